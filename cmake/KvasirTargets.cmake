@@ -1,0 +1,60 @@
+# One target per layer, explicit sources, and the flags every target shares.
+
+add_library(kvasir_flags INTERFACE)
+target_include_directories(kvasir_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+# -ffp-contract=off: a multiply and an add fuse only where the code says fma, so that
+# numbers do not depend on the compiler's mood (docs/ARCHITECTURE.md, "Numbers").
+target_compile_options(kvasir_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -ffp-contract=off
+  -fstack-protector-strong)
+target_compile_definitions(kvasir_flags INTERFACE _GLIBCXX_ASSERTIONS)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_definitions(kvasir_flags INTERFACE _FORTIFY_SOURCE=3)
+endif()
+target_link_options(kvasir_flags INTERFACE -Wl,-z,relro,-z,now)
+if(KVASIR_WERROR)
+  target_compile_options(kvasir_flags INTERFACE -Werror)
+endif()
+if(KVASIR_SANITIZE)
+  target_compile_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(kvasir_flags INTERFACE -fsanitize=${KVASIR_SANITIZE})
+endif()
+if(KVASIR_FUZZ)
+  target_compile_options(kvasir_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# kvasir_layer(NAME SOURCES a.cc ... DEPS base tensor ... LIBS fmt::fmt ...)
+# DEPS are layers; scripts/check_layers.py holds the table of which are allowed.
+function(kvasir_layer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  if(arg_SOURCES)
+    add_library(kvasir_${name} STATIC ${arg_SOURCES})
+    set(scope PUBLIC)
+  else()
+    add_library(kvasir_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  set(deps)
+  foreach(dep ${arg_DEPS})
+    list(APPEND deps kvasir_${dep})
+  endforeach()
+  target_link_libraries(kvasir_${name} ${scope} kvasir_flags ${deps} ${arg_LIBS})
+endfunction()
+
+# kvasir_test(NAME SOURCES a_test.cc ... DEPS layer ... LIBS lib ...): one executable per layer,
+# every TEST in it a ctest entry. Tests find the checkout through KVASIR_SOURCE_DIR.
+function(kvasir_test name)
+  if(NOT KVASIR_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  add_executable(kvasir_${name}_test ${arg_SOURCES})
+  set(deps)
+  foreach(dep ${arg_DEPS})
+    list(APPEND deps kvasir_${dep})
+  endforeach()
+  target_link_libraries(kvasir_${name}_test PRIVATE ${deps} ${arg_LIBS} GTest::gtest_main)
+  target_compile_definitions(kvasir_${name}_test PRIVATE KVASIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(kvasir_${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
+endfunction()

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Fails when a file includes a header of a layer it may not see.
+
+The table is the architecture (docs/ARCHITECTURE.md): a layer sees itself and what is listed.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# layer -> what it may include: whole layers ("base") or single headers ("kv/block_table.h").
+MAY_SEE = {
+    "base": set(),
+    "tensor": {"base"},
+    "quant": {"base", "tensor"},
+    "kernels": {"base", "quant"},
+    "backend": {"base", "tensor", "quant", "kernels"},
+    "io": {"base", "tensor", "quant"},
+    "store": {"base", "io"},
+    "text": {"base"},
+    "kv": {"base"},
+    "sched": {"base", "kv"},
+    "sampling": {"base"},
+    "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h"},
+    "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/block_table.h", "kv/cell.h",
+                "sched/scheduler_output.h"},
+    "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "sched", "sampling", "model", "runtime"},
+    "eval": {"base", "engine", "text"},
+    "server": {"base", "engine", "text"},
+    "cli": {"base", "engine", "text", "eval", "store", "server"},
+}
+# Third-party headers and the layers that may include them; fmt and std are free for all but kernels.
+THIRD_PARTY = {
+    "boost/": {"server"},
+    "simdjson": {"io", "text", "server", "cli", "eval", "store"},
+    "CLI/": {"cli"},
+    "zip.h": {"store"},
+    "openssl/": {"store", "server"},
+    "toml++/": {"store", "cli"},
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def third_party_fault(layer, name):
+    for prefix, layers in THIRD_PARTY.items():
+        if name.startswith(prefix) and layer not in layers:
+            return f"{layer} may not use {name}"
+    return None
+
+
+def layer_fault(layer, name):
+    target = name.split("/")[0]
+    if target == layer or target not in MAY_SEE:
+        return None
+    if target in MAY_SEE[layer] or name in MAY_SEE[layer]:
+        return None
+    return f"{layer} may not see {name}"
+
+
+def main():
+    faults, files = [], 0
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix not in {".h", ".cc"}:
+            continue
+        files += 1
+        layer = path.relative_to(ROOT / "src").parts[0]
+        if layer not in MAY_SEE:
+            faults.append(f"{path.relative_to(ROOT)}: layer '{layer}' is not in the table")
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            name = match.group(2)
+            check = layer_fault if match.group(1) == '"' else third_party_fault
+            fault = check(layer, name)
+            if fault and not path.name.endswith("_test.cc"):
+                faults.append(f"{path.relative_to(ROOT)}:{number}: {fault}")
+    for header in sorted((ROOT / "include").rglob("*.h")):
+        files += 1
+        for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(1) == '"' and not match.group(2).startswith("kvasir/"):
+                faults.append(f"{header.relative_to(ROOT)}:{number}: the public API may not see {match.group(2)}")
+    print("\n".join(faults) or f"{files} files, every include allowed")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
