@@ -1,0 +1,33 @@
+// Where a model's tensors come from, whatever the file format.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io/metadata.h"
+#include "kvasir/result.h"
+#include "tensor/tensor_view.h"
+
+namespace kvasir::io {
+
+// A model file (or a set of split files) opened for reading. Every TensorView it hands out has been
+// checked to lie inside the file. Thread safety: const members may be called from any thread.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  virtual const Metadata& metadata() const = 0;
+  virtual std::span<const TensorView> tensors() const = 0;
+  // Null when there is no tensor of that name.
+  virtual const TensorView* find(std::string_view name) const = 0;
+  // Tells the system that these bytes will not be read again soon (after packing); the view stays valid.
+  virtual void release_pages(const TensorView& tensor) const = 0;
+  virtual std::string_view description() const = 0;  // the path, for messages
+};
+
+// Opens a GGUF file (v2, v3; the first of a split set opens them all) through mmap.
+// Errors: kBadFile naming section, limit and value; kMachine when the file may not be read.
+Result<std::unique_ptr<WeightSource>> open_gguf(const std::string& path);
+
+}  // namespace kvasir::io
