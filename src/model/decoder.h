@@ -30,14 +30,13 @@ Result<std::vector<float>> load_freq_factors(WeightLoader& loader, const RopeCon
 // Base of the architectures: a subclass loads its layers and writes run_layers().
 class Decoder : public Model {
  public:
+  Decoder(ModelConfig config, backend::Backend& backend);
   const ModelConfig& config() const final { return config_; }
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
   backend::Rows logits(std::span<const std::int32_t> rows) final;
 
  protected:
-  Decoder(ModelConfig config, backend::Backend& backend);
-
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.
   // Call it after the layers have been loaded.
   Status finish_load(WeightLoader& loader, const WorkspaceLimits& limits);

@@ -17,8 +17,6 @@ namespace {
 
 using kernels::kRowsPerGroup;
 
-// Below this many floats an op is done by the caller alone: handing it over would cost more.
-constexpr std::int64_t kInlineFloats = 8192;
 // Bytes of quantised activations that one matmul task streams for each row group: half of a small L2.
 constexpr std::int64_t kTokenBlockBytes = 256 << 10;
 constexpr std::int64_t kMinTasksPerWorker = 8;
@@ -36,22 +34,6 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool)
     : kernels_(kernels), pool_(pool), worker_scratch_(static_cast<std::size_t>(pool.num_threads())) {}
 
 CpuBackend::~CpuBackend() = default;
-
-// Calls fn(row) for each row: alone when the whole op is small, in runs of rows otherwise.
-template <class F>
-void CpuBackend::for_rows(std::int32_t num_rows, std::int64_t cost_per_row, const F& fn) {
-  if (num_rows * cost_per_row <= kInlineFloats || pool_.num_threads() == 1) {
-    for (std::int32_t row = 0; row < num_rows; ++row) fn(row);
-    return;
-  }
-  const auto rows_per_task =
-      static_cast<std::int32_t>(std::max<std::int64_t>(1, kInlineFloats / 4 / cost_per_row));
-  pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task) {
-    const auto begin = static_cast<std::int32_t>(task) * rows_per_task;
-    const std::int32_t end = std::min(num_rows, begin + rows_per_task);
-    for (std::int32_t row = begin; row < end; ++row) fn(row);
-  });
-}
 
 Result<std::unique_ptr<Matrix>> CpuBackend::load_matrix(const TensorView& tensor) {
   const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(tensor.dtype)];

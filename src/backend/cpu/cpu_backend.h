@@ -1,6 +1,7 @@
 // The op contract on CPU cores: cuts every op into tasks for the worker team and calls the kernel table.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
 #include "base/aligned_buffer.h"
+#include "base/checked_math.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::backend {
@@ -50,8 +52,24 @@ class CpuBackend final : public Backend {
     float* block_sums = nullptr;  // [rows, blocks of a chunk] or null
   };
 
+  // Below this many floats an op is done by the caller alone: handing it over would cost more.
+  static constexpr std::int64_t kInlineFloats = 8192;
+
+  // Calls fn(row) for each row: alone when the whole op is small, in runs of rows otherwise.
   template <class F>
-  void for_rows(std::int32_t num_rows, std::int64_t cost_per_row, const F& fn);
+  void for_rows(std::int32_t num_rows, std::int64_t floats_per_row, const F& fn) {
+    if (num_rows * floats_per_row <= kInlineFloats || pool_.num_threads() == 1) {
+      for (std::int32_t row = 0; row < num_rows; ++row) fn(row);
+      return;
+    }
+    const auto rows_per_task =
+        static_cast<std::int32_t>(std::max<std::int64_t>(1, kInlineFloats / 4 / floats_per_row));
+    pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task) {
+      const auto begin = static_cast<std::int32_t>(task) * rows_per_task;
+      const std::int32_t end = std::min(num_rows, begin + rows_per_task);
+      for (std::int32_t row = begin; row < end; ++row) fn(row);
+    });
+  }
   void plan_rope(std::span<const RopeTable> ropes);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
