@@ -6,14 +6,20 @@ namespace kvasir::cli {
 
 int exit_code_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kUsage: return kExitUsage;
+    case ErrorKind::kUsage:
+      return kExitUsage;
     case ErrorKind::kBadFile:
-    case ErrorKind::kNotFound: return kExitBadFile;
-    case ErrorKind::kUnmet: return kExitUnmet;
+    case ErrorKind::kNotFound:
+      return kExitBadFile;
+    case ErrorKind::kUnmet:
+      return kExitUnmet;
     case ErrorKind::kMachine:
-    case ErrorKind::kUnavailable: return kExitMachine;
-    case ErrorKind::kCancelled: return kExitInterrupted;
-    case ErrorKind::kInternal: return kExitNo;
+    case ErrorKind::kUnavailable:
+      return kExitMachine;
+    case ErrorKind::kCancelled:
+      return kExitInterrupted;
+    case ErrorKind::kInternal:
+      return kExitNo;
   }
   return kExitNo;
 }

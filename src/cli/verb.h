@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "cli/settings.h"
 #include "kvasir/result.h"
 
 namespace kvasir::cli {
 
 // Exit codes that scripts may rely on (docs: `kvasir --help`).
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitNo = 1;        // it ran and the answer is no
+inline constexpr int kExitNo = 1;  // it ran and the answer is no
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadFile = 3;
 inline constexpr int kExitUnmet = 4;
@@ -21,9 +23,10 @@ inline constexpr int kExitInterrupted = 130;
 
 // Flags that every verb takes.
 struct GlobalOptions {
-  std::int32_t threads = 0;     // 0: physical cores
-  bool json = false;            // one JSON document on stdout, nothing else there
-  std::string memory;           // e.g. "8G"; empty: half of what is available
+  std::int32_t threads = 0;  // 0: physical cores
+  bool json = false;         // one JSON document on stdout, nothing else there
+  std::string memory;        // e.g. "8G"; empty: half of what is available
+  std::string isa;           // "ref", "avx2", "avx512"; empty: the best of this host
   bool quiet = false;
   bool verbose = false;
 };
@@ -31,6 +34,7 @@ struct GlobalOptions {
 // Filled while parsing: the chosen verb leaves its work in `action`, which returns the exit code.
 struct Context {
   GlobalOptions options;
+  std::vector<Setting> settings;  // every flag's default and where it came from
   std::function<int()> action;
 };
 
