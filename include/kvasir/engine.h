@@ -30,6 +30,7 @@ struct EngineConfig {
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kF16;
   bool prefix_cache = true;
+  std::int32_t max_chunk_tokens = 0;            // of one sequence in one step; 0: the whole step
   std::int32_t max_queued_requests = 256;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty

@@ -78,8 +78,13 @@ void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequen
     if (observes(task)) (*task.observer)(wanted.position, logits);
     const auto next = static_cast<std::size_t>(wanted.position) + 1;
     if (task.params->prompt_logprobs && wanted.position + 1 < sequence.num_prompt_tokens) {
-      result.prompt_logprobs.push_back(
-          sampling::logprobs_of(logits, sequence.history[next], *task.params->prompt_logprobs));
+      auto logprobs =
+          sampling::logprobs_of(logits, sequence.history[next], *task.params->prompt_logprobs, scratch_);
+      if (!logprobs) {
+        result.error = std::move(logprobs.error());
+        return;
+      }
+      result.prompt_logprobs.push_back(std::move(*logprobs));
     }
   }
   if (wanted.samples) sample(sequence, task, logits, result);
@@ -89,7 +94,7 @@ void ModelRunner::sample(const sched::ScheduledSequence& sequence, const Samplin
                          std::span<float> logits, SequenceResult& result) {
   const auto num_prompt = static_cast<std::size_t>(sequence.num_prompt_tokens);
   const auto generated = sequence.history.subspan(num_prompt);
-  const bool hold_stops = static_cast<std::int32_t>(generated.size()) + 1 < task.params->min_tokens;
+  const bool hold_stops = static_cast<std::int32_t>(generated.size()) < task.params->min_tokens;
   sampling::SampleInput input{
       .logits = logits,
       .params = *task.params,
