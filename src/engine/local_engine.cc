@@ -380,7 +380,8 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   const bool ends = output.finish_reason.has_value();
   if (ends) {
     request.choices[choice].finished = true;
-    streams_.erase(request.sequence(choice));
+    const auto stream = streams_.find(request.sequence(choice));
+    if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
     output.request_finished = --request.num_unfinished == 0;
   }
   const bool request_finished = output.request_finished;
