@@ -44,6 +44,8 @@ class PrefixIndex {
   PrefixNodeId move(PrefixNodeId cursor, PrefixNodeId to);
   void release(PrefixNodeId cursor);
 
+  // kNoPrefixNode for a root.
+  PrefixNodeId parent(PrefixNodeId node) const { return at(node).parent; }
   // kHole when the group's KV for this node is not cached.
   BlockId block(PrefixNodeId node, std::int32_t group) const { return blocks_[block_index(node, group)]; }
   // Requires: the node has no block for the group yet.

@@ -19,17 +19,17 @@ Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManag
                     "max_tokens");
 }
 
-bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running) {
-  return std::ranges::any_of(running, [&](const Sequence* other) {
-    return other->request_id == candidate.request_id && !other->has_computed_prompt();
-  });
-}
-
 const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running) {
   const auto holder = std::ranges::find_if(running, [&](const Sequence* other) {
     return other->request_id == candidate.request_id && other->has_computed_prompt();
   });
   return holder == running.end() ? nullptr : *holder;
+}
+
+bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running) {
+  if (find_prompt_holder(candidate, running) != nullptr) return false;
+  return std::ranges::any_of(running,
+                             [&](const Sequence* other) { return other->request_id == candidate.request_id; });
 }
 
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,

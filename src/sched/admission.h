@@ -15,11 +15,12 @@ namespace kvasir::sched {
 Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManager& kv,
                           std::int32_t max_chunk_tokens);
 
-// True while another choice of the same request is computing the prompt: waiting is cheaper than computing it twice.
-bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running);
-
 // A running choice of the same request whose prompt is computed, to share its blocks; null when there is none.
 const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running);
+
+// True while another choice of the same request is computing the prompt and none holds it yet: waiting is cheaper
+// than computing it twice.
+bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running);
 
 // True when every token that the candidate and the running sequences already have fits the pools together, so that
 // starting it preempts nobody by its prompt alone. `candidate.kv` already holds its cached prefix.

@@ -229,30 +229,53 @@ void Simulation::take_updates(std::span<const sched::SequenceUpdate> updates) {
   }
 }
 
-// Each block is free xor referenced, its count equals its holders, and no table outgrows its window.
+// Each block is free xor referenced, and its count equals its holders.
 void Simulation::check_blocks() {
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     const kv::BlockPool& pool = kv_.pool(g);
-    std::vector<std::int32_t> holders(static_cast<std::size_t>(pool.num_blocks()), 0);
-    for (const auto& [id, sequence] : scheduler_.sequences()) {
-      if (sequence.status == sched::SequenceStatus::kWaiting && !sequence.kv.tables.empty()) {
-        fail(fmt::format("sequence {} waits and holds blocks", number(id)));
-      }
-      if (sequence.kv.tables.empty()) continue;
-      const kv::BlockTable& table = sequence.kv.tables[static_cast<std::size_t>(g)];
-      for (const BlockId block : table.blocks()) {
-        if (block != kHole) ++holders[static_cast<std::size_t>(index_of(block))];
-      }
-      if (table.first_held() < kv_.group(g).first_needed_block(sequence.num_computed_tokens)) {
-        fail(fmt::format("sequence {} keeps blocks that left its window", number(id)));
-      }
-    }
-    std::vector<std::int32_t> times_free(holders.size(), 0);
+    const std::vector<std::int32_t> num_holders = count_holders(g);
+    std::vector<std::int32_t> times_free(num_holders.size(), 0);
     for (const BlockId block : pool.free_list()) ++times_free[static_cast<std::size_t>(index_of(block))];
     for (std::int32_t i = 0; i < pool.num_blocks(); ++i) {
       const auto at = static_cast<std::size_t>(i);
-      if (times_free[at] != (holders[at] == 0 ? 1 : 0)) fail(fmt::format("group {} block {}: free {} times with {} holders", g, i, times_free[at], holders[at]));
-      if (pool.ref_count(BlockId{i}) != holders[at]) fail(fmt::format("group {} block {}: count {} but {} holders", g, i, pool.ref_count(BlockId{i}), holders[at]));
+      if (times_free[at] != (num_holders[at] == 0 ? 1 : 0) || pool.ref_count(BlockId{i}) != num_holders[at]) {
+        fail(fmt::format("group {}: block {} has {} holders, count {}, and is {} times free", g, i, num_holders[at],
+                         pool.ref_count(BlockId{i}), times_free[at]));
+      }
+    }
+  }
+  check_heads_outlive_tails();
+}
+
+std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {
+  std::vector<std::int32_t> num_holders(static_cast<std::size_t>(kv_.pool(group).num_blocks()), 0);
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (sequence.kv.tables.empty()) continue;
+    if (sequence.status == sched::SequenceStatus::kWaiting) fail(fmt::format("sequence {} waits with blocks", number(id)));
+    const kv::BlockTable& table = sequence.kv.tables[static_cast<std::size_t>(group)];
+    if (table.first_held() < kv_.group(group).first_needed_block(sequence.num_computed_tokens)) {
+      fail(fmt::format("sequence {} keeps blocks that left its window", number(id)));
+    }
+    for (const BlockId block : table.blocks()) {
+      if (block != kHole) ++num_holders[static_cast<std::size_t>(index_of(block))];
+    }
+  }
+  return num_holders;
+}
+
+// In a full group a cached block without the one before it can never be hit again: blocks must go tail first.
+void Simulation::check_heads_outlive_tails() {
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (!kv_.group(g).is_full()) continue;
+    for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
+      const kv::PrefixNodeId node = kv_.pool(g).contents(BlockId{i});
+      if (node == kv::kNoPrefixNode) continue;
+      if (kv_.prefix_index().block(node, g) != BlockId{i}) fail(fmt::format("group {}: block {} is misfiled", g, i));
+      const kv::PrefixNodeId parent = kv_.prefix_index().parent(node);
+      const bool is_first = kv_.prefix_index().parent(parent) == kv::kNoPrefixNode;
+      if (!is_first && kv_.prefix_index().block(parent, g) == kHole) {
+        fail(fmt::format("group {}: cached block {} outlived the one before it", g, i));
+      }
     }
   }
 }

@@ -65,6 +65,8 @@ class Simulation {
   void check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice);
   void take_updates(std::span<const sched::SequenceUpdate> updates);
   void check_blocks();
+  std::vector<std::int32_t> count_holders(std::int32_t group);
+  void check_heads_outlive_tails();
   void check_all_ended();
   void end(SequenceId id, End how);
   void fail(std::string message);
