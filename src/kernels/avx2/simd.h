@@ -23,6 +23,9 @@ struct Mask16 {
   __m256i lo, hi;
 };
 
+// F32x16 that fit in the register file: 16 ymm.
+inline constexpr int kVectorRegisters = 8;
+
 KVASIR_FORCE_INLINE F32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 KVASIR_FORCE_INLINE F32x16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 
@@ -164,6 +167,8 @@ KVASIR_FORCE_INLINE float reduce_max(F32x16 a) {
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
+
+#include "kernels/generic/exp-inl.h"
 
 }  // namespace kvasir::kernels::avx2
 KVASIR_TARGET_END

@@ -22,6 +22,9 @@ struct Mask16 {
   __mmask16 v;
 };
 
+// F32x16 that fit in the register file: 32 zmm.
+inline constexpr int kVectorRegisters = 32;
+
 KVASIR_FORCE_INLINE F32x16 zero() { return {_mm512_setzero_ps()}; }
 KVASIR_FORCE_INLINE F32x16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
 
@@ -111,6 +114,8 @@ KVASIR_FORCE_INLINE float reduce_max(F32x16 a) {
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
+
+#include "kernels/generic/exp-inl.h"
 
 }  // namespace kvasir::kernels::avx512
 KVASIR_TARGET_END
