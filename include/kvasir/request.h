@@ -1,0 +1,71 @@
+// What a client asks of the engine, and what comes back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvasir/ids.h"
+#include "kvasir/result.h"
+#include "kvasir/sampling_params.h"
+
+namespace kvasir {
+
+// Immutable once submitted.
+struct Request {
+  std::vector<TokenId> prompt_token_ids;
+  SamplingParams sampling;
+  std::string cache_namespace;    // sequences share KV only within one namespace (a tenant)
+  std::int32_t priority = 0;      // lower runs first
+  bool use_prefix_cache = true;
+  bool want_attention_mass = false;  // report attention mass per KV block with each token
+};
+
+enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
+
+struct TokenLogprob {
+  TokenId token = kNoToken;
+  float logprob = 0.0f;   // natural log, of the distribution after penalties and bias, before temperature
+  std::int32_t rank = 0;  // 1: the most likely
+};
+
+struct PositionLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  // most likely first
+};
+
+struct Usage {
+  std::int32_t prompt_tokens = 0;
+  std::int32_t completion_tokens = 0;
+  std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
+};
+
+// Attention mass of one step, summed over query heads and layers: mass[b] belongs to the 16 tokens from 16 b.
+struct AttentionMass {
+  std::vector<float> per_block;
+};
+
+// One step's news about one choice of a request. `text` is valid UTF-8 and may lag behind the tokens while a
+// character is incomplete or a stop string might be starting.
+struct RequestOutput {
+  RequestId request_id{};
+  std::int32_t index = 0;  // which choice, 0..n-1
+  std::vector<TokenId> token_ids;
+  std::string text;
+  std::vector<PositionLogprobs> logprobs;         // one per token in token_ids when asked for
+  std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
+  std::optional<AttentionMass> attention_mass;
+  std::optional<FinishReason> finish_reason;      // set exactly once per choice, in its last output
+  std::string stop_string;                        // which stop string ended it
+  TokenId stop_token = kNoToken;                  // which token ended it
+  std::optional<Error> error;                     // with FinishReason::kError
+  Usage usage;                                    // totals so far
+  bool request_finished = false;                  // the last output of the last choice
+};
+
+// Called on the engine thread: must be quick, must not block and must not call back into the engine.
+using OutputSink = std::function<void(RequestOutput)>;
+
+}  // namespace kvasir
