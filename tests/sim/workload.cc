@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/seeded_random.h"
 
@@ -102,7 +103,9 @@ Workload make_workload(std::uint64_t seed) {
   for (std::int32_t i = 0; i < num_requests; ++i) {
     workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
   }
-  std::ranges::stable_sort(workload.requests, {}, &SimRequest::arrival_step);
+  std::ranges::sort(workload.requests, {}, [](const SimRequest& item) {
+    return std::pair(item.arrival_step, item.request.request_id);
+  });
   return workload;
 }
 
