@@ -1,7 +1,8 @@
-// Matmul of F32, F16 and BF16 weights against float activations. Included inside an ISA's namespace and target
-// region, after matmul_tile-inl.h.
+// Matmul of F32, F16 and BF16 weights against float activations. Included inside an ISA's namespace and
+// target region, after matmul-inl.h.
 //
-// The sum of one output is one fused multiply-add per input, in order: see ref/matmul.cc, whose bits this gives.
+// The sum of one output is one fused multiply-add per input, in order: see ref/matmul.cc, whose bits this
+// gives.
 
 KVASIR_FORCE_INLINE FloatLanes load_column(const PackedF32& column, int lane) {
   return load_lanes(column.rows + lane);
@@ -15,8 +16,8 @@ KVASIR_FORCE_INLINE FloatLanes load_column(const PackedBF16& column, int lane) {
 
 // Adds inputs [begin, begin + kInputs) to the sums.
 template <class Column, int kInputs, int kTokens>
-KVASIR_FORCE_INLINE void add_columns(const Column* columns, std::int64_t begin, int lane, const float* const* rows,
-                                     FloatLanes* sums) {
+KVASIR_FORCE_INLINE void add_columns(const Column* columns, std::int64_t begin, int lane,
+                                     const float* const* rows, FloatLanes* sums) {
 #pragma GCC unroll 4
   for (std::int64_t i = begin; i < begin + kInputs; ++i) {
     const FloatLanes weights = load_column(columns[i], lane);
