@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "tensor/dtype.h"
+#include "quant/format.h"
 
 namespace kvasir::kernels {
 

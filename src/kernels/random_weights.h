@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/half.h"
-#include "tensor/dtype.h"
+#include "quant/format.h"
 
 namespace kvasir::kernels {
 
