@@ -1,7 +1,6 @@
-// How a matmul is cut into tiles of one group of 16 rows by up to 16 tokens, and how a tile is stored.
+// How a matmul is cut into tiles of a few groups of 16 rows by a few tokens, and how a tile is stored.
 // Included inside an ISA's namespace and target region, after its dot.h.
 
-inline constexpr int kTileTokens = 16;       // of the largest tile
 inline constexpr int kPassTokens = 128;      // whose activations should stay in the L2 cache
 inline constexpr int kPrefetchBytes = 4096;  // how far ahead of its use a weight is asked for
 
@@ -47,16 +46,26 @@ KVASIR_FORCE_INLINE void prefetch_ahead(const char* p) {
   for (int offset = 0; offset < kBytes; offset += 64) __builtin_prefetch(p + kPrefetchBytes + offset);
 }
 
-// Runs the smallest tile that holds num_tokens (at most kTileTokens) tokens.
-template <class Tile>
+// Runs the smallest tile that holds num_tokens (at most Tile::kMaxTokens) tokens.
+template <class Tile, int kGroups>
 void run_tile(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
-  if (num_tokens > 12) return Tile::template run<16>(args, group, first_token, num_tokens);
-  if (num_tokens > 8) return Tile::template run<12>(args, group, first_token, num_tokens);
-  if (num_tokens > 6) return Tile::template run<8>(args, group, first_token, num_tokens);
-  if (num_tokens > 4) return Tile::template run<6>(args, group, first_token, num_tokens);
-  if (num_tokens > 2) return Tile::template run<4>(args, group, first_token, num_tokens);
-  if (num_tokens > 1) return Tile::template run<2>(args, group, first_token, num_tokens);
-  return Tile::template run<1>(args, group, first_token, num_tokens);
+  if constexpr (Tile::kMaxTokens == 16) {
+    if (num_tokens > 12) return Tile::template run<kGroups, 16>(args, group, first_token, num_tokens);
+    if (num_tokens > 8) return Tile::template run<kGroups, 12>(args, group, first_token, num_tokens);
+  }
+  if (num_tokens > 6) return Tile::template run<kGroups, 8>(args, group, first_token, num_tokens);
+  if (num_tokens > 4) return Tile::template run<kGroups, 6>(args, group, first_token, num_tokens);
+  if (num_tokens > 2) return Tile::template run<kGroups, 4>(args, group, first_token, num_tokens);
+  if (num_tokens > 1) return Tile::template run<kGroups, 2>(args, group, first_token, num_tokens);
+  return Tile::template run<kGroups, 1>(args, group, first_token, num_tokens);
+}
+
+template <class Tile, int kGroups>
+void run_tiles(const MatmulArgs& args, std::int64_t group, std::int32_t token_begin, std::int32_t token_end) {
+  for (std::int32_t token = token_begin; token < token_end; token += Tile::kMaxTokens) {
+    run_tile<Tile, kGroups>(args, group, token,
+                            static_cast<int>(smaller(Tile::kMaxTokens, token_end - token)));
+  }
 }
 
 // Groups outside, tiles of tokens inside: a group's weights come from memory once for every kPassTokens
@@ -65,10 +74,10 @@ template <class Tile>
 void matmul(const MatmulArgs& args) {
   for (std::int32_t pass = 0; pass < args.num_tokens; pass += kPassTokens) {
     const std::int32_t pass_end = static_cast<std::int32_t>(smaller(pass + kPassTokens, args.num_tokens));
-    for (std::int64_t group = args.group_begin; group < args.group_end; ++group) {
-      for (std::int32_t token = pass; token < pass_end; token += kTileTokens) {
-        run_tile<Tile>(args, group, token, static_cast<int>(smaller(kTileTokens, pass_end - token)));
-      }
+    std::int64_t group = args.group_begin;
+    for (; group + Tile::kMaxGroups <= args.group_end; group += Tile::kMaxGroups) {
+      run_tiles<Tile, Tile::kMaxGroups>(args, group, pass, pass_end);
     }
+    for (; group < args.group_end; ++group) run_tiles<Tile, 1>(args, group, pass, pass_end);
   }
 }

@@ -172,10 +172,13 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ActivationBloc
   }
 }
 
-// Runs one group for `num_tokens` <= kTokens tokens from `first_token`.
+// One group by 16 tokens: 16 sums, and the 8 vectors of a decoded block stay in registers for all of them.
 template <class Unit>
 struct BlockTile {
-  template <int kTokens>
+  static constexpr int kMaxGroups = 1;
+  static constexpr int kMaxTokens = 16;
+
+  template <int kGroups, int kTokens>
   static void run(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
     const std::int64_t row_bytes = quantized_row_bytes(args.k);
     const ActivationBlock* rows[kTokens];
