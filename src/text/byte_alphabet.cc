@@ -1,0 +1,42 @@
+#include "text/byte_alphabet.h"
+
+#include <array>
+#include <cstddef>
+
+#include "text/utf8.h"
+
+namespace kvasir::text {
+namespace {
+
+// Bytes that print as themselves in Latin-1 keep their code point, the 68 others follow from U+0100 on in
+// order (GPT-2's bytes_to_unicode).
+constexpr std::size_t kAlphabetEnd = 0x100 + 68;
+
+constexpr std::array<int, kAlphabetEnd> kByteOf = [] {
+  std::array<int, kAlphabetEnd> byte_of{};
+  byte_of.fill(-1);
+  std::size_t next = 0x100;
+  for (int byte = 0; byte < 0x100; ++byte) {
+    const bool prints = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
+    byte_of[prints ? static_cast<std::size_t>(byte) : next++] = byte;
+  }
+  return byte_of;
+}();
+
+}  // namespace
+
+std::optional<std::string> decode_byte_alphabet(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (std::size_t position = 0; position < text.size();) {
+    const Utf8Unit unit = utf8_unit_at(text, position);
+    if (unit.kind != Utf8Unit::Kind::kCharacter || unit.code_point >= kAlphabetEnd) return std::nullopt;
+    const int byte = kByteOf[unit.code_point];
+    if (byte < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(byte));
+    position += unit.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace kvasir::text

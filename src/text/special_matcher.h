@@ -1,0 +1,59 @@
+// Cuts a text at its special tokens, before anything else looks at it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/ids.h"
+#include "text/vocab.h"
+
+namespace kvasir::text {
+
+// A stretch of plain text, or one special token (then the text is the token's).
+struct Fragment {
+  std::string_view text;
+  TokenId token = kNoToken;
+};
+
+// Longer tokens win over shorter ones anywhere in the text; equally long ones go by id, and the same
+// token from left to right. This is what searching the text for one token after the other gives, done in
+// one pass with a trie: time is linear in the text, times the length of the longest token in the worst case.
+//
+// Thread safety: immutable.
+class SpecialMatcher {
+ public:
+  // Requires: the ids are inside the vocabulary.
+  SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens);
+
+  // The fragments in order; together they are the text. Views point into the text.
+  std::vector<Fragment> split(std::string_view text) const;
+
+ private:
+  static constexpr std::int32_t kNone = -1;
+
+  struct Node {  // of the trie; children of one node are chained as siblings
+    char byte = 0;
+    std::int32_t rank = kNone;  // of the token that ends here
+    std::int32_t first_child = kNone;
+    std::int32_t next_sibling = kNone;
+  };
+  struct Token {
+    TokenId id = kNoToken;
+    std::size_t size_bytes = 0;
+    std::int32_t shorter_rank = kNone;  // the longest other token that this one starts with
+  };
+
+  void insert(std::string_view token, std::int32_t rank);
+  std::int32_t child(std::int32_t node, char byte) const;
+  std::int32_t longest_match(std::string_view text, std::size_t position) const;
+  std::vector<Fragment> cut(std::string_view text, const std::vector<std::int32_t>& rank_at) const;
+
+  std::vector<Token> tokens_;                 // by rank: longest first
+  std::vector<Node> nodes_;                   // [0] is the root
+  std::array<std::int32_t, 256> first_node_;  // the root's child by byte
+};
+
+}  // namespace kvasir::text
