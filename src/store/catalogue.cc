@@ -23,7 +23,8 @@ class Reader {
   explicit Reader(std::string_view source) : source_(source) {}
 
   std::unexpected<Error> bad(const toml::node& node, std::string_view problem) const {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source_, node.source().begin.line, problem));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: line {}: {}", source_, node.source().begin.line, problem));
   }
 
   template <class T>
@@ -105,7 +106,8 @@ class Reader {
       return bad(table, "sha256 must be 64 lower-case hex digits");
     }
     KVASIR_TRY(entry.size_bytes, field<std::int64_t>(table, "size_bytes", "a number of bytes"));
-    if (entry.size_bytes <= 0) return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
+    if (entry.size_bytes <= 0)
+      return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
     KVASIR_TRY(entry.has_chat_template, field<bool>(table, "chat_template", "true or false"));
     KVASIR_CHECKED(each_table(table, "sources", [&](const toml::table& source) -> Status {
       KVASIR_TRY(Origin found, origin(source));
@@ -119,7 +121,8 @@ class Reader {
  private:
   static bool is_package_name(std::string_view name) {
     const auto allowed = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+             c == '_' || c == '.';
     };
     return !name.empty() && name.front() != '-' && std::ranges::all_of(name, allowed);
   }
