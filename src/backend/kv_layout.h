@@ -8,15 +8,17 @@
 
 namespace kvasir::backend {
 
+using kernels::KvFormat;
+
 // A block holds 16 tokens of every layer of one group: [layer][KV head]{K cell [head_dim][16], V cell
 // [16][head_dim]}.
 struct KvLayout {
-  kernels::KvFormat format = kernels::KvFormat::kF16;
+  KvFormat format = KvFormat::kF16;
   std::int32_t num_layers = 0;  // of the group
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
 
-  std::int64_t element_bytes() const { return format == kernels::KvFormat::kF16 ? 2 : 4; }
+  std::int64_t element_bytes() const { return format == KvFormat::kF16 ? 2 : 4; }
   std::int64_t half_cell_bytes() const {
     return std::int64_t{head_dim} * kernels::kTokensPerCell * element_bytes();
   }

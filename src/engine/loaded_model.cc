@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/registry.h"
 #include "base/machine.h"
-#include "kernels/table.h"
 
 namespace kvasir {
 namespace {
@@ -17,21 +17,10 @@ namespace {
 // Floats that one logits() call may fill: bounds the workspace for large vocabularies.
 constexpr std::int64_t kMaxLogitFloats = 4 << 20;
 
-Result<const kernels::KernelTable*> choose_kernels(const EngineConfig& config) {
-  std::string isa = config.isa;
-  if (isa.empty()) {
-    if (const char* forced = std::getenv("KVASIR_ISA")) isa = forced;
-  }
-  if (isa.empty()) return &kernels::best_table();
-  const kernels::KernelTable* table = kernels::find_table(isa.c_str());
-  if (table == nullptr) {
-    return make_error(
-        ErrorKind::kUsage,
-        fmt::format("isa: this host runs ref{}{}, not '{}'", kernels::find_table("avx2") ? ", avx2" : "",
-                    kernels::find_table("avx512") ? ", avx512" : "", isa),
-        "isa");
-  }
-  return table;
+// The flag wins over the environment.
+std::string chosen_isa(const EngineConfig& config) {
+  const char* forced = std::getenv("KVASIR_ISA");
+  return config.isa.empty() && forced != nullptr ? forced : config.isa;
 }
 
 Status validate_limits(const EngineConfig& config) {
@@ -94,8 +83,8 @@ Result<std::unique_ptr<runtime::KvStorage>> make_kv_storage(const EngineConfig& 
   std::vector<runtime::KvStorage::Group> groups;
   for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
     groups.push_back(
-        {.layout = {.format = config.kv_cache_type == KvCacheType::kF32 ? kernels::KvFormat::kF32
-                                                                        : kernels::KvFormat::kF16,
+        {.layout = {.format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32
+                                                                        : backend::KvFormat::kF16,
                     .num_layers = static_cast<std::int32_t>(model.layer_groups[i].layers.size()),
                     .num_kv_heads = model.num_kv_heads,
                     .head_dim = model.head_dim},
@@ -112,7 +101,6 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
     if (progress) progress(phase, fraction);
   };
   KVASIR_CHECKED(validate_limits(config));
-  KVASIR_TRY(const kernels::KernelTable* kernels, choose_kernels(config));
   LoadedModel loaded;
   say("open", 0.0);
   KVASIR_TRY(loaded.source, io::open_gguf(config.model_path));
@@ -131,7 +119,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
 
   const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();
   loaded.pool = std::make_unique<ThreadPool>(num_threads);
-  loaded.backend = std::make_unique<backend::CpuBackend>(*kernels, *loaded.pool);
+  KVASIR_TRY(loaded.backend, backend::make_cpu_backend(chosen_isa(config), *loaded.pool));
   loaded.max_logit_rows =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxLogitFloats / model_config.vocab_size, 1, 64));
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "backend/cpu/cpu_backend.h"
+#include "backend/backend.h"
 #include "base/thread_pool.h"
 #include "engine/memory_plan.h"
 #include "engine/text_loader.h"
@@ -20,7 +20,7 @@ struct LoadedModel {
   std::unique_ptr<text::Tokenizer> tokenizer;         // null: the file has none
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: neither the file nor the configuration has one
   std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<backend::CpuBackend> backend;
+  std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;
   std::unique_ptr<runtime::KvStorage> kv_storage;
   MemoryPlan memory;

@@ -17,7 +17,7 @@ constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers nobod
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const model::LayerGroup& group) {
   const backend::KvLayout layout{
-      .format = config.kv_cache_type == KvCacheType::kF32 ? kernels::KvFormat::kF32 : kernels::KvFormat::kF16,
+      .format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32 : backend::KvFormat::kF16,
       .num_layers = static_cast<std::int32_t>(group.layers.size()),
       .num_kv_heads = model.num_kv_heads,
       .head_dim = model.head_dim};
