@@ -105,7 +105,7 @@ std::string ProgressReporter::bar(double fraction) const {
   const int columns = width_ - kColumnsForText;
   if (!is_terminal_ || columns < 8) return {};
   const auto filled = static_cast<std::size_t>(std::clamp(fraction, 0.0, 1.0) * columns);
-  return "[" + std::string(filled, '#') + std::string(static_cast<std::size_t>(columns) - filled, '.') + "]";
+  return fmt::format("[{:#<{}}{:.<{}}]", "", filled, "", static_cast<std::size_t>(columns) - filled);
 }
 
 }  // namespace kvasir

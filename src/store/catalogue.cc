@@ -1,14 +1,12 @@
 #include "store/catalogue.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 #include "base/printable.h"
 
@@ -65,14 +63,15 @@ class Reader {
   }
 
   Result<Origin> origin(const toml::table& table) const {
-    KVASIR_TRY(const std::string type, text(table, "type"));
-    if (type == "path") {
+    const auto type = text(table, "type");
+    if (!type) return std::unexpected(type.error());
+    if (*type == "path") {
       KVASIR_CHECKED(known_keys(table, {"type", "path"}));
       KVASIR_TRY(std::string path, text(table, "path"));
       return PathOrigin{std::move(path)};
     }
-    if (type != "pypi") {
-      return bad(table, fmt::format("type is \"{}\", known are \"pypi\" and \"path\"", printable(type)));
+    if (*type != "pypi") {
+      return bad(table, fmt::format("type is \"{}\", known are \"pypi\" and \"path\"", printable(*type)));
     }
     KVASIR_CHECKED(known_keys(table, {"type", "packages", "version", "members"}));
     PypiOrigin pypi;
@@ -130,6 +129,16 @@ class Reader {
   std::string_view source_;
 };
 
+// The library throws; this is where that ends.
+Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source, error.source().begin.line,
+                                                       printable(error.description(), 200)));
+  }
+}
+
 }  // namespace
 
 std::string_view type_of(const Origin& origin) {
@@ -137,14 +146,8 @@ std::string_view type_of(const Origin& origin) {
 }
 
 Result<Catalogue> Catalogue::parse(std::string_view toml, std::string_view source) {
-  const toml::parse_result parsed = toml::parse(toml, source);
-  if (!parsed) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: line {}: {}", source, parsed.error().source().begin.line,
-                                  printable(parsed.error().description(), 200)));
-  }
   const Reader reader(source);
-  const toml::table& root = parsed.table();
+  KVASIR_TRY(const toml::table root, parse_toml(toml, source));
   KVASIR_CHECKED(reader.known_keys(root, {"default", "model"}));
   Catalogue catalogue;
   KVASIR_CHECKED(reader.each_table(root, "model", [&](const toml::table& table) -> Status {

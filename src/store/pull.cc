@@ -71,7 +71,7 @@ Status fetch_from(ModelSource& source, const CatalogueEntry& entry, const fs::pa
   KVASIR_TRY(const ScratchFolder scratch, ScratchFolder::create(staging));
   KVASIR_CHECKED(check_disk(source, entry, scratch.path(), events));
   events.note(fmt::format("source: {}; license: {}", source.description(), entry.license));
-  KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / "partial", entry.size_bytes));
+  KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / entry.file_name, entry.size_bytes));
   KVASIR_CHECKED(make_folder(scratch.path() / "parts"));
   KVASIR_CHECKED(source.fetch(file, scratch.path() / "parts", events));
   return file.publish(final_path, entry.sha256);

