@@ -404,7 +404,7 @@ void LocalEngine::publish_stats() {
   counters_.kv_blocks_used = 0;
   for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
     counters_.kv_blocks_total += kv_.pool(group).num_blocks();
-    counters_.kv_blocks_used += kv_.pool(group).num_referenced();
+    counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
   }
   counters_.kv_bytes_total = loaded_.kv_storage->total_bytes();
   const std::lock_guard lock(mutex_);

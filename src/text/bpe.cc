@@ -9,14 +9,29 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
 
 namespace kvasir::text {
 namespace {
 
 // Symbols count bytes in 32 bits: a longer word, which only a hostile text has, is cut here.
 constexpr std::size_t kMaxWordBytes = std::size_t{1} << 30;
+
+// One U+FFFD for every byte, as llama.cpp counts them, where to_valid_utf8 has one for several.
+std::string replace_invalid_bytes(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const auto [num_bytes, valid] = utf8_prefix(bytes);
+    const auto size_bytes = static_cast<std::size_t>(num_bytes);
+    if (valid) text += bytes.substr(0, size_bytes);
+    for (std::size_t i = 0; i < size_bytes && !valid; ++i) text += kReplacementCharacter;
+    bytes.remove_prefix(size_bytes);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -57,9 +72,9 @@ Status BpeModel::add_merges(std::span<const std::string> merges) {
     const std::string_view merge = merges[rank];
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos) {
-      return make_error(
-          ErrorKind::kBadFile,
-          fmt::format("tokenizer.ggml.merges[{}] is '{}', which is not two parts and a space", rank, merge));
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("tokenizer.ggml.merges[{}] is '{}', which is not two parts and a space",
+                                    rank, printable(merge)));
     }
     const std::optional<std::string> left = decode_byte_alphabet(merge.substr(0, space));
     const std::optional<std::string> right = decode_byte_alphabet(merge.substr(space + 1));

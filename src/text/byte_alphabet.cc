@@ -3,7 +3,8 @@
 #include <array>
 #include <cstddef>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text {
 namespace {
@@ -26,15 +27,14 @@ constexpr std::array<int, kAlphabetEnd> kByteOf = [] {
 }  // namespace
 
 std::optional<std::string> decode_byte_alphabet(std::string_view text) {
+  if (!is_valid_utf8(text)) return std::nullopt;
   std::string bytes;
   bytes.reserve(text.size());
   for (std::size_t position = 0; position < text.size();) {
-    const Utf8Unit unit = utf8_unit_at(text, position);
-    if (unit.kind != Utf8Unit::Kind::kCharacter || unit.code_point >= kAlphabetEnd) return std::nullopt;
-    const int byte = kByteOf[unit.code_point];
-    if (byte < 0) return std::nullopt;
-    bytes.push_back(static_cast<char>(byte));
-    position += unit.size_bytes;
+    const auto [code_point, size_bytes] = code_point_at(text, position);
+    if (code_point >= kAlphabetEnd || kByteOf[code_point] < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(kByteOf[code_point]));
+    position += size_bytes;
   }
   return bytes;
 }

@@ -2,9 +2,19 @@
 
 #include <cstddef>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace kvasir::text {
+namespace {
+
+// Whether a text that does not start with a character may, once it goes on: it ends after a lead byte
+// and some of the bytes that belong to it.
+bool may_become_character(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  return lead >= 0xC2 && lead <= 0xF4 && static_cast<std::size_t>(utf8_prefix(text).num_bytes) == text.size();
+}
+
+}  // namespace
 
 std::string StreamingDetokenizer::push(TokenId id) {
   held_bytes_ += tokenizer_.decode_next(id, options_.render_special, at_text_start_);
@@ -21,18 +31,15 @@ std::string StreamingDetokenizer::flush() {
 // Moves everything but an unfinished character out of the held bytes.
 std::string StreamingDetokenizer::take_characters() {
   std::string text;
-  std::size_t position = 0;
-  while (position < held_bytes_.size()) {
-    const Utf8Unit unit = utf8_unit_at(held_bytes_, position);
-    if (unit.kind == Utf8Unit::Kind::kIncomplete) break;
-    if (unit.kind == Utf8Unit::Kind::kCharacter) {
-      text.append(held_bytes_, position, unit.size_bytes);
-    } else {
-      text.append(kReplacementCharacter);
-    }
-    position += unit.size_bytes;
+  std::string_view rest = held_bytes_;
+  while (!rest.empty()) {
+    const Utf8Prefix prefix = utf8_prefix(rest);
+    if (!prefix.valid && may_become_character(rest)) break;
+    const auto size_bytes = static_cast<std::size_t>(prefix.num_bytes);
+    text += prefix.valid ? rest.substr(0, size_bytes) : kReplacementCharacter;
+    rest.remove_prefix(size_bytes);
   }
-  held_bytes_.erase(0, position);
+  held_bytes_.erase(0, held_bytes_.size() - rest.size());
   return text;
 }
 

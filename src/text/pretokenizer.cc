@@ -7,8 +7,9 @@
 #include <iterator>
 #include <string>
 
+#include "base/printable.h"
 #include "text/char_class.h"
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text {
 namespace {
@@ -256,7 +257,7 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
         ErrorKind::kBadFile,
         fmt::format("tokenizer.ggml.pre '{}' is not a known pre-tokenizer (the families of gpt-2, "
                     "llama-bpe, smollm and qwen2 are supported)",
-                    name));
+                    printable(name)));
   }
   Pretokenizer pretokenizer(named->family);
   pretokenizer.keeps_known_words_ = named->keeps_known_words;

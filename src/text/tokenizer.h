@@ -60,8 +60,9 @@ class Tokenizer {
   // before it; kept up to date.
   std::string_view decode_next(TokenId id, bool render_special, bool& at_text_start) const;
 
-  // The bytes of a whole text. decode(encode(text)) == text for well-formed UTF-8, with render_special
-  // if the text holds control tokens that were parsed.
+  // The bytes of a whole text. decode(encode(text)) == text for well-formed UTF-8 (with render_special where
+  // control tokens were parsed), unless the vocabulary loses something: some lack tokens for rare bytes, and
+  // SentencePiece takes U+2581 for a space.
   std::string decode(std::span<const TokenId> ids, bool render_special = false) const;
 
  private:

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/printable.h"
 #include "text/special_tokens.h"
 
 namespace kvasir::text {
@@ -17,8 +18,9 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 28;  // ids and table sizes
 Result<VocabModel> parse_model(std::string_view name) {
   if (name == "gpt2") return VocabModel::kByteLevelBpe;
   if (name == "llama") return VocabModel::kSentencePiece;
-  return make_error(ErrorKind::kBadFile,
-                    fmt::format("tokenizer.ggml.model '{}' is not supported (gpt2 and llama are)", name));
+  return make_error(
+      ErrorKind::kBadFile,
+      fmt::format("tokenizer.ggml.model '{}' is not supported (gpt2 and llama are)", printable(name)));
 }
 
 // Values that GGUF does not define mean what llama.cpp takes them for.
@@ -72,9 +74,9 @@ Status Vocab::set_tokens(VocabData& data) {
       return make_error(ErrorKind::kBadFile, fmt::format("tokenizer.ggml.scores[{}] is not a number", i));
     }
     if (const TokenId first = index_.insert(texts_, id); first != id) {
-      return make_error(
-          ErrorKind::kBadFile,
-          fmt::format("tokenizer.ggml.tokens[{}] repeats the text of token {}: '{}'", i, first, texts_[i]));
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("tokenizer.ggml.tokens[{}] repeats the text of token {}: '{}'", i, first,
+                                    printable(texts_[i])));
     }
     longest_token_bytes_ = std::max(longest_token_bytes_, texts_[i].size());
   }
