@@ -87,8 +87,8 @@ Result<std::vector<Origin>> wanted_origins(const CatalogueEntry& entry, const Pu
   std::vector<std::string_view> known;
   for (const Origin& origin : entry.origins) known.push_back(type_of(origin));
   return make_error(ErrorKind::kUsage,
-                    fmt::format("{} has no source of type {}; it has {}", entry.name, options.source_type,
-                                fmt::join(known, ", ")),
+                    fmt::format("{} has no source of type {} (it has {}); a file of your own is --from FILE",
+                                entry.name, options.source_type, fmt::join(known, ", ")),
                     "--source");
 }
 
