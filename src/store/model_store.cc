@@ -73,6 +73,11 @@ Result<ModelStore> ModelStore::open(fs::path home) {
   return ModelStore(std::move(home), std::move(catalogue));
 }
 
+Result<ModelStore> ModelStore::open_default() {
+  KVASIR_TRY(fs::path home, default_home());
+  return open(std::move(home));
+}
+
 Result<fs::path> ModelStore::default_home() {
   if (const auto home = env_string("KVASIR_HOME")) return fs::path(*home);
   if (const auto data = env_string("XDG_DATA_HOME")) return fs::path(*data) / "kvasir";

@@ -43,6 +43,9 @@ class ModelStore {
   // Reads the built-in catalogue and the user's. Creates nothing. Error: kBadFile (the user's catalogue).
   static Result<ModelStore> open(std::filesystem::path home);
 
+  // The store in default_home().
+  static Result<ModelStore> open_default();
+
   // $KVASIR_HOME, else $XDG_DATA_HOME/kvasir, else ~/.local/share/kvasir. Error: kMachine when none is set.
   static Result<std::filesystem::path> default_home();
 

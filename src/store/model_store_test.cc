@@ -4,11 +4,13 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
 #include "store/file_lock.h"
+#include "store/model_description.h"
 #include "store/sha256.h"
 #include "store/wheel.h"
 
@@ -253,6 +255,19 @@ TEST_F(Store, SaysWhatAModelArgumentCannotBe) {
   EXPECT_EQ(store.list().back().name, "mine.gguf");
   EXPECT_EQ(*store.resolve((home_ / "models/mine.gguf").native()), (home_ / "models/mine.gguf").native());
   EXPECT_TRUE(store.remove("mine.gguf"));
+}
+
+TEST(DescribeModel, ListsTensorsAndMetadata) {
+  const auto model = describe_model(KVASIR_SOURCE_DIR "/tests/cases/models/gemma3-q5_0.gguf", true);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->summary.architecture, "gemma3");
+  ASSERT_FALSE(model->tensors.empty());
+  EXPECT_EQ(model->tensors.front().name, "token_embd.weight");
+  EXPECT_EQ(model->tensors.front().shape, (std::vector<std::int64_t>{64, 283}));
+  const auto tokens = std::ranges::find(model->metadata, "tokenizer.ggml.tokens", &MetadataDescription::key);
+  ASSERT_NE(tokens, model->metadata.end());
+  EXPECT_EQ(tokens->brief, R"(["<pad>","<eos>","<bos>","<unk>","<0x00>","<0x01>"] (283 elements))");
+  EXPECT_GT(tokens->json.size(), 2000u);
 }
 
 }  // namespace

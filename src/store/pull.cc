@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 Status make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return file_error(folder.native(), "create", error.value());
-  return {};
+  if (!error) return {};
+  // Whatever stands in the way, the user named no such file: it is the machine that cannot.
+  return make_error(ErrorKind::kMachine, file_error(folder.native(), "create", error.value()).error().message);
 }
 
 // An empty folder while it lives; what an earlier, killed pull left there goes first.
@@ -69,7 +70,7 @@ Status check_disk(const ModelSource& source, const CatalogueEntry& entry, const 
 Status fetch_from(ModelSource& source, const CatalogueEntry& entry, const fs::path& final_path,
                   const fs::path& staging, const TransferEvents& events) {
   KVASIR_TRY(const ScratchFolder scratch, ScratchFolder::create(staging));
-  KVASIR_CHECKED(check_disk(source, entry, scratch.path(), events));
+  KVASIR_CHECKED(check_disk(source, entry, final_path.parent_path(), events));
   events.note(fmt::format("source: {}; license: {}", source.description(), entry.license));
   KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / entry.file_name, entry.size_bytes));
   KVASIR_CHECKED(make_folder(scratch.path() / "parts"));
@@ -87,8 +88,8 @@ Result<std::vector<Origin>> wanted_origins(const CatalogueEntry& entry, const Pu
   std::vector<std::string_view> known;
   for (const Origin& origin : entry.origins) known.push_back(type_of(origin));
   return make_error(ErrorKind::kUsage,
-                    fmt::format("{} has no source of type {}; it has {}", entry.name, options.source_type,
-                                fmt::join(known, ", ")),
+                    fmt::format("{} has no source of type {} (it has {}); a file of your own is --from FILE",
+                                entry.name, options.source_type, fmt::join(known, ", ")),
                     "--source");
 }
 
