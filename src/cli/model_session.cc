@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <utility>
 
 #include "base/progress_reporter.h"
 #include "store/model_store.h"
@@ -10,8 +9,7 @@
 namespace kvasir::cli {
 
 Result<std::string> resolve_model(const std::string& model) {
-  KVASIR_TRY(auto home, store::ModelStore::default_home());
-  KVASIR_TRY(const auto models, store::ModelStore::open(std::move(home)));
+  KVASIR_TRY(const auto models, store::ModelStore::open_default());
   return models.resolve(model);
 }
 
