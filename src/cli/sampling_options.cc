@@ -19,6 +19,8 @@ void add_penalties(CLI::App& verb, SamplingParams& params) {
 // Ranges are the engine's to check: it names field, limit and value.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
+  params.temperature = 0.7f;
+  params.top_p = 0.95f;
   verb.add_option("--max-tokens", options.max_tokens,
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends)")

@@ -9,14 +9,14 @@
 
 namespace kvasir::cli {
 
-// Defaults for a person at a terminal, who wants coherent text more than the whole distribution.
 struct SamplingOptions {
-  SamplingParams params = {.temperature = 0.7f, .top_p = 0.95f};
+  SamplingParams params;
   std::optional<std::int32_t> max_tokens;  // nothing: kDefaultMaxTokens, or less where the context is full
 };
 
 inline constexpr std::int32_t kDefaultMaxTokens = 1024;
 
+// The defaults are for a person at a terminal, who wants coherent text more than the whole distribution.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options);
 
 // For a prompt of `prompt_tokens` on an engine that takes `max_model_len_tokens`.

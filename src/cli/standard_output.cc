@@ -17,7 +17,7 @@ int print_document(std::string json, int exit_code) {
 
 int finish_output(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  return report({ErrorKind::kMachine, "standard output: cannot be written"});
+  return report({ErrorKind::kMachine, "standard output: cannot be written", "stdout"});
 }
 
 }  // namespace kvasir::cli
