@@ -19,7 +19,7 @@ class ProgressReporter {
   struct Config {
     std::FILE* stream = stderr;
     bool quiet = false;               // says nothing at all
-    std::optional<bool> is_terminal;  // nothing: ask the stream
+    std::optional<bool> is_terminal = {};  // nothing: ask the stream
     std::chrono::milliseconds redraw_interval{100};
     std::chrono::milliseconds line_interval{5000};
   };

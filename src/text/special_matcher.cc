@@ -31,7 +31,7 @@ SpecialMatcher::SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens) 
   tokens_.resize(tokens.size());
   for (std::size_t rank = tokens.size(); rank-- > 0;) {
     const std::string_view text = vocab.text(tokens[rank]);
-    tokens_[rank] = {tokens[rank], text.size(), longest_match(text, 0)};
+    tokens_[rank] = {tokens[rank], text.size(), longest_match(text, 0), vocab.is_hidden(tokens[rank])};
     insert(text, static_cast<std::int32_t>(rank));
   }
 }
@@ -47,6 +47,8 @@ void SpecialMatcher::insert(std::string_view token, std::int32_t rank) {
       if (node == 0) first_node_[static_cast<unsigned char>(byte)] = next;
     }
     node = next;
+    if (tokens_[static_cast<std::size_t>(rank)].is_hidden)
+      nodes_[static_cast<std::size_t>(node)].leads_to_hidden = true;
   }
   nodes_[static_cast<std::size_t>(node)].rank = rank;
 }
@@ -73,12 +75,46 @@ std::int32_t SpecialMatcher::longest_match(std::string_view text, std::size_t po
   return rank;
 }
 
-std::vector<Fragment> SpecialMatcher::split(std::string_view text) const {
+// This token or the longest one it starts with that is not hidden; kNone when all are.
+std::int32_t SpecialMatcher::longest_visible(std::int32_t rank) const {
+  while (rank != kNone && tokens_[static_cast<std::size_t>(rank)].is_hidden) {
+    rank = tokens_[static_cast<std::size_t>(rank)].shorter_rank;
+  }
+  return rank;
+}
+
+// Whether a hidden token matches here, or the text ends (after trimming) before that is decided.
+bool SpecialMatcher::may_start_hidden(std::string_view text, std::size_t position,
+                                      std::size_t trimmed_end) const {
+  std::int32_t node = 0;
+  for (const std::size_t begin = position; position < text.size(); ++position) {
+    if (position > begin && position == trimmed_end) return true;
+    node = child(node, text[position]);
+    if (node == kNone || !nodes_[static_cast<std::size_t>(node)].leads_to_hidden) return false;
+    const std::int32_t rank = nodes_[static_cast<std::size_t>(node)].rank;
+    if (rank != kNone && tokens_[static_cast<std::size_t>(rank)].is_hidden) return true;
+  }
+  return true;
+}
+
+std::vector<std::size_t> SpecialMatcher::hidden_starts(std::string_view text) const {
+  const std::size_t last = text.find_last_not_of(" \t\r\n\v\f");
+  const std::size_t trimmed_end = last == std::string_view::npos ? 0 : last + 1;
+  std::vector<std::size_t> starts;
+  for (std::size_t position = 0; position < trimmed_end; ++position) {
+    if (may_start_hidden(text, position, trimmed_end)) starts.push_back(position);
+  }
+  return starts;
+}
+
+std::vector<Fragment> SpecialMatcher::split(std::string_view text,
+                                            std::span<const std::size_t> plain_at) const {
   std::vector<Candidate> matches;
   for (std::size_t position = 0; position < text.size(); ++position) {
     if (first_node_[static_cast<unsigned char>(text[position])] == kNone) continue;
-    if (const std::int32_t rank = longest_match(text, position); rank != kNone)
-      matches.push_back({rank, position});
+    std::int32_t rank = longest_match(text, position);
+    if (std::ranges::binary_search(plain_at, position)) rank = longest_visible(rank);
+    if (rank != kNone) matches.push_back({rank, position});
   }
   if (matches.empty()) return text.empty() ? std::vector<Fragment>{} : std::vector<Fragment>{{text}};
 
@@ -93,7 +129,9 @@ std::vector<Fragment> SpecialMatcher::split(std::string_view text) const {
     if (is_taken[position]) continue;
     const Token& token = tokens_[static_cast<std::size_t>(rank)];
     if (is_taken[position + token.size_bytes - 1]) {
-      if (token.shorter_rank != kNone) queue.push({token.shorter_rank, position});
+      std::int32_t shorter = token.shorter_rank;
+      if (std::ranges::binary_search(plain_at, position)) shorter = longest_visible(shorter);
+      if (shorter != kNone) queue.push({shorter, position});
       continue;
     }
     for (std::size_t i = 0; i < token.size_bytes; ++i) is_taken[position + i] = true;

@@ -107,7 +107,8 @@ std::string Tokenizer::bytes_of(TokenId id) const {
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 2);
-  const std::vector<Fragment> fragments = (options.parse_special ? all_special_ : user_defined_).split(text);
+  const std::vector<Fragment> fragments =
+      (options.parse_special ? all_special_ : user_defined_).split(text, options.plain_at);
   const bool starts_with_bos = !fragments.empty() && fragments.front().token == vocab_.bos();
   if (options.add_special && adds_bos_ && !starts_with_bos) ids.push_back(vocab_.bos());
   bool is_after_special = true;

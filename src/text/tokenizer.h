@@ -25,6 +25,9 @@ struct EncodeOptions {
   bool parse_special = false;
   // Whether BOS and EOS are added where the model wants them.
   bool add_special = true;
+  // Ascending byte positions at which no control token begins even so: the places in a prompt made of
+  // template and user text where the user wrote something that looks like one.
+  std::span<const std::size_t> plain_at = {};
 };
 
 // The ids equal llama.cpp's, with three deviations: a text that already starts with BOS gets no second
@@ -49,6 +52,12 @@ class Tokenizer {
 
   // Any bytes are accepted.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+
+  // The byte positions in a user's text where a control token begins, or may begin once more text follows
+  // (perhaps after trimming); what EncodeOptions::plain_at is made from.
+  std::vector<std::size_t> control_token_starts(std::string_view text) const {
+    return all_special_.hidden_starts(text);
+  }
 
   // The bytes one token stands for: a part of a character perhaps, and with the leading space that belongs
   // to the token. Control and unknown tokens have none unless render_special asks for their text; nor has
