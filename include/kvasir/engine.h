@@ -41,6 +41,7 @@ struct ModelInfo {
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;
+  std::int64_t num_layer_parameters = 0;  // without embedding and head: about the products of one prompt token
   std::int64_t weight_bytes = 0;
   std::int32_t num_layers = 0;
   std::int32_t vocab_size = 0;

@@ -6,14 +6,19 @@
 
 namespace kvasir::backend {
 
+std::vector<std::string> host_isas() {
+  std::vector<std::string> isas;
+  for (const char* name : {"avx512", "avx2", "ref"}) {
+    if (kernels::find_table(name) != nullptr) isas.emplace_back(name);
+  }
+  return isas;
+}
+
 Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool) {
   const kernels::KernelTable* table = isa.empty() ? &kernels::best_table() : kernels::find_table(isa.c_str());
   if (table == nullptr) {
-    std::string known;
-    for (const char* name : {"ref", "avx2", "avx512"}) {
-      if (kernels::find_table(name) != nullptr) known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
-    }
-    return make_error(ErrorKind::kUsage, fmt::format("isa: this host runs {}, not '{}'", known, isa), "isa");
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa), "isa");
   }
   return std::make_unique<CpuBackend>(*table, pool);
 }

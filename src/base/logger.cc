@@ -8,7 +8,7 @@
 
 #include "base/env.h"
 #include "base/json_writer.h"
-#include "base/utf8.h"
+#include "base/printable.h"
 
 namespace kvasir {
 namespace {
@@ -48,17 +48,6 @@ std::string utc_now() {
                      milliseconds);
 }
 
-void append_line(std::string& out, std::string_view message) {
-  for (const char c : to_valid_utf8(message)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-}
-
 }  // namespace
 
 Logger::Logger(const Config& config)
@@ -73,7 +62,7 @@ void Logger::write(LogLevel level, std::string_view message) {
   } else {
     line = fmt::format("{} {}{:<7}{} ", utc_now(), coloured_ ? colour_of(level) : "", name_of(level),
                        coloured_ ? "\x1b[0m" : "");
-    append_line(line, message);
+    line += printable(message, message.size());
   }
   line += '\n';
   const std::scoped_lock lock(mutex_);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/aligned_buffer.h"
+#include "base/cache_sizes.h"
 #include "base/cgroup.h"
 #include "base/process_memory.h"
 
@@ -16,15 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // A file tree that plays /proc and /sys.
-class Cgroup : public ::testing::Test {
+class FakeSystem : public ::testing::Test {
  protected:
-  Cgroup()
+  FakeSystem()
       : root_(fs::path(::testing::TempDir()) /
               ("kvasir_cgroup_" +
                std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()))) {
     fs::remove_all(root_);
   }
-  ~Cgroup() override { fs::remove_all(root_); }
+  ~FakeSystem() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) {
     const fs::path full = root_.string() + path;
@@ -35,6 +36,9 @@ class Cgroup : public ::testing::Test {
 
   fs::path root_;
 };
+
+using Cgroup = FakeSystem;
+using CacheSizesTest = FakeSystem;
 
 TEST_F(Cgroup, HasNoLimitsWhereNothingIsMounted) {
   EXPECT_FALSE(limits().cpus);
@@ -77,6 +81,22 @@ TEST_F(Cgroup, TakesUnlimitedAndBrokenFilesAsNoLimit) {
   EXPECT_FALSE(limits().cpus);
   EXPECT_FALSE(limits().memory_limit_bytes);
   EXPECT_FALSE(limits().memory_headroom_bytes);
+}
+
+TEST_F(CacheSizesTest, ReadsTheDataCachesOfACore) {
+  const std::string cache = "/sys/devices/system/cpu/cpu0/cache/index";
+  const auto add = [&](int index, const char* level, const char* type, const char* size) {
+    write(cache + std::to_string(index) + "/level", level);
+    write(cache + std::to_string(index) + "/type", type);
+    write(cache + std::to_string(index) + "/size", size);
+  };
+  add(0, "1\n", "Data\n", "48K\n");
+  add(1, "1\n", "Instruction\n", "32K\n");
+  add(2, "2\n", "Unified\n", "1024K\n");
+  const CacheSizes sizes = read_cache_sizes(root_.string());
+  EXPECT_EQ(sizes.l1_bytes, 48 << 10);
+  EXPECT_EQ(sizes.l2_bytes, 1 << 20);
+  EXPECT_EQ(sizes.l3_bytes, 0);
 }
 
 TEST(Machine, NeverHasMoreCoresThanLogicalCpusNorMoreFreeThanTotalMemory) {

@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "cli/build_info.h"
 #include "cli/settings.h"
 #include "cli/suggestion.h"
 #include "cli/verb.h"
@@ -48,6 +49,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 
 int run_command(int argc, char** argv) {
   CLI::App app{"Kvasir: serves language models from the machine you have", "kvasir"};
+  app.set_version_flag("--version", build_info().version, "The version alone");
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(

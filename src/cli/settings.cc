@@ -77,45 +77,44 @@ class Applier {
  public:
   explicit Applier(const std::optional<SettingsFile>& file) : file_(file) {}
 
-  Status apply(CLI::App& app, const std::string& verb) {
+  // The options of `app`, which is the verb at `path` ("", "run", "eval.ppl"), and of the verbs below it.
+  Status apply(CLI::App& app, const std::string& path) {
     for (CLI::Option* option : app.get_options()) {
-      if (option->get_lnames().empty() || option->get_lnames()[0] == "help") continue;
-      KVASIR_CHECKED(apply_option(*option, verb));
+      if (option->get_lnames().empty() || is_about_the_program(option->get_lnames()[0])) continue;
+      KVASIR_CHECKED(apply_option(*option, path));
+    }
+    for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+      KVASIR_CHECKED(apply(*verb, path.empty() ? verb->get_name() : path + "." + verb->get_name()));
     }
     return {};
   }
 
   // Every key of the file must have been some flag's.
-  Status check_keys(const CLI::App& app) const {
-    if (!file_) return {};
-    for (const auto& [key, node] : file_->table) {
-      const std::string name(key.str());
-      if (const toml::table* verb = node.as_table()) {
-        if (find_verb(app, name) == nullptr) return unknown(name);
-        for (const auto& [inner, value] : *verb) {
-          if (!used_.contains(name + "." + std::string(inner.str())))
-            return unknown(name + "." + std::string(inner.str()));
-        }
+  Status check_keys() const { return file_ ? check_table(file_->table, "") : Status(); }
+
+  std::vector<Setting> take() { return std::move(settings_); }
+
+ private:
+  static bool is_about_the_program(const std::string& flag) { return flag == "help" || flag == "version"; }
+
+  Status check_table(const toml::table& table, const std::string& prefix) const {
+    for (const auto& [key, node] : table) {
+      const std::string name = prefix + std::string(key.str());
+      if (const toml::table* below = node.as_table()) {
+        KVASIR_CHECKED(check_table(*below, name + "."));
       } else if (!used_.contains(name)) {
-        return unknown(name);
+        return make_error(ErrorKind::kUsage, fmt::format("{}: no flag has the name '{}'", file_->path, name));
       }
     }
     return {};
   }
 
-  std::vector<Setting> take() { return std::move(settings_); }
-
- private:
-  Status unknown(const std::string& key) const {
-    return make_error(ErrorKind::kUsage, fmt::format("{}: no flag has the name '{}'", file_->path, key));
-  }
-
-  Status apply_option(CLI::Option& option, const std::string& verb) {
+  Status apply_option(CLI::Option& option, const std::string& path) {
     const std::string flag = option.get_lnames()[0];
-    Setting setting{verb, flag, "", "default"};
+    Setting setting{path, flag, "", "default"};
     const std::string variable = variable_of(flag);
     const char* from_environment = std::getenv(variable.c_str());
-    const auto from_file = find_in_file(verb, flag);
+    const auto from_file = find_in_file(path, flag);
     if (from_environment != nullptr) {
       setting.origin = variable;
       KVASIR_CHECKED(set_default(option, from_environment, variable));
@@ -123,22 +122,22 @@ class Applier {
       setting.origin = file_->path;
       KVASIR_CHECKED(set_default(option, *from_file, file_->path));
     }
-    setting.value = option.get_default_str();
+    const bool is_switch = option.get_expected_max() == 0;
+    setting.value = is_switch && option.get_default_str().empty() ? "false" : option.get_default_str();
     settings_.push_back(std::move(setting));
     return {};
   }
 
-  std::optional<std::string> find_in_file(const std::string& verb, const std::string& flag) {
+  // The verb's own table before the file's top level; both count as used.
+  std::optional<std::string> find_in_file(const std::string& path, const std::string& flag) {
     if (!file_) return std::nullopt;
-    if (!verb.empty()) {
-      const toml::table* table = file_->table.get_as<toml::table>(verb);
-      if (auto value = text_of(table == nullptr ? nullptr : table->get(flag))) {
-        used_.insert(verb + "." + flag);
-        return value;
-      }
+    std::optional<std::string> value;
+    for (const std::string& key : {path.empty() ? flag : path + "." + flag, flag}) {
+      auto found = text_of(file_->table.at_path(key).node());
+      if (!found) continue;
+      used_.insert(key);
+      if (!value) value = std::move(found);
     }
-    auto value = text_of(file_->table.get(flag));
-    if (value) used_.insert(flag);
     return value;
   }
 
@@ -158,10 +157,7 @@ Result<std::vector<Setting>> apply_settings(CLI::App& app) {
   KVASIR_TRY(const auto file, read_file());
   Applier applier(file);
   KVASIR_CHECKED(applier.apply(app, ""));
-  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
-    KVASIR_CHECKED(applier.apply(*verb, verb->get_name()));
-  }
-  KVASIR_CHECKED(applier.check_keys(app));
+  KVASIR_CHECKED(applier.check_keys());
   return applier.take();
 }
 

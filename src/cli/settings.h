@@ -13,7 +13,7 @@ namespace kvasir::cli {
 
 // One flag of one verb, its value in force and where that came from.
 struct Setting {
-  std::string verb;  // empty: a global flag
+  std::string verb;  // "serve", "eval.ppl"; empty: a flag of every verb
   std::string flag;  // without dashes
   std::string value;
   std::string origin;  // "default", "KVASIR_PORT", "/path/kvasir.toml"

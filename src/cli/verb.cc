@@ -1,6 +1,7 @@
 #include "cli/verb.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace kvasir::cli {
 
@@ -27,6 +28,15 @@ int exit_code_of(ErrorKind kind) {
 int report(const Error& error) {
   std::fprintf(stderr, "kvasir: %s\n", error.message.c_str());
   return exit_code_of(error.kind);
+}
+
+void on_chosen(CLI::App& verb, Context& context, std::function<Result<int>()> action) {
+  verb.callback([&context, action = std::move(action)] {
+    context.action = [action] {
+      const auto exit_code = action();
+      return exit_code ? *exit_code : report(exit_code.error());
+    };
+  });
 }
 
 }  // namespace kvasir::cli

@@ -42,6 +42,9 @@ int exit_code_of(ErrorKind kind);
 // Prints `kvasir: message` as one line on stderr and returns the exit code.
 int report(const Error& error);
 
+// What `verb` does when it is the one on the command line; an Error becomes report()'s line and exit code.
+void on_chosen(CLI::App& verb, Context& context, std::function<Result<int>()> action);
+
 // Each verb adds its subcommand; cli/main.cc lists them.
 void add_pull(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);

@@ -68,7 +68,10 @@ ModelInfo describe(const LoadedModel& loaded) {
   info.name = config.name;
   info.architecture = config.architecture;
   info.quantization = main_quantization(*loaded.source);
-  for (const TensorView& tensor : loaded.source->tensors()) info.num_parameters += tensor.num_elements();
+  for (const TensorView& tensor : loaded.source->tensors()) {
+    info.num_parameters += tensor.num_elements();
+    if (tensor.name.starts_with("blk.")) info.num_layer_parameters += tensor.num_elements();
+  }
   info.weight_bytes = loaded.model->weight_bytes();
   info.num_layers = config.num_layers;
   info.vocab_size = config.vocab_size;

@@ -261,7 +261,8 @@ void LocalEngine::step() {
   step_result_.next_tokens.clear();
   result_of_.clear();
   for (std::size_t i = 0; i < results.size(); ++i) {
-    step_result_.next_tokens.push_back(results[i].token);
+    // A failed sequence leaves before its step counts; its slot still holds a token.
+    step_result_.next_tokens.push_back(results[i].error ? TokenId{0} : results[i].token);
     result_of_[output.sequences[i].id] = i;
   }
   finish_failed(output, results);

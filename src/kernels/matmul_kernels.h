@@ -1,5 +1,5 @@
-// Every instruction set's matmul kernels, for the tables. `ref` is scalar and the oracle; the others instantiate
-// generic/matmul*-inl.h over their dot.h. All three agree bit for bit.
+// Every instruction set's matmul kernels, for the tables. `ref` is scalar and the oracle; the others
+// instantiate generic/matmul*-inl.h over their dot.h. All three agree bit for bit.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@ namespace {
 
 void put_nibbles(const std::uint8_t* codes, int row, PackedNibbles& nibbles) {
   for (int i = 0; i < 16; ++i) {
-    nibbles[i / 4][4 * row + i % 4] = static_cast<std::uint8_t>((codes[i] & 0x0f) | (codes[16 + i] & 0x0f) << 4);
+    nibbles[i / 4][4 * row + i % 4] =
+        static_cast<std::uint8_t>((codes[i] & 0x0f) | (codes[16 + i] & 0x0f) << 4);
   }
 }
 
@@ -36,8 +37,8 @@ void put_bytes(const std::uint8_t* codes, int row, PackedBytes& bytes) {
   for (int j = 0; j < kPackedQuads; ++j) std::memcpy(&bytes[j][4 * row], codes + 4 * j, 4);
 }
 
-// put(file block, codes, s, row, unit, i): sub-block s of a file block, with these codes, becomes block i of the
-// unit in lane `row`.
+// put(file block, codes, s, row, unit, i): sub-block s of a file block, with these codes, becomes block i of
+// the unit in lane `row`.
 
 void put(const quant::BlockQ4_0& block, const std::uint8_t* codes, int, int row, PackedQ4_0& unit, int i) {
   put_nibbles(codes, row, unit.nibbles[i]);
@@ -124,7 +125,8 @@ void pack_column_group(const void* rows, std::int64_t row_bytes, int num_rows, s
   constexpr std::int64_t kElementBytes = sizeof(columns->rows[0]);
   for (int row = 0; row < num_rows; ++row) {
     const char* bytes = static_cast<const char*>(rows) + row * row_bytes;
-    for (std::int64_t i = 0; i < k; ++i) std::memcpy(&columns[i].rows[row], bytes + i * kElementBytes, kElementBytes);
+    for (std::int64_t i = 0; i < k; ++i)
+      std::memcpy(&columns[i].rows[row], bytes + i * kElementBytes, kElementBytes);
   }
 }
 
@@ -138,17 +140,28 @@ constexpr FormatKernels kColumnPacking = {column_group_bytes<Column>, pack_colum
 
 FormatKernels packing_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return kColumnPacking<PackedF32>;
-    case DType::kF16: return kColumnPacking<PackedF16>;
-    case DType::kBF16: return kColumnPacking<PackedBF16>;
-    case DType::kQ8_0: return kBlockPacking<quant::BlockQ8_0, PackedQ8_0>;
-    case DType::kQ4_0: return kBlockPacking<quant::BlockQ4_0, PackedQ4_0>;
-    case DType::kQ4_1: return kBlockPacking<quant::BlockQ4_1, PackedQ4_1>;
-    case DType::kQ5_0: return kBlockPacking<quant::BlockQ5_0, PackedQ5_0>;
-    case DType::kQ5_1: return kBlockPacking<quant::BlockQ5_1, PackedQ5_1>;
-    case DType::kQ4_K: return kBlockPacking<quant::BlockQ4_K, PackedQ4_K>;
-    case DType::kQ5_K: return kBlockPacking<quant::BlockQ5_K, PackedQ5_K>;
-    case DType::kQ6_K: return kBlockPacking<quant::BlockQ6_K, PackedQ6_K>;
+    case DType::kF32:
+      return kColumnPacking<PackedF32>;
+    case DType::kF16:
+      return kColumnPacking<PackedF16>;
+    case DType::kBF16:
+      return kColumnPacking<PackedBF16>;
+    case DType::kQ8_0:
+      return kBlockPacking<quant::BlockQ8_0, PackedQ8_0>;
+    case DType::kQ4_0:
+      return kBlockPacking<quant::BlockQ4_0, PackedQ4_0>;
+    case DType::kQ4_1:
+      return kBlockPacking<quant::BlockQ4_1, PackedQ4_1>;
+    case DType::kQ5_0:
+      return kBlockPacking<quant::BlockQ5_0, PackedQ5_0>;
+    case DType::kQ5_1:
+      return kBlockPacking<quant::BlockQ5_1, PackedQ5_1>;
+    case DType::kQ4_K:
+      return kBlockPacking<quant::BlockQ4_K, PackedQ4_K>;
+    case DType::kQ5_K:
+      return kBlockPacking<quant::BlockQ5_K, PackedQ5_K>;
+    case DType::kQ6_K:
+      return kBlockPacking<quant::BlockQ6_K, PackedQ6_K>;
   }
   return {};
 }

@@ -1,26 +1,27 @@
 // Packed weights: 16 rows together, one row per lane, in the order kernels stream them.
 //
-// A group of 16 rows is a sequence of units; a unit holds kBlocks blocks of 32 inputs, chosen so that it fills
-// whole cache lines. Inside a block, "quad" j is inputs 4 j .. 4 j + 3 of all rows: 64 bytes, byte 4 r + i for
-// row r and input 4 j + i, which is what one vpdpbusd consumes. Codes are the file's integers, unsigned; scales
-// and minima are the file's bits. Nothing is rounded.
+// A group of 16 rows is a sequence of units; a unit holds kBlocks blocks of 32 inputs, chosen so that it
+// fills whole cache lines. Inside a block, "quad" j is inputs 4 j .. 4 j + 3 of all rows: 64 bytes, byte 4 r
+// + i for row r and input 4 j + i, which is what one vpdpbusd consumes. Codes are the file's integers,
+// unsigned; scales and minima are the file's bits. Nothing is rounded.
 //
 // kBits is the width of a code; the code that stands for zero is 2^kZeroShift, or 0 when kZeroShift is 0.
 #pragma once
 
 #include <cstdint>
 
-#include "tensor/dtype.h"
+#include "quant/format.h"
 
 namespace kvasir::kernels {
 
 using PackedHalf = std::uint16_t;  // bits of an IEEE binary16
 
 inline constexpr int kPackedRows = 16;
-inline constexpr int kPackedQuads = 8;       // of one block
+inline constexpr int kPackedQuads = 8;  // of one block
 inline constexpr int kPackedQuadBytes = 64;
 
-// Codes of 4 bits: quad j in the low nibbles of nibbles[j] for j < 4, in the high nibbles of nibbles[j - 4] above.
+// Codes of 4 bits: quad j in the low nibbles of nibbles[j] for j < 4, in the high nibbles of nibbles[j - 4]
+// above.
 using PackedNibbles = std::uint8_t[4][kPackedQuadBytes];
 // Bit j of a byte is bit 4 of the code in quad j.
 using PackedFifthBits = std::uint8_t[kPackedQuadBytes];

@@ -111,9 +111,9 @@ struct KernelTable {
 
   // Bytes of one quantised activation row of k inputs (k a multiple of 32); 64-byte aligned rows.
   std::int64_t (*activation_row_bytes)(std::int64_t k);
-  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x / scale) as int8, and the
-  // sums of q that zero points and minima need. Returns false when x holds a NaN or infinity (the row is then
-  // written as zeros): the caller fails that request, not the process.
+  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1 / scale)) as int8,
+  // and the sums of q that zero points and minima need (activation.h). Returns false when x holds a NaN or
+  // infinity (the row is then written as zeros): the caller fails that request, not the process.
   bool (*quantize_row)(const float* x, std::int64_t k, void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.

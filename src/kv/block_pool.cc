@@ -4,7 +4,8 @@
 
 namespace kvasir::kv {
 
-BlockPool::BlockPool(std::int32_t num_blocks, KvCellFormat format) : blocks_(static_cast<std::size_t>(num_blocks)) {
+BlockPool::BlockPool(std::int32_t num_blocks, KvCellFormat format)
+    : blocks_(static_cast<std::size_t>(num_blocks)) {
   // Highest first, because a block without contents goes to the front: block 0 is handed out first.
   for (std::int32_t i = num_blocks - 1; i >= 0; --i) {
     at(BlockId{i}).format = format;

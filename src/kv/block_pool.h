@@ -20,13 +20,13 @@ class BlockPool {
  public:
   struct Allocation {
     BlockId block;
-    PrefixNodeId evicted;  // what the block cached until now, for the prefix index to forget; or kNoPrefixNode
+    PrefixNodeId evicted;  // what it cached until now, for the prefix index to forget; or kNoPrefixNode
   };
 
   BlockPool(std::int32_t num_blocks, KvCellFormat format);
 
-  // Takes a free block with reference count 1: one that caches nothing if there is any, else the least recently
-  // freed. Empty means "pool exhausted": the scheduler preempts, nobody logs an error.
+  // Takes a free block with reference count 1: one that caches nothing if there is any, else the least
+  // recently freed. Empty means "pool exhausted": the scheduler preempts, nobody logs an error.
   std::optional<Allocation> allocate();
   // One more holder of a block that caches something or is already held.
   void add_reference(BlockId id);

@@ -10,9 +10,9 @@
 
 namespace kvasir::kv {
 
-// Maps logical blocks to pool blocks. Logical block i is for the absolute positions [16 i, 16 i + 16), whatever
-// else was dropped: a block whose KV is gone leaves a hole and moves nobody's position. Holds ids only; counting
-// references is the cache manager's work.
+// Maps logical blocks to pool blocks. Logical block i is for the absolute positions [16 i, 16 i + 16),
+// whatever else was dropped: a block whose KV is gone leaves a hole and moves nobody's position. Holds ids
+// only; counting references is the cache manager's work.
 //
 // Thread safety: none.
 // Invariants: first_held() is the lowest index without a hole, or size().
@@ -25,7 +25,9 @@ class BlockTable {
 
   // By logical index; kHole where the KV is gone.
   std::span<const BlockId> blocks() const { return blocks_; }
-  BlockId operator[](std::int32_t logical_index) const { return blocks_[static_cast<std::size_t>(logical_index)]; }
+  BlockId operator[](std::int32_t logical_index) const {
+    return blocks_[static_cast<std::size_t>(logical_index)];
+  }
 
   // The block of an absolute position, and the slot inside it.
   BlockId block_at(std::int32_t position) const { return (*this)[position / kTokensPerBlock]; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -24,23 +25,24 @@ PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::i
 }  // namespace
 
 Status KvCacheManager::validate(const KvCacheConfig& config) {
-  if (config.groups.empty()) return make_error(ErrorKind::kUsage, "KV cache: at least 1 layer group is needed, got 0");
+  const auto refuse = [](std::string message) { return make_error(ErrorKind::kUsage, std::move(message)); };
+  if (config.groups.empty()) return refuse("KV cache: at least 1 layer group is needed, got 0");
   std::int64_t total = 0;
   for (std::size_t i = 0; i < config.groups.size(); ++i) {
     const LayerGroup& group = config.groups[i];
     total += group.num_blocks;
     if (group.num_blocks < 1) {
-      return make_error(ErrorKind::kUsage, fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i,
-                                                       group.num_blocks));
+      return refuse(
+          fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i, group.num_blocks));
     }
     if (group.window_tokens < 0) {
-      return make_error(ErrorKind::kUsage, fmt::format("KV cache: the window of layer group {} must not be negative, "
-                                                       "got {} tokens", i, group.window_tokens));
+      return refuse(fmt::format("KV cache: the window of layer group {} must be at least 0 tokens, got {}", i,
+                                group.window_tokens));
     }
   }
   constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / (4 * kTokensPerBlock);
   if (total > kMaxBlocks) {
-    return make_error(ErrorKind::kUsage, fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlocks, total));
+    return refuse(fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlocks, total));
   }
   return {};
 }
@@ -70,27 +72,23 @@ std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenI
   const auto max_blocks = static_cast<std::int32_t>((tokens.size() - 1) / kTokensPerBlock);
   PrefixNodeId node = kv.cursor;
   while (static_cast<std::int32_t>(path_.size()) < max_blocks) {
-    const auto child = index_.find_child(node, tokens_of_block(tokens, static_cast<std::int32_t>(path_.size())));
+    const auto child =
+        index_.find_child(node, tokens_of_block(tokens, static_cast<std::int32_t>(path_.size())));
     if (!child) break;
     path_.push_back(node = *child);
   }
   const std::int32_t num_blocks = longest_usable_prefix(path_);
   if (num_blocks == 0) return 0;
-  for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
-    for (std::int32_t i = 0; i < num_blocks; ++i) {
-      const BlockId block = i < first ? kHole : index_.block(path_[static_cast<std::size_t>(i)], g);
-      if (block != kHole) pools_[static_cast<std::size_t>(g)].add_reference(block);
-      kv.tables[static_cast<std::size_t>(g)].append(block);
-    }
-  }
+  take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
+    return index_.block(path_[static_cast<std::size_t>(i)], group);
+  });
   kv.cursor = index_.move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
   kv.num_indexed_blocks = num_blocks;
   return num_blocks * kTokensPerBlock;
 }
 
-// The largest L such that every group has the blocks it needs of nodes[0, L): all for a full group, the last window
-// for a window group.
+// The largest L such that every group has the blocks it needs of nodes[0, L): all for a full group, the last
+// window for a window group.
 std::int32_t KvCacheManager::longest_usable_prefix(std::span<const PrefixNodeId> nodes) {
   std::int32_t longest = 0;
   run_lengths_.assign(pools_.size(), 0);
@@ -110,38 +108,45 @@ std::int32_t KvCacheManager::longest_usable_prefix(std::span<const PrefixNodeId>
 std::int32_t KvCacheManager::share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens) {
   const std::int32_t num_blocks = num_tokens / kTokensPerBlock;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const BlockTable& table = from.tables[static_cast<std::size_t>(g)];
+    const BlockTable& table = from.table(g);
     const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
     CHECK(table.size() >= num_blocks);
     for (std::int32_t i = first; i < num_blocks; ++i) {
       if (table[i] == kHole) return 0;
     }
   }
+  take_prefix(to, num_blocks, [&](std::int32_t group, std::int32_t i) { return from.table(group)[i]; });
+  return num_blocks * kTokensPerBlock;
+}
+
+// References the first blocks of somebody else, as far as the next token still sees them.
+template <class BlockOf>
+void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
-    for (std::int32_t i = 0; i < num_blocks; ++i) {
-      const BlockId block = i < first ? kHole : from.tables[static_cast<std::size_t>(g)][i];
-      if (block != kHole) pools_[static_cast<std::size_t>(g)].add_reference(block);
-      to.tables[static_cast<std::size_t>(g)].append(block);
+    for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
+    for (std::int32_t i = first; i < num_blocks; ++i) {
+      const BlockId block = block_of(g, i);
+      mutable_pool(g).add_reference(block);
+      kv.table(g).append(block);
     }
   }
-  return num_blocks * kTokensPerBlock;
 }
 
 bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   const std::int32_t num_blocks = blocks_for(num_tokens);
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    if (num_blocks - kv.tables[static_cast<std::size_t>(g)].size() > pool(g).num_free()) return false;
+    if (num_blocks - kv.table(g).size() > pool(g).num_free()) return false;
   }
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    BlockTable& table = kv.tables[static_cast<std::size_t>(g)];
+    BlockTable& table = kv.table(g);
     while (table.size() < num_blocks) table.append(allocate_block(g));
   }
   return true;
 }
 
 BlockId KvCacheManager::allocate_block(std::int32_t group) {
-  const auto allocation = pools_[static_cast<std::size_t>(group)].allocate();
+  const auto allocation = mutable_pool(group).allocate();
   CHECK(allocation.has_value());
   if (allocation->evicted != kNoPrefixNode) {
     index_.remove_block(allocation->evicted, group);
@@ -150,7 +155,8 @@ BlockId KvCacheManager::allocate_block(std::int32_t group) {
   return allocation->block;
 }
 
-void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens) {
+void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
+                            std::int32_t num_computed_tokens) {
   if (kv.cursor != kNoPrefixNode) {
     while ((kv.num_indexed_blocks + 1) * kTokensPerBlock <= num_computed_tokens) {
       kv.cursor = index_.advance(kv.cursor, tokens_of_block(tokens, kv.num_indexed_blocks));
@@ -160,12 +166,12 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens, std
   slide(kv, num_computed_tokens);
 }
 
-// Names the sequence's block as the one for its contents, or, when an equal block is cached, takes that one and
-// gives the own one back: KV of equal prefixes is equal bit for bit.
+// Names the sequence's block as the one for its contents, or, when an equal block is cached, takes that one
+// and gives the own one back: KV of equal prefixes is equal bit for bit.
 void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    BlockPool& pool = pools_[static_cast<std::size_t>(g)];
-    BlockTable& table = kv.tables[static_cast<std::size_t>(g)];
+    BlockPool& pool = mutable_pool(g);
+    BlockTable& table = kv.table(g);
     const BlockId own = table[logical_index];
     if (own == kHole) continue;
     const BlockId cached = index_.block(kv.cursor, g);
@@ -183,9 +189,9 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
 
 void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    BlockTable& table = kv.tables[static_cast<std::size_t>(g)];
+    BlockTable& table = kv.table(g);
     const std::int32_t end = group(g).first_needed_block(next_position);
-    while (table.first_held() < end) pools_[static_cast<std::size_t>(g)].release(table.make_hole(table.first_held()));
+    while (table.first_held() < end) mutable_pool(g).release(table.make_hole(table.first_held()));
   }
 }
 
@@ -200,10 +206,10 @@ void KvCacheManager::free(SequenceKv& kv) {
   kv = SequenceKv{};
 }
 
-std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index, std::int32_t num_tokens,
-                                            std::int32_t max_chunk_tokens) const {
+std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,
+                                            std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
   const std::int32_t peak = group(group_index).peak_blocks(num_tokens, max_chunk_tokens);
-  return std::max(0, peak - kv.tables[static_cast<std::size_t>(group_index)].num_held());
+  return std::max(0, peak - kv.table(group_index).num_held());
 }
 
 std::int32_t KvCacheManager::max_sequence_tokens(std::int32_t max_chunk_tokens) const {

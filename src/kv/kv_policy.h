@@ -13,7 +13,8 @@ enum class KvPolicy : std::uint8_t { kNone };
 // Part of every prefix key: KV made under one policy or cell format is never a hit under another.
 constexpr std::uint64_t policy_fingerprint(KvPolicy policy, std::span<const LayerGroup> groups) {
   std::uint64_t fingerprint = static_cast<std::uint64_t>(policy) + 1;
-  for (const LayerGroup& group : groups) fingerprint = fingerprint * 31 + static_cast<std::uint64_t>(group.format) + 1;
+  for (const LayerGroup& group : groups)
+    fingerprint = fingerprint * 31 + static_cast<std::uint64_t>(group.format) + 1;
   return fingerprint;
 }
 

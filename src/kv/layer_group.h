@@ -23,12 +23,13 @@ struct LayerGroup {
     return std::max(0, position - window_tokens + 1) / kTokensPerBlock;
   }
 
-  // The most blocks that a sequence of `num_tokens` holds at once when it runs at most `max_chunk_tokens` a step.
+  // The most blocks that a sequence of `num_tokens` holds at once when it runs at most `max_chunk_tokens` a
+  // step.
   std::int32_t peak_blocks(std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
     const std::int32_t all_blocks = blocks_for(num_tokens);
     if (is_full()) return all_blocks;
-    // A chunk sees the window before its first token; wherever it starts, that many positions touch at most one
-    // block more than their count divided by 16.
+    // A chunk sees the window before its first token; wherever it starts, that many positions touch at most
+    // one block more than their count divided by 16.
     const std::int64_t positions = std::int64_t{window_tokens} + max_chunk_tokens - 1;
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(all_blocks, ceil_div<std::int64_t>(positions - 1, kTokensPerBlock) + 1));

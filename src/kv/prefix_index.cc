@@ -7,7 +7,8 @@
 
 namespace kvasir::kv {
 
-PrefixIndex::PrefixIndex(SipKey key, std::int32_t num_groups, std::int32_t expected_nodes, std::int32_t hash_bits)
+PrefixIndex::PrefixIndex(SipKey key, std::int32_t num_groups, std::int32_t expected_nodes,
+                         std::int32_t hash_bits)
     : key_(key),
       num_groups_(num_groups),
       hash_mask_(~std::uint64_t{0} >> (64 - hash_bits)),
@@ -98,7 +99,8 @@ std::uint64_t PrefixIndex::child_hash(PrefixNodeId parent, BlockTokens tokens) c
     std::uint64_t parent_hash;
     std::array<TokenId, kTokensPerBlock> tokens;
   } message{at(parent).hash, {}};
-  static_assert(sizeof(message) == sizeof(message.parent_hash) + sizeof(message.tokens), "no padding is hashed");
+  static_assert(sizeof(message) == sizeof(message.parent_hash) + sizeof(message.tokens),
+                "no padding is hashed");
   std::ranges::copy(tokens, message.tokens.begin());
   return SipHash(key_).digest(std::as_bytes(std::span(&message, 1))) & hash_mask_;
 }

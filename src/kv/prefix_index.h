@@ -18,20 +18,22 @@
 
 namespace kvasir::kv {
 
-// A forest of nodes, one root per (namespace, policy fingerprint). A node stands for 16 tokens behind one exact
-// prefix and names, per layer group, the block that holds their KV. Nodes are found through a keyed hash chain
-// over (namespace, fingerprint, parent's hash, 16 token ids); a find is confirmed by comparing the tokens and the
-// parent's identity, so a hash collision costs a comparison and never gives away a wrong block.
+// A forest of nodes, one root per (namespace, policy fingerprint). A node stands for 16 tokens behind one
+// exact prefix and names, per layer group, the block that holds their KV. Nodes are found through a keyed
+// hash chain over (namespace, fingerprint, parent's hash, 16 token ids); a find is confirmed by comparing the
+// tokens and the parent's identity, so a hash collision costs a comparison and never gives away a wrong
+// block.
 //
-// A node lives while something needs it: a block it names, a child, or a cursor (a sequence that will extend it).
-// The blocks themselves belong to the BlockPool; when it reuses one, remove_block() must follow.
+// A node lives while something needs it: a block it names, a child, or a cursor (a sequence that will extend
+// it). The blocks themselves belong to the BlockPool; when it reuses one, remove_block() must follow.
 //
 // Thread safety: none; the engine thread is the only caller.
 class PrefixIndex {
  public:
   using BlockTokens = std::span<const TokenId, kTokensPerBlock>;
 
-  // `expected_nodes` sizes the hash table once. `hash_bits` below 64 is for tests: collisions must change nothing.
+  // `expected_nodes` sizes the hash table once. `hash_bits` below 64 is for tests: collisions must change
+  // nothing.
   PrefixIndex(SipKey key, std::int32_t num_groups, std::int32_t expected_nodes, std::int32_t hash_bits = 64);
 
   // A cursor on the root of a namespace. The caller owes a release().
@@ -71,7 +73,8 @@ class PrefixIndex {
   Node& at(PrefixNodeId id) { return nodes_[static_cast<std::size_t>(id)]; }
   const Node& at(PrefixNodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   std::size_t block_index(PrefixNodeId node, std::int32_t group) const {
-    return static_cast<std::size_t>(node) * static_cast<std::size_t>(num_groups_) + static_cast<std::size_t>(group);
+    return static_cast<std::size_t>(node) * static_cast<std::size_t>(num_groups_) +
+           static_cast<std::size_t>(group);
   }
   PrefixNodeId& bucket(std::uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
 
@@ -84,8 +87,8 @@ class PrefixIndex {
   const std::uint64_t hash_mask_;
   RootMap roots_;
   std::vector<Node> nodes_;
-  std::vector<BlockId> blocks_;         // [node][group]
-  std::vector<PrefixNodeId> buckets_;   // a power of two; heads of chains through next_in_bucket
+  std::vector<BlockId> blocks_;        // [node][group]
+  std::vector<PrefixNodeId> buckets_;  // a power of two; heads of chains through next_in_bucket
   PrefixNodeId first_dead_ = kNoPrefixNode;
   std::int32_t num_nodes_ = 0;
 };

@@ -37,7 +37,8 @@ class SipHash {
   // Little-endian, short words zero-extended.
   static std::uint64_t load(std::span<const std::byte> bytes) {
     std::uint64_t word = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) word |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      word |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
     return word;
   }
 

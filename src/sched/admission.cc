@@ -13,10 +13,11 @@ Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManag
   const std::int64_t needed = num_prompt_tokens + std::max(0, request.stop.max_tokens - 1);
   const std::int64_t available = kv.max_sequence_tokens(max_chunk_tokens);
   if (needed <= available) return {};
-  return make_error(ErrorKind::kUnmet,
-                    fmt::format("the request needs KV for {} tokens (prompt {} + max_tokens {}), the cache holds {}",
-                                needed, num_prompt_tokens, request.stop.max_tokens, available),
-                    "max_tokens");
+  return make_error(
+      ErrorKind::kUnmet,
+      fmt::format("the request needs KV for {} tokens (prompt {} + max_tokens {}), the cache holds {}",
+                  needed, num_prompt_tokens, request.stop.max_tokens, available),
+      "max_tokens");
 }
 
 const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running) {
@@ -28,8 +29,8 @@ const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence
 
 bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running) {
   if (find_prompt_holder(candidate, running) != nullptr) return false;
-  return std::ranges::any_of(running,
-                             [&](const Sequence* other) { return other->request_id == candidate.request_id; });
+  return std::ranges::any_of(
+      running, [&](const Sequence* other) { return other->request_id == candidate.request_id; });
 }
 
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,

@@ -15,15 +15,16 @@ namespace kvasir::sched {
 Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManager& kv,
                           std::int32_t max_chunk_tokens);
 
-// A running choice of the same request whose prompt is computed, to share its blocks; null when there is none.
+// A running choice of the same request whose prompt is computed, to share its blocks; null when there is
+// none.
 const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running);
 
-// True while another choice of the same request is computing the prompt and none holds it yet: waiting is cheaper
-// than computing it twice.
+// True while another choice of the same request is computing the prompt and none holds it yet: waiting is
+// cheaper than computing it twice.
 bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running);
 
-// True when every token that the candidate and the running sequences already have fits the pools together, so that
-// starting it preempts nobody by its prompt alone. `candidate.kv` already holds its cached prefix.
+// True when every token that the candidate and the running sequences already have fits the pools together, so
+// that starting it preempts nobody by its prompt alone. `candidate.kv` already holds its cached prefix.
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
              std::int32_t max_chunk_tokens);
 

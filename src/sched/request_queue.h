@@ -7,8 +7,8 @@
 
 namespace kvasir::sched {
 
-// First come, first served within a priority. Order is by arrival, not by insertion, so a preempted sequence returns
-// to the head of its priority.
+// First come, first served within a priority. Order is by arrival, not by insertion, so a preempted sequence
+// returns to the head of its priority.
 //
 // Thread safety: none. Borrows the sequences; a member's priority and id must not change.
 class RequestQueue {

@@ -25,7 +25,8 @@ std::int32_t expected_tokens(const Sequence& sequence) {
 
 Status validate_request(const SequenceRequest& request) {
   const auto refuse = [](const char* field, std::int32_t minimum, std::int64_t actual) {
-    return make_error(ErrorKind::kUsage, fmt::format("{} must be at least {}, got {}", field, minimum, actual), field);
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{} must be at least {}, got {}", field, minimum, actual), field);
   };
   if (request.prompt_token_ids.empty()) {
     return make_error(ErrorKind::kUsage, "prompt must have at least 1 token, got 0", "prompt");
@@ -40,7 +41,8 @@ Status validate_request(const SequenceRequest& request) {
 
 Status Scheduler::validate(const SchedulerConfig& config) {
   if (config.max_num_seqs < 1) {
-    return make_error(ErrorKind::kUsage, fmt::format("max_num_seqs must be at least 1, got {}", config.max_num_seqs),
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_num_seqs must be at least 1, got {}", config.max_num_seqs),
                       "max_num_seqs");
   }
   if (config.max_num_batched_tokens < config.max_num_seqs) {
@@ -154,8 +156,8 @@ void Scheduler::preempt(Sequence& sequence) {
   ++stats_.num_preemptions;
 }
 
-// In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling is
-// passed over, because the sibling is running.
+// In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling
+// is passed over, because the sibling is running.
 void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     if (!budget.has_room() || std::ssize(running_) >= config_.max_num_seqs) return;
@@ -192,8 +194,8 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   return true;
 }
 
-// Returns the tokens that need not be computed. What a sibling holds is found through the prefix index where the
-// sequence may use it, and taken from the sibling directly where not.
+// Returns the tokens that need not be computed. What a sibling holds is found through the prefix index where
+// the sequence may use it, and taken from the sibling directly where not.
 std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
   if (sequence.awaits_prompt_logits()) return 0;
   if (sequence.kv.cursor != kv::kNoPrefixNode) return kv_.match_prefix(sequence.kv, sequence.token_ids);
@@ -218,7 +220,8 @@ void Scheduler::build_output() {
     scheduled.samples = catches_up && sequence->stop.max_tokens > 0;
     scheduled.first_logits_row = scheduled.samples ? num_tokens - 1 : num_tokens;
     if (sequence->awaits_prompt_logits()) {
-      scheduled.first_logits_row = std::clamp(sequence->num_prompt_logits - sequence->num_computed_tokens, 0, num_tokens);
+      scheduled.first_logits_row =
+          std::clamp(sequence->num_prompt_logits - sequence->num_computed_tokens, 0, num_tokens);
     }
     scheduled.block_tables = sequence->kv.tables;
     output_.num_tokens += num_tokens;
@@ -243,8 +246,8 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
   sequence.num_computed_tokens += std::exchange(sequence.num_scheduled_tokens, 0);
   kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
   if (sequence.want_prompt_logits) {
-    sequence.num_prompt_logits =
-        std::max(sequence.num_prompt_logits, std::min(sequence.num_computed_tokens, sequence.num_prompt_tokens));
+    sequence.num_prompt_logits = std::max(sequence.num_prompt_logits,
+                                          std::min(sequence.num_computed_tokens, sequence.num_prompt_tokens));
   }
   if (sequence.has_computed_prompt() && !sequence.times.prompt_computed) sequence.times.prompt_computed = now;
   if (sequence.num_remaining_tokens() > 0) return;

@@ -27,9 +27,9 @@ struct SequenceTimes {
 // scheduler's next update(), or until this sequence is finished.
 struct ScheduledSequence {
   SequenceId id{};
-  std::span<const TokenId> history;              // all its tokens so far: prompt, then generated
+  std::span<const TokenId> history;  // all its tokens so far: prompt, then generated
   std::int32_t num_prompt_tokens = 0;
-  std::int32_t first_position = 0;               // absolute position of the first token to run
+  std::int32_t first_position = 0;  // absolute position of the first token to run
   std::int32_t num_tokens = 0;
   std::int32_t first_logits_row = 0;             // rows [first_logits_row, num_tokens) want logits
   bool samples = false;                          // the last row's logits choose the next token
@@ -44,8 +44,8 @@ struct ScheduledSequence {
 
 struct SchedulerOutput {
   std::vector<ScheduledSequence> sequences;
-  std::int32_t num_tokens = 0;       // over all sequences
-  std::vector<SequenceId> expired;   // dropped from the queue: their start deadline passed
+  std::int32_t num_tokens = 0;      // over all sequences
+  std::vector<SequenceId> expired;  // dropped from the queue: their start deadline passed
 
   bool empty() const { return sequences.empty(); }
 };

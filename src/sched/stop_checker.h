@@ -18,7 +18,8 @@ struct StopCriteria {
   std::int32_t min_tokens = 0;          // end-of-generation and stop tokens count only from this many on
 };
 
-// Why the sequence ends with its newest token, the num_generated-th (counted from 1); nothing when it goes on.
+// Why the sequence ends with its newest token, the num_generated-th (counted from 1); nothing when it goes
+// on.
 inline std::optional<FinishReason> check_stop(const StopCriteria& criteria, TokenId newest,
                                               std::int32_t num_generated) {
   const bool is_stop = std::ranges::find(criteria.eos_token_ids, newest) != criteria.eos_token_ids.end() ||

@@ -1,14 +1,12 @@
 #include "store/catalogue.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 #include "base/printable.h"
 
@@ -23,7 +21,8 @@ class Reader {
   explicit Reader(std::string_view source) : source_(source) {}
 
   std::unexpected<Error> bad(const toml::node& node, std::string_view problem) const {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source_, node.source().begin.line, problem));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: line {}: {}", source_, node.source().begin.line, problem));
   }
 
   template <class T>
@@ -64,14 +63,15 @@ class Reader {
   }
 
   Result<Origin> origin(const toml::table& table) const {
-    KVASIR_TRY(const std::string type, text(table, "type"));
-    if (type == "path") {
+    const auto type = text(table, "type");
+    if (!type) return std::unexpected(type.error());
+    if (*type == "path") {
       KVASIR_CHECKED(known_keys(table, {"type", "path"}));
       KVASIR_TRY(std::string path, text(table, "path"));
       return PathOrigin{std::move(path)};
     }
-    if (type != "pypi") {
-      return bad(table, fmt::format("type is \"{}\", known are \"pypi\" and \"path\"", printable(type)));
+    if (*type != "pypi") {
+      return bad(table, fmt::format("type is \"{}\", known are \"pypi\" and \"path\"", printable(*type)));
     }
     KVASIR_CHECKED(known_keys(table, {"type", "packages", "version", "members"}));
     PypiOrigin pypi;
@@ -105,7 +105,8 @@ class Reader {
       return bad(table, "sha256 must be 64 lower-case hex digits");
     }
     KVASIR_TRY(entry.size_bytes, field<std::int64_t>(table, "size_bytes", "a number of bytes"));
-    if (entry.size_bytes <= 0) return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
+    if (entry.size_bytes <= 0)
+      return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
     KVASIR_TRY(entry.has_chat_template, field<bool>(table, "chat_template", "true or false"));
     KVASIR_CHECKED(each_table(table, "sources", [&](const toml::table& source) -> Status {
       KVASIR_TRY(Origin found, origin(source));
@@ -119,13 +120,24 @@ class Reader {
  private:
   static bool is_package_name(std::string_view name) {
     const auto allowed = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+             c == '_' || c == '.';
     };
     return !name.empty() && name.front() != '-' && std::ranges::all_of(name, allowed);
   }
 
   std::string_view source_;
 };
+
+// The library throws; this is where that ends.
+Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source, error.source().begin.line,
+                                                       printable(error.description(), 200)));
+  }
+}
 
 }  // namespace
 
@@ -134,14 +146,8 @@ std::string_view type_of(const Origin& origin) {
 }
 
 Result<Catalogue> Catalogue::parse(std::string_view toml, std::string_view source) {
-  const toml::parse_result parsed = toml::parse(toml, source);
-  if (!parsed) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: line {}: {}", source, parsed.error().source().begin.line,
-                                  printable(parsed.error().description(), 200)));
-  }
   const Reader reader(source);
-  const toml::table& root = parsed.table();
+  KVASIR_TRY(const toml::table root, parse_toml(toml, source));
   KVASIR_CHECKED(reader.known_keys(root, {"default", "model"}));
   Catalogue catalogue;
   KVASIR_CHECKED(reader.each_table(root, "model", [&](const toml::table& table) -> Status {

@@ -73,7 +73,8 @@ class SpawnPlan {
   }
 
   // 0 or an errno value.
-  int spawn(pid_t& pid, const std::vector<std::string>& argv, const std::vector<std::string>& environment) const {
+  int spawn(pid_t& pid, const std::vector<std::string>& argv,
+            const std::vector<std::string>& environment) const {
     std::vector<char*> arguments = pointers_to(argv);
     std::vector<std::string> variables = merged(environment);
     std::vector<char*> variable_pointers = pointers_to(variables);
@@ -142,7 +143,8 @@ Result<ChildExit> run_child(const std::vector<std::string>& argv, const std::vec
   pid_t pid = 0;
   if (const int error = SpawnPlan(pipe.write_end()).spawn(pid, argv, environment); error != 0) {
     const ErrorKind kind = error == ENOENT ? ErrorKind::kNotFound : ErrorKind::kMachine;
-    return make_error(kind, fmt::format("cannot run {}: {}", argv.front(), std::generic_category().message(error)));
+    return make_error(kind,
+                      fmt::format("cannot run {}: {}", argv.front(), std::generic_category().message(error)));
   }
   pipe.close_write_end();
   ChildExit result;

@@ -14,10 +14,10 @@ struct ChildExit {
   std::string stderr_tail;  // the last few KiB it wrote there
 };
 
-// Runs argv[0] (found through PATH) with no input and its standard output dropped, in this environment changed by
-// `environment` ("NAME=value" each), as its own process group. `keep_running` is called about ten times a second;
-// false ends the whole group (SIGTERM, after five seconds SIGKILL) and the result is kCancelled.
-// Errors: kNotFound when there is no such program, kMachine when it cannot be started.
+// Runs argv[0] (found through PATH) with no input and its standard output dropped, in this environment
+// changed by `environment` ("NAME=value" each), as its own process group. `keep_running` is called about ten
+// times a second; false ends the whole group (SIGTERM, after five seconds SIGKILL) and the result is
+// kCancelled. Errors: kNotFound when there is no such program, kMachine when it cannot be started.
 Result<ChildExit> run_child(const std::vector<std::string>& argv, const std::vector<std::string>& environment,
                             const std::function<bool()>& keep_running);
 

@@ -18,7 +18,8 @@ constexpr auto kRetryInterval = std::chrono::milliseconds(200);
 
 }  // namespace
 
-Result<FileLock> FileLock::acquire(const std::filesystem::path& path, const std::function<bool()>& keep_waiting) {
+Result<FileLock> FileLock::acquire(const std::filesystem::path& path,
+                                   const std::function<bool()>& keep_waiting) {
   FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (lock.fd_ < 0) return file_error(path.native(), "create", errno);
   while (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {

@@ -9,7 +9,7 @@
 namespace kvasir::store {
 
 struct Progress {
-  std::string_view phase;       // "downloading", "unpacking", ...
+  std::string_view phase;  // "downloading", "unpacking", ...
   std::int64_t bytes_done = 0;
   std::int64_t bytes_total = 0;  // 0: not known
 };

@@ -70,12 +70,14 @@ Status StagedFile::publish(const std::filesystem::path& final_path, const std::s
                       fmt::format("{}: SHA-256 is {}, the catalogue says {}", name, sha256, expected_sha256));
   }
   if (::fsync(fd_) != 0) return file_error(path_.native(), "write", errno);
-  if (::rename(path_.c_str(), final_path.c_str()) != 0) return file_error(final_path.native(), "create", errno);
+  if (::rename(path_.c_str(), final_path.c_str()) != 0)
+    return file_error(final_path.native(), "create", errno);
   ::close(std::exchange(fd_, -1));
   return {};
 }
 
-Result<std::string> hash_file(const std::filesystem::path& path, const std::function<bool(std::int64_t)>& on_bytes) {
+Result<std::string> hash_file(const std::filesystem::path& path,
+                              const std::function<bool(std::int64_t)>& on_bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
   if (!file) return file_error(path.native(), "open", errno);
   std::vector<std::byte> buffer(kReadBytes);

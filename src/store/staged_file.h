@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -42,6 +43,7 @@ class StagedFile {
 };
 
 // The SHA-256 of a whole file; `on_bytes(done)` is called now and then, and false stops with kCancelled.
-Result<std::string> hash_file(const std::filesystem::path& path, const std::function<bool(std::int64_t)>& on_bytes);
+Result<std::string> hash_file(const std::filesystem::path& path,
+                              const std::function<bool(std::int64_t)>& on_bytes);
 
 }  // namespace kvasir::store

@@ -14,7 +14,8 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
 
 }  // namespace
 
-FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size) : kv_(kv), vocab_size_(vocab_size) {
+FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size)
+    : kv_(kv), vocab_size_(vocab_size) {
   for (std::int32_t g = 0; g < kv.num_groups(); ++g) {
     memory_.emplace_back(static_cast<std::size_t>(kv.pool(g).num_blocks()) * kv::kTokensPerBlock);
   }
@@ -48,13 +49,16 @@ std::optional<std::string> FakeEngine::attend(const sched::ScheduledSequence& sc
   const std::int32_t window = kv_.group(group).window_tokens;
   for (std::int32_t key = window == 0 ? 0 : std::max(0, position - window + 1); key < position; ++key) {
     if (key / kv::kTokensPerBlock >= table.size() || table.block_at(key) == kHole) {
-      return fmt::format("group {}: position {} needs the KV of {}, which has no block", group, position, key);
+      return fmt::format("group {}: position {} needs the KV of {}, which has no block", group, position,
+                         key);
     }
     const Slot& slot = memory_[static_cast<std::size_t>(group)][slot_index(table, key)];
     if (slot.kv != kv_of(solo.state_at(key), group)) {
-      return fmt::format("group {}: position {} reads block {} for position {}, which holds token {} at position {} "
-                         "written by sequence {}", group, position, index_of(table.block_at(key)), key, slot.token,
-                         slot.position, static_cast<std::int64_t>(slot.writer));
+      return fmt::format(
+          "group {}: position {} reads block {} for position {}, which holds token {} at position {} "
+          "written by sequence {}",
+          group, position, index_of(table.block_at(key)), key, slot.token, slot.position,
+          static_cast<std::int64_t>(slot.writer));
     }
     state = fold_attended(state, slot.kv);
   }

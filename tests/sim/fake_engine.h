@@ -1,4 +1,5 @@
-// Stands in for the model: a KV memory behind block ids, and the toy model of solo_run.h reading through them.
+// Stands in for the model: a KV memory behind block ids, and the toy model of solo_run.h reading through
+// them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ class FakeEngine {
 
   explicit FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size);
 
-  // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and compares
-  // each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
+  // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
+  // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
   Outcome run(const sched::ScheduledSequence& scheduled, const SoloRun& solo, std::uint64_t namespace_hash,
               std::uint64_t sample_seed);
 

@@ -51,8 +51,8 @@ volatile std::sig_atomic_t seed_running = 0;
 
 // A CHECK inside the scheduler aborts; the seed must not be lost with it.
 void name_the_seed(int) {
-  fmt::print(stderr, "seed {} aborted; replay: kvasir_sim --seed {} --verbose\n", static_cast<long>(seed_running),
-             static_cast<long>(seed_running));
+  fmt::print(stderr, "seed {} aborted; replay: kvasir_sim --seed {} --verbose\n",
+             static_cast<long>(seed_running), static_cast<long>(seed_running));
   std::_Exit(1);
 }
 
@@ -76,10 +76,11 @@ int main(int argc, char** argv) {
     }
     total.add(simulation.coverage());
   }
-  fmt::print("{} seeds passed: {} steps; {} sequences: {} finished, {} cancelled, {} expired; {} requests refused; "
-             "{} preemptions, {} prefix hit tokens, {} evictions, {} deduplicated blocks\n",
-             options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,
-             total.num_expired, total.num_refused, total.num_preemptions, total.num_hit_tokens, total.num_evictions,
-             total.num_deduplicated);
+  fmt::print(
+      "{} seeds passed: {} steps; {} sequences: {} finished, {} cancelled, {} expired; {} requests refused; "
+      "{} preemptions, {} prefix hit tokens, {} evictions, {} deduplicated blocks\n",
+      options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,
+      total.num_expired, total.num_refused, total.num_preemptions, total.num_hit_tokens, total.num_evictions,
+      total.num_deduplicated);
   return 0;
 }

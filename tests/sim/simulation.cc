@@ -11,12 +11,13 @@ namespace {
 
 std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
 
-// Each step advances the sequence that runs first, so the sum of all lengths is enough when nobody is preempted; a
-// sequence can be thrown back by those before it.
+// Each step advances the sequence that runs first, so the sum of all lengths is enough when nobody is
+// preempted; a sequence can be thrown back by those before it.
 std::int64_t patience(const Workload& workload) {
   std::int64_t steps = 200;  // the last arrival and the last deadline are before
   for (const SimRequest& item : workload.requests) {
-    const auto length = static_cast<std::int64_t>(item.request.prompt_token_ids.size()) + item.request.stop.max_tokens;
+    const auto length =
+        static_cast<std::int64_t>(item.request.prompt_token_ids.size()) + item.request.stop.max_tokens;
     steps += item.request.num_choices * length;
   }
   return steps;
@@ -73,7 +74,8 @@ void Simulation::step() {
   const bool has_work = scheduler_.has_unfinished();
   const sched::SchedulerOutput& output = scheduler_.schedule(time_of_step(step_));
   for (const SequenceId id : output.expired) end(id, End::kExpired);
-  if (has_work && output.empty() && scheduler_.has_unfinished()) fail("work is left but nothing was scheduled");
+  if (has_work && output.empty() && scheduler_.has_unfinished())
+    fail("work is left but nothing was scheduled");
   check_order_of_starts();
   check_limits(output);
   check_blocks();
@@ -95,7 +97,9 @@ void Simulation::submit_arrivals() {
       log("request {} refused: {}", static_cast<std::uint64_t>(item.request.request_id), id.error().message);
       const auto needed = static_cast<std::int32_t>(item.request.prompt_token_ids.size()) +
                           std::max(0, item.request.stop.max_tokens - 1);
-      const auto fits = [&](const kv::LayerGroup& group) { return needed <= group.num_blocks * kv::kTokensPerBlock; };
+      const auto fits = [&](const kv::LayerGroup& group) {
+        return needed <= group.num_blocks * kv::kTokensPerBlock;
+      };
       if (std::ranges::all_of(workload_.kv.groups, fits)) fail("a request that fits was refused");
       ++coverage_.num_refused;
       continue;
@@ -118,7 +122,8 @@ void Simulation::disturb(Moment moment) {
       if (cancel.step != step_ || cancel.moment != moment) continue;
       const SequenceId id{number(first_id_[i]) + cancel.choice};
       const bool was_alive = choices_.at(id).end == End::kNone;
-      if (scheduler_.finish(id) != was_alive) fail(fmt::format("finish({}) disagrees with what ended", number(id)));
+      if (scheduler_.finish(id) != was_alive)
+        fail(fmt::format("finish({}) disagrees with what ended", number(id)));
       if (was_alive) end(id, End::kCancelled);
     }
   }
@@ -132,18 +137,23 @@ void Simulation::end(SequenceId id, End how) {
   coverage_.num_cancelled += how == End::kCancelled ? 1 : 0;
   coverage_.num_expired += how == End::kExpired ? 1 : 0;
   log("sequence {} ends ({}) after {} tokens", number(id),
-      how == End::kItself ? "itself" : how == End::kCancelled ? "cancelled" : "expired", choice.generated.size());
+      how == End::kItself      ? "itself"
+      : how == End::kCancelled ? "cancelled"
+                               : "expired",
+      choice.generated.size());
 }
 
-// Nobody who arrived later, in the same priority or a worse one, starts first; only choices of a request that is
-// already running may be passed over.
+// Nobody who arrived later, in the same priority or a worse one, starts first; only choices of a request that
+// is already running may be passed over.
 void Simulation::check_order_of_starts() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     Choice& choice = choices_.at(id);
     if (sequence.status != sched::SequenceStatus::kRunning || choice.started) continue;
     choice.started = true;
+    check_prompt_is_computed_once(sequence);
     for (const auto& [other_id, other] : scheduler_.sequences()) {
-      if (other.status == sched::SequenceStatus::kRunning || !sched::RunsBefore{}(&other, &sequence)) continue;
+      if (other.status == sched::SequenceStatus::kRunning || !sched::RunsBefore{}(&other, &sequence))
+        continue;
       const bool has_running_sibling = std::ranges::any_of(scheduler_.sequences(), [&](const auto& entry) {
         return entry.second.request_id == other.request_id &&
                entry.second.status == sched::SequenceStatus::kRunning;
@@ -153,16 +163,31 @@ void Simulation::check_order_of_starts() {
   }
 }
 
+// A choice may start beside others of its request only when one of them holds the prompt.
+void Simulation::check_prompt_is_computed_once(const sched::Sequence& starting) {
+  std::int32_t num_computing = 0;
+  for (const auto& [id, other] : scheduler_.sequences()) {
+    if (other.request_id != starting.request_id || other.status != sched::SequenceStatus::kRunning) continue;
+    if (other.has_computed_prompt()) return;
+    ++num_computing;
+  }
+  if (num_computing > 1)
+    fail(fmt::format("sequence {} computes its sibling's prompt again", number(starting.id)));
+}
+
 void Simulation::check_limits(const sched::SchedulerOutput& output) {
   const sched::SchedulerConfig& limits = workload_.scheduler;
   std::int32_t num_tokens = 0;
   for (const sched::ScheduledSequence& scheduled : output.sequences) {
     num_tokens += scheduled.num_tokens;
     if (scheduled.num_tokens < 1) fail("a sequence was scheduled without tokens");
-    if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens) fail("a chunk is too long");
-    if (scheduled.first_position + scheduled.num_tokens > std::ssize(scheduled.history)) fail("tokens out of range");
+    if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens)
+      fail("a chunk is too long");
+    if (scheduled.first_position + scheduled.num_tokens > std::ssize(scheduled.history))
+      fail("tokens out of range");
   }
-  if (num_tokens != output.num_tokens || num_tokens > limits.max_num_batched_tokens) fail("token budget exceeded");
+  if (num_tokens != output.num_tokens || num_tokens > limits.max_num_batched_tokens)
+    fail("token budget exceeded");
   if (scheduler_.stats().num_running > limits.max_num_seqs) fail("too many sequences run");
 }
 
@@ -177,11 +202,12 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
     const sched::ScheduledSequence& scheduled = output.sequences[i];
     Choice& choice = choices_.at(scheduled.id);
     log("sequence {} runs [{}, {}) of {}{}", number(scheduled.id), scheduled.first_position,
-        scheduled.first_position + scheduled.num_tokens, scheduled.history.size(), scheduled.samples ? ", samples" : "");
+        scheduled.first_position + scheduled.num_tokens, scheduled.history.size(),
+        scheduled.samples ? ", samples" : "");
     check_prompt_logits(scheduled, choice);
-    const auto outcome = engine_.run(scheduled, choice.solo,
-                                     namespace_hash(choice.request->request.cache_namespace),
-                                     choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
+    const auto outcome =
+        engine_.run(scheduled, choice.solo, namespace_hash(choice.request->request.cache_namespace),
+                    choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
     if (!outcome.fault.empty()) fail(fmt::format("sequence {}: {}", number(scheduled.id), outcome.fault));
     result.next_tokens[i] = outcome.next_token;
   }
@@ -210,7 +236,8 @@ void Simulation::take_updates(std::span<const sched::SequenceUpdate> updates) {
       const auto expected = choice.solo.tokens().subspan(choice.request->request.prompt_token_ids.size());
       if (choice.generated.size() > expected.size() ||
           choice.generated.back() != expected[choice.generated.size() - 1]) {
-        fail(fmt::format("sequence {}: token {} is not the solo run's", number(update.id), choice.generated.size()));
+        fail(fmt::format("sequence {}: token {} is not the solo run's", number(update.id),
+                         choice.generated.size()));
       }
       if (choice.generated.size() == expected.size() && update.finish_reason != choice.solo.finish_reason()) {
         fail(fmt::format("sequence {} does not end where the solo run does", number(update.id)));
@@ -239,8 +266,8 @@ void Simulation::check_blocks() {
     for (std::int32_t i = 0; i < pool.num_blocks(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (times_free[at] != (num_holders[at] == 0 ? 1 : 0) || pool.ref_count(BlockId{i}) != num_holders[at]) {
-        fail(fmt::format("group {}: block {} has {} holders, count {}, and is {} times free", g, i, num_holders[at],
-                         pool.ref_count(BlockId{i}), times_free[at]));
+        fail(fmt::format("group {}: block {} has {} holders, count {}, and is {} times free", g, i,
+                         num_holders[at], pool.ref_count(BlockId{i}), times_free[at]));
       }
     }
   }
@@ -250,8 +277,11 @@ void Simulation::check_blocks() {
 std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {
   std::vector<std::int32_t> num_holders(static_cast<std::size_t>(kv_.pool(group).num_blocks()), 0);
   for (const auto& [id, sequence] : scheduler_.sequences()) {
-    if (sequence.kv.tables.empty()) continue;
-    if (sequence.status == sched::SequenceStatus::kWaiting) fail(fmt::format("sequence {} waits with blocks", number(id)));
+    const bool holds_kv = !sequence.kv.tables.empty() || sequence.num_computed_tokens > 0;
+    if (holds_kv != (sequence.status == sched::SequenceStatus::kRunning)) {
+      fail(fmt::format("sequence {} waits with KV or runs without", number(id)));
+    }
+    if (!holds_kv) continue;
     const kv::BlockTable& table = sequence.kv.tables[static_cast<std::size_t>(group)];
     if (table.first_held() < kv_.group(group).first_needed_block(sequence.num_computed_tokens)) {
       fail(fmt::format("sequence {} keeps blocks that left its window", number(id)));
@@ -270,7 +300,8 @@ void Simulation::check_heads_outlive_tails() {
     for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
       const kv::PrefixNodeId node = kv_.pool(g).contents(BlockId{i});
       if (node == kv::kNoPrefixNode) continue;
-      if (kv_.prefix_index().block(node, g) != BlockId{i}) fail(fmt::format("group {}: block {} is misfiled", g, i));
+      if (kv_.prefix_index().block(node, g) != BlockId{i})
+        fail(fmt::format("group {}: block {} is misfiled", g, i));
       const kv::PrefixNodeId parent = kv_.prefix_index().parent(node);
       const bool is_first = kv_.prefix_index().parent(parent) == kv::kNoPrefixNode;
       if (!is_first && kv_.prefix_index().block(parent, g) == kHole) {

@@ -60,6 +60,7 @@ class Simulation {
   void submit_arrivals();
   void disturb(Moment moment);
   void check_order_of_starts();
+  void check_prompt_is_computed_once(const sched::Sequence& starting);
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
   void check_limits(const sched::SchedulerOutput& output);
   void check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice);
@@ -82,10 +83,10 @@ class Simulation {
   sched::Scheduler scheduler_;
   FakeEngine engine_;
   std::map<SequenceId, Choice> choices_;
-  std::vector<SequenceId> first_id_;   // per request of the workload; -1: refused or not yet submitted
+  std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
   std::size_t num_submitted_ = 0;
   std::int32_t step_ = 0;
-  std::int64_t patience_steps_ = 0;    // a bound that only starvation exceeds
+  std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
   std::string failure_;
   Coverage coverage_;
 };

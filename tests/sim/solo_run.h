@@ -11,9 +11,9 @@
 
 namespace kvasir::sim {
 
-// The toy model. Every token has a state, a hash of its token, position, namespace and, per layer group, of all KV
-// it attends to in order; its KV in each group and the token after it follow from the state. So whoever reads one
-// wrong slot gets a wrong state, and everything after it is wrong too.
+// The toy model. Every token has a state, a hash of its token, position, namespace and, per layer group, of
+// all KV it attends to in order; its KV in each group and the token after it follow from the state. So
+// whoever reads one wrong slot gets a wrong state, and everything after it is wrong too.
 std::uint64_t namespace_hash(const std::string& cache_namespace);
 std::uint64_t begin_state(std::uint64_t namespace_hash, TokenId token, std::int32_t position);
 std::uint64_t fold_attended(std::uint64_t state, std::uint64_t kv);

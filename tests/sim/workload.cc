@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "sim/seeded_random.h"
 
@@ -64,8 +65,8 @@ SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t v
   const std::vector<TokenId>& document = documents[random.bits() % documents.size()];
   const auto shared = document.begin() + random.between(0, static_cast<std::int32_t>(document.size()));
   request.prompt_token_ids.assign(document.begin(), shared);
-  for (const TokenId token : random_tokens(random, random.between(request.prompt_token_ids.empty() ? 1 : 0, 20),
-                                           vocab_size)) {
+  for (const TokenId token :
+       random_tokens(random, random.between(request.prompt_token_ids.empty() ? 1 : 0, 20), vocab_size)) {
     request.prompt_token_ids.push_back(token);
   }
   request.num_choices = random.percent(75) ? 1 : random.between(2, 4);
@@ -102,7 +103,9 @@ Workload make_workload(std::uint64_t seed) {
   for (std::int32_t i = 0; i < num_requests; ++i) {
     workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
   }
-  std::ranges::stable_sort(workload.requests, {}, &SimRequest::arrival_step);
+  std::ranges::sort(workload.requests, {}, [](const SimRequest& item) {
+    return std::pair(item.arrival_step, item.request.request_id);
+  });
   return workload;
 }
 
@@ -111,17 +114,17 @@ std::string describe(const Workload& workload) {
   for (const kv::LayerGroup& group : workload.kv.groups) {
     text += fmt::format("group: {} blocks, window {}\n", group.num_blocks, group.window_tokens);
   }
-  text += fmt::format("prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; vocabulary {}\n",
-                      workload.kv.prefix_cache ? "on" : "off", workload.kv.prefix_hash_bits,
-                      workload.scheduler.max_num_seqs, workload.scheduler.max_num_batched_tokens,
-                      workload.scheduler.max_chunk_tokens, workload.vocab_size);
+  text += fmt::format(
+      "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; vocabulary {}\n",
+      workload.kv.prefix_cache ? "on" : "off", workload.kv.prefix_hash_bits, workload.scheduler.max_num_seqs,
+      workload.scheduler.max_num_batched_tokens, workload.scheduler.max_chunk_tokens, workload.vocab_size);
   for (const SimRequest& item : workload.requests) {
     const sched::SequenceRequest& request = item.request;
-    text += fmt::format("request {}: step {}, prompt {}, n {}, max_tokens {}, priority {}, namespace '{}'{}{}\n",
-                        static_cast<std::uint64_t>(request.request_id), item.arrival_step,
-                        request.prompt_token_ids.size(), request.num_choices, request.stop.max_tokens,
-                        request.priority, request.cache_namespace, request.use_prefix_cache ? "" : ", no cache",
-                        request.want_prompt_logits ? ", prompt logits" : "");
+    text += fmt::format(
+        "request {}: step {}, prompt {}, n {}, max_tokens {}, priority {}, namespace '{}'{}{}\n",
+        static_cast<std::uint64_t>(request.request_id), item.arrival_step, request.prompt_token_ids.size(),
+        request.num_choices, request.stop.max_tokens, request.priority, request.cache_namespace,
+        request.use_prefix_cache ? "" : ", no cache", request.want_prompt_logits ? ", prompt logits" : "");
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// A random scenario: limits, requests and the moments at which they are disturbed. A pure function of the seed.
+// A random scenario: limits, requests and the moments at which they are disturbed. A pure function of the
+// seed.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,14 @@ enum class Moment : std::uint8_t { kBeforeSchedule, kBeforeUpdate, kAfterUpdate 
 
 struct Disturbance {
   std::int32_t choice = 0;
-  std::int32_t step = 0;               // absolute
+  std::int32_t step = 0;  // absolute
   Moment moment = Moment::kBeforeSchedule;
 };
 
 struct SimRequest {
   std::int32_t arrival_step = 0;
-  sched::SequenceRequest request;      // request_id is its index in the workload
-  std::uint64_t sample_seed = 0;       // choice i samples with sample_seed + i
+  sched::SequenceRequest request;  // request_id is its index in the workload
+  std::uint64_t sample_seed = 0;   // choice i samples with sample_seed + i
   std::vector<Disturbance> cancels;
   // As a stop string would: the choice ends once it has generated this many tokens. 0: never.
   std::int32_t stop_string_after_tokens = 0;
@@ -33,7 +34,7 @@ struct Workload {
   kv::KvCacheConfig kv;
   sched::SchedulerConfig scheduler;
   std::int32_t vocab_size = 0;
-  std::vector<SimRequest> requests;    // by arrival
+  std::vector<SimRequest> requests;  // by arrival
 };
 
 Workload make_workload(std::uint64_t seed);

@@ -1,4 +1,5 @@
-// Integer dots of 8 packed rows on AVX2. avx512/dot.h has the same names for 16 rows and gives the same integers.
+// Integer dots of 8 packed rows on AVX2. avx512/dot.h has the same names for 16 rows and gives the same
+// integers.
 #pragma once
 
 #include "kernels/activation.h"
@@ -61,7 +62,9 @@ KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) {
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) {
   return {_mm256_xor_si256(load_codes(p).v, _mm256_set1_epi8(INT8_MIN))};
 }
-KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) { return {_mm256_and_si256(a.v, _mm256_set1_epi8(0x0f))}; }
+KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
+  return {_mm256_and_si256(a.v, _mm256_set1_epi8(0x0f))};
+}
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
   return {_mm256_and_si256(_mm256_srli_epi16(a.v, 4), _mm256_set1_epi8(0x0f))};
 }
@@ -105,8 +108,8 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
   return sum;
 }
 
-// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an accumulator
-// starts so that it ends as sum((code - zero) * q).
+// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an
+// accumulator starts so that it ends as sum((code - zero) * q).
 template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE __m256i start_sum(std::int32_t neg_sum) {
   if constexpr (kZeroShift == 0 || kBits == 8) return _mm256_setzero_si256();
@@ -115,7 +118,8 @@ KVASIR_FORCE_INLINE __m256i start_sum(std::int32_t neg_sum) {
 
 // dots[t] = sum over a block of (code - zero) * q of token t.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens, IntLanes* dots) {
+KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
+                                    IntLanes* dots) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
     dots[t] = {add_quads<kBits, 8>(start_sum<kBits, kZeroShift>(tokens[t]->neg_sum), codes, tokens[t]->q)};

@@ -161,6 +161,18 @@ KVASIR_FORCE_INLINE float reduce_add(F32x16 a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+// sums[i] = reduce_add of the i-th operand, with its bits.
+KVASIR_FORCE_INLINE void reduce_add4(F32x16 a, F32x16 b, F32x16 c, F32x16 d, float* sums) {
+  const __m256 a8 = _mm256_add_ps(a.lo, a.hi), b8 = _mm256_add_ps(b.lo, b.hi);
+  const __m256 c8 = _mm256_add_ps(c.lo, c.hi), d8 = _mm256_add_ps(d.lo, d.hi);
+  const __m256 ab = _mm256_add_ps(_mm256_permute2f128_ps(a8, b8, 0x20), _mm256_permute2f128_ps(a8, b8, 0x31));
+  const __m256 cd = _mm256_add_ps(_mm256_permute2f128_ps(c8, d8, 0x20), _mm256_permute2f128_ps(c8, d8, 0x31));
+  const __m256 two =  // 2 of a, 2 of c, 2 of b, 2 of d
+      _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0b01'00'01'00), _mm256_shuffle_ps(ab, cd, 0b11'10'11'10));
+  const __m256 one = _mm256_add_ps(two, _mm256_permute_ps(two, 0b10'11'00'01));
+  const __m256i first_of_each = _mm256_setr_epi32(0, 4, 2, 6, 0, 0, 0, 0);
+  _mm_storeu_ps(sums, _mm256_castps256_ps128(_mm256_permutevar8x32_ps(one, first_of_each)));
+}
 KVASIR_FORCE_INLINE float reduce_max(F32x16 a) {
   const __m256 eight = _mm256_max_ps(a.lo, a.hi);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -37,7 +37,9 @@ KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p, int n) { return load_p
 KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 // Codes of 8 bits lie as packed.h says: the signed value xor 0x80.
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) { return load_codes(p); }
-KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))}; }
+KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))};
+}
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
   return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(0x0f))};
 }
@@ -56,14 +58,14 @@ typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
 // sum + the dot of each row's four codes with the four activations at q.
 KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
   const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
-  // In assembly, because GCC 12 does not fold the broadcast into the instruction and Clang 19 hoists broadcasts
-  // until it runs out of registers.
+  // In assembly, because GCC 12 does not fold the broadcast into the instruction and Clang 19 hoists
+  // broadcasts until it runs out of registers.
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
   return sum;
 }
 
-// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0: where an accumulator starts so that it ends
-// as sum((code - zero) * q).
+// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0: where an accumulator starts so that it
+// ends as sum((code - zero) * q).
 template <int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_sum(std::int32_t neg_sum) {
   if constexpr (kZeroShift == 0) return {_mm512_setzero_si512()};
@@ -72,7 +74,8 @@ KVASIR_FORCE_INLINE IntLanes start_sum(std::int32_t neg_sum) {
 
 // dots[t] = sum over a block of (code - zero) * q of token t.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens, IntLanes* dots) {
+KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
+                                    IntLanes* dots) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) dots[t] = start_sum<kZeroShift>(tokens[t]->neg_sum);
 #pragma GCC unroll 8

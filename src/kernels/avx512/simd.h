@@ -108,6 +108,19 @@ KVASIR_FORCE_INLINE float reduce_add(F32x16 a) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
+// sums[i] = reduce_add of the i-th operand, with its bits.
+KVASIR_FORCE_INLINE void reduce_add4(F32x16 a, F32x16 b, F32x16 c, F32x16 d, float* sums) {
+  const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0b01'00'01'00),  // 8 of a, 8 of b
+                                  _mm512_shuffle_f32x4(a.v, b.v, 0b11'10'11'10));
+  const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c.v, d.v, 0b01'00'01'00),
+                                  _mm512_shuffle_f32x4(c.v, d.v, 0b11'10'11'10));
+  const __m512 four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0b10'00'10'00),  // 4 of each
+                                    _mm512_shuffle_f32x4(ab, cd, 0b11'01'11'01));
+  const __m512 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0b01'00'11'10));
+  const __m512 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0b10'11'00'01));
+  const __m512i first_of_each = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_permutexvar_ps(first_of_each, one)));
+}
 KVASIR_FORCE_INLINE float reduce_max(F32x16 a) {
   const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

@@ -23,7 +23,7 @@ struct AttentionBlock {
   alignas(64) float reference[kMaxRowsPerBlock];                 // max, or 0 where that is still -inf
   alignas(64) float correction[kMaxRowsPerBlock];                // exp(max before the tile - reference)
   alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
-  alignas(64) float tile_sums[kTilesPerChunk][kCellsPerTile][kMaxRowsPerBlock];  // relative to tile_max
+  alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
   alignas(64) float scores[kMaxRowsPerBlock * kTokensPerTile];  // [row][key], then the softmax weights
   alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];          // scaled; per strip [head_dim][rows]
   alignas(64) float widened[kTokensPerTile * kMaxHeadDim];      // K, then V, of the current tile
@@ -181,14 +181,14 @@ static void weigh_tile(AttentionBlock& block, int tile_index) {
   for (int r = 0; r < block.num_rows; r += 16) store(block.correction + r, exp(load(block.correction + r)));
   for (int r = 0; r < block.num_rows; ++r) {
     const F32x16 reference = broadcast(block.reference[r]);
-    float sums[kCellsPerTile];
+    float* scores = block.scores + r * kTokensPerTile;
+    F32x16 weights[kCellsPerTile];
     for (int c = 0; c < kCellsPerTile; ++c) {
-      float* scores = block.scores + r * kTokensPerTile + c * kTokensPerCell;
-      const F32x16 weights = exp(sub(load(scores), reference));
-      store(scores, weights);
-      sums[c] = reduce_add(weights);
-      block.tile_sums[tile_index][c][r] = sums[c];
+      weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
+      store(scores + c * kTokensPerCell, weights[c]);
     }
+    float* sums = block.tile_sums[tile_index][r];
+    reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
     const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     block.sum[r] = __builtin_fmaf(block.sum[r], block.correction[r], of_tile);
   }
@@ -273,7 +273,7 @@ static void export_block_sums(AttentionBlock& block, int first_tile, int end_til
     for (int r = 0; r < block.num_rows; r += 16) store(factors + r, exp(load(factors + r)));
     for (int r = 0; r < block.num_rows; ++r) {
       for (int c = 0; c < kCellsPerTile; ++c) {
-        block_sums[r * kBlocksPerChunk + tile * kCellsPerTile + c] = block.tile_sums[tile][c][r] * factors[r];
+        block_sums[r * kBlocksPerChunk + tile * kCellsPerTile + c] = block.tile_sums[tile][r][c] * factors[r];
       }
     }
   }

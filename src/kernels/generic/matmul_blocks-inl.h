@@ -1,8 +1,9 @@
 // Matmul of the block formats: integer dots of 32 inputs, scaled and added in float. Included inside an ISA's
-// namespace and target region, after matmul_tile-inl.h.
+// namespace and target region, after matmul-inl.h.
 //
-// The sum of one output runs over the blocks of k in order, in one float accumulator: see ref/matmul.cc, whose
-// bits this gives. Tiles of different numbers of tokens do the same operations, so their results are equal.
+// The sum of one output runs over the blocks of k in order, in one float accumulator: see ref/matmul.cc,
+// whose bits this gives. Tiles of different numbers of tokens do the same operations, so their results are
+// equal.
 
 // --- Decoding a block of 32 inputs of kLanes rows, starting at row `lane` of the group ---
 
@@ -81,7 +82,8 @@ template <class SuperUnit>
 KVASIR_FORCE_INLINE Affine load_sub_scales(const SuperUnit& unit, int block, int lane) {
   const FloatLanes min =
       mul(load_half_lanes(unit.min_scales + lane), load_int_lanes(unit.sub_mins[block] + lane));
-  return {mul(load_half_lanes(unit.scales + lane), load_int_lanes(unit.sub_scales[block] + lane)), negate(min)};
+  return {mul(load_half_lanes(unit.scales + lane), load_int_lanes(unit.sub_scales[block] + lane)),
+          negate(min)};
 }
 
 KVASIR_FORCE_INLINE Affine load_scales(const PackedQ4_K& unit, int block, int lane) {
@@ -170,19 +172,23 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ActivationBloc
   }
 }
 
-// Runs one group for `num_tokens` <= kTokens tokens from `first_token`.
+// One group by 16 tokens: 16 sums, and the 8 vectors of a decoded block stay in registers for all of them.
 template <class Unit>
 struct BlockTile {
-  template <int kTokens>
+  static constexpr int kMaxGroups = 1;
+  static constexpr int kMaxTokens = 16;
+
+  template <int kGroups, int kTokens>
   static void run(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
     const std::int64_t row_bytes = quantized_row_bytes(args.k);
     const ActivationBlock* rows[kTokens];
     for (int t = 0; t < kTokens; ++t) {
       const std::int64_t token = token_of_row(t, first_token, num_tokens);
-      rows[t] =
-          reinterpret_cast<const ActivationBlock*>(static_cast<const char*>(args.quantized) + token * row_bytes);
+      rows[t] = reinterpret_cast<const ActivationBlock*>(static_cast<const char*>(args.quantized) +
+                                                         token * row_bytes);
     }
     const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
-    block_tile<Unit, kTokens>(units, args.k / kActivationBlock, rows, tile_output(args, group, first_token, num_tokens));
+    block_tile<Unit, kTokens>(units, args.k / kActivationBlock, rows,
+                              tile_output(args, group, first_token, num_tokens));
   }
 };

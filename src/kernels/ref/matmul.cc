@@ -19,7 +19,8 @@ int code_of(const Unit& unit, int block, int row, int i) {
   } else {
     int code = unit.nibbles[block][quad % 4][byte] >> (quad < 4 ? 0 : 4) & 0x0f;
     if constexpr (Unit::kBits == 5) code |= (unit.high_bits[block][byte] >> quad & 1) << 4;
-    if constexpr (Unit::kBits == 6) code |= (unit.high_bits[block][quad / 4][byte] >> 2 * (quad % 4) & 3) << 4;
+    if constexpr (Unit::kBits == 6)
+      code |= (unit.high_bits[block][quad / 4][byte] >> 2 * (quad % 4) & 3) << 4;
     return code;
   }
 }
@@ -39,7 +40,8 @@ template <class Unit>
 float add_block(float sum, const Unit& unit, int block, int row, const ActivationBlock& x) {
   const float scale = half_to_float(unit.scales[block][row]);
   sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.scale, sum);
-  if constexpr (requires { unit.mins; }) sum = std::fma(half_to_float(unit.mins[block][row]), x.scaled_sum, sum);
+  if constexpr (requires { unit.mins; })
+    sum = std::fma(half_to_float(unit.mins[block][row]), x.scaled_sum, sum);
   return sum;
 }
 
@@ -116,17 +118,28 @@ void matmul(const MatmulArgs& args) {
 
 MatmulKernel matmul_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return matmul<ColumnSum<PackedF32>>;
-    case DType::kF16: return matmul<ColumnSum<PackedF16>>;
-    case DType::kBF16: return matmul<ColumnSum<PackedBF16>>;
-    case DType::kQ8_0: return matmul<BlockSum<PackedQ8_0>>;
-    case DType::kQ4_0: return matmul<BlockSum<PackedQ4_0>>;
-    case DType::kQ4_1: return matmul<BlockSum<PackedQ4_1>>;
-    case DType::kQ5_0: return matmul<BlockSum<PackedQ5_0>>;
-    case DType::kQ5_1: return matmul<BlockSum<PackedQ5_1>>;
-    case DType::kQ4_K: return matmul<BlockSum<PackedQ4_K>>;
-    case DType::kQ5_K: return matmul<BlockSum<PackedQ5_K>>;
-    case DType::kQ6_K: return matmul<BlockSum<PackedQ6_K>>;
+    case DType::kF32:
+      return matmul<ColumnSum<PackedF32>>;
+    case DType::kF16:
+      return matmul<ColumnSum<PackedF16>>;
+    case DType::kBF16:
+      return matmul<ColumnSum<PackedBF16>>;
+    case DType::kQ8_0:
+      return matmul<BlockSum<PackedQ8_0>>;
+    case DType::kQ4_0:
+      return matmul<BlockSum<PackedQ4_0>>;
+    case DType::kQ4_1:
+      return matmul<BlockSum<PackedQ4_1>>;
+    case DType::kQ5_0:
+      return matmul<BlockSum<PackedQ5_0>>;
+    case DType::kQ5_1:
+      return matmul<BlockSum<PackedQ5_1>>;
+    case DType::kQ4_K:
+      return matmul<BlockSum<PackedQ4_K>>;
+    case DType::kQ5_K:
+      return matmul<BlockSum<PackedQ5_K>>;
+    case DType::kQ6_K:
+      return matmul<BlockSum<PackedQ6_K>>;
   }
   return nullptr;
 }

@@ -1,0 +1,41 @@
+# The chat-template interpreter: part of the text layer (src/text/CMakeLists.txt).
+set(KVASIR_TEXT_TEMPLATE_SOURCES
+  template/access.cc
+  template/brace_format.cc
+  template/builtin.cc
+  template/chat_template.cc
+  template/comparison.cc
+  template/evaluator.cc
+  template/expression_parser.cc
+  template/expression_postfix_parser.cc
+  template/filters/number_filters.cc
+  template/filters/order_filters.cc
+  template/filters/select_filters.cc
+  template/filters/sequence_filters.cc
+  template/filters/text_filters.cc
+  template/format_spec.cc
+  template/globals.cc
+  template/interpreter.cc
+  template/jinja_tests.cc
+  template/json_form.cc
+  template/lexer.cc
+  template/loop.cc
+  template/macro.cc
+  template/methods/container_methods.cc
+  template/methods/string_methods.cc
+  template/methods/string_predicates.cc
+  template/number.cc
+  template/object.cc
+  template/operators.cc
+  template/parser.cc
+  template/percent_format.cc
+  template/python_string.cc
+  template/runtime.cc
+  template/string_literal.cc
+  template/text_form.cc
+  template/value.cc
+  template/value_json.cc)
+set(KVASIR_TEXT_TEMPLATE_TESTS
+  template/chat_template_test.cc
+  template/conformance_test.cc
+  template/value_test.cc)
