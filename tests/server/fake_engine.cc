@@ -15,7 +15,7 @@ constexpr char kChatMl[] =
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 std::unique_ptr<text::Tokenizer> make_tokenizer() {
-  text::VocabData data = text::byte_level_vocab({});
+  text::VocabData data = text::byte_level_vocab({{"Q", "Q"}});  // a vocabulary must have a merge
   text::add_token(data, "<|im_start|>", text::TokenType::kControl);
   text::add_token(data, "<|im_end|>", text::TokenType::kControl);
   data.eos = FakeEngine::kEnd;
@@ -29,7 +29,7 @@ FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   if (options_.has_template) {
     template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl).value());
   }
-  info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 258};
+  info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};
   info_.max_model_len_tokens = options_.max_model_len_tokens;
   thread_ = std::thread([this] { run(); });
 }
@@ -114,9 +114,9 @@ void FakeEngine::run() {
       std::erase(running_, running);
       changed_.notify_all();
     }
-    if (options_.step.count() > 0 || options_.prefill.count() > 0) {
-      changed_.wait_for(lock, std::max(options_.step, std::chrono::milliseconds(1)));
-    }
+    // Even without a pause the others need a chance to lock.
+    changed_.wait_for(lock,
+                      std::max<std::chrono::microseconds>(options_.step, std::chrono::microseconds(10)));
   }
 }
 

@@ -19,9 +19,9 @@
 
 namespace kvasir::server {
 
-// The tokens are bytes (id = byte), then <|im_start|> and <|im_end|>; the template is ChatML. Each step gives
-// every choice of every request one token of the answer, after which it ends with <|im_end|>. A choice's
-// token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
+// The tokens are bytes (id = byte), then "QQ", <|im_start|> and <|im_end|>; the template is ChatML. Each step
+// gives every choice of every request one token of the answer, after which it ends with <|im_end|>. A
+// choice's token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
 class FakeEngine final : public Engine {
  public:
   struct Options {
@@ -34,8 +34,8 @@ class FakeEngine final : public Engine {
     bool has_template = true;
     bool has_tokenizer = true;
   };
-  static constexpr TokenId kStart = 256;
-  static constexpr TokenId kEnd = 257;
+  static constexpr TokenId kStart = 257;
+  static constexpr TokenId kEnd = 258;
 
   FakeEngine() : FakeEngine(Options{}) {}
   explicit FakeEngine(Options options);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ std::string message(const std::string& content) {
 }
 
 std::int64_t count_controls(const std::vector<TokenId>& ids) {
-  return std::ranges::count_if(ids, [](TokenId id) { return id >= 256; });
+  return std::ranges::count_if(ids, [](TokenId id) { return id >= FakeEngine::kStart; });
 }
 
 TEST(UserText, WithoutLookAlikesGivesTheIdsOfThePlainRendering) {

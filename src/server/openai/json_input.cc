@@ -5,26 +5,25 @@
 #include <utility>
 #include <vector>
 
-#include "base/printable.h"
-
 namespace kvasir::server {
 namespace {
 
 using simdjson::dom::element_type;
 using text::jinja::Value;
 
-ApiResult<JsonObject> refusal(simdjson::error_code code, const Limits& limits) {
+ApiError refusal(simdjson::error_code code, const Limits& limits) {
   switch (code) {
     case simdjson::EMPTY:
-      return bad_request("the body is empty; it must be a JSON object");
+      return {400, "the body is empty; it must be a JSON object"};
     case simdjson::DEPTH_ERROR:
-      return bad_request(
-          fmt::format("the body has more than {} {}", limits.json_depth.max, limits.json_depth.what), {},
-          "limit_exceeded");
+      return {400,
+              fmt::format("the body has more than {} {}", limits.json_depth.max, limits.json_depth.what),
+              {},
+              "limit_exceeded"};
     case simdjson::INCORRECT_TYPE:
-      return bad_request("the body must be a JSON object");
+      return {400, "the body must be a JSON object"};
     default:
-      return bad_request(fmt::format("the body is not valid JSON: {}", simdjson::error_message(code)));
+      return {400, fmt::format("the body is not valid JSON: {}", simdjson::error_message(code))};
   }
 }
 
@@ -45,13 +44,11 @@ std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view
 }  // namespace
 
 ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits& limits) {
-  simdjson::dom::parser parser;
+  auto parser = std::make_unique<simdjson::dom::parser>();
   JsonObject root;
-  auto code = parser.allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
-  if (!code) code = parser.parse(body.data(), body.size()).get_object().get(root);
-  if (code) {
-    KVASIR_TRY(root, refusal(code, limits));
-  }
+  auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
+  if (!code) code = parser->parse(body.data(), body.size()).get_object().get(root);
+  if (code) return std::unexpected(refusal(code, limits));
   return JsonDocument(std::move(parser), root);
 }
 

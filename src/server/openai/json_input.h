@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,9 +29,10 @@ class JsonDocument {
   JsonObject root() const { return root_; }
 
  private:
-  JsonDocument(simdjson::dom::parser parser, JsonObject root) : parser_(std::move(parser)), root_(root) {}
+  JsonDocument(std::unique_ptr<simdjson::dom::parser> parser, JsonObject root)
+      : parser_(std::move(parser)), root_(root) {}
 
-  simdjson::dom::parser parser_;
+  std::unique_ptr<simdjson::dom::parser> parser_;  // elements point to it, so it must not move
   JsonObject root_;
 };
 
