@@ -177,12 +177,15 @@ TEST(Disconnect, DoesNotDisturbOtherRequests) {
   EXPECT_EQ(sse_events(response.body).size(), 103u);
 }
 
+// Kernel buffers take some megabytes before a reader counts as slow.
+const std::string kLargeEvents = chat(R"(,"logprobs":true,"top_logprobs":20)");
+
 TEST(SlowReader, IsCutOffWhenTheOutputBufferIsFull) {
   RunningServer server({.answer = std::string(200'000, 'a'), .max_model_len_tokens = 1 << 20},
                        {.limits = {.output_buffer_bytes = {16 << 10, 503, ""}}});
   HttpClient client(server.port());
   client.shrink_receive_buffer();
-  client.send(http_request("POST", "/v1/chat/completions", chat()));
+  client.send(http_request("POST", "/v1/chat/completions", kLargeEvents));
   EXPECT_TRUE(eventually([&] { return server.engine.num_cancelled() == 1; }));
   HttpClient other(server.port());
   EXPECT_NE(other.request("GET", "/metrics").body.find("kvasir_http_aborts_total{cause=\"slow_reader\"} 1"),
@@ -194,7 +197,7 @@ TEST(SlowReader, IsCutOffWhenItTakesNothingForTooLong) {
                        {.limits = {.output_buffer_bytes = {1 << 30, 503, ""}, .write_stall_timeout = 200ms}});
   HttpClient client(server.port());
   client.shrink_receive_buffer();
-  client.send(http_request("POST", "/v1/chat/completions", chat()));
+  client.send(http_request("POST", "/v1/chat/completions", kLargeEvents));
   HttpClient other(server.port());
   EXPECT_TRUE(eventually([&] {
     return other.request("GET", "/metrics").body.find("cause=\"slow_reader\"} 1") != std::string::npos;
