@@ -229,8 +229,10 @@ class Lexer {
         if (fraction > 0) size += 1 + fraction;
       }
       if (size < text.size() && (text[size] | 32) == 'e') {
-        const std::size_t sign = size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-') ? 1 : 0;
-        const std::size_t exponent = digits_length(text.substr(std::min(size + 1 + sign, text.size())), is_digit);
+        const std::size_t sign =
+            size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-') ? 1 : 0;
+        const std::size_t exponent =
+            digits_length(text.substr(std::min(size + 1 + sign, text.size())), is_digit);
         if (exponent > 0) size += 1 + sign + exponent;
       }
     }
@@ -252,10 +254,17 @@ class Lexer {
       };
       std::size_t size = 0;
       switch (text[1] | 32) {
-        case 'x': size = prefixed([](char c) { return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); }); break;
-        case 'o': size = prefixed([](char c) { return c >= '0' && c <= '7'; }); break;
-        case 'b': size = prefixed([](char c) { return c == '0' || c == '1'; }); break;
-        default: break;
+        case 'x':
+          size = prefixed([](char c) { return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); });
+          break;
+        case 'o':
+          size = prefixed([](char c) { return c >= '0' && c <= '7'; });
+          break;
+        case 'b':
+          size = prefixed([](char c) { return c == '0' || c == '1'; });
+          break;
+        default:
+          break;
       }
       if (size > 0) {
         push(TokenKind::kInteger, without_underscores(text.substr(0, size)));
@@ -292,13 +301,15 @@ class Lexer {
     const auto it =
         std::ranges::find_if(kOperators, [&](std::string_view symbol) { return rest().starts_with(symbol); });
     if (it == kOperators.end()) {
-      return error(fmt::format("unexpected character '{}'", rest().substr(0, code_point_at(rest(), 0).size_bytes)));
+      return error(
+          fmt::format("unexpected character '{}'", rest().substr(0, code_point_at(rest(), 0).size_bytes)));
     }
     const char c = (*it)[0];
     if (c == '(' || c == '[' || c == '{') open_brackets += c;
     if (c == ')' || c == ']' || c == '}') {
       const char open = c == ')' ? '(' : (c == ']' ? '[' : '{');
-      if (open_brackets.empty() || open_brackets.back() != open) return error(fmt::format("unexpected '{}'", c));
+      if (open_brackets.empty() || open_brackets.back() != open)
+        return error(fmt::format("unexpected '{}'", c));
       open_brackets.pop_back();
     }
     push(TokenKind::kOperator, std::string(*it));

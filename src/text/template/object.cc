@@ -8,10 +8,10 @@
 namespace kvasir::text::jinja {
 
 Value Arguments::take_keyword(std::string_view name) {
-  const auto it =
-      std::find_if(keywords.begin(), keywords.end(), [&](const auto& keyword) { return keyword.first == name; });
+  const auto it = std::find_if(keywords.begin(), keywords.end(),
+                               [&](const auto& keyword) { return keyword.first == name; });
   if (it == keywords.end()) return Value::missing();
-  Value value = std::move(it->second);
+  Value value = it->second;
   keywords.erase(it);
   return value;
 }

@@ -98,9 +98,11 @@ Result<Value> truncate(Runtime& runtime, const Value& self, const Arguments& arg
   const bool kill_words = flag_argument(arguments.positional[1], false);
   KVASIR_TRY(const std::string end, string_argument(arguments.positional[2], "end", "..."));
   const Value& slack = arguments.positional[3];
-  KVASIR_TRY(const std::int64_t leeway, int_argument(slack.is_none() ? Value::missing() : slack, "leeway", 5));
+  KVASIR_TRY(const std::int64_t leeway,
+             int_argument(slack.is_none() ? Value::missing() : slack, "leeway", 5));
   const auto end_length = static_cast<std::int64_t>(num_code_points(end));
-  if (length < end_length) return template_error("truncate: expected length >= {}, got {}", end_length, length);
+  if (length < end_length)
+    return template_error("truncate: expected length >= {}, got {}", end_length, length);
   if (leeway < 0) return template_error("truncate: expected leeway >= 0, got {}", leeway);
   if (static_cast<std::int64_t>(self.text().num_code_points) - leeway <= length) return self;
   std::string_view kept = text.substr(0, byte_offset(text, static_cast<std::size_t>(length - end_length)));
