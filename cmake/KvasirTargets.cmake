@@ -5,7 +5,9 @@ target_include_directories(kvasir_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${
 # -ffp-contract=off: a multiply and an add fuse only where the code says fma, so that
 # numbers do not depend on the compiler's mood (docs/ARCHITECTURE.md, "Numbers").
 target_compile_options(kvasir_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -ffp-contract=off
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wno-missing-field-initializers  # designated initialisers leave defaults in place on purpose
+  -ffp-contract=off
   -fstack-protector-strong)
 target_compile_definitions(kvasir_flags INTERFACE _GLIBCXX_ASSERTIONS)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")

@@ -22,7 +22,7 @@ MAY_SEE = {
     "kv": {"base"},
     "sched": {"base", "kv"},
     "sampling": {"base"},
-    "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h"},
+    "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h"},
     "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/block_table.h", "kv/cell.h",
                 "sched/scheduler_output.h"},
     "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "sched", "sampling", "model", "runtime"},

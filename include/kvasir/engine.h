@@ -21,30 +21,32 @@ class ChatTemplate;
 enum class KvCacheType : std::uint8_t { kF16, kF32 };
 
 struct EngineConfig {
-  std::string model_path;                       // a .gguf file
-  std::int32_t num_threads = 0;                 // 0: physical cores this process may use
-  std::int32_t max_model_len_tokens = 0;        // 0: what the model was trained for, as far as memory allows
+  std::string model_path;                 // a .gguf file
+  std::int32_t num_threads = 0;           // 0: physical cores this process may use
+  std::int32_t max_model_len_tokens = 0;  // 0: what the model was trained for, as far as memory allows
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
-  std::int64_t memory_bytes = 0;                // for weights, KV and workspace; 0: half of what is available
-  std::int64_t kv_cache_tokens = 0;             // 0: derived from the memory budget
+  std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
+  std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kF16;
   bool prefix_cache = true;
+  std::int32_t max_chunk_tokens = 0;            // of one sequence in one step; 0: the whole step
   std::int32_t max_queued_requests = 256;
-  std::string isa;                              // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
-  std::string chat_template;                    // overrides the model's own when not empty
+  std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
+  std::string chat_template;  // overrides the model's own when not empty
 };
 
 struct ModelInfo {
   std::string name;
   std::string architecture;
-  std::string quantization;                     // e.g. "Q4_1"
+  std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;
+  std::int64_t num_layer_parameters = 0;  // without embedding and head: about the products of one prompt token
   std::int64_t weight_bytes = 0;
   std::int32_t num_layers = 0;
   std::int32_t vocab_size = 0;
-  std::int32_t context_length_tokens = 0;       // what the model was trained for
-  std::int32_t max_model_len_tokens = 0;        // what this engine accepts: prompt + completion
+  std::int32_t context_length_tokens = 0;  // what the model was trained for
+  std::int32_t max_model_len_tokens = 0;   // what this engine accepts: prompt + completion
 };
 
 struct EngineStats {
@@ -60,7 +62,7 @@ struct EngineStats {
   std::int64_t num_preemptions = 0;
   std::int64_t num_steps = 0;
   std::int64_t kv_blocks_total = 0;
-  std::int64_t kv_blocks_used = 0;              // referenced by a sequence
+  std::int64_t kv_blocks_used = 0;  // referenced by a sequence
   std::int64_t kv_bytes_total = 0;
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;
@@ -86,9 +88,10 @@ class Engine {
   // Null when the model has no chat template and none was given.
   virtual const text::ChatTemplate* chat_template() const = 0;
 
-  // Queues a request. Outputs come through `sink` on the engine thread until one has request_finished set; the
-  // sink is not called after that. Errors at once, without a sink call: kUsage (invalid parameters, token ids
-  // outside the vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable (queue full).
+  // Queues a request. Outputs come through `sink` on the engine thread until one has request_finished set;
+  // the sink is not called after that. Errors at once, without a sink call: kUsage (invalid parameters, token
+  // ids outside the vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable
+  // (queue full).
   virtual Result<RequestId> submit(Request request, OutputSink sink) = 0;
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,19 @@
 
 namespace kvasir {
 
+// Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
+using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
+
 // Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt_token_ids;
   SamplingParams sampling;
-  std::string cache_namespace;    // sequences share KV only within one namespace (a tenant)
-  std::int32_t priority = 0;      // lower runs first
+  std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
+  std::int32_t priority = 0;    // lower runs first
   bool use_prefix_cache = true;
   bool want_attention_mass = false;  // report attention mass per KV block with each token
+  LogitsObserver
+      logits_observer;  // when set, the whole prompt is computed and every position is shown in order
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
@@ -54,15 +60,16 @@ struct RequestOutput {
   std::int32_t index = 0;  // which choice, 0..n-1
   std::vector<TokenId> token_ids;
   std::string text;
-  std::vector<PositionLogprobs> logprobs;         // one per token in token_ids when asked for
-  std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
+  std::vector<PositionLogprobs> logprobs;  // one per token in token_ids when asked for
+  std::vector<PositionLogprobs>
+      prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
   std::optional<AttentionMass> attention_mass;
-  std::optional<FinishReason> finish_reason;      // set exactly once per choice, in its last output
-  std::string stop_string;                        // which stop string ended it
-  TokenId stop_token = kNoToken;                  // which token ended it
-  std::optional<Error> error;                     // with FinishReason::kError
-  Usage usage;                                    // totals so far
-  bool request_finished = false;                  // the last output of the last choice
+  std::optional<FinishReason> finish_reason;  // set exactly once per choice, in its last output
+  std::string stop_string;                    // which stop string ended it
+  TokenId stop_token = kNoToken;              // which token ended it
+  std::optional<Error> error;                 // with FinishReason::kError
+  Usage usage;                                // totals so far
+  bool request_finished = false;              // the last output of the last choice
 };
 
 // Called on the engine thread: must be quick, must not block and must not call back into the engine.

@@ -43,14 +43,14 @@ inline std::unexpected<Error> make_error(ErrorKind kind, std::string message, st
 
 // KVASIR_TRY(auto x, f()): x = *f(), or return f()'s error. (GCC 12's std::expected has no and_then.)
 #define KVASIR_TRY(decl, ...) KVASIR_TRY_IMPL(KVASIR_CONCAT(kvasir_result_, __LINE__), decl, __VA_ARGS__)
-#define KVASIR_TRY_IMPL(tmp, decl, ...)                              \
-  auto tmp = (__VA_ARGS__);                                          \
-  if (!tmp) return std::unexpected(std::move(tmp).error());          \
+#define KVASIR_TRY_IMPL(tmp, decl, ...)                     \
+  auto tmp = (__VA_ARGS__);                                 \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = std::move(*tmp)
 
 // KVASIR_CHECKED(f()): return f()'s error if it has one.
-#define KVASIR_CHECKED(...)                                               \
-  do {                                                                    \
-    if (auto kvasir_status = (__VA_ARGS__); !kvasir_status)               \
-      return std::unexpected(std::move(kvasir_status).error());           \
+#define KVASIR_CHECKED(...)                                     \
+  do {                                                          \
+    if (auto kvasir_status = (__VA_ARGS__); !kvasir_status)     \
+      return std::unexpected(std::move(kvasir_status).error()); \
   } while (false)

@@ -23,11 +23,11 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::optional<std::uint64_t> seed;  // same seed, same tokens, whatever the batch
 
-  std::int32_t n = 1;                     // choices; they share the prompt's KV
+  std::int32_t n = 1;                      // choices; they share the prompt's KV
   std::optional<std::int32_t> max_tokens;  // nothing: as many as the context holds; 0: only the prompt
-  std::int32_t min_tokens = 0;            // end-of-generation and stops are held off until then
+  std::int32_t min_tokens = 0;             // end-of-generation and stops are held off until then
   bool ignore_eos = false;
-  std::vector<std::string> stop;          // strings, matched across token edges
+  std::vector<std::string> stop;  // strings, matched across token edges
   std::vector<TokenId> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;

@@ -18,6 +18,7 @@ inline constexpr int kActivationBlock = 32;    // consecutive inputs that share 
 inline constexpr int kTokensPerCell = 16;      // tokens of one (layer, KV head) page
 inline constexpr int kTokensPerTile = 64;      // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;    // keys of one attention task; partial results merge in order
+inline constexpr int kMaxHeadDim = 512;        // of attention; its scratch lives on the stack
 
 // Rows [group_begin, group_end) * 16 of out = activations x W^T, for every token of the batch.
 struct MatmulArgs {
@@ -54,7 +55,7 @@ struct AttentionArgs {
   std::int64_t q_stride = 0;
   std::int32_t num_query_tokens = 0;
   std::int32_t group_size = 0;                  // query heads per KV head
-  std::int32_t head_dim = 0;
+  std::int32_t head_dim = 0;                    // at most kMaxHeadDim
   std::int32_t first_position = 0;
   std::int32_t window = 0;                      // 0: no window
   std::int32_t key_begin = 0;                   // multiple of kTokensPerChunk
@@ -110,9 +111,9 @@ struct KernelTable {
 
   // Bytes of one quantised activation row of k inputs (k a multiple of 32); 64-byte aligned rows.
   std::int64_t (*activation_row_bytes)(std::int64_t k);
-  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x / scale) as int8, and the
-  // sums of q that zero points and minima need. Returns false when x holds a NaN or infinity (the row is then
-  // written as zeros): the caller fails that request, not the process.
+  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1 / scale)) as int8,
+  // and the sums of q that zero points and minima need (activation.h). Returns false when x holds a NaN or
+  // infinity (the row is then written as zeros): the caller fails that request, not the process.
   bool (*quantize_row)(const float* x, std::int64_t k, void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.

@@ -2,24 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "text/template/interpreter.h"
 #include "text/template/parser.h"
-#include "text/utf8.h"
 
 namespace kvasir::text {
-namespace {
-
-bool is_well_formed(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const Utf8Unit unit = utf8_unit_at(bytes, i);
-    if (unit.kind != Utf8Unit::Kind::kCharacter) return false;
-    i += unit.size_bytes;
-  }
-  return true;
-}
-
-}  // namespace
-
 std::tm local_time_now() {
   const std::time_t now = std::time(nullptr);
   std::tm local = {};
@@ -36,7 +23,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
     return make_error(ErrorKind::kBadFile, fmt::format("chat template: {} bytes, the limit is {}",
                                                        source.size(), kMaxSourceBytes));
   }
-  if (!is_well_formed(source)) return make_error(ErrorKind::kBadFile, "chat template: not valid UTF-8");
+  if (!is_valid_utf8(source)) return make_error(ErrorKind::kBadFile, "chat template: not valid UTF-8");
   auto body = jinja::parse_template(source);
   if (!body) return make_error(body.error().kind, "chat template, " + body.error().message);
   return ChatTemplate(std::make_shared<const Parsed>(Parsed{std::move(*body)}));

@@ -7,7 +7,7 @@
 #include "text/template/number.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "text/template/python_string.h"
 #include "text/template/string_literal.h"
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

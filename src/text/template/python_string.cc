@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/checked_math.h"
 #include "text/template/number.h"
 #include "text/template/python_string.h"
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -5,7 +5,7 @@
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/utf8.h"
+#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

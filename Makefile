@@ -1,0 +1,42 @@
+# make run   build, fetch the default model, answer one prompt, serve
+# make test  build and run the tests (make test-all adds the long ones)
+# make build the binary at build/release/bin/kvasir
+
+MODEL  ?= smollm2:135m
+PROMPT ?= Name three primary colours.
+PORT   ?= 8080
+JOBS   ?= $(shell nproc)
+BUILD  := build/release
+KVASIR := $(BUILD)/bin/kvasir
+
+.PHONY: all build run test test-all fuzz format clean
+
+all: build
+
+build:
+	@scripts/bootstrap.sh
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset release $(if $(CI),-DKVASIR_WERROR=ON)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+run: build
+	@$(KVASIR) pull $(MODEL)
+	@$(KVASIR) run $(MODEL) --temperature 0 --max-tokens 48 "$(PROMPT)"
+	@$(KVASIR) serve $(MODEL) --port $(PORT)
+
+test: build
+	@$(KVASIR) pull $(MODEL) || echo "test: no model, the tests that need one will say so"
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) -LE slow
+
+test-all: build
+	@$(KVASIR) pull $(MODEL) && $(KVASIR) pull gemma3:270m
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+fuzz:
+	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j $(JOBS)
+	@tests/fuzz/run_all.sh build/fuzz/bin
+
+format:
+	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+clean:
+	@rm -rf build

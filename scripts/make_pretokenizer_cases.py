@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes tests/cases/tokenizer/splits_<family>.jsonl: how a regular-expression engine splits words.
+
+Each line is {"text": ..., "words": [...]}. The patterns are those of the models' own tokenizer files, run
+by the package `regex`; src/text/pretokenizer.cc does the same by hand. Characters newer than Unicode 15.1
+must not appear here, since the package may know them.
+"""
+import json
+import pathlib
+import random
+
+import regex
+
+CASES = pathlib.Path(__file__).resolve().parent.parent / "tests" / "cases" / "tokenizer"
+SPACE = r"\p{White_Space}"
+CONTRACTIONS = r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
+GPT2 = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^{SPACE}\p{{L}}\p{{N}}]+|{SPACE}+(?![^{SPACE}])|{SPACE}+"
+
+
+def llama3(digits):
+    return (rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{digits}| ?[^{SPACE}\p{{L}}\p{{N}}]+[\r\n]*|"
+            rf"{SPACE}*[\r\n]+|{SPACE}+(?![^{SPACE}])|{SPACE}+")
+
+
+# Several patterns are passes: each splits the pieces that the one before left, matches and gaps alike.
+FAMILIES = {
+    "gpt2": [GPT2],
+    "smollm": [r"\p{N}", GPT2],
+    "llama3": [llama3("{1,3}")],
+    "qwen2": [llama3("")],
+    "default": [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
+}
+
+TEXTS = [
+    "", " ", "  ", "a", " a", "  a", "a ", "a  ", "Hello, world!", "Hello  world   again", " leading and trailing  ",
+    "it's we're I've you'll I'm he'd don't", "IT'S WE'RE I'VE YOU'LL I'M HE'D DON'T", "'s 'S ''s '' ' 'x 'r 'v 'l'l",
+    "o'clock rock'n'roll '90s 'tis", "it’s don’t", "tabs\tand\t\tmore\t", "line\nbreaks\n\nand\r\nwindows\r\n\r\n",
+    " \n \n  x", "\n\n\n  y  \n\n", "x \n y\n  z", "!\n!!\n\n!!!\r\n.\n", " . , ;  : '\n", "\t \n\t\r\n ",
+    "1 22 333 4444 55555 666666 7777777", "3.14159 2,718 1e-10 0xFF", "12ab34cd", " 7", "  7", "a1 b 2", "1²345 12½34 ³12",
+    "٠١٢٣ ०१२ Ⅷ ½ ① 123४५६7", "a+b=c x<y>z $5 50% #1 `q` ~w ^v |u _t_", "-- ... !!! ??? === $$$ +++", "end.'s (x)'ll",
+    "你好，世界！中文 分词", "日本語のテキスト、カタカナ。", "안녕하세요 세계", "नमस्ते दुनिया क्षत्रिय", "สวัสดีชาวโลก", "مرحبا بالعالَم؟",
+    "שלום עולם", "Привет, мир!", "Γειά σου Κόσμε", "e\u0301 a\u0301\u0302b \u0301", "😀😃 text😀text 👩🏽‍💻🏳️‍🌈 🇺🇸🇬🇧 1️⃣",
+    "a\u00a0b\u00a0\u00a0c\u2003d\u3000\u3000e\u2028f\u0085g\u200bh\ufeffi", "\u0000\u0001 \u007f\u001b[0m",
+    "if (x >= 10) {\n\treturn a[i]->b;  // c\n}\n", "def f(x):\n    return f\"{x!r}\\n\"\n", "<|im_start|>user\nhi<|im_end|>",
+]
+PARTS = ["a", "B", "é", "中", "क", "\u093f", "\u0301", "1", "22", "½", "४", "'", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "\u00a0",
+         "\u3000", "!", "$", "_", "。", "😀", "<", "`", "-"]
+
+
+def split(text, patterns):
+    pieces = [text] if text else []
+    for pattern in patterns:
+        pieces = [part for piece in pieces for part in matches_and_gaps(piece, pattern)]
+    return pieces
+
+
+def matches_and_gaps(piece, pattern):
+    position = 0
+    for match in regex.finditer(pattern, piece):
+        if match.start() > position:
+            yield piece[position:match.start()]
+        if match.end() > match.start():
+            yield match.group()
+        position = match.end()
+    if position < len(piece):
+        yield piece[position:]
+
+
+def main():
+    draw = random.Random(1)
+    texts = TEXTS + ["".join(draw.choices(PARTS, k=draw.randint(2, 16))) for _ in range(150)]
+    for family, patterns in FAMILIES.items():
+        lines = [json.dumps({"text": t, "words": split(t, patterns)}, ensure_ascii=False) for t in texts]
+        (CASES / f"splits_{family}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        print(f"splits_{family}.jsonl: {len(lines)} texts")
+
+
+if __name__ == "__main__":
+    main()

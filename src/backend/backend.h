@@ -1,0 +1,120 @@
+// The device op contract: a small vocabulary of fused ops that every architecture's forward is written in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/batch_input.h"
+#include "kernels/table.h"
+#include "kvasir/result.h"
+#include "tensor/tensor_view.h"
+
+namespace kvasir::backend {
+
+// A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
+class Matrix {
+ public:
+  virtual ~Matrix() = default;
+  std::int64_t num_rows = 0;
+  std::int64_t row_length = 0;
+  std::int64_t packed_bytes = 0;
+};
+
+// A borrowed block of float rows in device memory.
+struct Rows {
+  float* data = nullptr;
+  std::int64_t stride = 0;  // in floats
+  std::int32_t width = 0;
+
+  float* row(std::int64_t index) const { return data + index * stride; }
+};
+
+// Inputs of a matmul: what norm, attend and gate produce. Holds the rows as floats and, where the width
+// allows, quantised to int8 per 32 inputs (kernels/table.h, quantize_row).
+class Activation {
+ public:
+  virtual ~Activation() = default;
+};
+
+struct MatmulOp {
+  const Matrix* weight = nullptr;
+  const float* bias = nullptr;  // [num_rows] or null
+  Rows out;
+};
+
+enum class Gate : std::uint8_t { kSilu, kGeluTanh };
+
+// cos and sin of every row's position for one kind of RoPE; valid for one step.
+struct RopeTable {
+  std::span<const double> inverse_frequencies;  // [rotary_dim / 2], radians per position
+  kernels::RopeStyle style = kernels::RopeStyle::kHalves;
+};
+
+// Turns q and k of every row by its position and stores k and v in their pages. With norms, every head of q
+// and k is RMS-normalised first (Qwen 3, Gemma 3).
+struct RopeAndStoreOp {
+  Rows q, k, v;
+  const float* q_norm = nullptr;  // [head_dim] or null
+  const float* k_norm = nullptr;
+  float norm_eps = 0.0f;
+  std::int32_t rope_index = 0;  // into the tables given to plan()
+  std::int32_t group = 0;       // layer group, and the layer's index inside it
+  std::int32_t layer_in_group = 0;
+};
+
+struct AttendOp {
+  Rows q;
+  std::int32_t group = 0;
+  std::int32_t layer_in_group = 0;
+  float scale = 1.0f;
+  float softcap = 0.0f;
+};
+
+// Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is
+// complete. Nothing allocates between plan() and the next plan() once batch shapes repeat.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // Packs a matrix; the tensor's bytes are not needed afterwards. Errors: kMachine (memory), kBadFile
+  // (shape).
+  virtual Result<std::unique_ptr<Matrix>> load_matrix(const TensorView& tensor) = 0;
+  // Room for activations of up to max_rows x max_width.
+  virtual Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows,
+                                                              std::int32_t max_width) = 0;
+  virtual Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) = 0;
+
+  // Fixes the batch of the coming ops: positions, attention tasks, rope tables. `batch` is borrowed until the
+  // next plan().
+  virtual void plan(const BatchInput& batch, std::span<const RopeTable> ropes) = 0;
+
+  // x[row] = table[token of row] * scale.
+  virtual void embed(const TensorView& table, float scale, Rows x) = 0;
+  // out = rms_norm(x) * weight.
+  virtual void norm(Rows x, std::span<const float> weight, float eps, Activation& out) = 0;
+  // x += rms_norm(y) * weight.
+  virtual void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) = 0;
+  virtual void matmul(const Activation& in, std::span<const MatmulOp> ops) = 0;
+  // x += W in: the residual stream.
+  virtual void matmul_add(const Activation& in, const Matrix& weight, Rows x) = 0;
+  virtual void rope_and_store(const RopeAndStoreOp& op) = 0;
+  virtual void attend(const AttendOp& op, Activation& out) = 0;
+  // out = gate(gate_rows) * up_rows.
+  virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
+  // logits = W rms_norm(x[rows]): the head, for the wanted rows only.
+  virtual void head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight, float eps,
+                    const Matrix& weight, Activation& scratch, Rows logits) = 0;
+
+  // Per row of the batch: true when a NaN or infinity was met on its way.
+  virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
+  // Attention mass per sequence slice and block of group 0, summed over heads and layers since plan(), of
+  // each slice's last row; empty unless the batch asked for it.
+  virtual std::span<const std::vector<float>> attention_mass() const = 0;
+
+  virtual const kernels::KernelTable& kernels() const = 0;
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,41 @@
+// One step's work as the model sees it: ragged rows of tokens and where their KV lives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/kv_layout.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::backend {
+
+// Consecutive tokens of one sequence: rows [first_row, first_row + num_rows) of the batch at absolute
+// positions first_position, first_position + 1, ...
+struct SequenceSlice {
+  std::int32_t first_row = 0;
+  std::int32_t num_rows = 0;
+  std::int32_t first_position = 0;
+};
+
+// The KV of one layer group for this step.
+struct KvGroupView {
+  KvLayout layout;
+  std::int32_t window = 0;  // 0: every earlier token
+  // Per sequence slice: its blocks by logical index (position / 16); null where a block is gone.
+  std::vector<std::span<std::byte* const>> blocks;
+};
+
+// Borrowed by the model for one forward pass. Invariants: slices are in row order without gaps; every
+// position of a slice has a block in every group.
+struct BatchInput {
+  std::span<const TokenId> token_ids;  // [num_rows]
+  std::span<const SequenceSlice> sequences;
+  std::span<const KvGroupView> kv_groups;  // as ModelConfig::layer_groups
+  bool want_attention_mass = false;
+
+  std::int32_t num_rows() const { return static_cast<std::int32_t>(token_ids.size()); }
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,82 @@
+#include "backend/cpu/attention_plan.h"
+
+#include <algorithm>
+
+#include "base/checked_math.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::kTokensPerChunk;
+
+// Query tokens of one prefill task: enough to share a converted K/V cell, few enough to balance the workers.
+constexpr std::int32_t kTokensPerUnit = 16;
+
+class Planner {
+ public:
+  Planner(const KvGroupView& group, std::int32_t group_size, AttentionPlan& plan)
+      : group_(group), group_size_(group_size), plan_(plan) {}
+
+  void add_rows(std::int32_t sequence, const SequenceSlice& slice, std::int32_t begin, std::int32_t end) {
+    for (std::int32_t row = begin; row < end; row += kTokensPerUnit) {
+      const std::int32_t num_tokens = std::min(kTokensPerUnit, end - row);
+      for (std::int32_t head = 0; head < group_.layout.num_kv_heads; ++head) {
+        add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row);
+      }
+    }
+  }
+
+ private:
+  void add_unit(std::int32_t sequence, std::int32_t head, std::int32_t first_row, std::int32_t num_tokens,
+                std::int32_t first_position) {
+    AttentionUnit unit;
+    unit.sequence = sequence;
+    unit.kv_head = head;
+    unit.first_row = first_row;
+    unit.num_tokens = num_tokens;
+    unit.first_position = first_position;
+    unit.key_end = first_position + num_tokens;
+    const std::int32_t key_begin = group_.window > 0 ? std::max(0, first_position - group_.window + 1) : 0;
+    unit.chunk_begin = key_begin / kTokensPerChunk;
+    unit.chunk_end = ceil_div(unit.key_end, std::int32_t{kTokensPerChunk});
+    unit.split = num_tokens == 1;
+    const auto index = static_cast<std::int32_t>(plan_.units.size());
+    const std::int32_t partial_rows = unit.num_chunks() * num_tokens * group_size_;
+    if (unit.split) {
+      unit.partial = plan_.num_partial_rows;
+      plan_.num_partial_rows += partial_rows;
+      plan_.split_units.push_back(index);
+      for (std::int32_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk)
+        plan_.tasks.push_back({index, chunk});
+    } else {
+      plan_.max_unsplit_partial_rows = std::max(plan_.max_unsplit_partial_rows, partial_rows);
+      plan_.tasks.push_back({index, 0});
+    }
+    plan_.units.push_back(unit);
+  }
+
+  const KvGroupView& group_;
+  const std::int32_t group_size_;
+  AttentionPlan& plan_;
+};
+
+}  // namespace
+
+void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView& group,
+                    std::int32_t group_size, bool lone_last_rows, AttentionPlan& plan) {
+  plan.units.clear();
+  plan.tasks.clear();
+  plan.split_units.clear();
+  plan.num_partial_rows = 0;
+  plan.max_unsplit_partial_rows = 0;
+  Planner planner(group, group_size, plan);
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const SequenceSlice& slice = sequences[i];
+    const std::int32_t lone = lone_last_rows ? slice.num_rows - 1 : slice.num_rows;
+    planner.add_rows(static_cast<std::int32_t>(i), slice, 0, lone);
+    if (lone < slice.num_rows) planner.add_rows(static_cast<std::int32_t>(i), slice, lone, slice.num_rows);
+  }
+}
+
+}  // namespace kvasir::backend

@@ -1,0 +1,271 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/cpu_tensors.h"
+#include "base/check.h"
+#include "base/checked_math.h"
+#include "quant/format.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::kRowsPerGroup;
+
+// Bytes of quantised activations that one matmul task streams for each row group: half of a small L2.
+constexpr std::int64_t kTokenBlockBytes = 256 << 10;
+constexpr std::int64_t kMinTasksPerWorker = 8;
+constexpr std::int64_t kMaxGroupsPerTask = 32;
+
+CpuActivation& cpu(Activation& activation) { return static_cast<CpuActivation&>(activation); }
+const CpuActivation& cpu(const Activation& activation) {
+  return static_cast<const CpuActivation&>(activation);
+}
+const CpuMatrix& cpu(const Matrix& matrix) { return static_cast<const CpuMatrix&>(matrix); }
+
+}  // namespace
+
+CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool)
+    : kernels_(kernels), pool_(pool), worker_scratch_(static_cast<std::size_t>(pool.num_threads())) {}
+
+CpuBackend::~CpuBackend() = default;
+
+Result<std::unique_ptr<Matrix>> CpuBackend::load_matrix(const TensorView& tensor) {
+  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(tensor.dtype)];
+  auto matrix = std::make_unique<CpuMatrix>();
+  matrix->num_rows = tensor.num_rows();
+  matrix->row_length = tensor.row_length();
+  matrix->dtype = tensor.dtype;
+  matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
+  const std::int64_t group_bytes = format.packed_group_bytes(tensor.row_length());
+  const auto bytes = checked_mul(matrix->num_groups, group_bytes);
+  if (!bytes)
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
+  KVASIR_TRY(matrix->packed, AlignedBuffer::allocate(*bytes));
+  matrix->packed_bytes = *bytes;
+  const std::int64_t file_row_bytes = row_bytes(tensor.dtype, tensor.row_length());
+  pool_.parallel_for(matrix->num_groups, [&](std::int64_t group) {
+    const std::int64_t first = group * kRowsPerGroup;
+    const auto rows = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, tensor.num_rows() - first));
+    format.pack_group(tensor.row(first), file_row_bytes, rows, tensor.row_length(),
+                      matrix->packed.data() + group * group_bytes);
+  });
+  return matrix;
+}
+
+Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
+  auto activation = std::make_unique<CpuActivation>();
+  activation->max_rows = max_rows;
+  activation->width = width;
+  if (width % kernels::kActivationBlock == 0)
+    activation->quantized_row_bytes = kernels_.activation_row_bytes(width);
+  const std::int64_t float_bytes =
+      ceil_div<std::int64_t>(std::int64_t{max_rows} * width * 4, AlignedBuffer::kAlignment) *
+      AlignedBuffer::kAlignment;
+  KVASIR_TRY(activation->memory,
+             AlignedBuffer::allocate(float_bytes + max_rows * activation->quantized_row_bytes));
+  activation->floats = reinterpret_cast<float*>(activation->memory.data());
+  activation->quantized = activation->memory.data() + float_bytes;
+  return activation;
+}
+
+Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
+  KVASIR_TRY(auto buffer, AlignedBuffer::allocate(std::int64_t{max_rows} * width * 4));
+  row_buffers_.push_back(std::move(buffer));
+  return Rows{.data = reinterpret_cast<float*>(row_buffers_.back().data()), .stride = width, .width = width};
+}
+
+void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
+  batch_ = batch;
+  const auto num_rows = static_cast<std::size_t>(batch.num_rows());
+  non_finite_.assign(num_rows, 0);
+  sequence_of_row_.resize(num_rows);
+  position_of_row_.resize(num_rows);
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const SequenceSlice& slice = batch.sequences[i];
+    for (std::int32_t row = 0; row < slice.num_rows; ++row) {
+      sequence_of_row_[static_cast<std::size_t>(slice.first_row + row)] = static_cast<std::int32_t>(i);
+      position_of_row_[static_cast<std::size_t>(slice.first_row + row)] = slice.first_position + row;
+    }
+  }
+  plan_rope(ropes);
+  attention_.resize(batch.kv_groups.size());
+  planned_group_size_.assign(batch.kv_groups.size(), 0);
+  mass_.resize(batch.want_attention_mass ? batch.sequences.size() : 0);
+  for (std::size_t i = 0; i < mass_.size(); ++i) mass_[i].assign(batch.kv_groups[0].blocks[i].size(), 0.0f);
+}
+
+void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
+  const std::int32_t num_rows = batch_.num_rows();
+  rope_styles_.clear();
+  rope_half_dims_.clear();
+  rope_offsets_.clear();
+  std::int64_t total = 0;
+  for (const RopeTable& rope : ropes) {
+    rope_styles_.push_back(rope.style);
+    rope_half_dims_.push_back(static_cast<std::int32_t>(rope.inverse_frequencies.size()));
+    rope_offsets_.push_back(total);
+    total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * num_rows;
+  }
+  rope_values_.resize(static_cast<std::size_t>(total));
+  for (std::size_t table = 0; table < ropes.size(); ++table) {
+    const auto& frequencies = ropes[table].inverse_frequencies;
+    const auto half = static_cast<std::int64_t>(frequencies.size());
+    for_rows(num_rows, half * 64, [&](std::int32_t row) {
+      float* values = rope_values_.data() + rope_offsets_[table] + 2 * half * row;
+      const double position = position_of_row_[static_cast<std::size_t>(row)];
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double angle = position * frequencies[static_cast<std::size_t>(i)];
+        values[i] = static_cast<float>(std::cos(angle));
+        values[half + i] = static_cast<float>(std::sin(angle));
+      }
+    });
+  }
+}
+
+void CpuBackend::quantize(CpuActivation& out, std::int32_t row, std::int32_t batch_row) {
+  if (!out.is_quantized()) return;
+  const bool finite = kernels_.quantize_row(out.row(row), out.width, out.quantized_row(row));
+  if (!finite) non_finite_[static_cast<std::size_t>(batch_row)] = 1;
+}
+
+void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
+  const quant::UnpackRow unpack = quant::unpack_row_of(table.dtype);
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
+    unpack(table.row(batch_.token_ids[static_cast<std::size_t>(row)]), x.width, x.row(row));
+    if (scale != 1.0f) kernels_.scale(x.row(row), scale, x.width, x.row(row));
+  });
+}
+
+void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activation& out) {
+  CpuActivation& h = cpu(out);
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
+    kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, h.row(row));
+    quantize(h, row, row);
+  });
+}
+
+void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows x) {
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
+    kernels_.rms_norm(y.row(row), weight.data(), eps, y.width, y.row(row));
+    kernels_.add(x.row(row), y.row(row), x.width, x.row(row));
+  });
+}
+
+void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {
+  CpuActivation& h = cpu(out);
+  const auto multiply = kind == Gate::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
+  for_rows(batch_.num_rows(), gate_rows.width, [&](std::int32_t row) {
+    multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, h.row(row));
+    quantize(h, row, row);
+  });
+}
+
+void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
+  run_matmul(cpu(in), batch_.num_rows(), ops, false);
+}
+
+void CpuBackend::matmul_add(const Activation& in, const Matrix& weight, Rows x) {
+  const MatmulOp op{.weight = &weight, .out = x};
+  run_matmul(cpu(in), batch_.num_rows(), {&op, 1}, true);
+}
+
+// Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
+// hot.
+void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
+                            bool accumulate) {
+  constexpr std::size_t kMaxOps = 4;
+  CHECK(ops.size() <= kMaxOps);
+  std::int64_t num_groups = 0;
+  for (const MatmulOp& op : ops) num_groups += cpu(*op.weight).num_groups;
+  const std::int64_t groups_per_task =
+      std::clamp<std::int64_t>(num_groups / (kMinTasksPerWorker * pool_.num_threads()), 1, kMaxGroupsPerTask);
+  const std::int64_t row_bytes = in.is_quantized() ? in.quantized_row_bytes : std::int64_t{4} * in.width;
+  const std::int64_t tokens_per_task =
+      std::clamp<std::int64_t>(kTokenBlockBytes / row_bytes, 16, num_rows + 16);
+  const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, tokens_per_task);
+  std::array<std::int64_t, kMaxOps + 1> first_task{};
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    first_task[i + 1] =
+        first_task[i] + token_tasks * ceil_div(cpu(*ops[i].weight).num_groups, groups_per_task);
+  }
+  pool_.parallel_for(first_task[ops.size()], [&](std::int64_t task) {
+    std::size_t i = 0;
+    while (task >= first_task[i + 1]) ++i;
+    const MatmulOp& op = ops[i];
+    const CpuMatrix& matrix = cpu(*op.weight);
+    const std::int64_t group = (task - first_task[i]) / token_tasks * groups_per_task;
+    const std::int64_t token = (task - first_task[i]) % token_tasks * tokens_per_task;
+    kernels::MatmulArgs args;
+    args.weights = matrix.packed.data();
+    args.k = matrix.row_length;
+    args.num_rows = matrix.num_rows;
+    args.group_begin = group;
+    args.group_end = std::min(matrix.num_groups, group + groups_per_task);
+    args.num_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(tokens_per_task, num_rows - token));
+    args.x = in.row(token);
+    args.quantized = in.is_quantized() ? in.quantized_row(token) : nullptr;
+    args.out = op.out.row(token);
+    args.out_stride = op.out.stride;
+    args.accumulate = accumulate;
+    kernels_.formats[static_cast<std::size_t>(matrix.dtype)].matmul(args);
+    if (op.bias == nullptr) return;
+    const std::int64_t begin = args.group_begin * kRowsPerGroup;
+    const std::int64_t end = std::min(matrix.num_rows, args.group_end * kRowsPerGroup);
+    for (std::int32_t t = 0; t < args.num_tokens; ++t) {
+      float* out = op.out.row(token + t) + begin;
+      kernels_.add(out, op.bias + begin, end - begin, out);
+    }
+  });
+}
+
+void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
+  const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
+  const std::int32_t head_dim = group.layout.head_dim;
+  const auto rope = static_cast<std::size_t>(op.rope_index);
+  const std::int32_t half = rope_half_dims_[rope];
+  for_rows(batch_.num_rows(), op.q.width + 2 * op.k.width, [&](std::int32_t row) {
+    const float* cos = rope_values_.data() + rope_offsets_[rope] + std::int64_t{2} * half * row;
+    const auto turn = [&](Rows rows, const float* norm_weight) {
+      for (float* head = rows.row(row); head < rows.row(row) + rows.width; head += head_dim) {
+        if (norm_weight != nullptr) kernels_.rms_norm(head, norm_weight, op.norm_eps, head_dim, head);
+        kernels_.rope(head, cos, cos + half, 2 * half, rope_styles_[rope]);
+      }
+    };
+    turn(op.q, op.q_norm);
+    turn(op.k, op.k_norm);
+    const auto index = static_cast<std::size_t>(row);
+    const std::int32_t position = position_of_row_[index];
+    std::byte* block = group.blocks[static_cast<std::size_t>(sequence_of_row_[index])]
+                                   [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
+    for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
+      kernels_.write_kv({.k = op.k.row(row) + std::int64_t{head} * head_dim,
+                         .v = op.v.row(row) + std::int64_t{head} * head_dim,
+                         .head_dim = head_dim,
+                         .slot = position % kernels::kTokensPerCell,
+                         .format = group.layout.format,
+                         .k_cell = block + group.layout.k_offset(op.layer_in_group, head),
+                         .v_cell = block + group.layout.v_offset(op.layer_in_group, head)});
+    }
+  });
+}
+
+void CpuBackend::head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight,
+                      float eps, const Matrix& weight, Activation& scratch, Rows logits) {
+  CpuActivation& h = cpu(scratch);
+  CHECK(static_cast<std::int32_t>(rows.size()) <= h.max_rows);
+  for_rows(static_cast<std::int32_t>(rows.size()), x.width, [&](std::int32_t i) {
+    const std::int32_t row = rows[static_cast<std::size_t>(i)];
+    kernels_.rms_norm(x.row(row), norm_weight.data(), eps, x.width, h.row(i));
+    quantize(h, i, row);
+  });
+  const MatmulOp op{.weight = &weight, .out = logits};
+  run_matmul(h, static_cast<std::int32_t>(rows.size()), {&op, 1}, false);
+}
+
+}  // namespace kvasir::backend

@@ -1,0 +1,105 @@
+// The op contract on CPU cores: cuts every op into tasks for the worker team and calls the kernel table.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/attention_plan.h"
+#include "base/aligned_buffer.h"
+#include "base/checked_math.h"
+#include "base/thread_pool.h"
+
+namespace kvasir::backend {
+
+class CpuActivation;
+class CpuMatrix;
+
+// Borrows the table and the pool; both must outlive it. One caller at a time (the engine thread).
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool);
+  ~CpuBackend() override;
+
+  Result<std::unique_ptr<Matrix>> load_matrix(const TensorView& tensor) override;
+  Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
+  Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
+  void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
+  void embed(const TensorView& table, float scale, Rows x) override;
+  void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;
+  void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;
+  void matmul(const Activation& in, std::span<const MatmulOp> ops) override;
+  void matmul_add(const Activation& in, const Matrix& weight, Rows x) override;
+  void rope_and_store(const RopeAndStoreOp& op) override;
+  void attend(const AttendOp& op, Activation& out) override;
+  void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
+  void head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight, float eps,
+            const Matrix& weight, Activation& scratch, Rows logits) override;
+  std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
+  std::span<const std::vector<float>> attention_mass() const override { return mass_; }
+  const kernels::KernelTable& kernels() const override { return kernels_; }
+
+ private:
+  // Partial attention results: one row per (chunk, query head).
+  struct Partials {
+    float* out = nullptr;         // [rows, head_dim]
+    float* max = nullptr;         // [rows]
+    float* sum = nullptr;         // [rows]
+    float* block_sums = nullptr;  // [rows, blocks of a chunk] or null
+  };
+
+  // Below this many floats an op is done by the caller alone: handing it over would cost more.
+  static constexpr std::int64_t kInlineFloats = 8192;
+
+  // Calls fn(row) for each row: alone when the whole op is small, in runs of rows otherwise.
+  template <class F>
+  void for_rows(std::int32_t num_rows, std::int64_t floats_per_row, const F& fn) {
+    if (num_rows * floats_per_row <= kInlineFloats || pool_.num_threads() == 1) {
+      for (std::int32_t row = 0; row < num_rows; ++row) fn(row);
+      return;
+    }
+    const auto rows_per_task =
+        static_cast<std::int32_t>(std::max<std::int64_t>(1, kInlineFloats / 4 / floats_per_row));
+    pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task) {
+      const auto begin = static_cast<std::int32_t>(task) * rows_per_task;
+      const std::int32_t end = std::min(num_rows, begin + rows_per_task);
+      for (std::int32_t row = begin; row < end; ++row) fn(row);
+    });
+  }
+  void plan_rope(std::span<const RopeTable> ropes);
+  void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
+                  bool accumulate);
+  void quantize(CpuActivation& out, std::int32_t row, std::int32_t batch_row);
+  void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
+                    const Partials& partials);
+  void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,
+                  CpuActivation& out);
+  void run_attention_task(const AttendOp& op, const AttentionTask& task, int worker, CpuActivation& out);
+  Partials split_partials(std::int64_t first_row, std::int32_t head_dim);
+  void add_attention_mass(const AttendOp& op);
+
+  const kernels::KernelTable& kernels_;
+  ThreadPool& pool_;
+  std::vector<AlignedBuffer> row_buffers_;
+
+  // The current step.
+  BatchInput batch_;
+  std::vector<std::int32_t> sequence_of_row_;
+  std::vector<std::int32_t> position_of_row_;
+  std::vector<std::uint8_t> non_finite_;
+  std::vector<kernels::RopeStyle> rope_styles_;
+  std::vector<std::int32_t> rope_half_dims_;
+  std::vector<std::int64_t> rope_offsets_;  // of each table in rope_values_
+  std::vector<float> rope_values_;          // per table and row: cos then sin, [rotary_dim / 2] each
+  std::vector<AttentionPlan> attention_;    // per layer group
+  std::vector<std::int32_t> planned_group_size_;
+  std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
+  std::vector<float> split_out_, split_max_, split_sum_, split_block_sums_, split_lse_;
+  std::vector<std::vector<float>> mass_;  // per slice
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,36 @@
+// The CPU backend's own tensors: packed weight matrices and matmul inputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.h"
+#include "base/aligned_buffer.h"
+#include "tensor/dtype.h"
+
+namespace kvasir::backend {
+
+// Groups of 16 rows in the kernel table's packing.
+class CpuMatrix final : public Matrix {
+ public:
+  DType dtype = DType::kF32;
+  std::int64_t num_groups = 0;
+  AlignedBuffer packed;
+};
+
+// Float rows, and beside each its quantised form when the width is a multiple of the activation block.
+class CpuActivation final : public Activation {
+ public:
+  float* row(std::int64_t index) const { return floats + index * width; }
+  std::byte* quantized_row(std::int64_t index) const { return quantized + index * quantized_row_bytes; }
+  bool is_quantized() const { return quantized_row_bytes > 0; }
+
+  std::int32_t max_rows = 0;
+  std::int32_t width = 0;
+  float* floats = nullptr;         // [max_rows, width]
+  std::byte* quantized = nullptr;  // [max_rows, quantized_row_bytes]
+  std::int64_t quantized_row_bytes = 0;
+  AlignedBuffer memory;
+};
+
+}  // namespace kvasir::backend

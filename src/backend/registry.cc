@@ -1,0 +1,26 @@
+#include "backend/registry.h"
+
+#include <fmt/format.h>
+
+#include "backend/cpu/cpu_backend.h"
+
+namespace kvasir::backend {
+
+std::vector<std::string> host_isas() {
+  std::vector<std::string> isas;
+  for (const char* name : {"avx512", "avx2", "ref"}) {
+    if (kernels::find_table(name) != nullptr) isas.emplace_back(name);
+  }
+  return isas;
+}
+
+Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool) {
+  const kernels::KernelTable* table = isa.empty() ? &kernels::best_table() : kernels::find_table(isa.c_str());
+  if (table == nullptr) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa), "isa");
+  }
+  return std::make_unique<CpuBackend>(*table, pool);
+}
+
+}  // namespace kvasir::backend

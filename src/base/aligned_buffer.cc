@@ -1,0 +1,79 @@
+#include "base/aligned_buffer.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/units.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Maps num_bytes (a multiple of the huge page) at a multiple of the huge page; null when it cannot.
+std::byte* map_huge(std::size_t num_bytes) {
+  const std::size_t reserved_bytes = num_bytes + kHugePageBytes;
+  void* const reserved =
+      mmap(nullptr, reserved_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (reserved == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(reserved);
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::size_t head_bytes = round_up(address, kHugePageBytes) - address;
+  const std::size_t tail_bytes = kHugePageBytes - head_bytes;
+  if (head_bytes > 0) munmap(begin, head_bytes);
+  if (tail_bytes > 0) munmap(begin + head_bytes + num_bytes, tail_bytes);
+  madvise(begin + head_bytes, num_bytes, MADV_HUGEPAGE);  // only a hint: without it everything still works
+  return begin + head_bytes;
+}
+
+}  // namespace
+
+Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes) {
+  if (num_bytes < 0)
+    return make_error(ErrorKind::kInternal, fmt::format("cannot allocate {} bytes", num_bytes));
+  if (num_bytes == 0) return AlignedBuffer();
+  const auto size = static_cast<std::size_t>(num_bytes);
+  const bool huge = size >= kHugePageBytes;
+  const bool fits = size <= std::numeric_limits<std::ptrdiff_t>::max() - 2 * kHugePageBytes;
+  const std::size_t rounded = fits ? round_up(size, huge ? kHugePageBytes : kAlignment) : 0;
+  std::byte* data = nullptr;
+  if (fits)
+    data = huge ? map_huge(rounded) : static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+  if (data == nullptr) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("cannot allocate {} of memory", format_bytes(num_bytes)));
+  }
+  if (!huge) std::memset(data, 0, rounded);
+  return AlignedBuffer(data, num_bytes, huge ? rounded : 0);
+}
+
+AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
+
+AlignedBuffer& AlignedBuffer::operator=(AlignedBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  std::swap(mapped_bytes_, other.mapped_bytes_);
+  return *this;
+}
+
+AlignedBuffer::~AlignedBuffer() {
+  if (mapped_bytes_ > 0) {
+    munmap(data_, mapped_bytes_);
+  } else {
+    std::free(data_);
+  }
+}
+
+}  // namespace kvasir

@@ -1,0 +1,14 @@
+// Which instruction set extensions this processor and operating system offer.
+#pragma once
+
+namespace kvasir {
+
+struct CpuFeatures {
+  bool avx2_fma_f16c = false;  // AVX2, FMA and F16C
+  bool avx512_vnni = false;    // the above and AVX-512 F, BW, DQ, VL, VNNI
+};
+
+// Asks CPUID, and XGETBV whether the system saves the wide registers. Thread safe.
+CpuFeatures detect_cpu_features();
+
+}  // namespace kvasir

@@ -1,0 +1,11 @@
+// Physical memory of this process.
+#pragma once
+
+#include <cstdint>
+
+namespace kvasir {
+
+std::int64_t rss_bytes();       // resident now, mapped file pages included
+std::int64_t peak_rss_bytes();  // the most there was
+
+}  // namespace kvasir

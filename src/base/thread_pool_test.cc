@@ -1,0 +1,116 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace kvasir {
+namespace {
+
+double process_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void sleep_ms(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+class ThreadPoolWith : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolWith, ::testing::Values(1, 2, 3, 8));
+
+TEST_P(ThreadPoolWith, RunsEachTaskOfManyOperationsExactlyOnce) {
+  ThreadPool pool(GetParam());
+  std::mt19937 random(42);
+  constexpr std::size_t kMaxTasks = 3000;
+  // Plain ints: a task run twice or unseen by the caller is also a race that TSan reports.
+  std::vector<int> runs(kMaxTasks);
+  for (int operation = 0; operation < 1500; ++operation) {
+    const std::size_t num_tasks = random() % 10 == 0 ? random() % kMaxTasks : random() % 40;
+    std::fill(runs.begin(), runs.end(), 0);
+    pool.parallel_for(static_cast<std::int64_t>(num_tasks),
+                      [&](std::int64_t task) { ++runs[static_cast<std::size_t>(task)]; });
+    for (std::size_t task = 0; task < kMaxTasks; ++task) ASSERT_EQ(runs[task], task < num_tasks ? 1 : 0);
+  }
+}
+
+TEST_P(ThreadPoolWith, GivesEachConcurrentTaskItsOwnWorkerIndex) {
+  ThreadPool pool(GetParam());
+  std::vector<std::int64_t> tasks_of(static_cast<std::size_t>(GetParam()) * 64,
+                                     0);  // a cache line apart or more
+  for (int operation = 0; operation < 200; ++operation) {
+    pool.parallel_for(100,
+                      [&](std::int64_t, int worker) { ++tasks_of[static_cast<std::size_t>(worker) * 64]; });
+  }
+  std::int64_t total = 0;
+  for (const std::int64_t tasks : tasks_of) total += tasks;
+  EXPECT_EQ(total, 200 * 100);
+}
+
+TEST_P(ThreadPoolWith, WakesWorkersThatFellAsleep) {
+  ThreadPool pool(GetParam());
+  for (int operation = 0; operation < 20; ++operation) {
+    std::array<int, 64> runs{};
+    pool.parallel_for(64, [&](std::int64_t task) { ++runs[static_cast<std::size_t>(task)]; });
+    for (const int count : runs) ASSERT_EQ(count, 1);
+    sleep_ms(1);
+  }
+}
+
+TEST(ThreadPool, StealsTheRestOfARangeWhoseWorkerIsStuck) {
+  ThreadPool pool(2);
+  std::atomic<int> num_done{0};
+  const std::int64_t num_tasks = 64;
+  // Task 0 starts worker 0's range and 24 worker 1's: whoever runs one of them waits until all others are
+  // done.
+  for (const std::int64_t stuck : {0, 24}) {
+    num_done = 0;
+    pool.parallel_for(num_tasks, [&](std::int64_t task) {
+      if (task == stuck) {
+        while (num_done.load() < num_tasks - 1) std::this_thread::yield();
+      }
+      ++num_done;
+    });
+    EXPECT_EQ(num_done.load(), num_tasks);
+  }
+}
+
+TEST(ThreadPool, CallerSleepsWhileAnotherWorkerIsLong) {
+  ThreadPool pool(2);
+  for (int operation = 0; operation < 5; ++operation) {
+    std::atomic<int> num_done{0};
+    pool.parallel_for(2, [&](std::int64_t task) {
+      if (task == 1) sleep_ms(2);
+      ++num_done;
+    });
+    EXPECT_EQ(num_done.load(), 2);
+  }
+}
+
+TEST(ThreadPool, UsesNoCpuWhenIdle) {
+  ThreadPool pool(4);
+  pool.parallel_for(64, [](std::int64_t) {});
+  sleep_ms(20);
+  const double before = process_cpu_seconds();
+  sleep_ms(100);
+  EXPECT_LT(process_cpu_seconds() - before, 0.01);
+}
+
+TEST(ThreadPoolDeathTest, RefusesNestedOperations) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        ThreadPool pool(2);
+        pool.parallel_for(8, [&](std::int64_t) { pool.parallel_for(2, [](std::int64_t) {}); });
+      },
+      "busy_");
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,216 @@
+// kvasir bench: tokens per second, beside what the machine could do at most.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/machine.h"
+#include "base/progress_reporter.h"
+#include "cli/benchmark.h"
+#include "cli/build_info.h"
+#include "cli/engine_options.h"
+#include "cli/machine_report.h"
+#include "cli/model_session.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "engine/host_isa.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct BenchOptions {
+  std::string model;
+  std::vector<std::int32_t> prompts = {128, 512};
+  std::int32_t n_gen = 128;
+  std::vector<std::int32_t> depths = {0};
+  std::vector<std::int32_t> batches = {1};
+  std::int32_t repeat = 5;
+  EngineOptions engine = {.no_prefix_cache = true};
+};
+
+struct BenchResult {
+  BenchmarkCase test;
+  Speed tokens_per_s;
+  double share_of_limit = 0.0;
+};
+
+struct BenchReport {
+  MachineLimits limits;
+  ModelInfo model;
+  std::vector<BenchResult> results;
+};
+
+std::vector<BenchmarkCase> cases_of(const BenchOptions& options) {
+  std::vector<BenchmarkCase> cases;
+  for (std::int32_t n_prompt : options.prompts) {
+    if (n_prompt > 0) cases.push_back({.kind = BenchmarkKind::kPrompt, .n_prompt = n_prompt});
+  }
+  if (options.n_gen == 0) return cases;
+  for (std::int32_t depth : options.depths) {
+    for (std::int32_t batch : options.batches) {
+      cases.push_back(
+          {.kind = BenchmarkKind::kGeneration, .n_gen = options.n_gen, .depth = depth, .batch = batch});
+    }
+  }
+  return cases;
+}
+
+// Just the room that the largest case takes.
+Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::vector<BenchmarkCase>& cases,
+                                       const GlobalOptions& globals) {
+  EngineOptions engine = options.engine;
+  engine.max_num_seqs = 1;
+  for (const BenchmarkCase& test : cases) engine.max_num_seqs = std::max(engine.max_num_seqs, test.batch);
+  engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_num_seqs);
+  for (const BenchmarkCase& test : cases) {
+    engine.ctx_tokens = std::max(engine.ctx_tokens, context_tokens_of(test, engine.max_num_batched_tokens));
+  }
+  return make_engine_config(engine, globals);
+}
+
+// Generation reads all weights once a step; a prompt multiplies each by each of its tokens.
+double share_of_limit(const BenchmarkCase& test, double tokens_per_s, const ModelInfo& model,
+                      const MachineLimits& limits) {
+  if (test.kind == BenchmarkKind::kGeneration) {
+    const double steps_per_s = tokens_per_s / test.batch;
+    return steps_per_s * static_cast<double>(model.weight_bytes) / (1e9 * limits.read_gb_s);
+  }
+  return tokens_per_s * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
+}
+
+Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals) {
+  const std::vector<BenchmarkCase> cases = cases_of(options);
+  if (cases.empty()) {
+    return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure", "prompt");
+  }
+  KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
+  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals));
+  BenchReport report;
+  KVASIR_TRY(report.limits, measure_limits(globals.threads));
+  report.model = session.engine->model_info();
+  ProgressReporter progress({.quiet = globals.quiet});
+  for (const BenchmarkCase& test : cases) {
+    progress.report_fraction(fmt::format("case {} of {}", report.results.size() + 1, cases.size()),
+                             static_cast<double>(report.results.size()) / static_cast<double>(cases.size()));
+    KVASIR_TRY(Speed speed,
+               measure_speed(*session.engine, test, options.repeat, config.max_num_batched_tokens));
+    const double share = share_of_limit(test, speed.median, report.model, report.limits);
+    report.results.push_back({test, std::move(speed), share});
+  }
+  return report;
+}
+
+void write_result(JsonWriter& json, const BenchResult& result) {
+  json.begin_object()
+      .member("test", name_of(result.test.kind))
+      .member("n_prompt", result.test.n_prompt)
+      .member("n_gen", result.test.n_gen)
+      .member("depth", result.test.depth)
+      .member("batch", result.test.batch)
+      .key("tokens_per_s")
+      .begin_object()
+      .member("median", result.tokens_per_s.median)
+      .member("min", result.tokens_per_s.min)
+      .member("max", result.tokens_per_s.max)
+      .key("runs")
+      .begin_array();
+  for (double run : result.tokens_per_s.runs) json.value(run);
+  json.end_array().end_object().member("share_of_limit", result.share_of_limit).end_object();
+}
+
+void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOptions& globals,
+                   const BenchReport& report) {
+  const Machine machine = describe_machine();
+  json.key("machine")
+      .begin_object()
+      .member("cpu", machine.cpu_model)
+      .member("logical_cpus", machine.num_logical_cpus)
+      .member("physical_cores", machine.num_physical_cores)
+      .member("threads", report.limits.num_threads)
+      .member("memory_bytes", machine.total_memory_bytes)
+      .end_object();
+  const BuildInfo build = build_info();
+  json.key("build")
+      .begin_object()
+      .member("version", build.version)
+      .member("compiler", build.compiler)
+      .member("build_type", build.build_type)
+      .member("isa", globals.isa.empty() ? host_isas().front() : globals.isa)
+      .end_object();
+  json.key("model")
+      .begin_object()
+      .member("argument", options.model)
+      .member("name", report.model.name)
+      .member("architecture", report.model.architecture)
+      .member("quantization", report.model.quantization)
+      .member("parameters", report.model.num_parameters)
+      .member("weight_bytes", report.model.weight_bytes)
+      .end_object();
+}
+
+int print_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report) {
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_object();
+  write_context(json, options, globals, report);
+  json.key("limits");
+  write_limits(json, report.limits);
+  json.key("results").begin_array();
+  for (const BenchResult& result : report.results) write_result(json, result);
+  json.end_array().end_object();
+  return print_document(std::move(out));
+}
+
+int print_table(const BenchReport& report) {
+  print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
+                    describe_limits(report.limits)));
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch", "tokens/s",
+                    "min .. max", "of limit"));
+  for (const auto& [test, speed, share] : report.results) {
+    const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12.1f}{:>20}{:>9.0f}%\n", name_of(test.kind),
+                      is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
+                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * share));
+  }
+  return finish_output();
+}
+
+Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(const BenchReport report, measure(options, globals));
+  return globals.json ? print_json(options, globals, report) : print_table(report);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* verb = app.add_subcommand("bench", "Tokens per second of prompts and of generation");
+  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  const CLI::Range lengths(0, 1 << 24);
+  verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
+      ->delimiter(',')
+      ->check(lengths)
+      ->default_str("128,512");
+  verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")->check(lengths)->capture_default_str();
+  verb->add_option("--depth", options->depths, "Tokens before the generated ones, e.g. 0,2048")
+      ->delimiter(',')
+      ->check(lengths)
+      ->default_str("0");
+  verb->add_option("--batch", options->batches, "Streams at once, e.g. 1,8")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->default_str("1");
+  verb->add_option("--repeat", options->repeat, "Runs that count; one more warms up")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  add_kv_type_option(*verb, options->engine);
+  verb->add_option("--max-num-batched-tokens", options->engine.max_num_batched_tokens, "Tokens of one step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,134 @@
+#include "cli/benchmark.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "cli/lockstep_window.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::uint64_t kPromptSeed = 20240229;
+
+struct RunOutcome {
+  double prompt_seconds = 0.0;      // submit until every stream had a token
+  double generation_seconds = 0.0;  // from then until each had n_gen more
+  std::vector<std::vector<TokenId>> tokens;
+};
+
+// Tokens that the stream which starts first gets while the last one still reads its prompt.
+std::int32_t head_start_tokens(const BenchmarkCase& test, std::int32_t max_num_batched_tokens) {
+  const std::int64_t prompt_room = std::max(1, max_num_batched_tokens - test.batch + 1);
+  const std::int64_t all_prompts = std::int64_t{test.batch} * test.prompt_tokens();
+  return static_cast<std::int32_t>((all_prompts + prompt_room - 1) / prompt_room) + 2;
+}
+
+std::int32_t max_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batched_tokens) {
+  if (test.kind == BenchmarkKind::kPrompt) return 1;
+  return head_start_tokens(test, max_num_batched_tokens) + test.n_gen;
+}
+
+std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab_size, std::int32_t max_tokens) {
+  std::mt19937_64 random(kPromptSeed);
+  std::vector<Request> requests(static_cast<std::size_t>(test.batch));
+  for (Request& request : requests) {
+    for (std::int32_t i = 0; i < test.prompt_tokens(); ++i) {
+      request.prompt_token_ids.push_back(static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size)));
+    }
+    request.sampling.temperature = 0.0f;
+    request.sampling.ignore_eos = true;
+    request.sampling.max_tokens = max_tokens;
+    request.use_prefix_cache = false;
+  }
+  return requests;
+}
+
+Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vector<Request> requests) {
+  auto window = std::make_shared<LockstepWindow>(requests.size(), test.n_gen);
+  const auto begin = LockstepWindow::Clock::now();
+  std::vector<RequestId> ids;
+  for (std::size_t stream = 0; stream < requests.size(); ++stream) {
+    auto id = engine.submit(std::move(requests[stream]), [window, stream](RequestOutput output) {
+      window->record(stream, output);
+    });
+    if (!id) {
+      for (RequestId submitted : ids) engine.cancel(submitted);
+      return std::unexpected(std::move(id).error());
+    }
+    ids.push_back(*id);
+  }
+  window->wait_until_closed();
+  for (RequestId id : ids) engine.cancel(id);
+  KVASIR_TRY(LockstepWindow::Times times, window->wait_until_finished());
+  const auto seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
+  return RunOutcome{seconds(times.begin - begin), seconds(times.end - times.begin), window->take_tokens()};
+}
+
+// Streams may run on a little after the window, so only what all runs have is compared.
+bool same_tokens(const RunOutcome& a, const RunOutcome& b) {
+  for (std::size_t i = 0; i < a.tokens.size(); ++i) {
+    const std::size_t num_tokens = std::min(a.tokens[i].size(), b.tokens[i].size());
+    if (!std::equal(a.tokens[i].begin(), a.tokens[i].begin() + static_cast<std::ptrdiff_t>(num_tokens),
+                    b.tokens[i].begin())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+double tokens_per_second(const BenchmarkCase& test, const RunOutcome& outcome) {
+  if (test.kind == BenchmarkKind::kPrompt) return test.n_prompt / outcome.prompt_seconds;
+  return double{1} * test.batch * test.n_gen / outcome.generation_seconds;
+}
+
+}  // namespace
+
+std::int32_t BenchmarkCase::prompt_tokens() const {
+  return kind == BenchmarkKind::kPrompt ? n_prompt : std::max(1, depth);
+}
+
+std::string_view name_of(BenchmarkKind kind) {
+  return kind == BenchmarkKind::kPrompt ? "prompt" : "generation";
+}
+
+std::int32_t context_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batched_tokens) {
+  return test.prompt_tokens() + max_tokens_of(test, max_num_batched_tokens);
+}
+
+Speed summarize(std::vector<double> runs) {
+  std::vector<double> sorted = runs;
+  std::ranges::sort(sorted);
+  const std::size_t middle = sorted.size() / 2;
+  const double median = sorted.size() % 2 == 1 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+  return {median, sorted.front(), sorted.back(), std::move(runs)};
+}
+
+Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
+                            std::int32_t max_num_batched_tokens) {
+  const std::vector<Request> requests =
+      make_requests(test, engine.model_info().vocab_size, max_tokens_of(test, max_num_batched_tokens));
+  const std::int64_t preemptions = engine.stats().num_preemptions;
+  KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests));
+  std::vector<double> runs;
+  for (std::int32_t i = 0; i < repeat; ++i) {
+    KVASIR_TRY(const RunOutcome outcome, run_once(engine, test, requests));
+    if (!same_tokens(warm_up, outcome)) {
+      return make_error(ErrorKind::kInternal,
+                        fmt::format("bench: {} with batch {} and depth {} gave different tokens in two runs",
+                                    name_of(test.kind), test.batch, test.depth));
+    }
+    runs.push_back(tokens_per_second(test, outcome));
+  }
+  if (engine.stats().num_preemptions != preemptions) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("bench: memory: the KV cache does not hold {} streams of {} tokens (see --memory)",
+                                  test.batch, context_tokens_of(test, max_num_batched_tokens)));
+  }
+  return summarize(std::move(runs));
+}
+
+}  // namespace kvasir::cli

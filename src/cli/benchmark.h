@@ -1,0 +1,51 @@
+// How fast an engine is: prompts and generation, measured apart.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/engine.h"
+
+namespace kvasir::cli {
+
+enum class BenchmarkKind : std::uint8_t {
+  kPrompt,      // one prompt of n_prompt tokens: submit to first token
+  kGeneration,  // batch streams, each behind depth tokens, n_gen more of each in lockstep
+};
+
+struct BenchmarkCase {
+  BenchmarkKind kind = BenchmarkKind::kPrompt;
+  std::int32_t n_prompt = 0;
+  std::int32_t n_gen = 0;
+  std::int32_t depth = 0;
+  std::int32_t batch = 1;
+
+  // Prompt tokens of each stream; generation needs at least one to start from.
+  std::int32_t prompt_tokens() const;
+};
+
+// "prompt" or "generation".
+std::string_view name_of(BenchmarkKind kind);
+
+// The context that a case takes on an engine with steps of `max_num_batched_tokens`.
+std::int32_t context_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batched_tokens);
+
+struct Speed {
+  double median = 0.0;
+  double min = 0.0;
+  double max = 0.0;
+  std::vector<double> runs;
+};
+Speed summarize(std::vector<double> runs);
+
+// Prompts are seeded random token ids, so that any model can run, one without a tokenizer too; answers are
+// greedy and go on past the end of the text. One run warms up and does not count; each later one must give the
+// same tokens. Blocks. Errors: as Engine::submit; kMachine when the KV cache was too small and a stream had to be
+// computed again; kInternal when two runs gave different tokens.
+// Requires: context_tokens_of(test) and test.batch fit the engine, which has no prefix cache.
+Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
+                            std::int32_t max_num_batched_tokens);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,121 @@
+// kvasir doctor: what this machine is, what it does at most, and what could stand in the way.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "base/machine.h"
+#include "base/units.h"
+#include "cli/health_checks.h"
+#include "cli/machine_report.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "engine/host_isa.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Diagnosis {
+  Machine machine;
+  std::vector<std::string> isas;  // best first
+  std::string isa;                // the one an engine would use now
+  MachineLimits limits;
+  std::vector<HealthCheck> checks;
+};
+
+Result<Diagnosis> diagnose(const GlobalOptions& globals) {
+  Diagnosis diagnosis;
+  diagnosis.machine = describe_machine();
+  diagnosis.isas = host_isas();
+  diagnosis.isa = globals.isa.empty() ? diagnosis.isas.front() : globals.isa;
+  if (std::ranges::find(diagnosis.isas, diagnosis.isa) == diagnosis.isas.end()) {
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("--isa: this host runs {}, not '{}'", fmt::join(diagnosis.isas, ", "), diagnosis.isa), "isa");
+  }
+  KVASIR_TRY(diagnosis.limits, measure_limits(globals.threads));
+  diagnosis.checks = check_health(diagnosis.machine);
+  return diagnosis;
+}
+
+void write_machine(JsonWriter& json, const Diagnosis& diagnosis) {
+  const Machine& machine = diagnosis.machine;
+  json.member("cpu", machine.cpu_model).member("isa", diagnosis.isa).key("isas").begin_array();
+  for (const std::string& isa : diagnosis.isas) json.value(isa);
+  json.end_array();
+  json.key("cores")
+      .begin_object()
+      .member("logical", machine.num_logical_cpus)
+      .member("physical", machine.num_physical_cores)
+      .member("usable", usable_physical_cores(machine));
+  if (machine.cpu_quota) {
+    json.member("quota", *machine.cpu_quota);
+  } else {
+    json.member_null("quota");
+  }
+  json.end_object()
+      .key("memory")
+      .begin_object()
+      .member("total_bytes", machine.total_memory_bytes)
+      .member("available_bytes", machine.available_memory_bytes)
+      .end_object();
+}
+
+void print_json(const Diagnosis& diagnosis) {
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_object();
+  write_machine(json, diagnosis);
+  json.key("limits");
+  write_limits(json, diagnosis.limits);
+  json.key("checks").begin_array();
+  for (const HealthCheck& check : diagnosis.checks) {
+    json.begin_object()
+        .member("name", check.name)
+        .member("ok", check.ok)
+        .member("detail", check.detail)
+        .end_object();
+  }
+  json.end_array().end_object();
+  print(out + "\n");
+}
+
+void print_table(const Diagnosis& diagnosis) {
+  const Machine& machine = diagnosis.machine;
+  print(fmt::format("{:<16}{}\n", "cpu", machine.cpu_model));
+  print(fmt::format("{:<16}{} (of {})\n", "isa", diagnosis.isa, fmt::join(diagnosis.isas, ", ")));
+  print(fmt::format("{:<16}{} physical, {} logical, {} to use\n", "cores", machine.num_physical_cores,
+                    machine.num_logical_cpus, usable_physical_cores(machine)));
+  print(fmt::format("{:<16}{}, {} available\n", "memory", format_bytes(machine.total_memory_bytes),
+                    format_bytes(machine.available_memory_bytes)));
+  print(fmt::format("{:<16}{}\n", "limits", describe_limits(diagnosis.limits)));
+  for (const ReadBandwidth& level : diagnosis.limits.levels) {
+    print(fmt::format("{:<16}reads {:.1f} GB/s, {:.1f} from one thread\n", "  " + level.level,
+                      level.all_threads_gb_s, level.one_thread_gb_s));
+  }
+  for (const HealthCheck& check : diagnosis.checks) {
+    print(fmt::format("{:<5}{:<18}{}\n", check.ok ? "ok" : "NO", check.name, check.detail));
+  }
+}
+
+Result<int> doctor(const GlobalOptions& globals) {
+  KVASIR_TRY(const Diagnosis diagnosis, diagnose(globals));
+  if (globals.json) {
+    print_json(diagnosis);
+  } else {
+    print_table(diagnosis);
+  }
+  const bool healthy = std::ranges::all_of(diagnosis.checks, &HealthCheck::ok);
+  return finish_output(healthy ? kExitDone : kExitNo);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("doctor", "What this machine can do, and what stands in the way");
+  on_chosen(*verb, context, [&context] { return doctor(context.options); });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,51 @@
+#include "cli/engine_options.h"
+
+#include "base/units.h"
+
+namespace kvasir::cli {
+
+void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names) {
+  verb.add_option(names, options.ctx_tokens,
+                  "Most tokens of prompt and answer together (0: what the model was trained for)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+}
+
+void add_batching_options(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  verb.add_option("--chunk", options.chunk_tokens, "Tokens of one prompt in one step (0: the whole step)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
+}
+
+Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
+  EngineConfig config;
+  config.num_threads = globals.threads;
+  config.isa = globals.isa;
+  if (!globals.memory.empty()) {
+    auto bytes = parse_bytes(globals.memory);
+    if (!bytes) return make_error(ErrorKind::kUsage, "--memory: " + bytes.error().message, "memory");
+    config.memory_bytes = *bytes;
+  }
+  config.max_model_len_tokens = options.ctx_tokens;
+  config.kv_cache_type = options.kv_type == "f32" ? KvCacheType::kF32 : KvCacheType::kF16;
+  config.max_num_seqs = options.max_num_seqs;
+  config.max_num_batched_tokens = options.max_num_batched_tokens;
+  config.max_chunk_tokens = options.chunk_tokens;
+  config.prefix_cache = !options.no_prefix_cache;
+  return config;
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,32 @@
+// Flags that shape the engine, the same for each verb that loads a model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "cli/verb.h"
+#include "kvasir/engine.h"
+#include "kvasir/result.h"
+
+namespace kvasir::cli {
+
+struct EngineOptions {
+  std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
+  std::string kv_type = "f16";
+  std::int32_t max_num_seqs = 16;
+  std::int32_t max_num_batched_tokens = 512;
+  std::int32_t chunk_tokens = 0;
+  bool no_prefix_cache = false;
+};
+
+// The flag that bounds prompt and answer together, under the verb's own names, e.g. "--ctx".
+void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names);
+void add_kv_type_option(CLI::App& verb, EngineOptions& options);
+// How requests share the engine's steps.
+void add_batching_options(CLI::App& verb, EngineOptions& options);
+
+// All but the model's path. Error (kUsage): a size that does not parse.
+Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,163 @@
+// kvasir eval: how good the answers are, measured through the engine that serves them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/progress_reporter.h"
+#include "cli/engine_options.h"
+#include "cli/input_file.h"
+#include "cli/model_session.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "eval/npy_writer.h"
+#include "eval/perplexity.h"
+#include "eval/scoring.h"
+#include "eval/windows.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct EvalOptions {
+  std::string model;
+  std::string file;
+  EngineOptions engine = {.ctx_tokens = 512, .max_num_seqs = 1, .no_prefix_cache = true};
+  std::int32_t num_windows = 0;  // ppl: at most so many; 0: all
+  std::int64_t num_tokens = 0;   // logits: at most so many; 0: all
+  std::string out;               // logits: the .npy file
+};
+
+using Windows = std::vector<std::vector<TokenId>>;
+
+struct Measurement {
+  ModelSession session;
+  Windows windows;
+};
+
+// The windows come from the file alone; the engine then has just the room that one of them takes.
+Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals, std::int32_t max_windows) {
+  KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  KVASIR_TRY(const std::string text, read_input_file(options.file));
+  Measurement measurement;
+  KVASIR_TRY(measurement.session, open_session(options.model, config, globals));
+  const text::Tokenizer* tokenizer = measurement.session.engine->tokenizer();
+  if (tokenizer == nullptr) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
+  }
+  KVASIR_TRY(measurement.windows, eval::cut_windows(*tokenizer, text, options.engine.ctx_tokens, max_windows));
+  return measurement;
+}
+
+int print_perplexity(const eval::Perplexity& result, const EvalOptions& options, const GlobalOptions& globals) {
+  if (!globals.json) {
+    print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens\n", result.ppl, result.stderr_ppl,
+                      result.num_tokens));
+    return finish_output();
+  }
+  std::string out;
+  JsonWriter(out, JsonWriter::Style::kPretty)
+      .begin_object()
+      .member("ppl", result.ppl)
+      .member("stderr", result.stderr_ppl)
+      .member("tokens", result.num_tokens)
+      .member("nll_sum", result.nll_sum)
+      .member("kv_bytes_share", options.engine.kv_type == "f32" ? 2.0 : 1.0)  // of an f16 cache of every token
+      .end_object();
+  return print_document(std::move(out));
+}
+
+Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(Measurement measurement, prepare(options, globals, options.num_windows));
+  ProgressReporter progress({.quiet = globals.quiet});
+  const auto num_windows = static_cast<double>(measurement.windows.size());
+  const auto show = [&](std::size_t done, const eval::Perplexity& so_far) {
+    progress.report_fraction(fmt::format("ppl {:.3f}", so_far.ppl), static_cast<double>(done) / num_windows);
+  };
+  KVASIR_TRY(const eval::Perplexity result,
+             eval::measure_perplexity(*measurement.session.engine, measurement.windows, show));
+  progress.clear();
+  return print_perplexity(result, options, globals);
+}
+
+// Cuts the last window so that there are at most `num_tokens` rows.
+std::int64_t limit_rows(Windows& windows, std::int64_t ctx_tokens, std::int64_t num_tokens) {
+  const std::int64_t available = std::ssize(windows) * ctx_tokens;
+  if (num_tokens == 0 || num_tokens >= available) return available;
+  windows.back().resize(static_cast<std::size_t>(num_tokens - (std::ssize(windows) - 1) * ctx_tokens));
+  return num_tokens;
+}
+
+Result<int> write_logits(const EvalOptions& options, const GlobalOptions& globals) {
+  const std::int64_t ctx = options.engine.ctx_tokens;
+  const std::int64_t max_windows = (options.num_tokens + ctx - 1) / ctx;
+  KVASIR_TRY(Measurement measurement, prepare(options, globals, static_cast<std::int32_t>(max_windows)));
+  Engine& engine = *measurement.session.engine;
+  const std::int64_t num_rows = limit_rows(measurement.windows, ctx, options.num_tokens);
+  const std::int32_t vocab_size = engine.model_info().vocab_size;
+  KVASIR_TRY(eval::NpyWriter writer, eval::NpyWriter::create(options.out, num_rows, vocab_size));
+  ProgressReporter progress({.quiet = globals.quiet});
+  const auto num_windows = static_cast<double>(measurement.windows.size());
+  double num_done = 0;
+  for (std::vector<TokenId>& window : measurement.windows) {
+    KVASIR_CHECKED(eval::observe_logits(
+        engine, std::move(window),
+        [&writer](std::int32_t /*position*/, std::span<const float> logits) { writer.write_row(logits); }));
+    progress.report_fraction("logits", ++num_done / num_windows);
+  }
+  KVASIR_CHECKED(writer.close());
+  progress.clear();
+  if (!globals.json) {
+    print(fmt::format("{}: float32 [{}, {}]\n", options.out, num_rows, vocab_size));
+    return finish_output();
+  }
+  std::string out;
+  JsonWriter(out)
+      .begin_object()
+      .member("out", options.out)
+      .member("tokens", num_rows)
+      .member("vocab", vocab_size)
+      .end_object();
+  return print_document(std::move(out));
+}
+
+void add_shared_options(CLI::App& verb, EvalOptions& options) {
+  verb.add_option("MODEL", options.model, "Catalogue name or .gguf file")->required();
+  verb.add_option("--file", options.file, "The text to measure on")->required();
+  verb.add_option("--ctx", options.engine.ctx_tokens, "Tokens of a window")
+      ->check(CLI::Range(2, 1 << 24))
+      ->capture_default_str();
+  add_kv_type_option(verb, options.engine);
+  verb.add_option("--max-num-batched-tokens", options.engine.max_num_batched_tokens, "Tokens of one step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("eval", "Measure the model's quality on a text");
+  verb->require_subcommand(1);
+
+  auto ppl_options = std::make_shared<EvalOptions>();
+  CLI::App* ppl = verb->add_subcommand("ppl", "Perplexity over the second half of each window");
+  add_shared_options(*ppl, *ppl_options);
+  ppl->add_option("--chunks", ppl_options->num_windows, "Only the first so many windows (0: all)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  on_chosen(*ppl, context, [ppl_options, &context] { return measure_ppl(*ppl_options, context.options); });
+
+  auto logits_options = std::make_shared<EvalOptions>();
+  CLI::App* logits = verb->add_subcommand("logits", "Logits after every position, as a NumPy file");
+  add_shared_options(*logits, *logits_options);
+  logits->add_option("--tokens", logits_options->num_tokens, "Only the first so many tokens (0: all)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  logits->add_option("--out", logits_options->out, "The .npy file to write")->required();
+  on_chosen(*logits, context, [logits_options, &context] { return write_logits(*logits_options, context.options); });
+}
+
+}  // namespace kvasir::cli

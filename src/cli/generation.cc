@@ -1,0 +1,118 @@
+#include "cli/generation.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace kvasir::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSignalInterval{20};  // how late Ctrl-C may be noticed
+
+// Where the engine thread leaves outputs for the caller's.
+class Mailbox {
+ public:
+  void push(RequestOutput output) {
+    {
+      const std::lock_guard lock(mutex_);
+      outputs_.push_back({Clock::now(), std::move(output)});
+    }
+    arrived_.notify_one();
+  }
+
+  struct Timed {
+    Clock::time_point time;
+    RequestOutput output;
+  };
+  // What has come, possibly nothing after `patience`.
+  std::vector<Timed> take(std::chrono::milliseconds patience) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait_for(lock, patience, [this] { return !outputs_.empty(); });
+    return std::exchange(outputs_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Timed> outputs_;
+};
+
+class Recorder {
+ public:
+  explicit Recorder(Clock::time_point begin) : begin_(begin) {}
+
+  void record(Clock::time_point time, RequestOutput& output) {
+    if (!output.token_ids.empty()) {
+      if (generation_.token_ids.empty()) first_token_ = time;
+      last_token_ = time;
+    }
+    generation_.token_ids.insert(generation_.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+    generation_.text += output.text;
+    generation_.usage = output.usage;
+    if (output.finish_reason) generation_.finish_reason = *output.finish_reason;
+    if (output.error) error_ = std::move(output.error);
+  }
+
+  Result<Generation> finish() {
+    if (error_) return std::unexpected(std::move(*error_));
+    const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
+    const std::size_t num_tokens = generation_.token_ids.size();
+    if (num_tokens > 0) {
+      const double ttft = seconds(first_token_ - begin_);
+      generation_.ttft_ms = 1e3 * ttft;
+      const int computed = generation_.usage.prompt_tokens - generation_.usage.cached_tokens;
+      generation_.prefill_tokens_per_s = computed / ttft;
+    }
+    if (num_tokens > 1) {
+      generation_.decode_tokens_per_s = static_cast<double>(num_tokens - 1) / seconds(last_token_ - first_token_);
+    }
+    return std::move(generation_);
+  }
+
+ private:
+  const Clock::time_point begin_;
+  Clock::time_point first_token_;
+  Clock::time_point last_token_;
+  Generation generation_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text) {
+  auto mailbox = std::make_shared<Mailbox>();
+  Recorder recorder(Clock::now());
+  KVASIR_TRY(const RequestId id, engine.submit(std::move(request), [mailbox](RequestOutput output) {
+               mailbox->push(std::move(output));
+             }));
+  for (bool finished = false; !finished;) {
+    for (Mailbox::Timed& timed : mailbox->take(kSignalInterval)) {
+      recorder.record(timed.time, timed.output);
+      if (!timed.output.text.empty()) on_text(timed.output.text);
+      finished = timed.output.request_finished;
+    }
+    if (signals.take()) engine.cancel(id);
+  }
+  return recorder.finish();
+}
+
+std::string_view name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "error";
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,20 @@
+// What on this machine could stand in Kvasir's way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/machine.h"
+
+namespace kvasir::cli {
+
+struct HealthCheck {
+  std::string name;
+  bool ok = false;
+  std::string detail;  // what was found and, when not ok, what to do
+};
+
+// Looks, changes nothing; takes as long as starting python3 once.
+std::vector<HealthCheck> check_health(const Machine& machine);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,108 @@
+// kvasir list: the models of the catalogue and of the store.
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "base/units.h"
+#include "cli/transfer_view.h"
+#include "cli/verb.h"
+#include "store/model_store.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct Row {
+  store::StoredModel model;
+  std::optional<bool> sha256_ok;  // nothing: not checked, or not in the catalogue
+};
+
+bool has_wrong_size(const store::StoredModel& model) {
+  return model.present && model.entry != nullptr && model.size_bytes != model.entry->size_bytes;
+}
+
+const char* state_of(const Row& row) {
+  if (!row.model.present) return "not pulled";
+  if (row.model.entry == nullptr) return "own file";
+  if (has_wrong_size(row.model) || row.sha256_ok == false) return "damaged";
+  return row.sha256_ok ? "verified" : "pulled";
+}
+
+Result<std::vector<Row>> rows_of(const store::ModelStore& store, bool verify, const GlobalOptions& options) {
+  TransferView view(options);
+  std::vector<Row> rows;
+  for (const store::StoredModel& model : store.list()) {
+    rows.push_back({model, std::nullopt});
+    if (!verify || !model.present || model.entry == nullptr) continue;
+    KVASIR_TRY(rows.back().sha256_ok, store.verify(*model.entry, view.events()));
+  }
+  return rows;
+}
+
+void write_row(JsonWriter& json, const Row& row) {
+  const store::StoredModel& model = row.model;
+  json.begin_object()
+      .member("name", model.name)
+      .member("state", state_of(row))
+      .member("pulled", model.present)
+      .member("path", model.path.native())
+      .member("size_bytes", model.size_bytes);
+  if (row.sha256_ok) {
+    json.member("sha256_ok", *row.sha256_ok);
+  } else {
+    json.member_null("sha256_ok");
+  }
+  if (model.entry != nullptr) {
+    json.member("description", model.entry->description)
+        .member("license", model.entry->license)
+        .member("sha256", model.entry->sha256)
+        .member("chat_template", model.entry->has_chat_template);
+  }
+  json.end_object();
+}
+
+void print_json(const std::vector<Row>& rows) {
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_array();
+  for (const Row& row : rows) write_row(json, row);
+  json.end_array();
+  fmt::print("{}\n", out);
+}
+
+void print_table(const std::vector<Row>& rows) {
+  constexpr const char* kLine = "{:<20} {:>9}  {:<10}  {}\n";
+  fmt::print(fmt::runtime(kLine), "NAME", "SIZE", "STATE", "DESCRIPTION");
+  for (const Row& row : rows) {
+    fmt::print(
+        fmt::runtime(kLine), printable(row.model.name), format_bytes(row.model.size_bytes), state_of(row),
+        row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300));
+  }
+}
+
+int list(bool verify, const GlobalOptions& options) {
+  const auto store = store::ModelStore::open_default();
+  if (!store) return report(store.error());
+  const auto rows = rows_of(*store, verify, options);
+  if (!rows) return report(rows.error());
+  if (options.json) {
+    print_json(*rows);
+  } else {
+    print_table(*rows);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Context& context) {
+  const auto verify = std::make_shared<bool>(false);
+  CLI::App* verb = app.add_subcommand("list", "Show the models that can be pulled and those that are here");
+  verb->add_flag("--verify", *verify, "Check the SHA-256 of those that are here");
+  verb->callback(
+      [verify, &context] { context.action = [verify, &context] { return list(*verify, context.options); }; });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,87 @@
+// kvasir: one binary, a verb each file.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "cli/build_info.h"
+#include "cli/settings.h"
+#include "cli/suggestion.h"
+#include "cli/verb.h"
+
+namespace kvasir::cli {
+namespace {
+
+void add_global_options(CLI::App& app, GlobalOptions& options) {
+  app.add_option("--threads", options.threads, "Worker threads (0: physical cores)")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_flag("--json", options.json, "Print one JSON document on stdout and nothing else there");
+  app.add_option("--memory", options.memory, "Memory for weights, KV and workspace, e.g. 8G");
+  app.add_option("--isa", options.isa, "Force the kernels: ref, avx2 or avx512");
+  app.add_flag("--quiet", options.quiet, "No progress, no log");
+  app.add_flag("--verbose", options.verbose, "More log");
+}
+
+void add_verbs(CLI::App& app, Context& context) {
+  add_run(app, context);
+  add_serve(app, context);
+  add_pull(app, context);
+  add_list(app, context);
+  add_show(app, context);
+  add_rm(app, context);
+  add_tokenize(app, context);
+  add_bench(app, context);
+  add_eval(app, context);
+  add_doctor(app, context);
+  add_config(app, context);
+  add_completion(app, context);
+  add_version(app, context);
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::string message = error.what();
+  for (char& c : message) c = c == '\n' ? ' ' : c;
+  if (const std::string hint = suggest(app, argc, argv); !hint.empty()) message += "; " + hint;
+  std::fprintf(stderr, "kvasir: %s (see kvasir --help)\n", message.c_str());
+  return kExitUsage;
+}
+
+int run_command(int argc, char** argv) {
+  CLI::App app{"Kvasir: serves language models from the machine you have", "kvasir"};
+  app.set_version_flag("--version", build_info().version, "The version alone");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(
+      "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 model or input file, 4 the request is beyond "
+      "a limit,\n"
+      "5 the machine cannot, 130 interrupted.");
+  Context context;
+  add_global_options(app, context.options);
+  add_verbs(app, context);
+  auto settings = apply_settings(app);
+  if (!settings) return report(settings.error());
+  context.settings = std::move(*settings);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return usage_error(app, error, argc, argv);
+  }
+  return context.action ? context.action() : kExitUsage;
+}
+
+}  // namespace
+}  // namespace kvasir::cli
+
+int main(int argc, char** argv) {
+  try {
+    return kvasir::cli::run_command(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("kvasir: out of memory (see --memory)\n", stderr);
+    return kvasir::cli::kExitMachine;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "kvasir: internal error: %s\n", error.what());
+    return kvasir::cli::kExitNo;
+  }
+}

@@ -1,0 +1,33 @@
+#include "cli/model_session.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "base/progress_reporter.h"
+#include "store/model_store.h"
+
+namespace kvasir::cli {
+
+Result<std::string> resolve_model(const std::string& model) {
+  KVASIR_TRY(const auto models, store::ModelStore::open_default());
+  return models.resolve(model);
+}
+
+Result<ModelSession> open_session(const std::string& model, EngineConfig config,
+                                  const GlobalOptions& globals, BlockedSignals* signals) {
+  KVASIR_TRY(config.model_path, resolve_model(model));
+  ProgressReporter progress({.quiet = globals.quiet});
+  const auto begin = std::chrono::steady_clock::now();
+  ModelSession session;
+  KVASIR_TRY(session.engine, Engine::load(config, [&](const std::string& phase, double fraction) {
+               progress.report_fraction("loading " + phase, fraction);
+               if (signals == nullptr || !signals->take()) return;
+               progress.clear();
+               std::_Exit(kExitInterrupted);
+             }));
+  progress.clear();
+  session.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return session;
+}
+
+}  // namespace kvasir::cli

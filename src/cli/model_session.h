@@ -1,0 +1,27 @@
+// A MODEL argument as a running engine.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/blocked_signals.h"
+#include "cli/verb.h"
+#include "kvasir/engine.h"
+#include "kvasir/result.h"
+
+namespace kvasir::cli {
+
+struct ModelSession {
+  std::unique_ptr<Engine> engine;
+  double load_ms = 0.0;
+};
+
+// The file behind a MODEL argument: a catalogue name or a path. Errors: kNotFound, kBadFile, kMachine.
+Result<std::string> resolve_model(const std::string& model);
+
+// Resolves and loads; progress goes to stderr, unless quiet. One of `signals` (may be null) during the loading
+// ends the process with kExitInterrupted: there is nothing to keep yet. Errors: as resolve_model and Engine::load.
+Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
+                                  BlockedSignals* signals = nullptr);
+
+}  // namespace kvasir::cli

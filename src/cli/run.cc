@@ -1,0 +1,159 @@
+// kvasir run: answers one prompt, or talks.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "cli/blocked_signals.h"
+#include "cli/chat.h"
+#include "cli/engine_options.h"
+#include "cli/generation.h"
+#include "cli/input_file.h"
+#include "cli/line_editor.h"
+#include "cli/model_session.h"
+#include "cli/prompt.h"
+#include "cli/sampling_options.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "store/model_store.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct RunOptions {
+  std::string model;
+  std::optional<std::string> prompt;
+  std::string file;
+  std::string system;
+  bool raw = false;
+  bool special = false;
+  SamplingOptions sampling;
+  EngineOptions engine;
+};
+
+// Nothing: a person is there to talk to.
+Result<std::optional<std::string>> find_prompt(const RunOptions& options, const GlobalOptions& globals) {
+  if (options.prompt) return options.prompt;
+  if (!options.file.empty()) {
+    KVASIR_TRY(std::string text, read_input_file(options.file));
+    return without_final_newline(std::move(text));
+  }
+  if (::isatty(STDIN_FILENO) == 0) {
+    KVASIR_TRY(std::string text, read_standard_input());
+    text = without_final_newline(std::move(text));
+    if (text.empty()) return make_error(ErrorKind::kUsage, "prompt: the standard input is empty", "prompt");
+    return text;
+  }
+  if (globals.json) return make_error(ErrorKind::kUsage, "--json: needs a prompt, not a conversation", "json");
+  return std::optional<std::string>();
+}
+
+std::string generation_json(const RunOptions& options, const ModelSession& session, const Generation& generation) {
+  const EngineStats stats = session.engine->stats();
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_object()
+      .member("model", options.model)
+      .member("prompt_tokens", generation.usage.prompt_tokens)
+      .member("completion_tokens", generation.usage.completion_tokens)
+      .member("text", generation.text)
+      .key("token_ids")
+      .begin_array();
+  for (TokenId id : generation.token_ids) json.value(id);
+  json.end_array().member("finish_reason", name_of(generation.finish_reason));
+  json.key("timing")
+      .begin_object()
+      .member("load_ms", session.load_ms)
+      .member("ttft_ms", generation.ttft_ms)
+      .member("prefill_tokens_per_s", generation.prefill_tokens_per_s)
+      .member("decode_tokens_per_s", generation.decode_tokens_per_s)
+      .end_object();
+  json.key("memory")
+      .begin_object()
+      .member("peak_bytes", stats.peak_rss_bytes)
+      .member("kv_bytes", stats.kv_bytes_total)
+      .end_object()
+      .end_object();
+  return out;
+}
+
+Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& globals, const std::string& prompt,
+                          ModelSession& session, BlockedSignals& signals) {
+  Request request;
+  if (options.raw) {
+    request.prompt_token_ids = encode_raw(*session.engine, prompt, options.special);
+  } else {
+    std::vector<text::ChatMessage> messages;
+    if (!options.system.empty()) messages.push_back({"system", options.system});
+    messages.push_back({"user", prompt});
+    KVASIR_TRY(request.prompt_token_ids, encode_conversation(*session.engine, messages));
+  }
+  request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
+                                          session.engine->model_info().max_model_len_tokens);
+  const TextSink on_text = globals.json ? TextSink([](std::string_view) {}) : TextSink(print);
+  KVASIR_TRY(const Generation generation, generate(*session.engine, std::move(request), signals, on_text));
+  const int exit_code = generation.finish_reason == FinishReason::kCancelled ? kExitInterrupted : kExitDone;
+  if (globals.json) return print_document(generation_json(options, session, generation), exit_code);
+  print("\n");
+  if (!globals.quiet) {
+    fmt::print(stderr, "prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, first after {:.0f} ms\n",
+               generation.usage.prompt_tokens, generation.prefill_tokens_per_s,
+               generation.usage.completion_tokens, generation.decode_tokens_per_s, generation.ttft_ms);
+  }
+  return finish_output(exit_code);
+}
+
+Result<int> talk(const RunOptions& options, ModelSession& session, BlockedSignals& signals) {
+  const auto home = store::ModelStore::default_home();
+  std::error_code ignored;
+  if (home) std::filesystem::create_directories(*home, ignored);
+  LineEditor editor(home ? (*home / "history").string() : std::string());
+  Chat chat(*session.engine, signals, editor,
+            {.system = options.system, .sampling = options.sampling, .raw = options.raw,
+             .parse_special = options.special});
+  return chat.run();
+}
+
+Result<int> run(RunOptions options, const GlobalOptions& globals) {
+  KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
+  KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
+  BlockedSignals signals({SIGINT});
+  KVASIR_TRY(ModelSession session, open_session(options.model, config, globals, &signals));
+  if (session.engine->tokenizer() == nullptr) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
+                                  options.model));
+  }
+  if (!options.raw && session.engine->chat_template() == nullptr) {
+    options.raw = true;
+    if (!globals.quiet) {
+      fmt::print(stderr, "kvasir: {} has no chat template; it continues your text as it stands\n", options.model);
+    }
+  }
+  if (prompt) return answer_prompt(options, globals, *prompt, session, signals);
+  return talk(options, session, signals);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or talk at the terminal");
+  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  CLI::Option* prompt = verb->add_option(
+      "PROMPT", options->prompt, "What to answer (without it: the standard input if piped, else a conversation)");
+  verb->add_option("--file", options->file, "Read the prompt from a file")->excludes(prompt);
+  verb->add_option("--system", options->system, "System message");
+  verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
+  verb->add_flag("--special", options->special, "With --raw: control tokens in the text mean themselves");
+  add_context_option(*verb, options->engine, "--ctx");
+  add_sampling_options(*verb, options->sampling);
+  add_kv_type_option(*verb, options->engine);
+  add_batching_options(*verb, options->engine);
+  on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
+}
+
+}  // namespace kvasir::cli

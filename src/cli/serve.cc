@@ -1,0 +1,155 @@
+// kvasir serve: the engine behind OpenAI's API, until a signal.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "base/logger.h"
+#include "base/units.h"
+#include "cli/blocked_signals.h"
+#include "cli/engine_options.h"
+#include "cli/input_file.h"
+#include "cli/model_session.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "server/server.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kSignalInterval{100};
+constexpr std::chrono::milliseconds kLastGrace{1500};  // after a second signal
+
+struct ServeOptions {
+  std::string model;
+  server::ServerConfig server;
+  std::string chat_template_file;
+  std::int64_t drain_seconds = 30;
+  EngineOptions engine;
+};
+
+Logger make_logger(const GlobalOptions& globals) {
+  return Logger({.level = globals.quiet     ? LogLevel::kError
+                          : globals.verbose ? LogLevel::kDebug
+                                            : LogLevel::kInfo,
+                 .format = globals.json ? LogFormat::kJson : LogFormat::kText});
+}
+
+// What clients call the model: the name it was asked for by; of a file, its name without folder and ending.
+std::string default_served_name(const std::string& model) {
+  return model.ends_with(".gguf") ? std::filesystem::path(model).stem().string() : model;
+}
+
+std::string url_of(const std::string& host, std::uint16_t port) {
+  const bool is_any = host == "0.0.0.0" || host == "::";
+  const std::string name = is_any ? "localhost" : host.find(':') == host.npos ? host : "[" + host + "]";
+  return fmt::format("http://{}:{}", name, port);
+}
+
+std::string curl_line(const Engine& engine, const std::string& url, const std::string& model) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().member("model", model);
+  const bool can_chat = engine.chat_template() != nullptr;
+  if (can_chat) {
+    json.key("messages")
+        .begin_array()
+        .begin_object()
+        .member("role", "user")
+        .member("content", "Hello!")
+        .end_object()
+        .end_array();
+  } else {
+    json.member("prompt", "Once upon a time").member("max_tokens", 32);
+  }
+  json.end_object();
+  return fmt::format("curl {}/v1/{} -H 'Content-Type: application/json' -d '{}'", url,
+                     can_chat ? "chat/completions" : "completions", body);
+}
+
+std::string describe_memory(const Engine& engine) {
+  const ModelInfo& info = engine.model_info();
+  return fmt::format("{} ({}, {}): {} of weights, {} of KV, up to {} tokens a request", info.name,
+                     info.architecture, info.quantization, format_bytes(info.weight_bytes),
+                     format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
+}
+
+void announce(const Engine& engine, const std::string& url, const std::string& model, bool as_json) {
+  const std::string memory = describe_memory(engine), curl = curl_line(engine, url, model);
+  if (!as_json) return print(fmt::format("{}\n{} (Ctrl-C stops)\n{}\n", memory, url, curl));
+  std::string out;
+  JsonWriter(out)
+      .begin_object()
+      .member("model", model)
+      .member("memory", memory)
+      .member("url", url)
+      .member("example", curl)
+      .end_object();
+  print(out + "\n");
+}
+
+// The first signal drains, the second ends the process, finished or not.
+Result<int> serve_until_signal(server::Server& server, BlockedSignals& signals, Logger& logger) {
+  std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
+  int num_signals = 0;
+  while (finished.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (!signals.take(kSignalInterval)) continue;
+    server.stop();
+    if (++num_signals == 1) {
+      logger.info("stopping: running requests may finish; a second signal ends them");
+      continue;
+    }
+    finished.wait_for(kLastGrace);
+    std::_Exit(kExitInterrupted);
+  }
+  KVASIR_CHECKED(finished.get());
+  return kExitDone;
+}
+
+Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
+  KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  if (!options.chat_template_file.empty()) {
+    KVASIR_TRY(config.chat_template, read_input_file(options.chat_template_file));
+  }
+  Logger logger = make_logger(globals);
+  BlockedSignals signals({SIGINT, SIGTERM});
+  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals, &signals));
+  if (options.server.served_model_name.empty()) {
+    options.server.served_model_name = default_served_name(options.model);
+  }
+  options.server.drain_ms = 1000 * options.drain_seconds;
+  options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
+  KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
+  announce(*session.engine, url_of(options.server.host, server->port()), options.server.served_model_name,
+           globals.json);
+  logger.debug("loaded in {:.0f} ms", session.load_ms);
+  return serve_until_signal(*server, signals, logger);
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
+  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
+  verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")->capture_default_str();
+  verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
+  verb->add_option("--chat-template", options->chat_template_file, "A template file instead of the model's own");
+  verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
+  verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
+      ->check(CLI::Range(0, 86400))
+      ->capture_default_str();
+  add_context_option(*verb, options->engine, "--max-model-len,--ctx");
+  add_kv_type_option(*verb, options->engine);
+  add_batching_options(*verb, options->engine);
+  on_chosen(*verb, context, [options, &context] { return serve(*options, context.options); });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,15 @@
+// Scripts that teach a shell to complete Kvasir's verbs and flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace kvasir::cli {
+
+// Each is a function of the parser's tree alone, so it never lags behind the flags. What is neither a verb nor a
+// flag completes as a file.
+std::string bash_completion(const CLI::App& app);
+std::string zsh_completion(const CLI::App& app);
+std::string fish_completion(const CLI::App& app);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,126 @@
+// kvasir show: what is in a model file.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "base/units.h"
+#include "cli/verb.h"
+#include "store/model_description.h"
+#include "store/model_store.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::size_t kMaxPathInMessage = 300;
+
+struct ShowArguments {
+  std::string model;
+  bool tensors = false;
+  bool metadata = false;
+};
+
+void write_tensors(JsonWriter& json, const store::ModelDescription& model) {
+  json.key("tensors").begin_array();
+  for (const store::TensorDescription& tensor : model.tensors) {
+    json.begin_object().member("name", tensor.name).member("dtype", tensor.dtype).key("shape").begin_array();
+    for (const std::int64_t size : tensor.shape) json.value(size);
+    json.end_array().member("bytes", tensor.num_bytes).end_object();
+  }
+  json.end_array();
+}
+
+void print_json(const store::ModelDescription& model, const ShowArguments& arguments) {
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_array().begin_object();
+  json.member("path", model.path)
+      .member("name", model.summary.name)
+      .member("architecture", model.summary.architecture)
+      .member("quantization", model.summary.quantization)
+      .member("license", model.summary.license)
+      .member("num_parameters", model.summary.num_parameters)
+      .member("weight_bytes", model.summary.weight_bytes)
+      .member("num_tensors", model.tensors.size())
+      .member("num_layers", model.summary.num_layers)
+      .member("vocab_size", model.summary.vocab_size)
+      .member("context_length_tokens", model.summary.context_length_tokens)
+      .member("chat_template", model.summary.has_chat_template);
+  if (arguments.metadata) {
+    json.key("metadata").begin_object();
+    for (const store::MetadataDescription& entry : model.metadata) json.key(entry.key).raw(entry.json);
+    json.end_object();
+  }
+  if (arguments.tensors) write_tensors(json, model);
+  json.end_object().end_array();
+  fmt::print("{}\n", out);
+}
+
+void print_summary(const store::ModelDescription& model) {
+  const io::ModelSummary& summary = model.summary;
+  const auto line = [](std::string_view label, const std::string& text) {
+    if (!text.empty()) fmt::print("{:<15} {}\n", label, text);
+  };
+  // A figure that the file does not say is left out.
+  const auto count = [](std::int64_t number, std::string_view unit) {
+    return number == 0 ? std::string() : fmt::format("{}{}", number, unit);
+  };
+  line("file", printable(model.path, kMaxPathInMessage));
+  line("name", printable(summary.name));
+  line("architecture", printable(summary.architecture));
+  line("quantization", summary.quantization);
+  line("license", printable(summary.license));
+  line("parameters", fmt::format("{:.1f} million", static_cast<double>(summary.num_parameters) / 1e6));
+  line("weights", fmt::format("{} in {} tensors", format_bytes(summary.weight_bytes), model.tensors.size()));
+  line("layers", count(summary.num_layers, ""));
+  line("vocabulary", summary.vocab_size == 0 ? "no tokenizer" : count(summary.vocab_size, " tokens"));
+  line("context", count(summary.context_length_tokens, " tokens"));
+  line("chat template", summary.has_chat_template ? "yes" : "no");
+}
+
+void print_text(const store::ModelDescription& model, const ShowArguments& arguments) {
+  print_summary(model);
+  if (arguments.metadata) {
+    fmt::print("\n");
+    for (const store::MetadataDescription& entry : model.metadata) {
+      fmt::print("{:<42} {}\n", printable(entry.key), entry.brief);
+    }
+  }
+  if (!arguments.tensors) return;
+  fmt::print("\n");
+  for (const store::TensorDescription& tensor : model.tensors) {
+    fmt::print("{:<34} {:<5} {:>9}  {}\n", printable(tensor.name), tensor.dtype,
+               format_bytes(tensor.num_bytes), fmt::join(tensor.shape, " x "));
+  }
+}
+
+int show(const ShowArguments& arguments, const GlobalOptions& options) {
+  const auto store = store::ModelStore::open_default();
+  if (!store) return report(store.error());
+  const auto path = store->resolve(arguments.model);
+  if (!path) return report(path.error());
+  const auto model = store::describe_model(*path, arguments.metadata);
+  if (!model) return report(model.error());
+  if (options.json) {
+    print_json(*model, arguments);
+  } else {
+    print_text(*model, arguments);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<ShowArguments>();
+  CLI::App* verb = app.add_subcommand("show", "Show what is in a model file");
+  verb->add_option("MODEL", arguments->model, "A name from `kvasir list` or a .gguf file")->required();
+  verb->add_flag("--tensors", arguments->tensors, "Every tensor with type, size and shape");
+  verb->add_flag("--metadata", arguments->metadata, "Every metadata entry");
+  verb->callback([arguments, &context] {
+    context.action = [arguments, &context] { return show(*arguments, context.options); };
+  });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,37 @@
+// A request between submit and its last output, as the engine thread keeps it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/output_processor.h"
+#include "kvasir/request.h"
+
+namespace kvasir {
+
+struct ActiveChoice {
+  std::unique_ptr<OutputProcessor> text;  // null without a tokenizer
+  std::int32_t completion_tokens = 0;
+  bool finished = false;
+};
+
+// Choice i runs as sequence first_sequence + i.
+struct ActiveRequest {
+  RequestId id{};
+  Request request;
+  OutputSink sink;
+  SequenceId first_sequence{};
+  std::uint64_t seed = 0;
+  std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
+  std::vector<ActiveChoice> choices;
+  std::vector<PositionLogprobs> prompt_logprobs;  // gathered until choice 0 has its first output
+  std::int32_t num_unfinished = 0;
+  std::int32_t cached_tokens = 0;
+
+  SequenceId sequence(std::size_t choice) const {
+    return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};
+  }
+};
+
+}  // namespace kvasir

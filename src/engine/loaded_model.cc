@@ -1,0 +1,138 @@
+#include "engine/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "backend/registry.h"
+#include "base/machine.h"
+
+namespace kvasir {
+namespace {
+
+// Floats that one logits() call may fill: bounds the workspace for large vocabularies.
+constexpr std::int64_t kMaxLogitFloats = 4 << 20;
+
+// The flag wins over the environment.
+std::string chosen_isa(const EngineConfig& config) {
+  const char* forced = std::getenv("KVASIR_ISA");
+  return config.isa.empty() && forced != nullptr ? forced : config.isa;
+}
+
+Status validate_limits(const EngineConfig& config) {
+  const struct {
+    const char* name;
+    std::int64_t value, min, max;
+  } limits[] = {
+      {"threads", config.num_threads, 0, 1024},
+      {"max_num_seqs", config.max_num_seqs, 1, 4096},
+      {"max_num_batched_tokens", config.max_num_batched_tokens, 1, 1 << 16},
+      {"max_model_len", config.max_model_len_tokens, 0, 1 << 28},
+      {"kv_cache_tokens", config.kv_cache_tokens, 0, 1ll << 32},
+      {"memory", config.memory_bytes, 0, 1ll << 50},
+      {"max_queued_requests", config.max_queued_requests, 1, 1 << 20},
+  };
+  for (const auto& [name, value, min, max] : limits) {
+    if (value < min || value > max) {
+      return make_error(ErrorKind::kUsage,
+                        fmt::format("{}: must be between {} and {}, is {}", name, min, max, value), name);
+    }
+  }
+  if (config.max_num_batched_tokens < config.max_num_seqs) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_num_batched_tokens: must be at least max_num_seqs {}, is {}",
+                                  config.max_num_seqs, config.max_num_batched_tokens),
+                      "max_num_batched_tokens");
+  }
+  return {};
+}
+
+// The type that holds most of the weights.
+std::string main_quantization(const io::WeightSource& source) {
+  std::map<std::string, std::int64_t> elements;
+  for (const TensorView& tensor : source.tensors()) {
+    if (tensor.name.starts_with("blk."))
+      elements[std::string(name_of(tensor.dtype))] += tensor.num_elements();
+  }
+  const auto largest = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  return largest == elements.end() ? "" : largest->first;
+}
+
+ModelInfo describe(const LoadedModel& loaded) {
+  const model::ModelConfig& config = loaded.model->config();
+  ModelInfo info;
+  info.name = config.name;
+  info.architecture = config.architecture;
+  info.quantization = main_quantization(*loaded.source);
+  for (const TensorView& tensor : loaded.source->tensors()) {
+    info.num_parameters += tensor.num_elements();
+    if (tensor.name.starts_with("blk.")) info.num_layer_parameters += tensor.num_elements();
+  }
+  info.weight_bytes = loaded.model->weight_bytes();
+  info.num_layers = config.num_layers;
+  info.vocab_size = config.vocab_size;
+  info.context_length_tokens = config.context_length_tokens;
+  info.max_model_len_tokens = loaded.memory.max_model_len_tokens;
+  return info;
+}
+
+Result<std::unique_ptr<runtime::KvStorage>> make_kv_storage(const EngineConfig& config,
+                                                            const model::ModelConfig& model,
+                                                            const MemoryPlan& plan) {
+  std::vector<runtime::KvStorage::Group> groups;
+  for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
+    groups.push_back(
+        {.layout = {.format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32
+                                                                        : backend::KvFormat::kF16,
+                    .num_layers = static_cast<std::int32_t>(model.layer_groups[i].layers.size()),
+                    .num_kv_heads = model.num_kv_heads,
+                    .head_dim = model.head_dim},
+         .num_blocks = plan.num_blocks[i]});
+  }
+  KVASIR_TRY(auto storage, runtime::KvStorage::create(groups));
+  return std::make_unique<runtime::KvStorage>(std::move(storage));
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgress& progress) {
+  const auto say = [&](const char* phase, double fraction) {
+    if (progress) progress(phase, fraction);
+  };
+  KVASIR_CHECKED(validate_limits(config));
+  LoadedModel loaded;
+  say("open", 0.0);
+  KVASIR_TRY(loaded.source, io::open_gguf(config.model_path));
+  KVASIR_TRY(const model::ModelConfig model_config, model::load_config(*loaded.source));
+
+  // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
+  // exact.
+  std::int64_t file_bytes = 0;
+  for (const TensorView& tensor : loaded.source->tensors()) file_bytes += tensor.num_bytes();
+  const std::int64_t available_bytes = available_memory_bytes();
+  KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, available_bytes));
+
+  say("tokenizer", 0.0);
+  KVASIR_TRY(loaded.tokenizer, load_tokenizer(*loaded.source, model_config.vocab_size));
+  KVASIR_TRY(loaded.chat_template, load_chat_template(*loaded.source, config.chat_template));
+
+  const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();
+  loaded.pool = std::make_unique<ThreadPool>(num_threads);
+  KVASIR_TRY(loaded.backend, backend::make_cpu_backend(chosen_isa(config), *loaded.pool));
+  loaded.max_logit_rows =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxLogitFloats / model_config.vocab_size, 1, 64));
+  const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
+                                      .max_logit_rows = loaded.max_logit_rows};
+  KVASIR_TRY(loaded.model, model::load_model(*loaded.source, *loaded.backend, limits,
+                                             [&](double fraction) { say("weights", fraction); }));
+  KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
+  KVASIR_TRY(loaded.kv_storage, make_kv_storage(config, model_config, loaded.memory));
+  loaded.info = describe(loaded);
+  return loaded;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,414 @@
+#include "engine/local_engine.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "base/process_memory.h"
+
+namespace kvasir {
+namespace {
+
+kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
+  kv::KvCacheConfig kv;
+  kv.prefix_cache = config.prefix_cache;
+  std::random_device entropy;
+  const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+  kv.prefix_hash_key = {draw(), draw()};
+  const auto& groups = loaded.model->config().layer_groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    kv.groups.push_back({.num_blocks = loaded.memory.num_blocks[i],
+                         .window_tokens = groups[i].window,
+                         .format = config.kv_cache_type == KvCacheType::kF32 ? kv::KvCellFormat::kF32
+                                                                             : kv::KvCellFormat::kF16});
+  }
+  return kv;
+}
+
+sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
+  return {.max_num_seqs = config.max_num_seqs,
+          .max_num_batched_tokens = config.max_num_batched_tokens,
+          .max_chunk_tokens = config.max_chunk_tokens};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
+  KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
+  KVASIR_CHECKED(sched::Scheduler::validate(scheduler_config(config)));
+  KVASIR_CHECKED(kv::KvCacheManager::validate(kv_config(config, loaded)));
+  return std::make_unique<LocalEngine>(config, std::move(loaded));
+}
+
+LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
+    : config_(config),
+      loaded_(std::move(loaded)),
+      kv_(kv_config(config_, loaded_)),
+      scheduler_(scheduler_config(config_), kv_),
+      runner_(*loaded_.model, *loaded_.backend, *loaded_.kv_storage, loaded_.max_logit_rows) {
+  const std::int32_t chunk =
+      config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
+  loaded_.info.max_model_len_tokens =
+      std::min(loaded_.info.max_model_len_tokens, kv_.max_sequence_tokens(chunk));
+  publish_stats();
+  thread_ = std::thread([this] { run(); });
+}
+
+LocalEngine::~LocalEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_available_.notify_one();
+  thread_.join();
+}
+
+Status LocalEngine::check_request(const Request& request) const {
+  if (request.prompt_token_ids.empty())
+    return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
+  for (TokenId id : request.prompt_token_ids) {
+    if (id < 0 || id >= loaded_.info.vocab_size) {
+      return make_error(
+          ErrorKind::kUsage,
+          fmt::format("prompt: token id {} is outside the vocabulary of {}", id, loaded_.info.vocab_size),
+          "prompt");
+    }
+  }
+  KVASIR_CHECKED(validate(request.sampling, loaded_.info.vocab_size));
+  if (!request.sampling.stop.empty() && loaded_.tokenizer == nullptr) {
+    return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
+                      "stop");
+  }
+  const auto prompt = static_cast<std::int64_t>(request.prompt_token_ids.size());
+  const std::int64_t limit = loaded_.info.max_model_len_tokens;
+  const std::int64_t wanted = request.sampling.max_tokens.value_or(1);
+  if (prompt + wanted > limit) {
+    return make_error(
+        ErrorKind::kUnmet,
+        fmt::format("context: {} prompt tokens and {} completion tokens exceed the limit of {} tokens",
+                    prompt, wanted, limit),
+        request.sampling.max_tokens ? "max_tokens" : "prompt");
+  }
+  return {};
+}
+
+Result<RequestId> LocalEngine::submit(Request request, OutputSink sink) {
+  if (auto status = check_request(request); !status) {
+    ++num_rejected_;
+    return std::unexpected(std::move(status).error());
+  }
+  const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
+  if (!request.sampling.max_tokens) request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
+  const RequestId id{next_request_id_++};
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_ || stopping_) {
+      ++num_rejected_;
+      return make_error(ErrorKind::kUnavailable, "the server is shutting down");
+    }
+    const std::int64_t limit = std::int64_t{config_.max_num_seqs} + config_.max_queued_requests;
+    if (num_unfinished_ >= limit) {
+      ++num_rejected_;
+      return make_error(
+          ErrorKind::kUnavailable,
+          fmt::format("queue: {} requests are waiting or running, the limit is {}", num_unfinished_, limit));
+    }
+    ++num_unfinished_;
+    mailbox_.push_back(Submission{id, std::move(request), std::move(sink)});
+  }
+  work_available_.notify_one();
+  return id;
+}
+
+void LocalEngine::cancel(RequestId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    mailbox_.push_back(Cancellation{id});
+  }
+  work_available_.notify_one();
+}
+
+EngineStats LocalEngine::stats() const {
+  const std::lock_guard lock(mutex_);
+  EngineStats stats = stats_;
+  stats.num_requests_rejected = num_rejected_;
+  stats.peak_rss_bytes = peak_rss_bytes();
+  return stats;
+}
+
+void LocalEngine::drain(std::int64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  const auto done = [this] { return num_unfinished_ == 0; };
+  if (all_done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), done)) return;
+  cancel_all_ = true;
+  work_available_.notify_one();
+  all_done_.wait(lock, done);
+}
+
+void LocalEngine::run() {
+  while (wait_for_work()) {
+    take_commands();
+    if (scheduler_.has_unfinished()) step();
+    publish_stats();
+  }
+  take_commands();
+  cancel_everything();
+  publish_stats();
+}
+
+bool LocalEngine::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  work_available_.wait(
+      lock, [this] { return stopping_ || cancel_all_ || !mailbox_.empty() || scheduler_.has_unfinished(); });
+  return !stopping_;
+}
+
+void LocalEngine::take_commands() {
+  std::vector<Command> commands;
+  bool cancel_all = false;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(mailbox_);
+    std::swap(cancel_all, cancel_all_);
+  }
+  for (Command& command : commands) {
+    if (auto* submission = std::get_if<Submission>(&command)) {
+      start_request(std::move(*submission));
+    } else {
+      cancel_request(std::get<Cancellation>(command).id);
+    }
+  }
+  if (cancel_all) cancel_everything();
+}
+
+void LocalEngine::start_request(Submission submission) {
+  auto active = std::make_unique<ActiveRequest>();
+  ActiveRequest& request = *active;
+  request.id = submission.id;
+  request.request = std::move(submission.request);
+  request.sink = std::move(submission.sink);
+  const SamplingParams& params = request.request.sampling;
+  request.seed =
+      params.seed ? *params.seed : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  if (!params.ignore_eos && loaded_.tokenizer != nullptr) {
+    request.stop_tokens = loaded_.tokenizer->vocab().end_of_generation();
+  }
+  sched::SequenceRequest sequence{
+      .request_id = request.id,
+      .prompt_token_ids = request.request.prompt_token_ids,
+      .num_choices = params.n,
+      .priority = request.request.priority,
+      .cache_namespace = request.request.cache_namespace,
+      .use_prefix_cache = request.request.use_prefix_cache,
+      .want_prompt_logits =
+          params.prompt_logprobs.has_value() || static_cast<bool>(request.request.logits_observer),
+      .stop = {.eos_token_ids = request.stop_tokens,
+               .stop_token_ids = params.stop_token_ids,
+               .max_tokens = *params.max_tokens,
+               .min_tokens = params.min_tokens},
+      .start_deadline = {},
+  };
+  request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
+                             params.stop_token_ids.end());
+  request.choices.resize(static_cast<std::size_t>(params.n));
+  request.num_unfinished = params.n;
+  for (ActiveChoice& choice : request.choices) {
+    if (loaded_.tokenizer != nullptr)
+      choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
+  }
+  requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);
+  counters_.num_prompt_tokens += static_cast<std::int64_t>(request.request.prompt_token_ids.size());
+  const auto first = scheduler_.add(std::move(sequence), std::chrono::steady_clock::now());
+  if (!first) {
+    for (std::size_t i = request.choices.size(); i-- > 0;)
+      emit_end(request, i, FinishReason::kError, first.error());
+    return;
+  }
+  request.first_sequence = *first;
+  for (std::size_t i = 0; i < request.choices.size(); ++i) streams_[request.sequence(i)] = {&request, i};
+}
+
+void LocalEngine::cancel_request(RequestId id) {
+  const auto found = requests_.find(static_cast<std::uint64_t>(id));
+  if (found == requests_.end()) return;
+  ActiveRequest& request = *found->second;
+  ++counters_.num_requests_cancelled;
+  const std::size_t num_choices = request.choices.size();
+  for (std::size_t i = 0; i < num_choices; ++i) {
+    if (request.choices[i].finished) continue;
+    scheduler_.finish(request.sequence(i));
+    const bool is_last = request.num_unfinished == 1;
+    emit_end(request, i, FinishReason::kCancelled, std::nullopt);
+    if (is_last) return;  // the request is gone
+  }
+}
+
+void LocalEngine::cancel_everything() {
+  std::vector<RequestId> ids;
+  for (const auto& [id, request] : requests_) ids.push_back(request->id);
+  for (RequestId id : ids) cancel_request(id);
+}
+
+void LocalEngine::step() {
+  const auto begin = std::chrono::steady_clock::now();
+  const sched::SchedulerOutput& output = scheduler_.schedule(begin);
+  if (output.empty()) return;
+  build_tasks(output);
+  const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
+  step_result_.next_tokens.clear();
+  result_of_.clear();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    step_result_.next_tokens.push_back(results[i].token);
+    result_of_[output.sequences[i].id] = i;
+  }
+  finish_failed(output, results);
+  const auto end = std::chrono::steady_clock::now();
+  for (const sched::SequenceUpdate& update : scheduler_.update(step_result_, end)) {
+    emit_update(update, results[result_of_.at(update.id)]);
+  }
+  ++counters_.num_steps;
+  counters_.step_seconds_total += std::chrono::duration<double>(end - begin).count();
+}
+
+void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
+  tasks_.clear();
+  for (const sched::ScheduledSequence& sequence : output.sequences) {
+    const Stream& stream = streams_.at(sequence.id);
+    const Request& request = stream.request->request;
+    tasks_.push_back({.params = &request.sampling,
+                      .seed = stream.request->seed,
+                      .choice_index = static_cast<std::int32_t>(stream.choice),
+                      .stop_tokens = stream.request->stop_tokens,
+                      .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
+                      .want_attention_mass = request.want_attention_mass});
+  }
+}
+
+// Takes failed sequences out before their step counts, and keeps what was said about prompts.
+void LocalEngine::finish_failed(const sched::SchedulerOutput& output,
+                                std::span<runtime::SequenceResult> results) {
+  struct Failure {
+    SequenceId id;
+    Error error;
+  };
+  std::vector<Failure> failures;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const SequenceId id = output.sequences[i].id;
+    const Stream& stream = streams_.at(id);
+    if (stream.choice == 0) {
+      for (PositionLogprobs& entry : results[i].prompt_logprobs) {
+        stream.request->prompt_logprobs.push_back(std::move(entry));
+      }
+    }
+    if (results[i].error) failures.push_back({id, *results[i].error});
+  }
+  for (Failure& failure : failures) {
+    const Stream stream = streams_.at(failure.id);
+    scheduler_.finish(failure.id);
+    ++counters_.num_requests_failed;
+    emit_end(*stream.request, stream.choice, FinishReason::kError, std::move(failure.error));
+  }
+}
+
+void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result) {
+  const Stream stream = streams_.at(update.id);
+  ActiveRequest& request = *stream.request;
+  ActiveChoice& choice = request.choices[stream.choice];
+  RequestOutput output;
+  output.finish_reason = update.finish_reason;
+  output.attention_mass = std::move(result.attention_mass);
+  if (update.token != kNoToken) {
+    ++choice.completion_tokens;
+    ++counters_.num_generated_tokens;
+    output.token_ids.push_back(update.token);
+    if (result.logprobs) output.logprobs.push_back(std::move(*result.logprobs));
+  }
+  if (choice.completion_tokens <= 1) {  // its first news: the prompt is computed
+    if (stream.choice == 0) counters_.num_cached_prompt_tokens += update.num_cached_tokens;
+    request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
+  }
+  append_text(request, choice, update, output);
+  if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
+  deliver(request, stream.choice, std::move(output));
+}
+
+// Detokenises the new token, if it is text, and looks for stop strings.
+void LocalEngine::append_text(ActiveRequest& request, ActiveChoice& choice,
+                              const sched::SequenceUpdate& update, RequestOutput& output) {
+  const SamplingParams& params = request.request.sampling;
+  const bool ended_by_token = update.finish_reason == FinishReason::kStop;
+  if (ended_by_token) output.stop_token = update.token;
+  if (choice.text == nullptr) return;
+  if (update.token != kNoToken && (!ended_by_token || params.include_stop_str_in_output)) {
+    OutputProcessor::Piece piece = choice.text->push(update.token, choice.completion_tokens);
+    output.text = std::move(piece.text);
+    if (piece.stop_string) {
+      output.finish_reason = FinishReason::kStop;
+      output.stop_string = std::move(*piece.stop_string);
+      output.stop_token = kNoToken;
+      return;
+    }
+  }
+  if (output.finish_reason) output.text += choice.text->flush();
+}
+
+void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,
+                           std::optional<Error> error) {
+  RequestOutput output;
+  output.finish_reason = reason;
+  output.error = std::move(error);
+  deliver(request, choice, std::move(output));
+}
+
+// Completes the output with what every output carries, hands it over and forgets what has ended.
+void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOutput output) {
+  const RequestId id = request.id;
+  output.request_id = id;
+  output.index = static_cast<std::int32_t>(choice);
+  if (choice == 0 && request.request.sampling.prompt_logprobs && !request.prompt_logprobs.empty()) {
+    output.prompt_logprobs.emplace_back();  // nothing comes before the first token
+    for (PositionLogprobs& entry : request.prompt_logprobs)
+      output.prompt_logprobs.push_back(std::move(entry));
+    request.prompt_logprobs.clear();
+  }
+  output.usage.prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
+  output.usage.cached_tokens = request.cached_tokens;
+  for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
+  const bool ends = output.finish_reason.has_value();
+  if (ends) {
+    request.choices[choice].finished = true;
+    const auto stream = streams_.find(request.sequence(choice));
+    if (stream != streams_.end() && stream->second.request == &request) streams_.erase(stream);
+    output.request_finished = --request.num_unfinished == 0;
+  }
+  const bool request_finished = output.request_finished;
+  request.sink(std::move(output));
+  if (!request_finished) return;
+  requests_.erase(static_cast<std::uint64_t>(id));
+  ++counters_.num_requests_finished;
+  const std::lock_guard lock(mutex_);
+  if (--num_unfinished_ == 0) all_done_.notify_all();
+}
+
+void LocalEngine::publish_stats() {
+  const sched::SchedulerStats scheduler = scheduler_.stats();
+  counters_.num_running = scheduler.num_running;
+  counters_.num_waiting = scheduler.num_waiting;
+  counters_.num_preemptions = scheduler.num_preemptions;
+  counters_.prefix_queries_tokens = scheduler.prefix_queries_tokens;
+  counters_.prefix_hits_tokens = scheduler.prefix_hits_tokens;
+  counters_.kv_blocks_total = 0;
+  counters_.kv_blocks_used = 0;
+  for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
+    counters_.kv_blocks_total += kv_.pool(group).num_blocks();
+    counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
+  }
+  counters_.kv_bytes_total = loaded_.kv_storage->total_bytes();
+  const std::lock_guard lock(mutex_);
+  stats_ = counters_;
+}
+
+}  // namespace kvasir

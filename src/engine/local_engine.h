@@ -1,0 +1,103 @@
+// The engine on this machine: one thread that owns scheduler, KV and model, and steps while there is work.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/loaded_model.h"
+#include "kv/kv_cache_manager.h"
+#include "kvasir/engine.h"
+#include "runtime/model_runner.h"
+#include "sched/scheduler.h"
+
+namespace kvasir {
+
+// Callers and the engine thread meet at one mailbox; everything else belongs to the engine thread alone,
+// without locks. With nothing to do the thread sleeps on the mailbox.
+class LocalEngine final : public Engine {
+ public:
+  LocalEngine(const EngineConfig& config, LoadedModel loaded);
+  ~LocalEngine() override;
+
+  const ModelInfo& model_info() const override { return loaded_.info; }
+  const text::Tokenizer* tokenizer() const override { return loaded_.tokenizer.get(); }
+  const text::ChatTemplate* chat_template() const override { return loaded_.chat_template.get(); }
+  Result<RequestId> submit(Request request, OutputSink sink) override;
+  void cancel(RequestId id) override;
+  EngineStats stats() const override;
+  void drain(std::int64_t timeout_ms) override;
+
+ private:
+  struct Submission {
+    RequestId id{};
+    Request request;
+    OutputSink sink;
+  };
+  struct Cancellation {
+    RequestId id{};
+  };
+  using Command = std::variant<Submission, Cancellation>;
+
+  Status check_request(const Request& request) const;
+
+  // The engine thread.
+  void run();
+  bool wait_for_work();  // false: time to end
+  void take_commands();
+  void start_request(Submission submission);
+  void cancel_request(RequestId id);
+  void cancel_everything();
+  void step();
+  void build_tasks(const sched::SchedulerOutput& output);
+  void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
+  void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
+  void append_text(ActiveRequest& request, ActiveChoice& choice, const sched::SequenceUpdate& update,
+                   RequestOutput& output);
+  void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
+  void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
+  void publish_stats();
+
+  const EngineConfig config_;
+  LoadedModel loaded_;
+  kv::KvCacheManager kv_;
+  sched::Scheduler scheduler_;
+  runtime::ModelRunner runner_;
+
+  // Confined to the engine thread.
+  struct Stream {
+    ActiveRequest* request = nullptr;
+    std::size_t choice = 0;
+  };
+  std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>> requests_;  // by RequestId
+  std::map<SequenceId, Stream> streams_;
+  std::vector<runtime::SamplingTask> tasks_;
+  sched::ModelStepResult step_result_;
+  std::map<SequenceId, std::size_t> result_of_;  // index into the step's results
+  EngineStats counters_;
+
+  // Guarded by mutex_.
+  mutable std::mutex mutex_;
+  std::condition_variable work_available_;
+  std::condition_variable all_done_;
+  std::vector<Command> mailbox_;
+  EngineStats stats_;
+  std::int64_t num_unfinished_ = 0;  // submitted, last output not yet delivered
+  bool draining_ = false;
+  bool cancel_all_ = false;
+  bool stopping_ = false;
+
+  std::atomic<std::uint64_t> next_request_id_{1};
+  std::atomic<std::int64_t> num_rejected_{0};
+  std::thread thread_;  // last: everything else exists while it runs
+};
+
+}  // namespace kvasir

@@ -1,0 +1,101 @@
+#include "engine/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/kv_layout.h"
+#include "base/checked_math.h"
+#include "base/units.h"
+#include "kv/cell.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers nobody
+
+std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
+                         const model::LayerGroup& group) {
+  const backend::KvLayout layout{
+      .format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32 : backend::KvFormat::kF16,
+      .num_layers = static_cast<std::int32_t>(group.layers.size()),
+      .num_kv_heads = model.num_kv_heads,
+      .head_dim = model.head_dim};
+  return layout.block_bytes();
+}
+
+// Blocks that one sequence of num_tokens holds at once in a group.
+std::int64_t blocks_of_sequence(const EngineConfig& config, const model::LayerGroup& group,
+                                std::int64_t num_tokens) {
+  std::int64_t tokens = num_tokens;
+  if (group.window > 0) tokens = std::min<std::int64_t>(tokens, group.window + config.max_num_batched_tokens);
+  return ceil_div<std::int64_t>(tokens, kv::kTokensPerBlock) + (group.window > 0 ? 1 : 0);
+}
+
+std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model) {
+  const std::int64_t per_row =
+      4ll * (4 * model.hidden_size + 3 * model.q_size() + 2 * model.kv_size() + 4 * model.intermediate_size);
+  return per_row * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
+}
+
+Result<std::int32_t> model_length(const EngineConfig& config, const model::ModelConfig& model) {
+  if (config.max_model_len_tokens > model.context_length_tokens) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_model_len: the model was trained for {} tokens, {} were asked for",
+                                  model.context_length_tokens, config.max_model_len_tokens),
+                      "max_model_len");
+  }
+  return config.max_model_len_tokens > 0 ? config.max_model_len_tokens : model.context_length_tokens;
+}
+
+}  // namespace
+
+std::string MemoryPlan::describe() const {
+  return fmt::format("memory: {} weights + {} KV + {} workspace of {} budget", format_bytes(weight_bytes),
+                     format_bytes(kv_bytes), format_bytes(workspace_bytes), format_bytes(budget_bytes));
+}
+
+Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelConfig& model,
+                               std::int64_t weight_bytes, std::int64_t available_bytes) {
+  MemoryPlan plan;
+  plan.budget_bytes = config.memory_bytes > 0 ? config.memory_bytes : available_bytes / 2;
+  plan.weight_bytes = weight_bytes;
+  plan.workspace_bytes = workspace_bytes(config, model);
+  KVASIR_TRY(std::int64_t length, model_length(config, model));
+  const std::int64_t room = plan.budget_bytes - plan.weight_bytes - plan.workspace_bytes;
+
+  // Everything scales with the number of tokens that the full groups hold; find the most that fits.
+  const auto bytes_for = [&](std::int64_t tokens, std::vector<std::int32_t>* num_blocks) {
+    std::int64_t bytes = 0;
+    for (const model::LayerGroup& group : model.layer_groups) {
+      std::int64_t blocks = ceil_div<std::int64_t>(tokens, kv::kTokensPerBlock);
+      if (group.window > 0) {
+        blocks = std::min(blocks + 2, 2 * config.max_num_seqs * blocks_of_sequence(config, group, length));
+      }
+      bytes += blocks * block_bytes(config, model, group);
+      if (num_blocks != nullptr) num_blocks->push_back(static_cast<std::int32_t>(blocks));
+    }
+    return bytes;
+  };
+  std::int64_t tokens = config.kv_cache_tokens > 0 ? config.kv_cache_tokens : config.max_num_seqs * length;
+  if (bytes_for(tokens, nullptr) > room) {
+    std::int64_t low = 0, high = tokens;  // the largest number of tokens in [low, high) that fits
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (bytes_for(middle, nullptr) <= room ? low : high) = middle;
+    }
+    tokens = low / kv::kTokensPerBlock * kv::kTokensPerBlock;
+    if (tokens < std::min<std::int64_t>(length, kMinModelLenTokens)) {
+      return make_error(
+          ErrorKind::kMachine,
+          fmt::format("memory: {} for weights and {} for workspace leave no room for {} tokens of KV in {}",
+                      format_bytes(weight_bytes), format_bytes(plan.workspace_bytes), kMinModelLenTokens,
+                      format_bytes(plan.budget_bytes)));
+    }
+  }
+  plan.kv_bytes = bytes_for(tokens, &plan.num_blocks);
+  plan.max_model_len_tokens = static_cast<std::int32_t>(std::min(length, tokens));
+  return plan;
+}
+
+}  // namespace kvasir

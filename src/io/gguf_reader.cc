@@ -1,0 +1,293 @@
+#include "io/gguf_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/checked_math.h"
+#include "base/printable.h"
+#include "io/byte_cursor.h"
+#include "io/gguf_metadata.h"
+
+namespace kvasir::io {
+namespace {
+
+constexpr std::uint64_t kDefaultAlignment = 32;
+// The specification asks for multiples of 8; that also keeps every F32 tensor aligned to its elements.
+constexpr std::int64_t kMinAlignment = 8;
+constexpr std::int64_t kMaxAlignment = 1 << 20;
+constexpr std::uint64_t kMinTensorInfoBytes =
+    8 + 1 + 4 + 8 + 4 + 8;  // name, rank, one dimension, type, offset
+constexpr std::uint64_t kMaxTensorNameBytes = 255;
+constexpr std::uint32_t kMaxRank = 4;
+
+// Tensor types by their number in the file; an empty name is a number that was never given out or is retired.
+struct TensorType {
+  std::string_view name;
+  std::optional<DType> dtype;  // nothing: known, but not supported
+};
+constexpr TensorType kTensorTypes[] = {
+    {"F32", DType::kF32},
+    {"F16", DType::kF16},
+    {"Q4_0", DType::kQ4_0},
+    {"Q4_1", DType::kQ4_1},
+    {"Q4_2", {}},
+    {"Q4_3", {}},
+    {"Q5_0", DType::kQ5_0},
+    {"Q5_1", DType::kQ5_1},
+    {"Q8_0", DType::kQ8_0},
+    {"Q8_1", {}},
+    {"Q2_K", {}},
+    {"Q3_K", {}},
+    {"Q4_K", DType::kQ4_K},
+    {"Q5_K", DType::kQ5_K},
+    {"Q6_K", DType::kQ6_K},
+    {"Q8_K", {}},
+    {"IQ2_XXS", {}},
+    {"IQ2_XS", {}},
+    {"IQ3_XXS", {}},
+    {"IQ1_S", {}},
+    {"IQ4_NL", {}},
+    {"IQ3_S", {}},
+    {"IQ2_S", {}},
+    {"IQ4_XS", {}},
+    {"I8", {}},
+    {"I16", {}},
+    {"I32", {}},
+    {"I64", {}},
+    {"F64", {}},
+    {"IQ1_M", {}},
+    {"BF16", DType::kBF16},
+    {"Q4_0_4_4", {}},
+    {"Q4_0_4_8", {}},
+    {"Q4_0_8_8", {}},
+    {"TQ1_0", {}},
+    {"TQ2_0", {}},
+};
+
+struct TensorInfo {
+  TensorView view;           // without data
+  std::uint64_t offset = 0;  // from the start of the data section
+};
+
+std::unexpected<Error> bad(std::string problem) {
+  return make_error(ErrorKind::kBadFile, std::move(problem));
+}
+
+// Requires: the shape's product of 64-bit dimensions was checked.
+std::string shape_text(const TensorView& view) {
+  return fmt::format("{}", fmt::join(view.shape.begin(), view.shape.begin() + view.rank, "x"));
+}
+
+class GgufReader {
+ public:
+  explicit GgufReader(std::span<const std::byte> bytes) : bytes_(bytes), cursor_(bytes) {}
+
+  Result<GgufContents> read() {
+    GgufContents contents;
+    KVASIR_TRY(contents.version, read_version());
+    const auto num_tensors = cursor_.take<std::uint64_t>();
+    const auto num_entries = cursor_.take<std::uint64_t>();
+    if (!num_tensors || !num_entries) {
+      return bad(
+          fmt::format("header: the file ends inside it (24 bytes are needed, it has {})", bytes_.size()));
+    }
+    KVASIR_TRY(contents.metadata, read_gguf_metadata(cursor_, *num_entries));
+    KVASIR_TRY(const std::uint64_t alignment, read_alignment(contents.metadata));
+    KVASIR_TRY(std::vector<TensorInfo> infos, read_tensor_infos(*num_tensors));
+    KVASIR_CHECKED(place_tensors(infos, alignment));
+    KVASIR_CHECKED(check_names_unique(infos));
+    contents.tensors.reserve(infos.size());
+    for (TensorInfo& info : infos) contents.tensors.push_back(std::move(info.view));
+    return contents;
+  }
+
+ private:
+  Result<std::uint32_t> read_version() {
+    if (bytes_.empty()) return bad("header: the file is empty");
+    const auto magic = cursor_.take_text(4);
+    if (!magic || *magic != "GGUF") {
+      const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
+                                   std::min<std::size_t>(bytes_.size(), 4));
+      if (start == "FUGG")
+        return bad("header: a big-endian GGUF file, only little-endian ones are supported");
+      return bad(fmt::format("header: not a GGUF file: it starts with \"{}\" instead of \"GGUF\"",
+                             printable(start)));
+    }
+    const auto version = cursor_.take<std::uint32_t>();
+    if (!version) {
+      return bad(
+          fmt::format("header: the file ends inside it (24 bytes are needed, it has {})", bytes_.size()));
+    }
+    if (*version != 0 && (*version & 0xffffu) == 0) {
+      return bad("header: a big-endian GGUF file, only little-endian ones are supported");
+    }
+    if (*version != 2 && *version != 3) {
+      return bad(fmt::format("header: GGUF version {} is not supported (2 and 3 are)", *version));
+    }
+    return *version;
+  }
+
+  static Result<std::uint64_t> read_alignment(const Metadata& metadata) {
+    KVASIR_TRY(const auto alignment, metadata.find_int("general.alignment", kMinAlignment, kMaxAlignment));
+    if (!alignment) return kDefaultAlignment;
+    if ((*alignment & (*alignment - 1)) != 0) {
+      return bad(fmt::format("metadata: general.alignment must be a power of two, but it is {}", *alignment));
+    }
+    return static_cast<std::uint64_t>(*alignment);
+  }
+
+  Result<std::vector<TensorInfo>> read_tensor_infos(std::uint64_t num_tensors) {
+    if (num_tensors > cursor_.remaining() / kMinTensorInfoBytes) {
+      return bad(fmt::format("tensor list: {} tensors announced, but the {} bytes left hold at most {}",
+                             num_tensors, cursor_.remaining(), cursor_.remaining() / kMinTensorInfoBytes));
+    }
+    std::vector<TensorInfo> infos;
+    infos.reserve(num_tensors);
+    for (std::uint64_t i = 0; i < num_tensors; ++i) {
+      KVASIR_TRY(TensorInfo info, read_tensor_info(i + 1, num_tensors));
+      infos.push_back(std::move(info));
+    }
+    return infos;
+  }
+
+  Result<TensorInfo> read_tensor_info(std::uint64_t number, std::uint64_t num_tensors) {
+    const auto ends_inside = [&] {
+      return bad(fmt::format("tensor list: the file ends inside tensor {} of {} (at byte {}, {} bytes left)",
+                             number, num_tensors, cursor_.position(), cursor_.remaining()));
+    };
+    const auto name_bytes = cursor_.take<std::uint64_t>();
+    if (!name_bytes) return ends_inside();
+    if (*name_bytes == 0 || *name_bytes > kMaxTensorNameBytes) {
+      return bad(fmt::format("tensor list: the name of tensor {} has {} bytes, allowed are 1 to {}", number,
+                             *name_bytes, kMaxTensorNameBytes));
+    }
+    const auto name = cursor_.take_text(*name_bytes);
+    const auto rank = cursor_.take<std::uint32_t>();
+    if (!name || !rank) return ends_inside();
+    TensorInfo info;
+    info.view.name = std::string(*name);
+    if (*rank == 0 || *rank > kMaxRank)
+      return bad_tensor(info.view, "has {} dimensions, allowed are 1 to {}", *rank, kMaxRank);
+    info.view.rank = static_cast<std::int32_t>(*rank);
+    for (std::uint32_t axis = 0; axis < *rank; ++axis) {
+      const auto size = cursor_.take<std::uint64_t>();
+      if (!size) return ends_inside();
+      if (*size == 0 || *size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+        return bad_tensor(info.view, "has dimension {} of size {}, allowed are 1 to {}", axis, *size,
+                          std::numeric_limits<std::int64_t>::max());
+      }
+      info.view.shape[axis] = static_cast<std::int64_t>(*size);
+    }
+    const auto type = cursor_.take<std::uint32_t>();
+    const auto offset = cursor_.take<std::uint64_t>();
+    if (!type || !offset) return ends_inside();
+    KVASIR_TRY(info.view.dtype, dtype_of(info.view, *type));
+    info.offset = *offset;
+    return info;
+  }
+
+  template <class... Args>
+  static std::unexpected<Error> bad_tensor(const TensorView& view, fmt::format_string<Args...> text,
+                                           Args&&... args) {
+    return bad(
+        fmt::format("tensor {}: {}", printable(view.name), fmt::format(text, std::forward<Args>(args)...)));
+  }
+
+  static Result<DType> dtype_of(const TensorView& view, std::uint32_t type) {
+    if (type >= std::size(kTensorTypes)) return bad_tensor(view, "has the unknown type {}", type);
+    if (kTensorTypes[type].dtype) return *kTensorTypes[type].dtype;
+    return bad_tensor(view,
+                      "has type {} ({}), supported are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K",
+                      kTensorTypes[type].name, type);
+  }
+
+  // Bytes of the tensor's data, every product checked.
+  static Result<std::uint64_t> data_bytes(const TensorView& view) {
+    const DTypeInfo& format = info_of(view.dtype);
+    if (view.row_length() % format.block_elements != 0) {
+      return bad_tensor(view, "has rows of {} elements, which {} needs in multiples of {}", view.row_length(),
+                        format.name, format.block_elements);
+    }
+    std::optional<std::int64_t> num_elements = view.row_length();
+    for (std::size_t axis = 1; axis < view.shape.size() && num_elements; ++axis) {
+      num_elements = checked_mul(*num_elements, view.shape[axis]);
+    }
+    // Times the block's bytes, which is at least the bytes that an element takes.
+    if (!num_elements || !checked_mul<std::int64_t>(*num_elements, format.block_bytes)) {
+      return bad_tensor(view, "has the shape {}, more than any memory holds", shape_text(view));
+    }
+    return static_cast<std::uint64_t>(view.num_bytes());
+  }
+
+  // Points every view at its bytes, after checking that they lie in the file, aligned and apart from each
+  // other.
+  Status place_tensors(std::vector<TensorInfo>& infos, std::uint64_t alignment) {
+    const std::uint64_t data_begin = ceil_div<std::uint64_t>(cursor_.position(), alignment) * alignment;
+    const std::uint64_t data_bytes_left = bytes_.size() - std::min<std::uint64_t>(data_begin, bytes_.size());
+    for (TensorInfo& info : infos) {
+      KVASIR_TRY(const std::uint64_t num_bytes, data_bytes(info.view));
+      if (info.offset % alignment != 0) {
+        return bad_tensor(info.view, "starts at offset {}, which is not a multiple of the alignment {}",
+                          info.offset, alignment);
+      }
+      if (info.offset > data_bytes_left || num_bytes > data_bytes_left - info.offset) {
+        return bad_tensor(info.view, "needs {} bytes ({} {}) at offset {}, but the data section has {}",
+                          num_bytes, name_of(info.view.dtype), shape_text(info.view), info.offset,
+                          data_bytes_left);
+      }
+      info.view.data = bytes_.data() + data_begin + info.offset;
+    }
+    return check_apart(infos);
+  }
+
+  static Status check_apart(const std::vector<TensorInfo>& infos) {
+    std::vector<const TensorInfo*> order = pointers_to(infos);
+    std::ranges::sort(order, {}, &TensorInfo::offset);
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      const TensorInfo& before = *order[i - 1];
+      const std::uint64_t end = before.offset + static_cast<std::uint64_t>(before.view.num_bytes());
+      if (order[i]->offset < end) {
+        return bad_tensor(order[i]->view, "starts at offset {}, inside tensor {}, which ends at {}",
+                          order[i]->offset, printable(before.view.name), end);
+      }
+    }
+    return {};
+  }
+
+  static Status check_names_unique(const std::vector<TensorInfo>& infos) {
+    std::vector<const TensorInfo*> order = pointers_to(infos);
+    const auto name = [](const TensorInfo* info) -> const std::string& { return info->view.name; };
+    std::ranges::sort(order, {}, name);
+    const auto twice = std::ranges::adjacent_find(order, {}, name);
+    if (twice == order.end()) return {};
+    return bad(fmt::format("tensor list: the name {} appears twice", printable((*twice)->view.name)));
+  }
+
+  static std::vector<const TensorInfo*> pointers_to(const std::vector<TensorInfo>& infos) {
+    std::vector<const TensorInfo*> pointers;
+    pointers.reserve(infos.size());
+    for (const TensorInfo& info : infos) pointers.push_back(&info);
+    return pointers;
+  }
+
+  std::span<const std::byte> bytes_;
+  ByteCursor cursor_;
+};
+
+}  // namespace
+
+Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name) {
+  auto contents = GgufReader(bytes).read();
+  if (!contents) {
+    return make_error(contents.error().kind,
+                      fmt::format("{}: {}", printable(name, 300), contents.error().message));
+  }
+  return contents;
+}
+
+}  // namespace kvasir::io

@@ -1,0 +1,54 @@
+#include "io/metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace kvasir::io {
+namespace {
+
+Metadata sample() {
+  return Metadata({{"int", std::int64_t{7}},
+                   {"huge", std::numeric_limits<std::uint64_t>::max()},
+                   {"float", 0.5},
+                   {"nan", std::numeric_limits<double>::quiet_NaN()},
+                   {"text", std::string("llama")},
+                   {"flag", true},
+                   {"texts", std::vector<std::string>{"a", "b"}}});
+}
+
+TEST(Metadata, TellsAbsentFromWrong) {
+  const Metadata metadata = sample();
+  EXPECT_EQ(metadata.find_int("none", 0, 9)->has_value(), false);
+  EXPECT_EQ(metadata.get_int("none", 0, 9).error().message, "metadata: none is missing");
+  EXPECT_EQ(metadata.find_int("text", 0, 9).error().message,
+            "metadata: text must be an integer, but it is a string");
+  EXPECT_EQ(metadata.find_bool("int").error().message,
+            "metadata: int must be a boolean, but it is an integer");
+  EXPECT_EQ(metadata.find_string("texts").error().message,
+            "metadata: texts must be a string, but it is a string array");
+  EXPECT_EQ(metadata.find_ints("texts"), nullptr);
+}
+
+TEST(Metadata, ChecksTheRangeOfIntegers) {
+  const Metadata metadata = sample();
+  EXPECT_EQ(*metadata.get_int("int", 7, 7), 7);
+  EXPECT_EQ(metadata.get_int("int", 8, 9).error().message,
+            "metadata: int must be between 8 and 9, but it is 7");
+  EXPECT_EQ(metadata.get_int("huge", 0, 9).error().message,
+            "metadata: huge must be between 0 and 9, but it is 18446744073709551615");
+}
+
+TEST(Metadata, TakesIntegersAsNumbersButNoNan) {
+  const Metadata metadata = sample();
+  EXPECT_EQ(*metadata.get_float("int"), 7.0);
+  EXPECT_EQ(*metadata.get_float("float"), 0.5);
+  EXPECT_EQ(metadata.get_float("nan").error().message,
+            "metadata: nan must be a finite number, but it is nan");
+  EXPECT_EQ(*metadata.get_string("text"), "llama");
+  EXPECT_TRUE(**metadata.find_bool("flag"));
+  EXPECT_EQ(metadata.find_strings("texts")->size(), 2u);
+}
+
+}  // namespace
+}  // namespace kvasir::io

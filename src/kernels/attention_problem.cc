@@ -1,0 +1,170 @@
+#include "kernels/attention_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "base/half.h"
+#include "kernels/float_kernels.h"
+
+namespace kvasir::kernels {
+namespace {
+
+constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
+constexpr std::int64_t kPaddingBytes = 64;  // NaN before, between and after the cells of a block
+
+}  // namespace
+
+std::string AttentionShape::to_string() const {
+  std::string text = fmt::format(
+      "tokens {} group {} head_dim {} keys {} window {} softcap {} {} seed {} holes", num_query_tokens,
+      group_size, head_dim, num_keys, window, softcap, format == KvFormat::kF16 ? "f16" : "f32", seed);
+  for (std::int32_t hole : holes) text += ' ' + std::to_string(hole);
+  return text;
+}
+
+AttentionProblem::AttentionProblem(const AttentionShape& shape)
+    : shape_(shape),
+      cell_bytes_(std::int64_t{kTokensPerCell} * shape.head_dim * (shape.format == KvFormat::kF16 ? 2 : 4)),
+      block_bytes_(2 * cell_bytes_ + 3 * kPaddingBytes),
+      q_(static_cast<std::size_t>(num_rows() * shape.head_dim)),
+      // 0xff everywhere is a NaN in both formats.
+      memory_(static_cast<std::size_t>(num_blocks() * block_bytes_), std::byte{0xff}),
+      blocks_(static_cast<std::size_t>(num_blocks())) {
+  std::mt19937 random(shape.seed);
+  std::normal_distribution<float> normal;
+  for (float& value : q_) value = normal(random);
+  for (std::int32_t b = 0; b < num_blocks(); ++b) blocks_[b] = memory_.data() + b * block_bytes_;
+  std::vector<float> k(shape.head_dim), v(shape.head_dim);
+  for (std::int32_t position = 0; position < shape.num_keys; ++position) {
+    for (float& value : k) value = normal(random);
+    for (float& value : v) value = normal(random);
+    write_key(position, k.data(), v.data());
+  }
+  for (std::int32_t hole : shape.holes) blocks_[hole] = nullptr;
+}
+
+void AttentionProblem::write_key(std::int32_t position, const float* k, const float* v) {
+  std::byte* block = memory_.data() + position / kTokensPerCell * block_bytes_;
+  ref::write_kv({.k = k,
+                 .v = v,
+                 .head_dim = shape_.head_dim,
+                 .slot = position % kTokensPerCell,
+                 .format = shape_.format,
+                 .k_cell = block + kPaddingBytes,
+                 .v_cell = block + cell_bytes_ + 2 * kPaddingBytes});
+}
+
+AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t first_token,
+                                           std::int32_t num_tokens) const {
+  const std::int64_t q_stride = std::int64_t{shape_.group_size} * shape_.head_dim;
+  return {.q = q_.data() + first_token * q_stride,
+          .q_stride = q_stride,
+          .num_query_tokens = num_tokens,
+          .group_size = shape_.group_size,
+          .head_dim = shape_.head_dim,
+          .first_position = first_position() + first_token,
+          .window = shape_.window,
+          .key_begin = chunk * kTokensPerChunk,
+          .key_end = std::min((chunk + 1) * kTokensPerChunk, shape_.num_keys),
+          .blocks = blocks_.data(),
+          .k_offset = kPaddingBytes,
+          .v_offset = cell_bytes_ + 2 * kPaddingBytes,
+          .format = shape_.format,
+          .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
+          .softcap = shape_.softcap};
+}
+
+AttentionOutput AttentionProblem::run(Attention attention, Merge merge, std::int32_t first_token,
+                                      std::int32_t num_tokens) const {
+  const std::int64_t rows = std::int64_t{num_tokens} * shape_.group_size;
+  const std::int64_t chunks = num_chunks();
+  const float poison = std::numeric_limits<float>::quiet_NaN();  // every output must be written
+  std::vector<float> out(chunks * rows * shape_.head_dim, poison), max(chunks * rows, poison);
+  std::vector<float> sum(chunks * rows, poison), block_sums(chunks * rows * kBlocksPerChunk, poison);
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
+    AttentionArgs args = chunk_args(chunk, first_token, num_tokens);
+    args.out = out.data() + chunk * rows * shape_.head_dim;
+    args.max = max.data() + chunk * rows;
+    args.sum = sum.data() + chunk * rows;
+    args.block_sums = block_sums.data() + chunk * rows * kBlocksPerChunk;
+    attention(args);
+  }
+  AttentionOutput output{std::vector<float>(rows * shape_.head_dim, poison), std::vector<float>(rows, poison),
+                         std::vector<double>(rows * num_blocks())};
+  merge({.partial_out = out.data(),
+         .partial_max = max.data(),
+         .partial_sum = sum.data(),
+         .num_chunks = static_cast<std::int32_t>(chunks),
+         .num_rows = static_cast<std::int32_t>(rows),
+         .group_size = shape_.group_size,
+         .head_dim = shape_.head_dim,
+         .out = output.out.data(),
+         .out_stride = std::int64_t{shape_.group_size} * shape_.head_dim,
+         .log_sum_exp = output.log_sum_exp.data()});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int32_t b = 0; b < num_blocks(); ++b) {
+      const std::int64_t index = b / kBlocksPerChunk * rows + row;
+      const float of_block = block_sums[index * kBlocksPerChunk + b % kBlocksPerChunk];
+      const bool any = of_block != 0.0f;
+      const double weight = any ? std::exp(static_cast<double>(max[index]) - output.log_sum_exp[row]) : 0.0;
+      output.masses[row * num_blocks() + b] = weight * of_block;
+    }
+  }
+  return output;
+}
+
+bool AttentionProblem::is_visible(std::int32_t query_position, std::int32_t key_position) const {
+  if (blocks_[key_position / kTokensPerCell] == nullptr || key_position > query_position) return false;
+  return shape_.window == 0 || key_position > query_position - shape_.window;
+}
+
+float AttentionProblem::stored(std::int32_t position, std::int64_t cell_offset, std::int64_t index) const {
+  const std::byte* cell = memory_.data() + position / kTokensPerCell * block_bytes_ + cell_offset;
+  if (shape_.format == KvFormat::kF16)
+    return half_to_float(reinterpret_cast<const std::uint16_t*>(cell)[index]);
+  return reinterpret_cast<const float*>(cell)[index];
+}
+
+void AttentionProblem::attend_densely(std::int64_t row, AttentionOutput& output) const {
+  const AttentionArgs args = chunk_args(0, 0, shape_.num_query_tokens);
+  const std::int32_t position = args.first_position + static_cast<std::int32_t>(row / shape_.group_size);
+  const std::int64_t head_dim = shape_.head_dim;
+  std::vector<double> weights(shape_.num_keys);
+  double sum = 0.0;
+  for (std::int32_t key = 0; key < shape_.num_keys; ++key) {
+    if (!is_visible(position, key)) continue;
+    double score = 0.0;
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+      const double k = stored(key, args.k_offset, d * kTokensPerCell + key % kTokensPerCell);
+      score += static_cast<double>(q_[row * head_dim + d]) * args.scale * k;
+    }
+    if (shape_.softcap > 0.0f) score = shape_.softcap * std::tanh(score / shape_.softcap);
+    weights[key] = std::exp(score);
+    sum += weights[key];
+  }
+  std::vector<double> out(head_dim);
+  for (std::int32_t key = 0; key < shape_.num_keys; ++key) {
+    if (weights[key] == 0.0) continue;
+    const double share = weights[key] / sum;
+    output.masses[row * num_blocks() + key / kTokensPerCell] += share;
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+      out[d] += share * stored(key, args.v_offset, key % kTokensPerCell * head_dim + d);
+    }
+  }
+  for (std::int64_t d = 0; d < head_dim; ++d) output.out[row * head_dim + d] = static_cast<float>(out[d]);
+  output.log_sum_exp[row] = static_cast<float>(std::log(sum));
+}
+
+AttentionOutput AttentionProblem::dense() const {
+  AttentionOutput output{std::vector<float>(num_rows() * shape_.head_dim), std::vector<float>(num_rows()),
+                         std::vector<double>(num_rows() * num_blocks())};
+  for (std::int64_t row = 0; row < num_rows(); ++row) attend_densely(row, output);
+  return output;
+}
+
+}  // namespace kvasir::kernels

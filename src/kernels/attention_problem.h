@@ -1,0 +1,76 @@
+// A random attention problem over a paged cache, for tests and benchmarks of the attention kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace kvasir::kernels {
+
+struct AttentionShape {
+  std::int32_t num_query_tokens = 1;
+  std::int32_t group_size = 1;
+  std::int32_t head_dim = 64;
+  std::int32_t num_keys = 1;  // the queries are the last tokens: first_position = num_keys - num_query_tokens
+  std::int32_t window = 0;
+  float softcap = 0.0f;
+  KvFormat format = KvFormat::kF16;
+  std::vector<std::int32_t> holes = {};  // logical blocks without memory
+  std::uint32_t seed = 1;
+
+  std::string to_string() const;
+};
+
+// What attention over all chunks and the merge gave.
+struct AttentionOutput {
+  std::vector<float> out;          // [num_query_tokens, group_size * head_dim]
+  std::vector<float> log_sum_exp;  // [rows]
+  std::vector<double> masses;      // [rows, num_blocks]: share of attention on each 16-key block
+};
+
+// Owns queries, keys, values and the blocks that hold them. Every byte of a block that no key was written to
+// is a NaN, and so is everything around the cells.
+class AttentionProblem {
+ public:
+  using Attention = void (*)(const AttentionArgs&);
+  using Merge = void (*)(const AttentionMergeArgs&);
+
+  explicit AttentionProblem(const AttentionShape& shape);
+
+  std::int64_t num_rows() const { return std::int64_t{shape_.num_query_tokens} * shape_.group_size; }
+  std::int32_t first_position() const { return shape_.num_keys - shape_.num_query_tokens; }
+  std::int32_t num_blocks() const { return (shape_.num_keys + kTokensPerCell - 1) / kTokensPerCell; }
+  std::int32_t num_chunks() const { return (shape_.num_keys + kTokensPerChunk - 1) / kTokensPerChunk; }
+
+  // Query tokens [first_token, first_token + num_tokens) over one chunk; outputs are left to the caller.
+  AttentionArgs chunk_args(std::int32_t chunk, std::int32_t first_token, std::int32_t num_tokens) const;
+  // Runs every chunk for the given query tokens and merges.
+  AttentionOutput run(Attention attention, Merge merge, std::int32_t first_token,
+                      std::int32_t num_tokens) const;
+  AttentionOutput run(Attention attention, Merge merge) const {
+    return run(attention, merge, 0, shape_.num_query_tokens);
+  }
+  // Dense softmax in float64 over the keys as stored.
+  AttentionOutput dense() const;
+
+  bool is_visible(std::int32_t query_position, std::int32_t key_position) const;
+  // Overwrites a stored key and value.
+  void write_key(std::int32_t position, const float* k, const float* v);
+
+ private:
+  void attend_densely(std::int64_t row, AttentionOutput& output) const;
+  float stored(std::int32_t position, std::int64_t cell_offset, std::int64_t index) const;
+
+  AttentionShape shape_;
+  std::int64_t cell_bytes_;
+  std::int64_t block_bytes_;
+  std::vector<float> q_;  // [num_query_tokens, group_size * head_dim]
+  std::vector<std::byte> memory_;
+  std::vector<const std::byte*> blocks_;  // by logical block; null in a hole
+};
+
+}  // namespace kvasir::kernels

@@ -1,0 +1,19 @@
+#include <cfloat>
+#include <cstring>
+
+#include "kernels/activation.h"
+#include "kernels/avx2/dot.h"
+#include "kernels/matmul_kernels.h"
+#include "kernels/packed.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
+namespace kvasir::kernels::avx2 {
+
+#include "kernels/generic/matmul-inl.h"
+#include "kernels/generic/matmul_blocks-inl.h"
+#include "kernels/generic/matmul_columns-inl.h"
+#include "kernels/generic/matmul_of-inl.h"
+#include "kernels/generic/quantize-inl.h"
+
+}  // namespace kvasir::kernels::avx2
+KVASIR_TARGET_END

@@ -1,0 +1,108 @@
+// Integer dots of 16 packed rows on AVX-512 VNNI. avx2/dot.h has the same names for 8 rows and gives the same
+// integers.
+#pragma once
+
+#include "kernels/activation.h"
+#include "kernels/avx512/simd.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
+namespace kvasir::kernels::avx512 {
+
+// Rows a vector covers, and the float and code vectors of that many rows.
+inline constexpr int kLanes = 16;
+using FloatLanes = F32x16;
+using IntLanes = I32x16;
+// Unsigned codes of one quad: four consecutive inputs per row.
+struct CodeLanes {
+  __m512i v;
+};
+
+KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return zero(); }
+KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return broadcast(x); }
+KVASIR_FORCE_INLINE FloatLanes negate(FloatLanes a) {
+  return {_mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(INT32_MIN)))};
+}
+KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p) { return load(p); }
+KVASIR_FORCE_INLINE FloatLanes load_half_lanes(const std::uint16_t* p) { return load_half(p); }
+KVASIR_FORCE_INLINE FloatLanes load_bf16_lanes(const std::uint16_t* p) { return load_bf16(p); }
+KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::uint8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
+KVASIR_FORCE_INLINE void store_lanes(float* p, FloatLanes a, int n) { store_partial(p, a, n); }
+KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p, int n) { return load_partial(p, n); }
+
+KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+// Codes of 8 bits lie as packed.h says: the signed value xor 0x80.
+KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) { return load_codes(p); }
+KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))};
+}
+KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
+  return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(0x0f))};
+}
+// codes | (plane shifted left by kShift, or right by -kShift) & kMask
+template <int kShift, int kMask>
+KVASIR_FORCE_INLINE CodeLanes or_bits(CodeLanes codes, CodeLanes plane) {
+  __m512i bits = plane.v;
+  if constexpr (kShift > 0) bits = _mm512_slli_epi16(bits, kShift);
+  if constexpr (kShift < 0) bits = _mm512_srli_epi16(bits, -kShift);
+  return {_mm512_ternarylogic_epi32(codes.v, bits, _mm512_set1_epi8(kMask), 0xf8)};
+}
+
+// Four bytes of an activation row, read as one integer.
+typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
+
+// sum + the dot of each row's four codes with the four activations at q.
+KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
+  const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
+  // In assembly, because GCC 12 does not fold the broadcast into the instruction and Clang 19 hoists
+  // broadcasts until it runs out of registers.
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
+  return sum;
+}
+
+// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0: where an accumulator starts so that it
+// ends as sum((code - zero) * q).
+template <int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_sum(std::int32_t neg_sum) {
+  if constexpr (kZeroShift == 0) return {_mm512_setzero_si512()};
+  return {_mm512_slli_epi32(_mm512_set1_epi32(neg_sum), kZeroShift)};
+}
+
+// dots[t] = sum over a block of (code - zero) * q of token t.
+template <int kBits, int kZeroShift, int kTokens>
+KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
+                                    IntLanes* dots) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) dots[t] = start_sum<kZeroShift>(tokens[t]->neg_sum);
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j) {
+#pragma GCC unroll 16
+    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad(dots[t], codes[j], tokens[t]->q + 4 * j);
+  }
+}
+
+// As dot_blocks, over the first and the last 16 inputs apart.
+template <int kBits, int kZeroShift, int kTokens>
+KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
+                                         IntLanes* low, IntLanes* high) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) {
+    high[t] = start_sum<kZeroShift>(tokens[t]->neg_sum_high);
+    low[t] = {_mm512_sub_epi32(start_sum<kZeroShift>(tokens[t]->neg_sum).v, high[t].v)};
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+#pragma GCC unroll 16
+    for (int t = 0; t < kTokens; ++t) {
+      low[t] = add_quad(low[t], codes[j], tokens[t]->q + 4 * j);
+      high[t] = add_quad(high[t], codes[j + 4], tokens[t]->q + 16 + 4 * j);
+    }
+  }
+}
+
+}  // namespace kvasir::kernels::avx512
+KVASIR_TARGET_END

@@ -1,0 +1,31 @@
+// Kernel tests run once per instruction set that this host has.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace kvasir::kernels {
+
+// The tables of this host, `ref` first.
+inline std::vector<const KernelTable*> host_tables() {
+  std::vector<const KernelTable*> tables;
+  for (const char* isa : {"ref", "avx2", "avx512"}) {
+    if (const KernelTable* table = find_table(isa)) tables.push_back(table);
+  }
+  return tables;
+}
+
+class EveryIsa : public testing::TestWithParam<const KernelTable*> {
+ protected:
+  const KernelTable& table() const { return *GetParam(); }
+};
+
+inline std::string isa_name(const testing::TestParamInfo<const KernelTable*>& info) {
+  return info.param->isa;
+}
+
+}  // namespace kvasir::kernels

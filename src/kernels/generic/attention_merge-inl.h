@@ -1,0 +1,52 @@
+// Merging the chunks of a row. Included inside an ISA's namespace and target region.
+
+// What one chunk counts for, relative to the row's overall maximum. A chunk that saw no key has weight 0.
+static float chunk_weight(float chunk_max, float row_max) {
+  if (chunk_max == -__builtin_inff()) return 0.0f;
+  float lanes[16];
+  store(lanes, exp(broadcast(chunk_max - row_max)));
+  return lanes[0];
+}
+
+static float largest_chunk_max(const AttentionMergeArgs& args, std::int64_t row) {
+  float largest = -__builtin_inff();
+  for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
+    const float chunk_max = args.partial_max[chunk * args.num_rows + row];
+    if (chunk_max > largest) largest = chunk_max;
+  }
+  return largest;
+}
+
+// out += weight * partial over one head, or out = weight * partial when `is_first`.
+static void add_chunk(const float* partial, float weight, bool is_first, std::int32_t head_dim, float* out) {
+  const F32x16 factor = broadcast(weight);
+  for (std::int32_t d = 0; d < head_dim; d += 16) {
+    const int lanes = head_dim - d < 16 ? head_dim - d : 16;
+    const F32x16 total = is_first ? zero() : load_partial(out + d, lanes);
+    store_partial(out + d, fma(factor, load_partial(partial + d, lanes), total), lanes);
+  }
+}
+
+static void divide_head(float divisor, std::int32_t head_dim, float* out) {
+  for (std::int32_t d = 0; d < head_dim; d += 16) {
+    const int lanes = head_dim - d < 16 ? head_dim - d : 16;
+    store_partial(out + d, div(load_partial(out + d, lanes), broadcast(divisor)), lanes);
+  }
+}
+
+void attention_merge(const AttentionMergeArgs& args) {
+  for (std::int64_t row = 0; row < args.num_rows; ++row) {
+    const float row_max = largest_chunk_max(args, row);
+    float* out =
+        args.out + (row / args.group_size) * args.out_stride + (row % args.group_size) * args.head_dim;
+    float sum = 0.0f;
+    for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
+      const std::int64_t index = chunk * args.num_rows + row;
+      const float weight = chunk_weight(args.partial_max[index], row_max);
+      sum = __builtin_fmaf(weight, args.partial_sum[index], sum);
+      add_chunk(args.partial_out + index * args.head_dim, weight, chunk == 0, args.head_dim, out);
+    }
+    divide_head(sum == 0.0f ? 1.0f : sum, args.head_dim, out);
+    if (args.log_sum_exp != nullptr) args.log_sum_exp[row] = row_max + __builtin_logf(sum);
+  }
+}

@@ -1,0 +1,5 @@
+// The matmul kernels of a KernelTable (contracts there), declared inside the namespace of each ISA.
+
+bool quantize_row(const float* x, std::int64_t k, void* quantized);
+// FormatKernels::matmul of a format.
+MatmulKernel matmul_of(DType dtype);

@@ -1,0 +1,34 @@
+// RMS normalisation. Included inside an ISA's namespace and target region.
+
+// Four accumulators over 64 inputs at a time, then one over what is left: an order that depends on n alone.
+static float sum_of_squares(const float* x, std::int64_t n) {
+  F32x16 acc[4] = {zero(), zero(), zero(), zero()};
+  std::int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    for (int a = 0; a < 4; ++a) {
+      const F32x16 value = load(x + i + 16 * a);
+      acc[a] = fma(value, value, acc[a]);
+    }
+  }
+  for (; i + 16 <= n; i += 16) {
+    const F32x16 value = load(x + i);
+    acc[0] = fma(value, value, acc[0]);
+  }
+  if (i < n) {
+    const F32x16 value = load_partial(x + i, static_cast<int>(n - i));
+    acc[0] = fma(value, value, acc[0]);
+  }
+  return reduce_add(add(add(acc[0], acc[1]), add(acc[2], acc[3])));
+}
+
+void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+  const F32x16 mean = broadcast(sum_of_squares(x, n) / static_cast<float>(n));
+  const F32x16 factor = div(broadcast(1.0f), sqrt(add(mean, broadcast(eps))));
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) store(out + i, mul(mul(load(x + i), factor), load(weight + i)));
+  if (i < n) {
+    const int rest = static_cast<int>(n - i);
+    const F32x16 value = mul(mul(load_partial(x + i, rest), factor), load_partial(weight + i, rest));
+    store_partial(out + i, value, rest);
+  }
+}

@@ -1,0 +1,56 @@
+// Quantising an activation row with 256-bit vectors, which every x86 ISA here has. Included inside an ISA's
+// namespace and target region. ref/quantize.cc is the definition.
+
+// The largest |x| of a block; a NaN or infinity comes out as one, since their bits are the largest integers.
+static float largest_magnitude(const __m256* x) {
+  const __m256i magnitude = _mm256_set1_epi32(INT32_MAX);
+  __m256i eight = _mm256_setzero_si256();
+  for (int i = 0; i < 4; ++i) {
+    eight = _mm256_max_epi32(eight, _mm256_and_si256(_mm256_castps_si256(x[i]), magnitude));
+  }
+  __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b10'11'00'01));
+  return _mm_cvtss_f32(_mm_castsi128_ps(four));
+}
+
+// 32 floats to the nearest int8 each, ties to even.
+static __m256i round_to_int8(const __m256* x, __m256 factor) {
+  __m256i words[4];
+  for (int i = 0; i < 4; ++i) words[i] = _mm256_cvtps_epi32(_mm256_mul_ps(x[i], factor));
+  // Packing works within 128-bit halves, so dword i of the result is quad 0, 2, 4, 6, 1, 3, 5, 7.
+  const __m256i bytes =
+      _mm256_packs_epi16(_mm256_packs_epi32(words[0], words[1]), _mm256_packs_epi32(words[2], words[3]));
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Lane 0: the sum of the first 16 bytes. Lane 1: of the last 16.
+static __m128i half_sums(__m256i bytes) {
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+  const __m256i quads = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  const __m128i sums = _mm_hadd_epi32(_mm256_castsi256_si128(quads), _mm256_extracti128_si256(quads, 1));
+  return _mm_hadd_epi32(sums, sums);
+}
+
+bool quantize_row(const float* x, std::int64_t k, void* quantized) {
+  auto* block = static_cast<ActivationBlock*>(quantized);
+  for (const float* end = x + k; x < end; x += kActivationBlock, ++block) {
+    __m256 inputs[4];
+    for (int i = 0; i < 4; ++i) inputs[i] = _mm256_loadu_ps(x + 8 * i);
+    const float amax = largest_magnitude(inputs);
+    if (!(amax <= FLT_MAX)) {
+      std::memset(quantized, 0, static_cast<std::size_t>(quantized_row_bytes(k)));
+      return false;
+    }
+    block->scale = activation_scale(amax);
+    const __m256i q = round_to_int8(inputs, _mm256_set1_ps(inverse_of_scale(block->scale)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(block->q), q);
+    const __m128i sums = half_sums(q);
+    const int sum_high = _mm_extract_epi32(sums, 1);
+    const int sum = _mm_cvtsi128_si32(sums) + sum_high;
+    block->scaled_sum = block->scale * static_cast<float>(sum);
+    block->neg_sum = -sum;
+    block->neg_sum_high = -sum_high;
+  }
+  return true;
+}

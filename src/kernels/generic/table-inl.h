@@ -1,0 +1,27 @@
+// Gathers the kernels of one instruction set. Included inside each ISA's namespace, in baseline code.
+
+KernelTable make_table(const char* isa) {
+  KernelTable table{
+      .isa = isa,
+      .formats = {},
+      .activation_row_bytes = quantized_row_bytes,
+      .quantize_row = quantize_row,
+      .rms_norm = rms_norm,
+      .rope = rope,
+      .silu_mul = silu_mul,
+      .gelu_tanh_mul = gelu_tanh_mul,
+      .add = add,
+      .scale = scale,
+      .write_kv = write_kv,
+      .attention = attention,
+      .attention_merge = attention_merge,
+      .max = max,
+      .sum_exp = sum_exp,
+  };
+  for (const DTypeInfo& info : kDTypeInfos) {
+    FormatKernels& format = table.formats[static_cast<int>(info.dtype)];
+    format = packing_of(info.dtype);
+    format.matmul = matmul_of(info.dtype);
+  }
+  return table;
+}

@@ -1,0 +1,249 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/activation.h"
+#include "kernels/every_isa.h"
+#include "kernels/matmul_problem.h"
+#include "quant/format.h"
+
+namespace kvasir::kernels {
+namespace {
+
+constexpr float kUntouched = 12345.0f;
+
+class Matmul : public EveryIsa {
+ protected:
+  std::vector<float> run(MatmulProblem& problem) const { return run(problem, table()); }
+  static std::vector<float> run(MatmulProblem& problem, const KernelTable& isa) {
+    const MatmulShape& shape = problem.shape();
+    std::vector<float> out(static_cast<std::size_t>(shape.num_tokens * shape.num_rows), kUntouched);
+    isa.formats[static_cast<int>(shape.dtype)].matmul(problem.args(isa, out.data()));
+    return out;
+  }
+  void call(const MatmulProblem& problem, const MatmulArgs& args) const {
+    table().formats[static_cast<int>(problem.shape().dtype)].matmul(args);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Isa, Matmul, testing::ValuesIn(host_tables()), isa_name);
+
+const KernelTable& ref() { return *find_table("ref"); }
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// Ragged shapes of every format: k of all kinds of remainders, rows and tokens around the tile sizes.
+std::vector<MatmulShape> random_shapes(DType dtype, int count) {
+  const bool has_blocks = info_of(dtype).block_elements > 1;
+  std::vector<MatmulShape> shapes;
+  for (int i = 0; i < count; ++i) {
+    MatmulShape shape{.dtype = dtype, .seed = static_cast<std::uint32_t>(100 * static_cast<int>(dtype) + i)};
+    std::mt19937 random(shape.seed);
+    const std::int64_t unit = has_blocks ? info_of(dtype).block_elements : 1;
+    shape.k = unit * static_cast<std::int64_t>(1 + random() % (i % 4 == 0 ? 2048 / unit : 320 / unit + 2));
+    shape.num_rows = 1 + static_cast<std::int64_t>(random() % (i % 3 == 0 ? 100 : 20));
+    shape.num_tokens = 1 + static_cast<std::int32_t>(random() % (i % 2 == 0 ? 8 : 40));
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
+  std::vector<float> weights(static_cast<std::size_t>(problem.shape().k));
+  quant::unpack_row_of(problem.shape().dtype)(problem.weights().row(row), problem.shape().k, weights.data());
+  return weights;
+}
+
+TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    for (const MatmulShape& shape : random_shapes(info.dtype, 12)) {
+      SCOPED_TRACE(describe(shape));
+      MatmulProblem problem(shape);
+      const std::vector<float> expected = run(problem, ref());
+      ASSERT_TRUE(same_bits(run(problem), expected));
+    }
+  }
+}
+
+TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    const bool has_blocks = info.block_elements > 1;
+    for (const MatmulShape& shape : random_shapes(info.dtype, 4)) {
+      SCOPED_TRACE(describe(shape));
+      MatmulProblem problem(shape);
+      std::vector<float> out(static_cast<std::size_t>(shape.num_tokens * shape.num_rows));
+      const MatmulArgs args = problem.args(table(), out.data());
+      call(problem, args);
+      for (std::int64_t row = 0; row < shape.num_rows; ++row) {
+        const std::vector<float> weights = unpacked(problem, row);
+        for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
+          const auto* blocks = reinterpret_cast<const ActivationBlock*>(
+              static_cast<const std::byte*>(args.quantized) + t * table().activation_row_bytes(shape.k));
+          double sum = 0.0, magnitude = 0.0;
+          for (std::int64_t i = 0; i < shape.k; ++i) {
+            const double x = has_blocks ? double{blocks[i / 32].scale} * blocks[i / 32].q[i % 32]
+                                        : double{problem.x()[static_cast<std::size_t>(t * shape.k + i)]};
+            sum += weights[static_cast<std::size_t>(i)] * x;
+            magnitude += std::abs(weights[static_cast<std::size_t>(i)] * x);
+          }
+          // A handful of roundings for each of the blocks' terms; codes with a zero point or a minimum
+          // cancel.
+          const double tolerance = 4e-7 * magnitude * std::sqrt(static_cast<double>(shape.k)) / 4 + 1e-6;
+          ASSERT_NEAR(out[static_cast<std::size_t>(t * shape.num_rows + row)], sum, tolerance)
+              << "row " << row << " token " << t;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, StaysWithinTheActivationRoundingOfTheExactDot) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    MatmulShape shape{.dtype = info.dtype, .k = 1024, .num_rows = 24, .num_tokens = 5, .seed = 7};
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    const std::vector<float> out = run(problem);
+    for (std::int64_t row = 0; row < shape.num_rows; ++row) {
+      const std::vector<float> weights = unpacked(problem, row);
+      for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
+        const float* x = problem.x().data() + t * shape.k;
+        double sum = 0.0, bound = 0.0;
+        for (std::int64_t b = 0; b < shape.k; b += 32) {
+          double amax = 0.0, weight_sum = 0.0;
+          for (std::int64_t i = b; i < b + 32; ++i) {
+            const double weight = weights[static_cast<std::size_t>(i)];
+            sum += weight * x[i];
+            weight_sum += std::abs(weight);
+            amax = std::max<double>(amax, std::abs(x[i]));
+          }
+          bound += amax / 127.0 * 0.501 * weight_sum;  // each input is off by at most half a step
+        }
+        ASSERT_NEAR(out[static_cast<std::size_t>(t * shape.num_rows + row)], sum, bound);
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    const std::int64_t k = info.block_elements == 256 ? 512 : 160;
+    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 37, .seed = 3};
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    const std::vector<float> whole = run(problem);
+    std::vector<float> split(whole.size());
+    MatmulArgs args = problem.args(table(), split.data());
+    std::mt19937 random(9);
+    for (std::int32_t t = 0; t < shape.num_tokens;) {
+      MatmulArgs part = args;
+      part.num_tokens = std::min<std::int32_t>(shape.num_tokens - t, 1 + static_cast<int>(random() % 9));
+      part.x = args.x + t * k;
+      part.quantized = static_cast<const std::byte*>(args.quantized) + t * table().activation_row_bytes(k);
+      part.out = args.out + t * args.out_stride;
+      for (std::int64_t group = 0; group < problem.num_groups(); group = part.group_end) {
+        part.group_begin = group;
+        part.group_end =
+            std::min<std::int64_t>(problem.num_groups(), group + 1 + static_cast<int>(random() % 3));
+        call(problem, part);
+      }
+      t += part.num_tokens;
+    }
+    ASSERT_TRUE(same_bits(split, whole));
+  }
+}
+
+TEST_P(Matmul, AccumulatesAndLeavesEverythingElseAlone) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    const std::int64_t k = info.block_elements == 256 ? 256 : 96;
+    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 41, .num_tokens = 19, .seed = 5};
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    const std::vector<float> product = run(problem);
+    constexpr std::int64_t kStride = 50;
+    std::vector<float> out(static_cast<std::size_t>(shape.num_tokens * kStride), kUntouched);
+    MatmulArgs args = problem.args(table(), out.data());
+    args.out_stride = kStride;
+    args.accumulate = true;
+    args.group_begin = 1;
+    call(problem, args);
+    for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
+      for (std::int64_t row = 0; row < kStride; ++row) {
+        const bool written = row >= kRowsPerGroup && row < shape.num_rows;
+        const float expected =
+            written ? kUntouched + product[static_cast<std::size_t>(t * shape.num_rows + row)] : kUntouched;
+        ASSERT_EQ(out[static_cast<std::size_t>(t * kStride + row)], expected)
+            << "token " << t << " row " << row;
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, TreatsZeroActivationsAsZero) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 17, .num_tokens = 3, .seed = 8};
+    shape.activation_deviation = 0.0f;
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    for (const float value : run(problem)) ASSERT_EQ(value, 0.0f);
+  }
+}
+
+// The largest codes of both signs with activations at the ends of int8: no intermediate may saturate.
+TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    for (const int code_byte : {0x00, 0x7f, 0x80, 0xff}) {
+      for (const float sign : {1.0f, -1.0f}) {
+        MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 16, .num_tokens = 2, .seed = 1};
+        SCOPED_TRACE(describe(shape) + " code byte " + std::to_string(code_byte));
+        RandomWeights weights = random_weights(info.dtype, shape.num_rows, shape.k, 0.02f, 1);
+        std::ranges::fill(weights.bytes, static_cast<char>(code_byte));
+        const std::uint16_t one = float_to_half(1.0f);
+        for (std::size_t at = 0; at < weights.bytes.size();
+             at += static_cast<std::size_t>(info.block_bytes)) {
+          for (const int offset : half_offsets(info.dtype)) std::memcpy(&weights.bytes[at + offset], &one, 2);
+        }
+        MatmulProblem problem(shape, std::move(weights), std::vector<float>(2 * 256, 127.0f * sign));
+        const std::vector<float> out = run(problem);
+        double sum = 0.0;
+        for (const float weight : unpacked(problem, 0)) sum += weight * 127.0 * sign;
+        for (const float value : out) ASSERT_EQ(value, sum);
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, SurvivesSubnormalAndLargestScales) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    for (const float deviation : {1e-6f, 20000.0f}) {
+      MatmulShape shape{.dtype = info.dtype, .k = 512, .num_rows = 33, .num_tokens = 6, .seed = 4};
+      shape.weight_deviation = deviation;
+      for (const float activation_deviation : {1e-30f, 1e6f}) {
+        shape.activation_deviation = activation_deviation;
+        SCOPED_TRACE(describe(shape));
+        MatmulProblem problem(shape);
+        const std::vector<float> out = run(problem);
+        ASSERT_TRUE(same_bits(out, run(problem, ref())));
+        if (deviation < 1.0f) {
+          for (const float value : out) ASSERT_TRUE(std::isfinite(value));
+        }
+      }
+    }
+  }
+}
+
+TEST(PackedGroups, AreWholeCacheLines) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    for (std::int64_t blocks = 1; blocks < 9; ++blocks) {
+      const std::int64_t k = blocks * info.block_elements;
+      EXPECT_EQ(ref().formats[static_cast<int>(info.dtype)].packed_group_bytes(k) % 64, 0) << info.name << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::kernels

@@ -1,0 +1,12 @@
+// Packs weight rows from their file layout into the units of packed.h. The same for every instruction set.
+#pragma once
+
+#include "kernels/packed.h"
+#include "kernels/table.h"
+
+namespace kvasir::kernels {
+
+// FormatKernels of `dtype` with packing filled in and `matmul` left null.
+FormatKernels packing_of(DType dtype);
+
+}  // namespace kvasir::kernels

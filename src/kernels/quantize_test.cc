@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "kernels/activation.h"
+#include "kernels/every_isa.h"
+
+namespace kvasir::kernels {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+class QuantizeRow : public EveryIsa {
+ protected:
+  struct Row {
+    bool finite;
+    std::vector<ActivationBlock> blocks;
+  };
+  Row run(const std::vector<float>& x) const { return run(x, table()); }
+  static Row run(const std::vector<float>& x, const KernelTable& isa) {
+    const auto k = static_cast<std::int64_t>(x.size());
+    std::vector<ActivationBlock> storage(static_cast<std::size_t>(isa.activation_row_bytes(k) / 48 + 2));
+    std::memset(static_cast<void*>(storage.data()), 0xcd, storage.size() * sizeof(ActivationBlock));
+    const bool finite = isa.quantize_row(x.data(), k, storage.data());
+    storage.resize(x.size() / 32);
+    return {finite, storage};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Isa, QuantizeRow, testing::ValuesIn(host_tables()), isa_name);
+
+std::vector<float> random_row(std::int64_t k, float deviation, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  std::vector<float> x(static_cast<std::size_t>(k));
+  for (float& value : x) value = deviation * normal(random);
+  return x;
+}
+
+TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
+  for (const std::int64_t k : {32, 64, 96, 576, 1536, 2048}) {
+    for (const float deviation : {1.0f, 1e-37f, 1e-41f, 1e35f}) {
+      SCOPED_TRACE("k " + std::to_string(k) + " deviation " + std::to_string(deviation));
+      const std::vector<float> x = random_row(k, deviation, static_cast<std::uint32_t>(k));
+      const Row row = run(x), expected = run(x, *find_table("ref"));
+      EXPECT_TRUE(row.finite);
+      ASSERT_EQ(std::memcmp(row.blocks.data(), expected.blocks.data(), row.blocks.size() * 48), 0);
+    }
+  }
+}
+
+TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
+  const std::vector<float> x = random_row(640, 3.0f, 11);
+  const Row row = run(x);
+  for (std::size_t b = 0; b < row.blocks.size(); ++b) {
+    const ActivationBlock& block = row.blocks[b];
+    int sum = 0, sum_high = 0;
+    float amax = 0.0f;
+    for (int i = 0; i < 32; ++i) {
+      amax = std::fmax(amax, std::fabs(x[b * 32 + i]));
+      EXPECT_LE(std::abs(block.q[i] * double{block.scale} - x[b * 32 + i]), 0.50001 * block.scale);
+      sum += block.q[i];
+      if (i >= 16) sum_high += block.q[i];
+    }
+    EXPECT_EQ(block.scale, amax / 127.0f);
+    EXPECT_EQ(block.neg_sum, -sum);
+    EXPECT_EQ(block.neg_sum_high, -sum_high);
+    EXPECT_EQ(block.scaled_sum, block.scale * static_cast<float>(sum));
+  }
+}
+
+TEST_P(QuantizeRow, RoundsTiesToEven) {
+  std::vector<float> x(32, 0.0f);
+  x[0] = 127.0f;  // scale 1
+  x[1] = 0.5f, x[2] = 1.5f, x[3] = -2.5f, x[4] = -127.0f, x[5] = 126.5f;
+  const ActivationBlock block = run(x).blocks[0];
+  EXPECT_EQ(block.q[1], 0);
+  EXPECT_EQ(block.q[2], 2);
+  EXPECT_EQ(block.q[3], -2);
+  EXPECT_EQ(block.q[4], -127);
+  EXPECT_EQ(block.q[5], 126);
+}
+
+TEST_P(QuantizeRow, RefusesNanAndInfinityAnywhereAndWritesZeros) {
+  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
+    for (const std::size_t at : {0u, 7u, 8u, 31u, 32u, 95u}) {
+      std::vector<float> x = random_row(96, 1.0f, 2);
+      x[at] = bad;
+      const Row row = run(x);
+      EXPECT_FALSE(row.finite) << bad << " at " << at;
+      for (const ActivationBlock& block : row.blocks) {
+        EXPECT_EQ(block.scale, 0.0f);
+        EXPECT_EQ(block.neg_sum, 0);
+        for (const std::int8_t q : block.q) EXPECT_EQ(q, 0);
+      }
+    }
+  }
+}
+
+TEST_P(QuantizeRow, KeepsTheLargestFloatsAndDropsSubnormalScales) {
+  std::vector<float> x(64, std::numeric_limits<float>::max());
+  for (std::size_t i = 32; i < 64; ++i) x[i] = 100.0f * std::numeric_limits<float>::min();
+  const Row row = run(x);
+  EXPECT_TRUE(row.finite);
+  EXPECT_EQ(row.blocks[0].q[31], 127);
+  EXPECT_EQ(row.blocks[1].scale, 0.0f);
+  EXPECT_EQ(row.blocks[1].q[0], 0);
+}
+
+TEST(ActivationRows, AreAnOddNumberOfCacheLines) {
+  for (std::int64_t k = 32; k <= 8192; k += 32) {
+    const std::int64_t bytes = quantized_row_bytes(k);
+    EXPECT_GE(bytes, k / 32 * 48);
+    EXPECT_EQ(bytes % 128, 64);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::kernels

@@ -1,0 +1,106 @@
+// Attention as the textbook has it: all scores of a row, their maximum, their weights, the weighted sum.
+#include <cmath>
+#include <limits>
+
+#include "base/half.h"
+#include "kernels/float_kernels.h"
+
+namespace kvasir::kernels::ref {
+namespace {
+
+constexpr float kNoKey = -std::numeric_limits<float>::infinity();
+constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
+
+bool is_visible(const AttentionArgs& args, std::int32_t query_position, std::int32_t key_position) {
+  if (key_position > query_position) return false;
+  if (args.window > 0 && key_position <= query_position - args.window) return false;
+  return args.blocks[key_position / kTokensPerCell] != nullptr;
+}
+
+float element(const AttentionArgs& args, const std::byte* cell, std::int64_t index) {
+  if (args.format == KvFormat::kF16)
+    return half_to_float(reinterpret_cast<const std::uint16_t*>(cell)[index]);
+  return reinterpret_cast<const float*>(cell)[index];
+}
+
+float key_element(const AttentionArgs& args, std::int32_t position, std::int32_t d) {
+  const std::byte* cell = args.blocks[position / kTokensPerCell] + args.k_offset;
+  return element(args, cell, static_cast<std::int64_t>(d) * kTokensPerCell + position % kTokensPerCell);
+}
+
+float value_element(const AttentionArgs& args, std::int32_t position, std::int32_t d) {
+  const std::byte* cell = args.blocks[position / kTokensPerCell] + args.v_offset;
+  return element(args, cell, static_cast<std::int64_t>(position % kTokensPerCell) * args.head_dim + d);
+}
+
+float score(const AttentionArgs& args, const float* q, std::int32_t position) {
+  float dot = 0.0f;
+  for (std::int32_t d = 0; d < args.head_dim; ++d) {
+    dot = std::fma(q[d] * args.scale, key_element(args, position, d), dot);
+  }
+  return args.softcap > 0.0f ? args.softcap * std::tanh(dot / args.softcap) : dot;
+}
+
+void attend_row(const AttentionArgs& args, std::int64_t row) {
+  const std::int64_t token = row / args.group_size;
+  const std::int32_t position = args.first_position + static_cast<std::int32_t>(token);
+  const float* q = args.q + token * args.q_stride + (row % args.group_size) * args.head_dim;
+  float* out = args.out + row * args.head_dim;
+  float* block_sums = args.block_sums == nullptr ? nullptr : args.block_sums + row * kBlocksPerChunk;
+
+  float scores[kTokensPerChunk];
+  float max = kNoKey;
+  for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
+    const float s = is_visible(args, position, key) ? score(args, q, key) : kNoKey;
+    scores[key - args.key_begin] = s;
+    max = std::fmax(max, s);
+  }
+  for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
+  if (block_sums != nullptr) {
+    for (int b = 0; b < kBlocksPerChunk; ++b) block_sums[b] = 0.0f;
+  }
+  float sum = 0.0f;
+  for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
+    if (!is_visible(args, position, key)) continue;
+    const float weight = std::exp(scores[key - args.key_begin] - max);
+    sum += weight;
+    if (block_sums != nullptr) block_sums[(key - args.key_begin) / kTokensPerCell] += weight;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) {
+      out[d] = std::fma(weight, value_element(args, key, d), out[d]);
+    }
+  }
+  args.max[row] = max;
+  args.sum[row] = sum;
+}
+
+}  // namespace
+
+void attention(const AttentionArgs& args) {
+  const std::int64_t num_rows = static_cast<std::int64_t>(args.num_query_tokens) * args.group_size;
+  for (std::int64_t row = 0; row < num_rows; ++row) attend_row(args, row);
+}
+
+void attention_merge(const AttentionMergeArgs& args) {
+  for (std::int64_t row = 0; row < args.num_rows; ++row) {
+    float max = kNoKey;
+    for (std::int64_t c = 0; c < args.num_chunks; ++c)
+      max = std::fmax(max, args.partial_max[c * args.num_rows + row]);
+
+    float* out =
+        args.out + (row / args.group_size) * args.out_stride + (row % args.group_size) * args.head_dim;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
+    float sum = 0.0f;
+    for (std::int64_t c = 0; c < args.num_chunks; ++c) {
+      const std::int64_t index = c * args.num_rows + row;
+      if (args.partial_max[index] == kNoKey) continue;
+      const float weight = std::exp(args.partial_max[index] - max);
+      sum = std::fma(weight, args.partial_sum[index], sum);
+      const float* partial = args.partial_out + index * args.head_dim;
+      for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = std::fma(weight, partial[d], out[d]);
+    }
+    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = sum > 0.0f ? out[d] / sum : 0.0f;
+    if (args.log_sum_exp != nullptr) args.log_sum_exp[row] = max + std::log(sum);
+  }
+}
+
+}  // namespace kvasir::kernels::ref

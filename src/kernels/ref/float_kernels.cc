@@ -1,0 +1,80 @@
+// Scalar float kernels: the definitions, written to be read, that every other instruction set is checked
+// against.
+#include "kernels/float_kernels.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/half.h"
+
+namespace kvasir::kernels::ref {
+
+void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+  double sum_of_squares = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) sum_of_squares += static_cast<double>(x[i]) * x[i];
+  const float mean = static_cast<float>(sum_of_squares / static_cast<double>(n));
+  const float factor = 1.0f / std::sqrt(mean + eps);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * factor * weight[i];
+}
+
+void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style) {
+  const std::int32_t half = rotary_dim / 2;
+  for (std::int32_t i = 0; i < half; ++i) {
+    float& a = head[style == RopeStyle::kInterleaved ? 2 * i : i];
+    float& b = head[style == RopeStyle::kInterleaved ? 2 * i + 1 : i + half];
+    const float rotated_a = std::fma(a, cos[i], -(b * sin[i]));
+    const float rotated_b = std::fma(b, cos[i], a * sin[i]);
+    a = rotated_a;
+    b = rotated_b;
+  }
+}
+
+void silu_mul(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+}
+
+void gelu_tanh_mul(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i];
+    const double gelu = 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    out[i] = static_cast<float>(gelu) * up[i];
+  }
+}
+
+void add(const float* a, const float* b, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+}
+
+void scale(const float* x, float factor, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+}
+
+void write_kv(const KvWriteArgs& args) {
+  for (std::int32_t d = 0; d < args.head_dim; ++d) {
+    const std::int64_t k_index = static_cast<std::int64_t>(d) * kTokensPerCell + args.slot;
+    const std::int64_t v_index = static_cast<std::int64_t>(args.slot) * args.head_dim + d;
+    if (args.format == KvFormat::kF16) {
+      reinterpret_cast<std::uint16_t*>(args.k_cell)[k_index] = float_to_half(args.k[d]);
+      reinterpret_cast<std::uint16_t*>(args.v_cell)[v_index] = float_to_half(args.v[d]);
+    } else {
+      reinterpret_cast<float*>(args.k_cell)[k_index] = args.k[d];
+      reinterpret_cast<float*>(args.v_cell)[v_index] = args.v[d];
+    }
+  }
+}
+
+float max(const float* x, std::int64_t n) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (x[i] > largest) largest = x[i];
+  }
+  return largest;
+}
+
+double sum_exp(const float* x, float max, std::int64_t n) {
+  double total = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x[i] - max));
+  return total;
+}
+
+}  // namespace kvasir::kernels::ref

@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kernels/table.h"
+
+namespace kvasir::kernels {
+namespace {
+
+TEST(KernelTables, AreFoundByName) {
+  ASSERT_NE(find_table("ref"), nullptr);
+  EXPECT_STREQ(find_table("ref")->isa, "ref");
+  EXPECT_EQ(find_table("neon"), nullptr);
+  EXPECT_EQ(find_table(""), nullptr);
+}
+
+TEST(KernelTables, BestIsOneOfTheNamedOnes) {
+  const KernelTable& best = best_table();
+  EXPECT_EQ(find_table(best.isa), &best);
+  if (find_table("avx512") != nullptr) {
+    EXPECT_STREQ(best.isa, "avx512");
+  }
+}
+
+TEST(KernelTables, HaveEveryKernel) {
+  for (const char* isa : {"ref", "avx2", "avx512"}) {
+    const KernelTable* table = find_table(isa);
+    if (table == nullptr) continue;
+    for (const FormatKernels& format : table->formats) {
+      EXPECT_NE(format.packed_group_bytes, nullptr);
+      EXPECT_NE(format.pack_group, nullptr);
+      EXPECT_NE(format.matmul, nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::kernels

@@ -1,0 +1,64 @@
+#include "kv/block_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace kvasir::kv {
+namespace {
+
+BlockId take(BlockPool& pool) { return pool.allocate().value().block; }
+
+TEST(BlockPool, HandsOutEveryBlockOnceAndThenSaysNo) {
+  BlockPool pool(3, KvCellFormat::kF32);
+  EXPECT_EQ(take(pool), BlockId{0});
+  EXPECT_EQ(take(pool), BlockId{1});
+  EXPECT_EQ(take(pool), BlockId{2});
+  EXPECT_FALSE(pool.allocate().has_value());
+  EXPECT_EQ(pool.num_free(), 0);
+  EXPECT_EQ(pool.format(BlockId{2}), KvCellFormat::kF32);
+}
+
+TEST(BlockPool, FreesABlockOnlyWhenItsLastHolderLetsGo) {
+  BlockPool pool(1, KvCellFormat::kF16);
+  const BlockId block = take(pool);
+  pool.add_reference(block);
+  pool.release(block);
+  EXPECT_EQ(pool.ref_count(block), 1);
+  EXPECT_EQ(pool.num_free(), 0);
+  pool.release(block);
+  EXPECT_EQ(pool.num_free(), 1);
+}
+
+TEST(BlockPool, ReusesLeastRecentlyFreedFirst) {
+  BlockPool pool(3, KvCellFormat::kF16);
+  for (std::int32_t i = 0; i < 3; ++i) pool.set_contents(take(pool), PrefixNodeId{i});
+  for (std::int32_t i : {1, 2, 0}) pool.release(BlockId{i});
+  EXPECT_EQ(pool.free_list(), (std::vector{BlockId{1}, BlockId{2}, BlockId{0}}));
+  const auto allocation = pool.allocate();
+  EXPECT_EQ(allocation->block, BlockId{1});
+  EXPECT_EQ(allocation->evicted, PrefixNodeId{1});
+  EXPECT_EQ(pool.contents(BlockId{1}), kNoPrefixNode);
+}
+
+TEST(BlockPool, UsesEmptyBlocksBeforeItEvicts) {
+  BlockPool pool(2, KvCellFormat::kF16);
+  const BlockId cached = take(pool);
+  const BlockId empty = take(pool);
+  pool.set_contents(cached, PrefixNodeId{9});
+  pool.release(cached);
+  pool.release(empty);
+  EXPECT_EQ(pool.num_cached_free(), 1);
+  EXPECT_EQ(take(pool), empty);
+}
+
+TEST(BlockPool, BringsACachedFreeBlockBack) {
+  BlockPool pool(3, KvCellFormat::kF16);
+  for (std::int32_t i = 0; i < 3; ++i) pool.set_contents(take(pool), PrefixNodeId{i});
+  for (std::int32_t i = 0; i < 3; ++i) pool.release(BlockId{i});
+  pool.add_reference(BlockId{1});  // from the middle of the list
+  EXPECT_EQ(pool.ref_count(BlockId{1}), 1);
+  EXPECT_EQ(pool.contents(BlockId{1}), PrefixNodeId{1});
+  EXPECT_EQ(pool.free_list(), (std::vector{BlockId{0}, BlockId{2}}));
+}
+
+}  // namespace
+}  // namespace kvasir::kv

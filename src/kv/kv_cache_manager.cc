@@ -1,0 +1,238 @@
+#include "kv/kv_cache_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+std::int32_t total_blocks(const KvCacheConfig& config) {
+  std::int32_t total = 0;
+  for (const LayerGroup& group : config.groups) total += group.num_blocks;
+  return total;
+}
+
+PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::int32_t logical_index) {
+  return tokens.subspan(static_cast<std::size_t>(logical_index) * kTokensPerBlock).first<kTokensPerBlock>();
+}
+
+}  // namespace
+
+Status KvCacheManager::validate(const KvCacheConfig& config) {
+  const auto refuse = [](std::string message) { return make_error(ErrorKind::kUsage, std::move(message)); };
+  if (config.groups.empty()) return refuse("KV cache: at least 1 layer group is needed, got 0");
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < config.groups.size(); ++i) {
+    const LayerGroup& group = config.groups[i];
+    total += group.num_blocks;
+    if (group.num_blocks < 1) {
+      return refuse(
+          fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i, group.num_blocks));
+    }
+    if (group.window_tokens < 0) {
+      return refuse(fmt::format("KV cache: the window of layer group {} must be at least 0 tokens, got {}", i,
+                                group.window_tokens));
+    }
+  }
+  constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / (4 * kTokensPerBlock);
+  if (total > kMaxBlocks) {
+    return refuse(fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlocks, total));
+  }
+  return {};
+}
+
+KvCacheManager::KvCacheManager(KvCacheConfig config)
+    : config_(std::move(config)),
+      index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
+             config_.prefix_hash_bits) {
+  CHECK(validate(config_).has_value());
+  for (const LayerGroup& group : config_.groups) pools_.emplace_back(group.num_blocks, group.format);
+}
+
+SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefix_cache,
+                                std::int32_t expected_tokens) {
+  SequenceKv kv;
+  kv.tables.resize(config_.groups.size());
+  for (BlockTable& table : kv.tables) table.reserve(blocks_for(expected_tokens));
+  if (use_prefix_cache && config_.prefix_cache) {
+    kv.cursor = index_.open(cache_namespace, policy_fingerprint(config_.policy, config_.groups));
+  }
+  return kv;
+}
+
+std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenId> tokens) {
+  if (kv.cursor == kNoPrefixNode || tokens.empty()) return 0;
+  path_.clear();
+  const auto max_blocks = static_cast<std::int32_t>((tokens.size() - 1) / kTokensPerBlock);
+  PrefixNodeId node = kv.cursor;
+  while (static_cast<std::int32_t>(path_.size()) < max_blocks) {
+    const auto child =
+        index_.find_child(node, tokens_of_block(tokens, static_cast<std::int32_t>(path_.size())));
+    if (!child) break;
+    path_.push_back(node = *child);
+  }
+  const std::int32_t num_blocks = longest_usable_prefix(path_);
+  if (num_blocks == 0) return 0;
+  take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
+    return index_.block(path_[static_cast<std::size_t>(i)], group);
+  });
+  kv.cursor = index_.move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
+  kv.num_indexed_blocks = num_blocks;
+  return num_blocks * kTokensPerBlock;
+}
+
+// The largest L such that every group has the blocks it needs of nodes[0, L): all for a full group, the last
+// window for a window group.
+std::int32_t KvCacheManager::longest_usable_prefix(std::span<const PrefixNodeId> nodes) {
+  std::int32_t longest = 0;
+  run_lengths_.assign(pools_.size(), 0);
+  for (std::int32_t length = 1; length <= static_cast<std::int32_t>(nodes.size()); ++length) {
+    bool is_usable = true;
+    for (std::int32_t g = 0; g < num_groups(); ++g) {
+      std::int32_t& run_length = run_lengths_[static_cast<std::size_t>(g)];
+      const bool is_cached = index_.block(nodes[static_cast<std::size_t>(length) - 1], g) != kHole;
+      run_length = is_cached ? run_length + 1 : 0;
+      is_usable &= run_length >= length - group(g).first_needed_block(length * kTokensPerBlock);
+    }
+    if (is_usable) longest = length;
+  }
+  return longest;
+}
+
+std::int32_t KvCacheManager::share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens) {
+  const std::int32_t num_blocks = num_tokens / kTokensPerBlock;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const BlockTable& table = from.table(g);
+    const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
+    CHECK(table.size() >= num_blocks);
+    for (std::int32_t i = first; i < num_blocks; ++i) {
+      if (table[i] == kHole) return 0;
+    }
+  }
+  take_prefix(to, num_blocks, [&](std::int32_t group, std::int32_t i) { return from.table(group)[i]; });
+  return num_blocks * kTokensPerBlock;
+}
+
+// References the first blocks of somebody else, as far as the next token still sees them.
+template <class BlockOf>
+void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t first = group(g).first_needed_block(num_blocks * kTokensPerBlock);
+    for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
+    for (std::int32_t i = first; i < num_blocks; ++i) {
+      const BlockId block = block_of(g, i);
+      mutable_pool(g).add_reference(block);
+      kv.table(g).append(block);
+    }
+  }
+}
+
+bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
+  const std::int32_t num_blocks = blocks_for(num_tokens);
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (num_blocks - kv.table(g).size() > pool(g).num_free()) return false;
+  }
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    BlockTable& table = kv.table(g);
+    while (table.size() < num_blocks) table.append(allocate_block(g));
+  }
+  return true;
+}
+
+BlockId KvCacheManager::allocate_block(std::int32_t group) {
+  const auto allocation = mutable_pool(group).allocate();
+  CHECK(allocation.has_value());
+  if (allocation->evicted != kNoPrefixNode) {
+    index_.remove_block(allocation->evicted, group);
+    ++num_evictions_;
+  }
+  return allocation->block;
+}
+
+void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
+                            std::int32_t num_computed_tokens) {
+  if (kv.cursor != kNoPrefixNode) {
+    while ((kv.num_indexed_blocks + 1) * kTokensPerBlock <= num_computed_tokens) {
+      kv.cursor = index_.advance(kv.cursor, tokens_of_block(tokens, kv.num_indexed_blocks));
+      index_block(kv, kv.num_indexed_blocks++);
+    }
+  }
+  slide(kv, num_computed_tokens);
+}
+
+// Names the sequence's block as the one for its contents, or, when an equal block is cached, takes that one
+// and gives the own one back: KV of equal prefixes is equal bit for bit.
+void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    BlockPool& pool = mutable_pool(g);
+    BlockTable& table = kv.table(g);
+    const BlockId own = table[logical_index];
+    if (own == kHole) continue;
+    const BlockId cached = index_.block(kv.cursor, g);
+    if (cached == kHole) {
+      index_.set_block(kv.cursor, g, own);
+      pool.set_contents(own, kv.cursor);
+    } else {
+      pool.add_reference(cached);
+      table.replace(logical_index, cached);
+      pool.release(own);
+      ++num_deduplicated_;
+    }
+  }
+}
+
+void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    BlockTable& table = kv.table(g);
+    const std::int32_t end = group(g).first_needed_block(next_position);
+    while (table.first_held() < end) mutable_pool(g).release(table.make_hole(table.first_held()));
+  }
+}
+
+void KvCacheManager::free(SequenceKv& kv) {
+  for (std::size_t g = 0; g < kv.tables.size(); ++g) {
+    const BlockTable& table = kv.tables[g];
+    for (std::int32_t i = table.size() - 1; i >= table.first_held(); --i) {
+      if (table[i] != kHole) pools_[g].release(table[i]);
+    }
+  }
+  if (kv.cursor != kNoPrefixNode) index_.release(kv.cursor);
+  kv = SequenceKv{};
+}
+
+std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,
+                                            std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
+  const std::int32_t peak = group(group_index).peak_blocks(num_tokens, max_chunk_tokens);
+  return std::max(0, peak - kv.table(group_index).num_held());
+}
+
+std::int32_t KvCacheManager::max_sequence_tokens(std::int32_t max_chunk_tokens) const {
+  // Any length has the same peak in a window group that can hold a window and a chunk.
+  constexpr std::int32_t kAnyLength = std::numeric_limits<std::int32_t>::max() / 2;
+  std::int32_t longest = kAnyLength;
+  for (const LayerGroup& group : config_.groups) {
+    if (group.peak_blocks(kAnyLength, max_chunk_tokens) <= group.num_blocks) continue;
+    longest = std::min(longest, group.num_blocks * kTokensPerBlock);
+  }
+  return longest;
+}
+
+KvStats KvCacheManager::stats() const {
+  KvStats stats;
+  for (const BlockPool& pool : pools_) {
+    stats.groups.push_back({.num_blocks = pool.num_blocks(),
+                            .num_referenced = pool.num_blocks() - pool.num_free(),
+                            .num_cached_free = pool.num_cached_free()});
+  }
+  stats.num_evictions = num_evictions_;
+  stats.num_deduplicated = num_deduplicated_;
+  return stats;
+}
+
+}  // namespace kvasir::kv

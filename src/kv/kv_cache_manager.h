@@ -1,0 +1,113 @@
+// Which blocks a sequence may use: allocation, prefix hits, sharing, sliding windows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/block_table.h"
+#include "kv/kv_policy.h"
+#include "kv/layer_group.h"
+#include "kv/prefix_index.h"
+#include "kv/stats.h"
+#include "kvasir/ids.h"
+#include "kvasir/result.h"
+
+namespace kvasir::kv {
+
+struct KvCacheConfig {
+  std::vector<LayerGroup> groups;
+  bool prefix_cache = true;
+  KvPolicy policy = KvPolicy::kNone;
+  SipKey prefix_hash_key = {};         // random per process
+  std::int32_t prefix_hash_bits = 64;  // fewer only in tests
+};
+
+// One sequence's hold on the cache. Made by KvCacheManager::open(), given back by free(). Empty: holds
+// nothing.
+struct SequenceKv {
+  std::vector<BlockTable> tables;  // one per layer group
+  // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
+  PrefixNodeId cursor = kNoPrefixNode;
+  std::int32_t num_indexed_blocks = 0;
+
+  BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
+  const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
+};
+
+// Block bookkeeping for all layer groups of a model. Knows tokens, positions and block ids; knows nothing of
+// requests, of scheduling or of the memory behind the blocks.
+//
+// Every change is all or nothing over the groups. A registered block in a table is always the block that the
+// index names for its contents, so equal prefixes computed twice are kept once.
+//
+// Thread safety: none; the engine thread is the only caller.
+class KvCacheManager {
+ public:
+  // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
+  static Status validate(const KvCacheConfig& config);
+  // Requires: validate(config) holds.
+  explicit KvCacheManager(KvCacheConfig config);
+
+  // An empty hold for a sequence that shares KV inside `cache_namespace` only. Without `use_prefix_cache` it
+  // neither finds cached blocks nor leaves any behind. `expected_tokens` sizes its tables once.
+  SequenceKv open(std::string_view cache_namespace, bool use_prefix_cache, std::int32_t expected_tokens);
+
+  // Takes the longest cached prefix of `tokens` that leaves at least one token to compute, and returns its
+  // length in tokens (a multiple of 16). Full groups need each of its blocks, window groups those that the
+  // next token can still see. Requires: `kv` is fresh from open().
+  std::int32_t match_prefix(SequenceKv& kv, std::span<const TokenId> tokens);
+
+  // Shares the full blocks of the first `num_tokens` that `from` holds and has computed, without the prefix
+  // index; returns the tokens shared (a multiple of 16), 0 when `from` has slid past them. Requires: `to` is
+  // fresh.
+  std::int32_t share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens);
+
+  // Makes room for the KV of positions below `num_tokens` in every group. False, and nothing changed, when a
+  // pool is exhausted.
+  bool allocate(SequenceKv& kv, std::int32_t num_tokens);
+
+  // The KV of the first `num_computed_tokens` of `tokens` is now stored: makes the full blocks findable and
+  // frees what left the windows.
+  void commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
+
+  // Gives everything back, last block first, so that shared heads outlive their tails. `kv` is empty
+  // afterwards.
+  void free(SequenceKv& kv);
+
+  // Blocks that `kv` still lacks in a group to reach `num_tokens`, running at most `max_chunk_tokens` a step.
+  std::int32_t blocks_missing(const SequenceKv& kv, std::int32_t group, std::int32_t num_tokens,
+                              std::int32_t max_chunk_tokens) const;
+  // The longest sequence that fits when it has the cache to itself.
+  std::int32_t max_sequence_tokens(std::int32_t max_chunk_tokens) const;
+
+  std::int32_t num_groups() const { return static_cast<std::int32_t>(config_.groups.size()); }
+  const LayerGroup& group(std::int32_t index) const {
+    return config_.groups[static_cast<std::size_t>(index)];
+  }
+  const BlockPool& pool(std::int32_t group) const { return pools_[static_cast<std::size_t>(group)]; }
+  const PrefixIndex& prefix_index() const { return index_; }
+  KvStats stats() const;
+
+ private:
+  BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }
+  BlockId allocate_block(std::int32_t group);
+  std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
+  template <class BlockOf>
+  void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
+  void index_block(SequenceKv& kv, std::int32_t logical_index);
+  void slide(SequenceKv& kv, std::int32_t next_position);
+
+  const KvCacheConfig config_;
+  std::vector<BlockPool> pools_;  // one per group
+  PrefixIndex index_;
+  std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
+  std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise
+  std::int64_t num_evictions_ = 0;
+  std::int64_t num_deduplicated_ = 0;
+};
+
+}  // namespace kvasir::kv

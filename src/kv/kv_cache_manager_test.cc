@@ -1,0 +1,183 @@
+#include "kv/kv_cache_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace kvasir::kv {
+namespace {
+
+std::vector<TokenId> iota_tokens(std::int32_t count, TokenId first = 0) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+KvCacheManager make_manager(std::vector<LayerGroup> groups, bool prefix_cache = true) {
+  return KvCacheManager(
+      {.groups = std::move(groups), .prefix_cache = prefix_cache, .prefix_hash_key = {3, 4}});
+}
+
+// Holds the KV of all `tokens`, as if a model had just computed it.
+SequenceKv computed(KvCacheManager& manager, const std::vector<TokenId>& tokens, std::string_view name = "") {
+  SequenceKv kv = manager.open(name, true, 0);
+  const auto length = static_cast<std::int32_t>(tokens.size());
+  EXPECT_TRUE(manager.allocate(kv, length));
+  manager.commit(kv, tokens, length);
+  return kv;
+}
+
+TEST(KvCacheManager, RefusesAConfigurationWithoutBlocks) {
+  EXPECT_FALSE(KvCacheManager::validate({}).has_value());
+  const auto status = KvCacheManager::validate({.groups = {{.num_blocks = 0}}});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().message, "KV cache: layer group 0 needs at least 1 block, got 0");
+  EXPECT_FALSE(KvCacheManager::validate({.groups = {{.num_blocks = 1, .window_tokens = -1}}}).has_value());
+}
+
+TEST(KvCacheManager, AllocatesInAllGroupsOrInNone) {
+  KvCacheManager manager = make_manager({{.num_blocks = 4}, {.num_blocks = 1, .window_tokens = 8}});
+  SequenceKv kv = manager.open("", true, 64);
+  EXPECT_FALSE(manager.allocate(kv, 17));
+  EXPECT_EQ(manager.pool(0).num_free(), 4);
+  EXPECT_TRUE(manager.allocate(kv, 16));
+  EXPECT_EQ(manager.pool(0).num_free(), 3);
+  EXPECT_EQ(manager.pool(1).num_free(), 0);
+}
+
+TEST(KvCacheManager, FindsAPrefixAfterItsOwnerIsGone) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  SequenceKv first = computed(manager, iota_tokens(40));
+  const std::vector<BlockId> blocks(first.table(0).blocks().begin(), first.table(0).blocks().end());
+  manager.free(first);
+  SequenceKv second = manager.open("", true, 64);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(40)), 32);
+  EXPECT_EQ(second.table(0)[0], blocks[0]);
+  EXPECT_EQ(second.table(0)[1], blocks[1]);
+  manager.free(second);
+}
+
+TEST(KvCacheManager, LeavesOneTokenToCompute) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  SequenceKv first = computed(manager, iota_tokens(32));
+  SequenceKv second = manager.open("", true, 64);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(32)), 16);
+}
+
+TEST(KvCacheManager, HitsNothingInAnotherNamespace) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  SequenceKv first = computed(manager, iota_tokens(40), "tenant-1");
+  SequenceKv second = manager.open("tenant-2", true, 64);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(40)), 0);
+}
+
+TEST(KvCacheManager, SequenceThatOptsOutNeitherFindsNorLeavesAnything) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  SequenceKv opted_out = manager.open("", false, 64);
+  ASSERT_TRUE(manager.allocate(opted_out, 40));
+  manager.commit(opted_out, iota_tokens(40), 40);
+  SequenceKv other = manager.open("", true, 64);
+  EXPECT_EQ(manager.match_prefix(other, iota_tokens(40)), 0);
+  manager.free(other);
+  other = computed(manager, iota_tokens(40));
+  SequenceKv again = manager.open("", false, 64);
+  EXPECT_EQ(manager.match_prefix(again, iota_tokens(40)), 0);
+}
+
+TEST(KvCacheManager, ForgetsAPrefixWhoseBlockWasReused) {
+  KvCacheManager manager = make_manager({{.num_blocks = 3}});
+  SequenceKv first = computed(manager, iota_tokens(48));
+  manager.free(first);
+  SequenceKv other = computed(manager, iota_tokens(16, 1000));  // evicts the tail
+  SequenceKv second = manager.open("", true, 64);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(49)), 32);
+  EXPECT_EQ(manager.stats().num_evictions, 1);
+}
+
+TEST(KvCacheManager, KeepsOneCopyOfAPrefixComputedTwice) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  SequenceKv first = computed(manager, iota_tokens(40));
+  SequenceKv second = computed(manager, iota_tokens(40));
+  EXPECT_EQ(second.table(0)[0], first.table(0)[0]);
+  EXPECT_EQ(second.table(0)[1], first.table(0)[1]);
+  EXPECT_NE(second.table(0)[2], first.table(0)[2]);  // not full: private
+  EXPECT_EQ(manager.pool(0).num_free(), 4);
+  EXPECT_EQ(manager.stats().num_deduplicated, 2);
+}
+
+TEST(KvCacheManager, WindowGroupFreesWhatLeftTheWindow) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}, {.num_blocks = 8, .window_tokens = 16}});
+  SequenceKv kv = computed(manager, iota_tokens(63));
+  EXPECT_EQ(kv.table(0).num_held(), 4);
+  EXPECT_EQ(kv.table(1).first_held(), 3);  // position 63 sees 48..63
+  EXPECT_EQ(manager.pool(1).num_free(), 7);
+}
+
+TEST(KvCacheManager, HitNeedsOnlyTheLastWindowOfAWindowGroup) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}, {.num_blocks = 3, .window_tokens = 16}});
+  SequenceKv first = manager.open("", true, 80);
+  const std::vector<TokenId> tokens = iota_tokens(80);
+  for (std::int32_t end = 16; end <= 80; end += 16) {  // in chunks: the small pool reuses early blocks
+    ASSERT_TRUE(manager.allocate(first, end));
+    manager.commit(first, tokens, end);
+  }
+  manager.free(first);
+  SequenceKv second = manager.open("", true, 80);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(81)), 80);
+  EXPECT_EQ(second.table(0).num_held(), 5);
+  EXPECT_EQ(second.table(1).first_held(), 4);
+  manager.free(second);
+  // The window before token 32 is gone from the small pool, so the hit may not end there.
+  std::vector<TokenId> forked = iota_tokens(33);
+  forked.back() = 999;
+  SequenceKv third = manager.open("", true, 80);
+  EXPECT_EQ(manager.match_prefix(third, forked), 0);
+}
+
+TEST(KvCacheManager, SharesFullBlocksWithoutThePrefixCache) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}}, false);
+  SequenceKv first = computed(manager, iota_tokens(40));
+  SequenceKv second = manager.open("", true, 64);
+  EXPECT_EQ(manager.match_prefix(second, iota_tokens(40)), 0);
+  EXPECT_EQ(manager.share_prefix(first, second, 39), 32);
+  EXPECT_EQ(manager.pool(0).ref_count(first.table(0)[1]), 2);
+  EXPECT_EQ(manager.pool(0).ref_count(first.table(0)[2]), 1);
+  manager.free(first);
+  manager.free(second);
+  EXPECT_EQ(manager.pool(0).num_free(), 8);
+}
+
+TEST(KvCacheManager, SharesNothingThatSlidAway) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8, .window_tokens = 16}}, false);
+  SequenceKv first = computed(manager, iota_tokens(100));
+  SequenceKv second = manager.open("", true, 64);
+  EXPECT_EQ(manager.share_prefix(first, second, 40), 0);
+  EXPECT_EQ(second.table(0).size(), 0);
+}
+
+TEST(KvCacheManager, FreesTheTailFirst) {
+  KvCacheManager manager = make_manager({{.num_blocks = 3}});
+  SequenceKv kv = computed(manager, iota_tokens(48));
+  manager.free(kv);
+  EXPECT_EQ(manager.pool(0).free_list(), (std::vector{BlockId{2}, BlockId{1}, BlockId{0}}));
+  EXPECT_TRUE(kv.tables.empty());
+}
+
+TEST(KvCacheManager, KnowsTheLongestSequence) {
+  KvCacheManager manager = make_manager({{.num_blocks = 10}, {.num_blocks = 4, .window_tokens = 32}});
+  EXPECT_EQ(manager.max_sequence_tokens(16), 160);  // a window and a chunk fit 4 blocks
+  EXPECT_EQ(manager.max_sequence_tokens(64), 64);   // they do not: the sequence must fit whole
+}
+
+TEST(KvCacheManager, LeavesNoNodeBehindWhenAllBlocksAreReused) {
+  KvCacheManager manager = make_manager({{.num_blocks = 2}});
+  SequenceKv first = computed(manager, iota_tokens(32), "tenant");
+  manager.free(first);
+  SequenceKv second = manager.open("", false, 32);
+  ASSERT_TRUE(manager.allocate(second, 32));
+  EXPECT_EQ(manager.prefix_index().num_nodes(), 0);
+}
+
+}  // namespace
+}  // namespace kvasir::kv

@@ -1,0 +1,43 @@
+#include "model/arch/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+#include <vector>
+
+namespace kvasir::model {
+namespace {
+
+const Architecture* const kArchitectures[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3};
+
+Result<const Architecture*> find_architecture(const io::WeightSource& source) {
+  KVASIR_TRY(const std::string name, source.metadata().get_string("general.architecture"));
+  std::vector<std::string_view> known;
+  for (const Architecture* architecture : kArchitectures) {
+    if (architecture->name == name) return architecture;
+    known.push_back(architecture->name);
+  }
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("metadata general.architecture: '{}' is not supported ({} are)", name,
+                                fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+Result<ModelConfig> load_config(const io::WeightSource& source) {
+  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(ModelConfig config, read_config(source));
+  KVASIR_CHECKED(architecture->configure(source, config));
+  return config;
+}
+
+Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
+                                          const WorkspaceLimits& limits, WeightProgress progress) {
+  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(ModelConfig config, load_config(source));
+  WeightLoader loader(source, backend, std::move(progress));
+  return architecture->load(std::move(config), loader, backend, limits);
+}
+
+}  // namespace kvasir::model

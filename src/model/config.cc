@@ -1,0 +1,140 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace kvasir::model {
+namespace {
+
+// Far above any published decoder, far below what could overflow a product of two of them.
+constexpr std::int64_t kMaxLayers = 1024;
+constexpr std::int64_t kMaxWidth = 1 << 20;
+constexpr std::int64_t kMaxHeads = 4096;
+constexpr std::int64_t kMaxHeadDim = 1024;
+constexpr std::int64_t kMaxContext = 1 << 28;
+
+Result<std::int32_t> get_int32(const io::Metadata& metadata, const std::string& key, std::int64_t max) {
+  KVASIR_TRY(const std::int64_t value, metadata.get_int(key, 1, max));
+  return static_cast<std::int32_t>(value);
+}
+
+Result<std::int32_t> get_int32_or(const io::Metadata& metadata, const std::string& key, std::int64_t max,
+                                  std::int32_t fallback) {
+  KVASIR_TRY(const auto value, metadata.find_int(key, 1, max));
+  return value ? static_cast<std::int32_t>(*value) : fallback;
+}
+
+Status read_rope_scaling(const io::WeightSource& source, const std::string& prefix, RopeConfig& rope) {
+  const io::Metadata& metadata = source.metadata();
+  KVASIR_TRY(const auto type, metadata.find_string(prefix + "rope.scaling.type"));
+  KVASIR_TRY(const auto factor, metadata.find_float(prefix + "rope.scaling.factor"));
+  // Files from before rope.scaling.* carry a bare linear factor.
+  KVASIR_TRY(const auto linear, metadata.find_float(prefix + "rope.scale_linear"));
+  if (!type || *type == "linear") {
+    const double value = factor ? *factor : linear.value_or(1.0);
+    if (value <= 0.0) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("metadata {}rope.scaling.factor: must be above 0, is {}", prefix, value));
+    }
+    if ((type || !factor) && value != 1.0) {
+      rope.scaling = RopeScaling::kLinear;
+      rope.factor = value;
+    }
+    return {};
+  }
+  if (*type == "none" || *type == "llama3") return {};  // llama3's factors are the tensor rope_freqs.weight
+  return make_error(
+      ErrorKind::kBadFile,
+      fmt::format("metadata {}rope.scaling.type: '{}' is not supported (none, linear, llama3 are)", prefix,
+                  *type));
+}
+
+Status read_rope(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
+  const io::Metadata& metadata = source.metadata();
+  KVASIR_TRY(const auto base, metadata.find_float(prefix + "rope.freq_base"));
+  config.rope.freq_base = base.value_or(10000.0);
+  if (config.rope.freq_base <= 0.0) {
+    return make_error(ErrorKind::kBadFile, fmt::format("metadata {}rope.freq_base: must be above 0, is {}",
+                                                       prefix, config.rope.freq_base));
+  }
+  KVASIR_TRY(config.rope.rotary_dim,
+             get_int32_or(metadata, prefix + "rope.dimension_count", kMaxHeadDim, config.head_dim));
+  if (config.rope.rotary_dim % 2 != 0 || config.rope.rotary_dim > config.head_dim) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}rope.dimension_count: must be even and at most the head dimension {}, is {}",
+                    prefix, config.head_dim, config.rope.rotary_dim));
+  }
+  return read_rope_scaling(source, prefix, config.rope);
+}
+
+Status read_heads(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
+  KVASIR_TRY(config.num_heads, get_int32(metadata, prefix + "attention.head_count", kMaxHeads));
+  KVASIR_TRY(config.num_kv_heads,
+             get_int32_or(metadata, prefix + "attention.head_count_kv", kMaxHeads, config.num_heads));
+  if (config.num_heads % config.num_kv_heads != 0) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}attention.head_count: must be a multiple of head_count_kv {}, is {}", prefix,
+                    config.num_kv_heads, config.num_heads));
+  }
+  KVASIR_TRY(config.head_dim, get_int32_or(metadata, prefix + "attention.key_length", kMaxHeadDim,
+                                           config.hidden_size / config.num_heads));
+  KVASIR_TRY(const std::int32_t value_dim,
+             get_int32_or(metadata, prefix + "attention.value_length", kMaxHeadDim, config.head_dim));
+  if (config.head_dim < 2 || config.head_dim % 2 != 0 || value_dim != config.head_dim) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}attention.key_length: must be even and equal value_length {}, is {}", prefix,
+                    value_dim, config.head_dim));
+  }
+  config.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  return {};
+}
+
+}  // namespace
+
+Result<ModelConfig> read_config(const io::WeightSource& source) {
+  const io::Metadata& metadata = source.metadata();
+  ModelConfig config;
+  KVASIR_TRY(config.architecture, metadata.get_string("general.architecture"));
+  const std::string prefix = config.architecture + ".";
+  KVASIR_TRY(auto name, metadata.find_string("general.name"));
+  config.name = name.value_or(config.architecture);
+  KVASIR_TRY(config.num_layers, get_int32(metadata, prefix + "block_count", kMaxLayers));
+  KVASIR_TRY(config.hidden_size, get_int32(metadata, prefix + "embedding_length", kMaxWidth));
+  KVASIR_TRY(config.intermediate_size, get_int32(metadata, prefix + "feed_forward_length", kMaxWidth));
+  KVASIR_TRY(config.context_length_tokens, get_int32(metadata, prefix + "context_length", kMaxContext));
+  KVASIR_CHECKED(read_heads(metadata, prefix, config));
+  KVASIR_CHECKED(read_rope(source, prefix, config));
+  KVASIR_TRY(const double eps, metadata.get_float(prefix + "attention.layer_norm_rms_epsilon"));
+  if (!(eps > 0.0 && eps < 1.0)) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}attention.layer_norm_rms_epsilon: must be in (0, 1), is {}", prefix, eps));
+  }
+  config.rms_norm_eps = static_cast<float>(eps);
+  KVASIR_TRY(const auto experts, metadata.find_int(prefix + "expert_count", 0, kMaxWidth));
+  if (experts.value_or(0) > 0) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}expert_count: mixture-of-experts models are not "
+                                  "supported, the file has {} experts",
+                                  prefix, *experts));
+  }
+  const TensorView* embedding = source.find("token_embd.weight");
+  if (embedding == nullptr) return make_error(ErrorKind::kBadFile, "tensor token_embd.weight: missing");
+  if (embedding->num_rows() > kMaxContext) {
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor token_embd.weight: at most {} rows, has {}",
+                                                       kMaxContext, embedding->num_rows()));
+  }
+  config.vocab_size = static_cast<std::int32_t>(embedding->num_rows());
+  LayerGroup everything;
+  everything.layers.resize(static_cast<std::size_t>(config.num_layers));
+  std::iota(everything.layers.begin(), everything.layers.end(), 0);
+  config.layer_groups = {std::move(everything)};
+  return config;
+}
+
+}  // namespace kvasir::model

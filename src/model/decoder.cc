@@ -1,0 +1,80 @@
+#include "model/decoder.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::model {
+
+Result<std::vector<float>> load_freq_factors(WeightLoader& loader, const RopeConfig& rope) {
+  KVASIR_TRY(auto factors, loader.optional_vector("rope_freqs.weight", rope.rotary_dim / 2));
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    if (!(factors[i] > 0.0f)) {
+      return make_error(
+          ErrorKind::kBadFile,
+          fmt::format("tensor rope_freqs.weight: element {} must be above 0, is {}", i, factors[i]));
+    }
+  }
+  return factors;
+}
+
+Decoder::Decoder(ModelConfig config, backend::Backend& backend)
+    : config_(std::move(config)), backend_(backend) {}
+
+std::int32_t Decoder::add_rope(const RopeConfig& rope, kernels::RopeStyle style) {
+  // theta_i = base^(-2i/d), divided by the linear factor and by the file's own per-frequency factors.
+  std::vector<double> inverse(static_cast<std::size_t>(rope.rotary_dim / 2));
+  for (std::size_t i = 0; i < inverse.size(); ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / rope.rotary_dim;
+    inverse[i] = std::pow(rope.freq_base, exponent);
+    if (rope.scaling == RopeScaling::kLinear) inverse[i] /= rope.factor;
+    if (!rope.freq_factors.empty()) inverse[i] /= rope.freq_factors[i];
+  }
+  ropes_.push_back({std::move(inverse), style});
+  rope_tables_.clear();
+  for (const Rope& r : ropes_) rope_tables_.push_back({r.inverse_frequencies, r.style});
+  return static_cast<std::int32_t>(ropes_.size()) - 1;
+}
+
+Status Decoder::allocate_workspace(const WorkspaceLimits& limits) {
+  const std::int32_t rows = limits.max_rows;
+  KVASIR_TRY(ws_.x, backend_.make_rows(rows, config_.hidden_size));
+  KVASIR_TRY(ws_.y, backend_.make_rows(rows, config_.hidden_size));
+  KVASIR_TRY(ws_.q, backend_.make_rows(rows, config_.q_size()));
+  KVASIR_TRY(ws_.k, backend_.make_rows(rows, config_.kv_size()));
+  KVASIR_TRY(ws_.v, backend_.make_rows(rows, config_.kv_size()));
+  KVASIR_TRY(ws_.gate, backend_.make_rows(rows, config_.intermediate_size));
+  KVASIR_TRY(ws_.up, backend_.make_rows(rows, config_.intermediate_size));
+  KVASIR_TRY(ws_.logits, backend_.make_rows(limits.max_logit_rows, config_.vocab_size));
+  KVASIR_TRY(ws_.h, backend_.make_activation(rows, config_.hidden_size));
+  KVASIR_TRY(ws_.attn, backend_.make_activation(rows, config_.q_size()));
+  KVASIR_TRY(ws_.ff, backend_.make_activation(rows, config_.intermediate_size));
+  KVASIR_TRY(ws_.head, backend_.make_activation(limits.max_logit_rows, config_.hidden_size));
+  return {};
+}
+
+Status Decoder::finish_load(WeightLoader& loader, const WorkspaceLimits& limits) {
+  KVASIR_TRY(embedding_, loader.view("token_embd.weight", config_.vocab_size, config_.hidden_size));
+  KVASIR_TRY(output_norm_, loader.vector("output_norm.weight", config_.hidden_size));
+  const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
+  KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size));
+  KVASIR_CHECKED(loader.check_all_used());
+  weight_bytes_ = loader.packed_bytes();
+  return allocate_workspace(limits);
+}
+
+void Decoder::forward(const backend::BatchInput& batch) {
+  backend_.plan(batch, rope_tables_);
+  backend_.embed(*embedding_, embedding_scale_, ws_.x);
+  run_layers(batch);
+}
+
+backend::Rows Decoder::logits(std::span<const std::int32_t> rows) {
+  backend_.head(ws_.x, rows, output_norm_, config_.rms_norm_eps, *output_, *ws_.head, ws_.logits);
+  return ws_.logits;
+}
+
+}  // namespace kvasir::model

@@ -1,0 +1,50 @@
+// A decoder that turns a ragged batch of tokens into hidden states, and wanted rows of those into logits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/batch_input.h"
+#include "io/weight_source.h"
+#include "kvasir/result.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace kvasir::model {
+
+// Sizes of the workspace that a model allocates once.
+struct WorkspaceLimits {
+  std::int32_t max_rows = 512;       // tokens of one step
+  std::int32_t max_logit_rows = 64;  // rows of one logits() call
+};
+
+// Not thread-safe: one engine thread drives it.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelConfig& config() const = 0;
+  virtual std::int64_t weight_bytes() const = 0;
+
+  // Runs every layer over the batch; final hidden states stay in the workspace until the next forward().
+  // Requires: 1 <= batch.num_rows() <= max_rows.
+  virtual void forward(const backend::BatchInput& batch) = 0;
+
+  // Logits [rows.size(), vocab_size] of the given rows of the last forward(); valid until the next call.
+  // Requires: 1 <= rows.size() <= max_logit_rows.
+  virtual backend::Rows logits(std::span<const std::int32_t> rows) = 0;
+};
+
+// Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.
+// Errors: kBadFile (unknown architecture, missing or misshapen tensors), kMachine (memory).
+Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
+                                          const WorkspaceLimits& limits, WeightProgress progress = {});
+
+// The configuration alone, layer groups included, without reading any weight.
+Result<ModelConfig> load_config(const io::WeightSource& source);
+
+}  // namespace kvasir::model

@@ -1,0 +1,51 @@
+// Takes tensors out of a model file by name and shape, and notices what nobody took.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "io/weight_source.h"
+#include "kvasir/result.h"
+
+namespace kvasir::model {
+
+// Fraction of the file's tensors that have been loaded, in [0, 1].
+using WeightProgress = std::function<void(double fraction)>;
+
+// Errors are kBadFile and name the tensor, the expected and the actual shape. One use, one thread.
+class WeightLoader {
+ public:
+  WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress);
+
+  // A weight matrix of num_rows outputs and row_length inputs, packed for the backend.
+  Result<std::unique_ptr<backend::Matrix>> matrix(const std::string& name, std::int64_t num_rows,
+                                                  std::int64_t row_length);
+  // A vector widened to float32.
+  Result<std::vector<float>> vector(const std::string& name, std::int64_t length);
+  // Empty when the file has none.
+  Result<std::vector<float>> optional_vector(const std::string& name, std::int64_t length);
+  // The tensor itself, for row look-ups in its file layout.
+  Result<const TensorView*> view(const std::string& name, std::int64_t num_rows, std::int64_t row_length);
+  bool has(std::string_view name) const { return source_.find(name) != nullptr; }
+
+  // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
+  Status check_all_used() const;
+  std::int64_t packed_bytes() const { return packed_bytes_; }
+
+ private:
+  void mark_used(const std::string& name);
+
+  const io::WeightSource& source_;
+  backend::Backend& backend_;
+  WeightProgress progress_;
+  std::set<std::string, std::less<>> used_;
+  std::int64_t packed_bytes_ = 0;
+};
+
+}  // namespace kvasir::model

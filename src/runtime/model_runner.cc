@@ -1,0 +1,131 @@
+#include "runtime/model_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::runtime {
+namespace {
+
+std::vector<std::int32_t> windows_of(const model::ModelConfig& config) {
+  std::vector<std::int32_t> windows;
+  for (const model::LayerGroup& group : config.layer_groups) windows.push_back(group.window);
+  return windows;
+}
+
+bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
+
+}  // namespace
+
+ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend, const KvStorage& storage,
+                         std::int32_t max_logit_rows)
+    : model_(model),
+      backend_(backend),
+      builder_(storage, windows_of(model.config())),
+      max_logit_rows_(max_logit_rows) {}
+
+std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
+                                           std::span<const SamplingTask> tasks) {
+  CHECK(tasks.size() == output.sequences.size());
+  results_.assign(tasks.size(), SequenceResult{});
+  const bool want_mass = std::ranges::any_of(tasks, &SamplingTask::want_attention_mass);
+  model_.forward(builder_.build(output, want_mass));
+  collect_wanted_rows(output);
+  for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
+    const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
+    rows_.clear();
+    for (std::size_t i = begin; i < end; ++i) rows_.push_back(wanted_[i].row);
+    const backend::Rows logits = model_.logits(rows_);
+    mark_non_finite(output);
+    for (std::size_t i = begin; i < end; ++i) {
+      const WantedRow& wanted = wanted_[i];
+      if (results_[wanted.sequence].error) continue;
+      read_row(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence],
+               {logits.row(static_cast<std::int64_t>(i - begin)), static_cast<std::size_t>(logits.width)});
+    }
+  }
+  mark_non_finite(output);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].want_attention_mass && output.sequences[i].samples) {
+      results_[i].attention_mass = AttentionMass{backend_.attention_mass()[i]};
+    }
+  }
+  return results_;
+}
+
+void ModelRunner::collect_wanted_rows(const sched::SchedulerOutput& output) {
+  wanted_.clear();
+  std::int32_t first_row = 0;
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = output.sequences[i];
+    for (std::int32_t row = sequence.first_logits_row; row < sequence.num_tokens; ++row) {
+      wanted_.push_back({.sequence = i,
+                         .row = first_row + row,
+                         .position = sequence.first_position + row,
+                         .samples = sequence.samples && row == sequence.num_tokens - 1});
+    }
+    first_row += sequence.num_tokens;
+  }
+}
+
+void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
+                           const SamplingTask& task, std::span<float> logits) {
+  SequenceResult& result = results_[wanted.sequence];
+  if (wanted.position < sequence.num_prompt_tokens) {
+    if (observes(task)) (*task.observer)(wanted.position, logits);
+    const auto next = static_cast<std::size_t>(wanted.position) + 1;
+    if (task.params->prompt_logprobs && wanted.position + 1 < sequence.num_prompt_tokens) {
+      auto logprobs =
+          sampling::logprobs_of(logits, sequence.history[next], *task.params->prompt_logprobs, scratch_);
+      if (!logprobs) {
+        result.error = std::move(logprobs.error());
+        return;
+      }
+      result.prompt_logprobs.push_back(std::move(*logprobs));
+    }
+  }
+  if (wanted.samples) sample(sequence, task, logits, result);
+}
+
+void ModelRunner::sample(const sched::ScheduledSequence& sequence, const SamplingTask& task,
+                         std::span<float> logits, SequenceResult& result) {
+  const auto num_prompt = static_cast<std::size_t>(sequence.num_prompt_tokens);
+  const auto generated = sequence.history.subspan(num_prompt);
+  const bool hold_stops = static_cast<std::int32_t>(generated.size()) < task.params->min_tokens;
+  sampling::SampleInput input{
+      .logits = logits,
+      .params = *task.params,
+      .prompt = sequence.history.first(num_prompt),
+      .generated = generated,
+      .suppressed = hold_stops ? task.stop_tokens : std::span<const TokenId>(),
+      .seed = task.seed,
+      .choice_index = task.choice_index,
+  };
+  auto output = sampling::sample(input, scratch_);
+  if (!output) {
+    result.error = std::move(output.error());
+    return;
+  }
+  result.token = output->token;
+  result.logprobs = std::move(output->logprobs);
+}
+
+void ModelRunner::mark_non_finite(const sched::SchedulerOutput& output) {
+  const auto flags = backend_.non_finite_rows();
+  std::int32_t row = 0;
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    for (std::int32_t end = row + output.sequences[i].num_tokens; row < end; ++row) {
+      if (flags[static_cast<std::size_t>(row)] == 0 || results_[i].error) continue;
+      const std::int32_t position =
+          output.sequences[i].first_position + row - (end - output.sequences[i].num_tokens);
+      results_[i].error =
+          Error{ErrorKind::kInternal,
+                fmt::format("the model produced a NaN or infinity at position {}", position), ""};
+    }
+  }
+}
+
+}  // namespace kvasir::runtime

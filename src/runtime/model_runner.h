@@ -1,0 +1,74 @@
+// Runs one scheduled step on the model: tokens in, sampled tokens and log-probabilities out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "kvasir/request.h"
+#include "model/model.h"
+#include "runtime/batch_builder.h"
+#include "runtime/kv_storage.h"
+#include "sampling/sampler.h"
+#include "sched/scheduler_output.h"
+
+namespace kvasir::runtime {
+
+// What one scheduled sequence wants from its logits. Borrowed for the call.
+struct SamplingTask {
+  const SamplingParams* params = nullptr;
+  std::uint64_t seed = 0;
+  std::int32_t choice_index = 0;
+  std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
+  const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
+  bool want_attention_mass = false;
+};
+
+struct SequenceResult {
+  TokenId token = kNoToken;                       // kNoToken when the sequence did not sample
+  std::optional<PositionLogprobs> logprobs;       // of `token`, when asked for
+  std::vector<PositionLogprobs> prompt_logprobs;  // of the prompt tokens whose logits came up in this step
+  std::optional<AttentionMass> attention_mass;    // with `token`, when asked for
+  std::optional<Error> error;                     // this sequence cannot go on; the others are untouched
+};
+
+// Not thread-safe: one engine thread drives it.
+class ModelRunner {
+ public:
+  // Model, backend and storage must outlive the runner.
+  ModelRunner(model::Model& model, backend::Backend& backend, const KvStorage& storage,
+              std::int32_t max_logit_rows);
+
+  // One result per scheduled sequence, valid until the next call. Requires: tasks.size() ==
+  // output.sequences.size().
+  std::span<SequenceResult> run(const sched::SchedulerOutput& output, std::span<const SamplingTask> tasks);
+
+ private:
+  // A row whose logits somebody wants.
+  struct WantedRow {
+    std::size_t sequence = 0;
+    std::int32_t row = 0;  // of the batch
+    std::int32_t position = 0;
+    bool samples = false;
+  };
+
+  void collect_wanted_rows(const sched::SchedulerOutput& output);
+  void read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence, const SamplingTask& task,
+                std::span<float> logits);
+  void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, std::span<float> logits,
+              SequenceResult& result);
+  void mark_non_finite(const sched::SchedulerOutput& output);
+
+  model::Model& model_;
+  backend::Backend& backend_;
+  BatchBuilder builder_;
+  const std::int32_t max_logit_rows_;
+  sampling::SamplerScratch scratch_;
+  std::vector<WantedRow> wanted_;
+  std::vector<std::int32_t> rows_;
+  std::vector<SequenceResult> results_;
+};
+
+}  // namespace kvasir::runtime

@@ -1,0 +1,53 @@
+// Reductions and searches over one row of logits, in fixed tiles.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "kvasir/ids.h"
+#include "sampling/candidate.h"
+
+namespace kvasir::sampling {
+
+// One row's logits with the maximum of each tile of 64. The maxima let every later search skip almost all of
+// the vocabulary, so that nothing here sorts it. Sums add tiles in order: the same row gives the same bits.
+//
+// Borrows the logits, which must not change while it is used; reusing one LogitRow for row after row
+// allocates only until the largest has been seen. Thread safety: none.
+class LogitRow {
+ public:
+  static constexpr std::size_t kTileSize = 64;
+
+  // Reads the whole row once.
+  void assign(std::span<const float> logits);
+
+  std::span<const float> logits() const { return logits_; }
+  float max() const { return max_; }  // ignores NaN; -inf for an empty row
+  bool has_nan() const { return has_nan_; }
+
+  // The most likely token, the lowest id among equals. Requires: max() > -inf.
+  TokenId argmax() const;
+
+  // The sum of e^((logit - max) * inverse_temperature), and that of each tile in `tile_sums`.
+  double sum_exp(float inverse_temperature, std::vector<double>& tile_sums) const;
+
+  // A logit that at least min(count, size) tokens reach and, on usual rows, few more. Requires: count >= 1.
+  float threshold_for(std::size_t count, std::vector<float>& scratch) const;
+
+  // The tokens with logit >= threshold, by ascending id; weights are not set.
+  void gather(float threshold, std::vector<Candidate>& candidates) const;
+
+  // How many tokens are more likely than this one.
+  std::size_t num_more_likely(TokenId token) const;
+
+ private:
+  std::span<const float> tile(std::size_t index) const;
+
+  std::span<const float> logits_;
+  std::vector<float> tile_max_;
+  float max_ = 0.0f;
+  bool has_nan_ = false;
+};
+
+}  // namespace kvasir::sampling

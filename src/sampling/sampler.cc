@@ -1,0 +1,129 @@
+#include "sampling/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "sampling/fast_exp.h"
+#include "sampling/philox.h"
+#include "sampling/stages/draw.h"
+#include "sampling/stages/logit_bias.h"
+#include "sampling/stages/penalties.h"
+#include "sampling/stages/top_k.h"
+#include "sampling/stages/top_p.h"
+
+namespace kvasir::sampling {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Status check_row(const LogitRow& row) {
+  if (row.has_nan())
+    return make_error(ErrorKind::kInternal, "the model computed a logit that is not a number");
+  if (row.max() == kInfinity) return make_error(ErrorKind::kInternal, "the model computed an infinite logit");
+  if (row.max() == -kInfinity) {
+    return make_error(
+        ErrorKind::kInternal,
+        fmt::format("none of the {} tokens of the vocabulary may be chosen", row.logits().size()));
+  }
+  return {};
+}
+
+double weigh(std::vector<Candidate>& candidates, float max, float inverse_temperature) {
+  double total = 0.0;
+  for (Candidate& candidate : candidates) {
+    candidate.weight = fast_exp((candidate.logit - max) * inverse_temperature);
+    total += candidate.weight;
+  }
+  return total;
+}
+
+// Leaves the nucleus of the whole row in scratch.candidates: those near the maximum, then further and further
+// down until they hold `top_p` of the row's mass.
+void gather_nucleus(const LogitRow& row, float top_p, float inverse_temperature, SamplerScratch& scratch) {
+  constexpr float kFirstDepth = 4.0f;  // in units of temperature: e^-4 = 1/55 of the greatest probability
+  constexpr float kLastDepth = 87.0f;  // fast_exp is 0 beyond
+  const double mass = top_p * row.sum_exp(inverse_temperature, scratch.tile_sums);
+  for (float depth = kFirstDepth;; depth *= 2.0f) {
+    const bool everything = depth > kLastDepth;
+    row.gather(everything ? -kInfinity : row.max() - depth / inverse_temperature, scratch.candidates);
+    if (weigh(scratch.candidates, row.max(), inverse_temperature) >= mass || everything) break;
+  }
+  keep_top_p(scratch.candidates, mass, scratch.selection);
+}
+
+TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
+  const SamplingParams& params = input.params;
+  const LogitRow& row = scratch.row;
+  const float inverse_temperature = 1.0f / params.temperature;
+  const double uniform =
+      uniform_draw(input.seed, static_cast<std::uint32_t>(input.choice_index), input.generated.size());
+  const bool has_top_k = params.top_k > 0 && static_cast<std::size_t>(params.top_k) < row.logits().size();
+  if (!has_top_k && params.min_p <= 0.0f) {
+    if (params.top_p >= 1.0f) return draw(row, inverse_temperature, uniform, scratch.tile_sums);
+    gather_nucleus(row, params.top_p, inverse_temperature, scratch);
+    return draw(scratch.candidates, uniform);
+  }
+  float threshold = -kInfinity;
+  if (params.min_p > 0.0f) threshold = row.max() + params.temperature * std::log(params.min_p);
+  if (has_top_k) {
+    const auto k = static_cast<std::size_t>(params.top_k);
+    row.gather(std::max(threshold, row.threshold_for(k, scratch.thresholds)), scratch.candidates);
+    keep_top_k(scratch.candidates, k, scratch.selection);
+  } else {
+    row.gather(threshold, scratch.candidates);
+  }
+  const double total = weigh(scratch.candidates, row.max(), inverse_temperature);
+  if (params.top_p < 1.0f) keep_top_p(scratch.candidates, params.top_p * total, scratch.selection);
+  return draw(scratch.candidates, uniform);
+}
+
+PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScratch& scratch) {
+  const LogitRow& row = scratch.row;
+  const double log_sum = row.max() + std::log(row.sum_exp(1.0f, scratch.tile_sums));
+  const auto logprob = [log_sum](float logit) {
+    return std::max(kMinLogprob, static_cast<float>(static_cast<double>(logit) - log_sum));
+  };
+  PositionLogprobs out;
+  out.chosen = {.token = token,
+                .logprob = logprob(row.logits()[static_cast<std::size_t>(token)]),
+                .rank = static_cast<std::int32_t>(row.num_more_likely(token)) + 1};
+  if (num_top <= 0) return out;
+  const std::size_t count = std::min(static_cast<std::size_t>(num_top), row.logits().size());
+  row.gather(row.threshold_for(count, scratch.thresholds), scratch.candidates);
+  const auto end = scratch.candidates.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(scratch.candidates.begin(), end, scratch.candidates.end(), more_likely);
+  out.top.reserve(count);
+  for (auto it = scratch.candidates.begin(); it != end; ++it) {
+    const auto rank = static_cast<std::int32_t>(out.top.size()) + 1;
+    out.top.push_back({.token = it->token, .logprob = logprob(it->logit), .rank = rank});
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
+  apply_logit_bias(input.logits, input.params.logit_bias);
+  suppress_tokens(input.logits, input.suppressed);
+  apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
+  scratch.row.assign(input.logits);
+  KVASIR_CHECKED(check_row(scratch.row));
+  SampleOutput output;
+  const bool greedy = input.params.temperature < kGreedyBelowTemperature;
+  output.token = greedy ? scratch.row.argmax() : draw_token(input, scratch);
+  if (input.params.logprobs) output.logprobs = logprobs_of_row(output.token, *input.params.logprobs, scratch);
+  return output;
+}
+
+Result<PositionLogprobs> logprobs_of(std::span<const float> logits, TokenId token, std::int32_t num_top,
+                                     SamplerScratch& scratch) {
+  scratch.row.assign(logits);
+  KVASIR_CHECKED(check_row(scratch.row));
+  return logprobs_of_row(token, num_top, scratch);
+}
+
+}  // namespace kvasir::sampling

@@ -1,0 +1,66 @@
+// Chooses the next token of one sequence from one row of logits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kvasir/ids.h"
+#include "kvasir/request.h"
+#include "kvasir/result.h"
+#include "kvasir/sampling_params.h"
+#include "sampling/candidate.h"
+#include "sampling/logit_row.h"
+
+namespace kvasir::sampling {
+
+// The logprob reported for a token that cannot be chosen, whose own would be -inf, and the least reported at
+// all.
+inline constexpr float kMinLogprob = -9999.0f;
+
+// Temperatures below this are greedy: dividing by them would overflow.
+inline constexpr float kGreedyBelowTemperature = 1e-5f;
+
+struct SampleInput {
+  std::span<float> logits;       // [vocab_size]; changed in place by bias, penalties and suppression
+  const SamplingParams& params;  // validated
+  std::span<const TokenId> prompt;
+  std::span<const TokenId> generated;  // its length is the position the random draw is keyed by
+  std::span<const TokenId>
+      suppressed;          // must not be chosen: end-of-generation and stop ids before min_tokens
+  std::uint64_t seed = 0;  // params.seed, or one the engine drew for the request
+  std::int32_t choice_index = 0;
+};
+
+struct SampleOutput {
+  TokenId token = kNoToken;
+  std::optional<PositionLogprobs> logprobs;  // when params.logprobs is set
+};
+
+// Buffers that calls reuse: in a steady state sample() allocates nothing, unless logprobs are asked for. One
+// per thread.
+struct SamplerScratch {
+  LogitRow row;
+  std::vector<std::int32_t> counts;
+  std::vector<double> tile_sums;
+  std::vector<float> thresholds;
+  std::vector<Candidate> candidates;
+  std::vector<Candidate> selection;
+};
+
+// In this order, as vLLM has it: logit bias, suppression, penalties | logprobs are of this distribution |
+// temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.
+// Temperature 0 takes the most likely token, the lowest id among equals. Equal seeds, choices and rows give
+// equal tokens whatever else runs. Never sorts the vocabulary.
+//
+// Error (kInternal) when a logit is NaN or +inf, or every token is impossible: it concerns this request only.
+// Thread safety: concurrent calls need their own scratch and logits.
+Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch);
+
+// Log-probabilities under softmax(logits) of `token` and of the num_top most likely tokens, with ranks; used
+// as it is for prompt tokens. Errors as for sample(). Requires: 0 <= token < logits.size().
+Result<PositionLogprobs> logprobs_of(std::span<const float> logits, TokenId token, std::int32_t num_top,
+                                     SamplerScratch& scratch);
+
+}  // namespace kvasir::sampling

@@ -1,0 +1,48 @@
+#include "sched/admission.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvasir::sched {
+
+Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManager& kv,
+                          std::int32_t max_chunk_tokens) {
+  const auto num_prompt_tokens = static_cast<std::int64_t>(request.prompt_token_ids.size());
+  // The last generated token is never run, so it needs no KV.
+  const std::int64_t needed = num_prompt_tokens + std::max(0, request.stop.max_tokens - 1);
+  const std::int64_t available = kv.max_sequence_tokens(max_chunk_tokens);
+  if (needed <= available) return {};
+  return make_error(
+      ErrorKind::kUnmet,
+      fmt::format("the request needs KV for {} tokens (prompt {} + max_tokens {}), the cache holds {}",
+                  needed, num_prompt_tokens, request.stop.max_tokens, available),
+      "max_tokens");
+}
+
+const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running) {
+  const auto holder = std::ranges::find_if(running, [&](const Sequence* other) {
+    return other->request_id == candidate.request_id && other->has_computed_prompt();
+  });
+  return holder == running.end() ? nullptr : *holder;
+}
+
+bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running) {
+  if (find_prompt_holder(candidate, running) != nullptr) return false;
+  return std::ranges::any_of(
+      running, [&](const Sequence* other) { return other->request_id == candidate.request_id; });
+}
+
+bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
+             std::int32_t max_chunk_tokens) {
+  for (std::int32_t group = 0; group < kv.num_groups(); ++group) {
+    std::int64_t missing = kv.blocks_missing(candidate.kv, group, candidate.num_tokens(), max_chunk_tokens);
+    for (const Sequence* other : running) {
+      missing += kv.blocks_missing(other->kv, group, other->num_tokens(), max_chunk_tokens);
+    }
+    if (missing > kv.pool(group).num_free()) return false;
+  }
+  return true;
+}
+
+}  // namespace kvasir::sched

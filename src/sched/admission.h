@@ -1,0 +1,31 @@
+// Predicates that decide whether a waiting sequence may start. Features add predicates here, not branches to
+// Scheduler::schedule().
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kv/kv_cache_manager.h"
+#include "kvasir/result.h"
+#include "sched/sequence.h"
+
+namespace kvasir::sched {
+
+// Error (kUnmet) with both numbers when the request could not run to its end even alone.
+Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManager& kv,
+                          std::int32_t max_chunk_tokens);
+
+// A running choice of the same request whose prompt is computed, to share its blocks; null when there is
+// none.
+const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running);
+
+// True while another choice of the same request is computing the prompt and none holds it yet: waiting is
+// cheaper than computing it twice.
+bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running);
+
+// True when every token that the candidate and the running sequences already have fits the pools together, so
+// that starting it preempts nobody by its prompt alone. `candidate.kv` already holds its cached prefix.
+bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
+             std::int32_t max_chunk_tokens);
+
+}  // namespace kvasir::sched

@@ -1,0 +1,286 @@
+#include "sched/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "sched/admission.h"
+
+namespace kvasir::sched {
+namespace {
+
+// Room for this many generated tokens is made at once; longer outputs grow their list as they go.
+constexpr std::int32_t kExpectedGeneratedTokens = 4096;
+
+std::int32_t effective_chunk(const SchedulerConfig& config) {
+  if (config.max_chunk_tokens == 0) return config.max_num_batched_tokens;
+  return std::min(config.max_chunk_tokens, config.max_num_batched_tokens);
+}
+
+std::int32_t expected_tokens(const Sequence& sequence) {
+  return sequence.num_prompt_tokens + std::min(sequence.stop.max_tokens, kExpectedGeneratedTokens);
+}
+
+Status validate_request(const SequenceRequest& request) {
+  const auto refuse = [](const char* field, std::int32_t minimum, std::int64_t actual) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{} must be at least {}, got {}", field, minimum, actual), field);
+  };
+  if (request.prompt_token_ids.empty()) {
+    return make_error(ErrorKind::kUsage, "prompt must have at least 1 token, got 0", "prompt");
+  }
+  if (request.num_choices < 1) return refuse("n", 1, request.num_choices);
+  if (request.stop.max_tokens < 0) return refuse("max_tokens", 0, request.stop.max_tokens);
+  if (request.stop.min_tokens < 0) return refuse("min_tokens", 0, request.stop.min_tokens);
+  return {};
+}
+
+}  // namespace
+
+Status Scheduler::validate(const SchedulerConfig& config) {
+  if (config.max_num_seqs < 1) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_num_seqs must be at least 1, got {}", config.max_num_seqs),
+                      "max_num_seqs");
+  }
+  if (config.max_num_batched_tokens < config.max_num_seqs) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_num_batched_tokens must be at least max_num_seqs ({}), got {}",
+                                  config.max_num_seqs, config.max_num_batched_tokens),
+                      "max_num_batched_tokens");
+  }
+  if (config.max_chunk_tokens < 0) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_chunk_tokens must be at least 0, got {}", config.max_chunk_tokens),
+                      "max_chunk_tokens");
+  }
+  return {};
+}
+
+Scheduler::Scheduler(const SchedulerConfig& config, kv::KvCacheManager& kv)
+    : config_(config), max_chunk_tokens_(effective_chunk(config)), kv_(kv) {
+  CHECK(validate(config).has_value());
+  const auto max_num_seqs = static_cast<std::size_t>(config.max_num_seqs);
+  running_.reserve(max_num_seqs);
+  output_.sequences.reserve(max_num_seqs);
+  updates_.reserve(max_num_seqs);
+}
+
+Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
+  KVASIR_CHECKED(validate_request(request));
+  KVASIR_CHECKED(check_can_ever_fit(request, kv_, max_chunk_tokens_));
+  const SequenceId first{next_sequence_id_};
+  for (std::int32_t choice = 0; choice < request.num_choices; ++choice) {
+    const SequenceId id{next_sequence_id_++};
+    Sequence& sequence = sequences_[id];
+    sequence.id = id;
+    sequence.request_id = request.request_id;
+    sequence.priority = request.priority;
+    sequence.num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
+    sequence.stop = request.stop;
+    sequence.token_ids.reserve(static_cast<std::size_t>(expected_tokens(sequence)));
+    sequence.token_ids = request.prompt_token_ids;
+    sequence.cache_namespace = request.cache_namespace;
+    sequence.use_prefix_cache = request.use_prefix_cache;
+    sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
+    sequence.start_deadline = request.start_deadline;
+    sequence.times.arrived = now;
+    waiting_.push(&sequence);
+  }
+  return first;
+}
+
+bool Scheduler::finish(SequenceId id) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end()) return false;
+  remove(found->second);
+  return true;
+}
+
+const SchedulerOutput& Scheduler::schedule(TimePoint now) {
+  CHECK(output_.empty());
+  expire_waiting(now);
+  StepBudget budget = open_budget();
+  schedule_running(budget);
+  admit_waiting(budget, now);
+  build_output();
+  return output_;
+}
+
+void Scheduler::expire_waiting(TimePoint now) {
+  output_.expired.clear();
+  for (const Sequence* sequence : waiting_) {
+    if (sequence->start_deadline && *sequence->start_deadline <= now) output_.expired.push_back(sequence->id);
+  }
+  for (const SequenceId id : output_.expired) finish(id);
+  stats_.num_expired += static_cast<std::int64_t>(output_.expired.size());
+}
+
+StepBudget Scheduler::open_budget() const {
+  const auto num_decoding =
+      std::ranges::count_if(running_, [](const Sequence* s) { return s->num_remaining_tokens() == 1; });
+  return {config_.max_num_batched_tokens, max_chunk_tokens_, static_cast<std::int32_t>(num_decoding)};
+}
+
+void Scheduler::schedule_running(StepBudget& budget) {
+  // By index: make_room() may take sequences off the end.
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    const std::int32_t num_remaining = sequence.num_remaining_tokens();
+    const std::int32_t num_tokens = num_remaining == 1 ? 1 : budget.take_chunk(num_remaining);
+    if (num_tokens > 0 && make_room(sequence, sequence.num_computed_tokens + num_tokens)) {
+      sequence.num_scheduled_tokens = num_tokens;
+    }
+  }
+}
+
+// Preempts from the end until the sequence has its blocks; false when it was the last and had to go itself.
+bool Scheduler::make_room(Sequence& sequence, std::int32_t num_tokens) {
+  while (!kv_.allocate(sequence.kv, num_tokens)) {
+    Sequence& victim = *running_.back();
+    preempt(victim);
+    if (&victim == &sequence) return false;
+  }
+  return true;
+}
+
+void Scheduler::preempt(Sequence& sequence) {
+  CHECK(running_.back() == &sequence && sequence.num_scheduled_tokens == 0);
+  running_.pop_back();
+  kv_.free(sequence.kv);
+  sequence.num_computed_tokens = 0;
+  sequence.status = SequenceStatus::kWaiting;
+  waiting_.push(&sequence);
+  ++stats_.num_preemptions;
+}
+
+// In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling
+// is passed over, because the sibling is running.
+void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    if (!budget.has_room() || std::ssize(running_) >= config_.max_num_seqs) return;
+    Sequence& sequence = **next++;
+    if (awaits_sibling(sequence, running_)) continue;
+    if (!start(sequence, budget, now)) return;
+  }
+}
+
+bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
+  sequence.kv = kv_.open(sequence.cache_namespace, sequence.use_prefix_cache, expected_tokens(sequence));
+  const std::int32_t num_cached = take_cached_prefix(sequence);
+  if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
+    kv_.free(sequence.kv);
+    return false;
+  }
+  sequence.num_computed_tokens = num_cached;
+  sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens());
+  CHECK(kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens));
+  if (!sequence.times.started) {
+    sequence.times.started = now;
+    sequence.num_cached_tokens = num_cached;
+    const bool asked_cache = sequence.kv.cursor != kv::kNoPrefixNode;
+    stats_.prefix_queries_tokens += asked_cache ? sequence.num_prompt_tokens : 0;
+    stats_.prefix_hits_tokens += asked_cache ? num_cached : 0;
+  }
+  waiting_.remove(&sequence);
+  sequence.status = SequenceStatus::kRunning;
+  running_.insert(std::ranges::upper_bound(running_, &sequence, RunsBefore{}), &sequence);
+  // The request has begun: its other choices no longer expire.
+  for (Sequence* other : waiting_) {
+    if (other->request_id == sequence.request_id) other->start_deadline.reset();
+  }
+  return true;
+}
+
+// Returns the tokens that need not be computed. What a sibling holds is found through the prefix index where
+// the sequence may use it, and taken from the sibling directly where not.
+std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
+  if (sequence.awaits_prompt_logits()) return 0;
+  if (sequence.kv.cursor != kv::kNoPrefixNode) return kv_.match_prefix(sequence.kv, sequence.token_ids);
+  const Sequence* holder = find_prompt_holder(sequence, running_);
+  if (holder == nullptr) return 0;
+  return kv_.share_prefix(holder->kv, sequence.kv,
+                          std::min(sequence.num_prompt_tokens, sequence.num_tokens() - 1));
+}
+
+void Scheduler::build_output() {
+  output_.num_tokens = 0;
+  for (Sequence* sequence : running_) {
+    const std::int32_t num_tokens = sequence->num_scheduled_tokens;
+    if (num_tokens == 0) continue;
+    const bool catches_up = num_tokens == sequence->num_remaining_tokens();
+    ScheduledSequence& scheduled = output_.sequences.emplace_back();
+    scheduled.id = sequence->id;
+    scheduled.history = sequence->token_ids;
+    scheduled.num_prompt_tokens = sequence->num_prompt_tokens;
+    scheduled.first_position = sequence->num_computed_tokens;
+    scheduled.num_tokens = num_tokens;
+    scheduled.samples = catches_up && sequence->stop.max_tokens > 0;
+    scheduled.first_logits_row = scheduled.samples ? num_tokens - 1 : num_tokens;
+    if (sequence->awaits_prompt_logits()) {
+      scheduled.first_logits_row =
+          std::clamp(sequence->num_prompt_logits - sequence->num_computed_tokens, 0, num_tokens);
+    }
+    scheduled.block_tables = sequence->kv.tables;
+    output_.num_tokens += num_tokens;
+  }
+  stats_.num_steps += output_.empty() ? 0 : 1;
+  stats_.num_scheduled_tokens += output_.num_tokens;
+}
+
+std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
+  CHECK(result.next_tokens.size() == output_.sequences.size());
+  updates_.clear();
+  for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
+    const auto found = sequences_.find(output_.sequences[i].id);
+    if (found == sequences_.end()) continue;  // finished while its step was running
+    advance(found->second, output_.sequences[i].samples, result.next_tokens[i], now);
+  }
+  output_.sequences.clear();
+  return updates_;
+}
+
+void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
+  sequence.num_computed_tokens += std::exchange(sequence.num_scheduled_tokens, 0);
+  kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
+  if (sequence.want_prompt_logits) {
+    sequence.num_prompt_logits = std::max(sequence.num_prompt_logits,
+                                          std::min(sequence.num_computed_tokens, sequence.num_prompt_tokens));
+  }
+  if (sequence.has_computed_prompt() && !sequence.times.prompt_computed) sequence.times.prompt_computed = now;
+  if (sequence.num_remaining_tokens() > 0) return;
+
+  CHECK(samples == (next_token != kNoToken));
+  std::optional<FinishReason> finish_reason = FinishReason::kLength;  // of a request for its prompt only
+  if (samples) {
+    sequence.token_ids.push_back(next_token);
+    finish_reason = check_stop(sequence.stop, next_token, sequence.num_generated_tokens());
+  }
+  updates_.push_back({.id = sequence.id,
+                      .token = next_token,
+                      .finish_reason = finish_reason,
+                      .num_cached_tokens = sequence.num_cached_tokens,
+                      .times = sequence.times});
+  if (finish_reason) remove(sequence);
+}
+
+void Scheduler::remove(Sequence& sequence) {
+  if (sequence.status == SequenceStatus::kRunning) {
+    std::erase(running_, &sequence);
+    kv_.free(sequence.kv);
+  } else {
+    waiting_.remove(&sequence);
+  }
+  sequences_.erase(sequence.id);
+}
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats = stats_;
+  stats.num_running = static_cast<std::int32_t>(running_.size());
+  stats.num_waiting = static_cast<std::int32_t>(waiting_.size());
+  return stats;
+}
+
+}  // namespace kvasir::sched

@@ -1,0 +1,120 @@
+// Who runs which tokens, step by step.
+//
+// One sequence's life, for a newcomer:
+//
+//   add()       A request becomes num_choices sequences in the queue, or is refused when it could never fit.
+//   schedule()  In its turn (priority, then arrival) a sequence takes a seat: it looks up the longest prefix
+//   whose
+//               KV is cached, takes those blocks by reference and so begins with num_computed_tokens > 0.
+//               From then on each schedule() gives it some of its remaining tokens: a chunk of the prompt as
+//               the token budget allows, later the one token it sampled last. Nothing distinguishes the two:
+//               it just catches up.
+//   (the model) Runs the tokens, writes their KV into the blocks named in its tables and, where `samples` is
+//   set,
+//               chooses the next token.
+//   update()    Counts the tokens as computed, makes blocks that became full findable for others, frees what
+//   left
+//               a sliding window, appends the sampled token and checks whether that ends the sequence.
+//   preempted   When a pool runs dry, the running sequence of lowest priority and latest arrival loses its
+//   blocks
+//               and goes back to the head of the queue. It keeps its tokens, generated ones included, and
+//               catches up again later; what it cached may still be there.
+//   the end     A stop token or max_tokens in update(), or finish() in any state: a stop string, a client
+//   that
+//               left, an error. Its blocks return last first. Each sequence ends exactly once.
+//
+// Choices of one request share the prompt: one computes it, the others wait, take its full blocks by
+// reference and recompute the tail of at most 16 tokens. Nothing is copied.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "kv/kv_cache_manager.h"
+#include "kvasir/ids.h"
+#include "kvasir/result.h"
+#include "sched/request_queue.h"
+#include "sched/scheduler_output.h"
+#include "sched/sequence.h"
+#include "sched/step_budget.h"
+
+namespace kvasir::sched {
+
+struct SchedulerConfig {
+  std::int32_t max_num_seqs = 16;             // running at once
+  std::int32_t max_num_batched_tokens = 512;  // in one step, over all sequences
+  std::int32_t max_chunk_tokens = 0;          // of one sequence in one step; 0: the whole step
+};
+
+struct SchedulerStats {
+  std::int32_t num_running = 0;
+  std::int32_t num_waiting = 0;
+  std::int64_t num_steps = 0;  // schedule() calls that ran something
+  std::int64_t num_scheduled_tokens = 0;
+  std::int64_t num_preemptions = 0;
+  std::int64_t num_expired = 0;
+  std::int64_t prefix_queries_tokens = 0;  // tokens of starting sequences that asked the prefix cache
+  std::int64_t prefix_hits_tokens = 0;     // those found
+};
+
+// Deterministic and without a clock: the same calls with the same times give the same schedule.
+//
+// Thread safety: none; the engine thread is the only caller.
+// Invariants: `running_` is in RunsBefore order, so whoever a preemption hits has not been scheduled yet this
+// step; the sequence that runs first always advances, so everyone behind it gets its turn.
+class Scheduler {
+ public:
+  // Error (kUsage) naming the field and both numbers.
+  static Status validate(const SchedulerConfig& config);
+  // Requires: validate(config) holds. `kv` is borrowed and must outlive the scheduler.
+  Scheduler(const SchedulerConfig& config, kv::KvCacheManager& kv);
+
+  // Queues the sequences of a request; choice i gets the returned id + i.
+  // Errors: kUsage (empty prompt, bad counts), kUnmet (could never fit).
+  Result<SequenceId> add(SequenceRequest request, TimePoint now);
+
+  // Ends a sequence in any state, for a reason that only the caller knows, and frees its KV. False when it
+  // has ended already or never was. Between schedule() and update() the result of its step is ignored.
+  bool finish(SequenceId id);
+
+  // Chooses the next step; an update() must follow before the next. Empty only when nothing is waiting or
+  // running. Valid until that update().
+  const SchedulerOutput& schedule(TimePoint now);
+
+  // Takes in the results of the last schedule(). The updates are valid until the next call.
+  std::span<const SequenceUpdate> update(const ModelStepResult& result, TimePoint now);
+
+  bool has_unfinished() const { return !sequences_.empty(); }
+  SchedulerStats stats() const;
+  // Everything unfinished, by id.
+  const std::map<SequenceId, Sequence>& sequences() const { return sequences_; }
+
+ private:
+  void expire_waiting(TimePoint now);
+  StepBudget open_budget() const;
+  void schedule_running(StepBudget& budget);
+  void admit_waiting(StepBudget& budget, TimePoint now);
+  bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
+  std::int32_t take_cached_prefix(Sequence& sequence);
+  bool make_room(Sequence& sequence, std::int32_t num_tokens);
+  void preempt(Sequence& sequence);
+  void build_output();
+  void advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now);
+  void remove(Sequence& sequence);
+
+  const SchedulerConfig config_;
+  const std::int32_t max_chunk_tokens_;
+  kv::KvCacheManager& kv_;
+
+  std::map<SequenceId, Sequence> sequences_;  // owns; addresses are stable
+  RequestQueue waiting_;
+  std::vector<Sequence*> running_;
+  std::int64_t next_sequence_id_ = 0;
+  SchedulerOutput output_;
+  std::vector<SequenceUpdate> updates_;
+  SchedulerStats stats_;
+};
+
+}  // namespace kvasir::sched

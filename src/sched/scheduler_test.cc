@@ -1,0 +1,266 @@
+#include "sched/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace kvasir::sched {
+namespace {
+
+TimePoint at_ms(std::int64_t ms) { return TimePoint(std::chrono::milliseconds(ms)); }
+
+std::vector<TokenId> prompt_of(std::int32_t count, TokenId first = 0) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+SequenceRequest make_request(std::uint64_t id, std::vector<TokenId> prompt, std::int32_t max_tokens = 100) {
+  SequenceRequest request;
+  request.request_id = RequestId{id};
+  request.prompt_token_ids = std::move(prompt);
+  request.stop.max_tokens = max_tokens;
+  return request;
+}
+
+// A scheduler whose model always says token 1000.
+class SchedulerTest : public testing::Test {
+ protected:
+  static constexpr TokenId kSampled = 1000;
+
+  void build(SchedulerConfig config, std::vector<kv::LayerGroup> groups, bool prefix_cache = true) {
+    kv_.emplace(kv::KvCacheConfig{.groups = std::move(groups), .prefix_cache = prefix_cache});
+    scheduler_.emplace(config, *kv_);
+  }
+  SequenceId add(SequenceRequest request) { return scheduler_->add(std::move(request), at_ms(0)).value(); }
+  // One whole step; what it ran.
+  std::vector<ScheduledSequence> step(TimePoint now = at_ms(0)) {
+    const SchedulerOutput& output = scheduler_->schedule(now);
+    const std::vector<ScheduledSequence> ran = output.sequences;
+    updates_ = scheduler_->update(answer(output), now);
+    return ran;
+  }
+  static ModelStepResult answer(const SchedulerOutput& output) {
+    ModelStepResult result;
+    for (const ScheduledSequence& s : output.sequences)
+      result.next_tokens.push_back(s.samples ? kSampled : kNoToken);
+    return result;
+  }
+  void TearDown() override {
+    std::vector<SequenceId> left;
+    for (const auto& [id, sequence] : scheduler_->sequences()) left.push_back(id);
+    for (const SequenceId id : left) EXPECT_TRUE(scheduler_->finish(id));
+    for (std::int32_t g = 0; g < kv_->num_groups(); ++g)
+      EXPECT_EQ(kv_->pool(g).num_free(), kv_->pool(g).num_blocks());
+  }
+
+  std::optional<kv::KvCacheManager> kv_;
+  std::optional<Scheduler> scheduler_;
+  std::span<const SequenceUpdate> updates_;
+};
+
+TEST_F(SchedulerTest, ComputesAPromptInChunksAndThenOneTokenAStep) {
+  build({.max_num_seqs = 2, .max_num_batched_tokens = 16}, {{.num_blocks = 8}});
+  add(make_request(1, prompt_of(20), 2));
+  auto ran = step();
+  ASSERT_EQ(ran.size(), 1u);
+  EXPECT_EQ(ran[0].first_position, 0);
+  EXPECT_EQ(ran[0].num_tokens, 16);
+  EXPECT_FALSE(ran[0].samples);
+  EXPECT_EQ(ran[0].num_logits_rows(), 0);
+  EXPECT_TRUE(updates_.empty());
+  ran = step();
+  EXPECT_EQ(ran[0].first_position, 16);
+  EXPECT_EQ(ran[0].num_tokens, 4);
+  EXPECT_TRUE(ran[0].samples);
+  EXPECT_EQ(ran[0].first_logits_row, 3);
+  ASSERT_EQ(updates_.size(), 1u);
+  EXPECT_EQ(updates_[0].token, kSampled);
+  EXPECT_FALSE(updates_[0].finish_reason.has_value());
+  ran = step();
+  EXPECT_EQ(ran[0].first_position, 20);
+  EXPECT_EQ(ran[0].num_tokens, 1);
+  EXPECT_EQ(updates_[0].finish_reason, FinishReason::kLength);
+  EXPECT_FALSE(scheduler_->has_unfinished());
+  EXPECT_TRUE(step().empty());
+}
+
+TEST_F(SchedulerTest, DecodesFirstAndFillsTheRestWithAChunk) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 8}, {{.num_blocks = 16}});
+  add(make_request(1, prompt_of(4)));
+  add(make_request(2, prompt_of(4, 100)));
+  step();
+  add(make_request(3, prompt_of(30, 200)));
+  const auto ran = step();
+  ASSERT_EQ(ran.size(), 3u);
+  EXPECT_EQ(ran[0].num_tokens, 1);
+  EXPECT_EQ(ran[1].num_tokens, 1);
+  EXPECT_EQ(ran[2].num_tokens, 6);
+}
+
+TEST_F(SchedulerTest, StartsByPriorityThenArrival) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
+  SequenceRequest late_but_urgent = make_request(2, prompt_of(4), 1);
+  late_but_urgent.priority = -1;
+  const SequenceId normal = add(make_request(1, prompt_of(4), 1));
+  const SequenceId urgent = add(late_but_urgent);
+  EXPECT_EQ(step()[0].id, urgent);
+  EXPECT_EQ(step()[0].id, normal);
+}
+
+TEST_F(SchedulerTest, TakesACachedPrefixAndReportsIt) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
+  add(make_request(1, prompt_of(40), 1));
+  step();
+  add(make_request(2, prompt_of(40), 1));
+  const auto ran = step();
+  EXPECT_EQ(ran[0].first_position, 32);
+  EXPECT_EQ(updates_[0].num_cached_tokens, 32);
+  EXPECT_EQ(scheduler_->stats().prefix_queries_tokens, 80);
+  EXPECT_EQ(scheduler_->stats().prefix_hits_tokens, 32);
+}
+
+TEST_F(SchedulerTest, ComputesTheWholePromptForPromptLogits) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 30}, {{.num_blocks = 8}});
+  add(make_request(1, prompt_of(40), 1));
+  step();
+  step();
+  SequenceRequest request = make_request(2, prompt_of(40), 2);
+  request.want_prompt_logits = true;
+  add(std::move(request));
+  auto ran = step();
+  EXPECT_EQ(ran[0].first_position, 0);
+  EXPECT_EQ(ran[0].num_logits_rows(), 30);
+  ran = step();
+  EXPECT_EQ(ran[0].num_logits_rows(), 10);
+  ran = step();
+  EXPECT_EQ(ran[0].num_logits_rows(), 1);
+}
+
+TEST_F(SchedulerTest, RequestForItsPromptOnlyEndsWithoutAToken) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
+  add(make_request(1, prompt_of(10), 0));
+  const auto ran = step();
+  EXPECT_FALSE(ran[0].samples);
+  ASSERT_EQ(updates_.size(), 1u);
+  EXPECT_EQ(updates_[0].token, kNoToken);
+  EXPECT_EQ(updates_[0].finish_reason, FinishReason::kLength);
+}
+
+TEST_F(SchedulerTest, ChoicesShareThePromptAndRecomputeItsTail) {
+  for (const bool prefix_cache : {true, false}) {
+    build({.max_num_seqs = 4, .max_num_batched_tokens = 64}, {{.num_blocks = 16}}, prefix_cache);
+    SequenceRequest request = make_request(1, prompt_of(40), 2);
+    request.num_choices = 3;
+    const SequenceId first = add(std::move(request));
+    EXPECT_EQ(step().size(), 1u);  // the others wait for it
+    const SchedulerOutput& output = scheduler_->schedule(at_ms(0));
+    ASSERT_EQ(output.sequences.size(), 3u);
+    for (const ScheduledSequence& choice : output.sequences) {
+      if (choice.id == first) continue;
+      EXPECT_EQ(choice.first_position, 32);
+      EXPECT_EQ(choice.num_tokens, 8);
+      EXPECT_EQ(choice.block_tables[0][1], output.sequences[0].block_tables[0][1]);
+      EXPECT_NE(choice.block_tables[0][2], output.sequences[0].block_tables[0][2]);
+    }
+    EXPECT_EQ(kv_->pool(0).num_free(), 16 - 2 - 3);
+    scheduler_->update(answer(output), at_ms(0));
+  }
+}
+
+TEST_F(SchedulerTest, PreemptsTheLatestOfTheLowestPriorityAndKeepsItsTokens) {
+  build({.max_num_seqs = 3, .max_num_batched_tokens = 64}, {{.num_blocks = 3}}, false);
+  SequenceRequest unimportant = make_request(1, prompt_of(15), 10);
+  unimportant.priority = 1;
+  const SequenceId victim = add(std::move(unimportant));
+  const SequenceId first = add(make_request(2, prompt_of(15, 100), 3));
+  const SequenceId second = add(make_request(3, prompt_of(15, 200), 3));
+  EXPECT_EQ(step().size(), 3u);  // each fills a block: 15 tokens and the next
+  EXPECT_EQ(step().size(), 3u);
+  const auto ran = step();  // the 17th token of each needs a second block
+  ASSERT_EQ(ran.size(), 1u);
+  EXPECT_EQ(ran[0].id, first);
+  EXPECT_EQ(scheduler_->stats().num_preemptions, 2);
+  const Sequence& preempted = scheduler_->sequences().at(victim);
+  EXPECT_EQ(preempted.status, SequenceStatus::kWaiting);
+  EXPECT_EQ(preempted.num_computed_tokens, 0);
+  EXPECT_EQ(preempted.num_generated_tokens(), 2);
+  const auto next = step();  // the first has ended: the more important of the two comes back
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].id, second);
+  EXPECT_EQ(next[0].num_tokens, 17);
+}
+
+TEST_F(SchedulerTest, NobodyOvertakesASequenceThatDoesNotFitYet) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 64}, {{.num_blocks = 4}}, false);
+  add(make_request(1, prompt_of(30), 3));
+  step();
+  const SequenceId large = add(make_request(2, prompt_of(60, 100), 1));
+  const SequenceId small = add(make_request(3, prompt_of(4, 200), 1));
+  EXPECT_EQ(step().size(), 1u);
+  EXPECT_EQ(step().size(), 1u);
+  EXPECT_EQ(step()[0].id, large);
+  EXPECT_EQ(step()[0].id, small);
+}
+
+TEST_F(SchedulerTest, FinishesASequenceInEveryState) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 8}, {{.num_blocks = 8}});
+  const SequenceId running = add(make_request(1, prompt_of(20)));
+  const SequenceId waiting = add(make_request(2, prompt_of(20, 100)));
+  step();  // in the middle of its prompt
+  EXPECT_TRUE(scheduler_->finish(waiting));
+  EXPECT_FALSE(scheduler_->finish(waiting));
+  const SchedulerOutput& output = scheduler_->schedule(at_ms(0));
+  EXPECT_TRUE(scheduler_->finish(running));  // its step is in flight
+  EXPECT_TRUE(scheduler_->update(answer(output), at_ms(0)).empty());
+  EXPECT_FALSE(scheduler_->finish(running));
+  EXPECT_FALSE(scheduler_->has_unfinished());
+}
+
+TEST_F(SchedulerTest, DropsWhatDidNotStartByItsDeadline) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 8}, {{.num_blocks = 8}});
+  SequenceRequest patient = make_request(1, prompt_of(4), 50);
+  patient.start_deadline = at_ms(10);
+  SequenceRequest impatient = make_request(2, prompt_of(4), 50);
+  impatient.start_deadline = at_ms(10);
+  impatient.num_choices = 2;
+  add(std::move(patient));
+  const SequenceId first = add(std::move(impatient));
+  step(at_ms(5));
+  const SchedulerOutput& output = scheduler_->schedule(at_ms(10));
+  EXPECT_EQ(output.sequences.size(), 1u);  // what has started stays
+  EXPECT_EQ(output.expired, (std::vector{first, SequenceId{static_cast<std::int64_t>(first) + 1}}));
+  scheduler_->update(answer(output), at_ms(10));
+}
+
+TEST_F(SchedulerTest, RecordsMilestones) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 8}, {{.num_blocks = 8}});
+  add(make_request(1, prompt_of(12), 1));
+  step(at_ms(3));
+  step(at_ms(7));
+  ASSERT_EQ(updates_.size(), 1u);
+  EXPECT_EQ(updates_[0].times.arrived, at_ms(0));
+  EXPECT_EQ(updates_[0].times.started, at_ms(3));
+  EXPECT_EQ(updates_[0].times.prompt_computed, at_ms(7));
+}
+
+TEST_F(SchedulerTest, RefusesMalformedRequests) {
+  build({.max_num_seqs = 1, .max_num_batched_tokens = 8}, {{.num_blocks = 2}});
+  EXPECT_EQ(scheduler_->add(make_request(1, {}), at_ms(0)).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(scheduler_->add(make_request(1, prompt_of(4), -1), at_ms(0)).error().message,
+            "max_tokens must be at least 0, got -1");
+  EXPECT_EQ(scheduler_->add(make_request(1, prompt_of(33), 1), at_ms(0)).error().kind, ErrorKind::kUnmet);
+  EXPECT_FALSE(scheduler_->has_unfinished());
+}
+
+TEST(SchedulerConfig, NamesTheFieldAtFault) {
+  EXPECT_TRUE(Scheduler::validate({}).has_value());
+  EXPECT_EQ(Scheduler::validate({.max_num_seqs = 0}).error().param, "max_num_seqs");
+  EXPECT_EQ(Scheduler::validate({.max_num_seqs = 8, .max_num_batched_tokens = 4}).error().message,
+            "max_num_batched_tokens must be at least max_num_seqs (8), got 4");
+  EXPECT_EQ(Scheduler::validate({.max_chunk_tokens = -1}).error().param, "max_chunk_tokens");
+}
+
+}  // namespace
+}  // namespace kvasir::sched

@@ -1,0 +1,75 @@
+// One sample stream inside the engine: its tokens, how far their KV is computed, and where it lies.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/kv_cache_manager.h"
+#include "kvasir/ids.h"
+#include "sched/scheduler_output.h"
+#include "sched/stop_checker.h"
+
+namespace kvasir::sched {
+
+// What the scheduler needs to know of a request; it becomes num_choices sequences.
+struct SequenceRequest {
+  RequestId request_id{};
+  std::vector<TokenId> prompt_token_ids;
+  std::int32_t num_choices = 1;
+  std::int32_t priority = 0;  // lower runs first
+  std::string cache_namespace;
+  bool use_prefix_cache = true;
+  bool want_prompt_logits = false;  // of choice 0: a logit row for every prompt position
+  StopCriteria stop;
+  std::optional<TimePoint> start_deadline;  // dropped as expired when nothing of it ran by then
+};
+
+enum class SequenceStatus : std::uint8_t { kWaiting, kRunning };
+
+// Owned by the scheduler. There are no phases: a sequence has num_tokens() tokens, of which the KV of the
+// first num_computed_tokens is stored, and every step closes some of the difference. Invariants: only a
+// running sequence holds KV or has computed tokens; num_computed_tokens < num_tokens() between steps.
+struct Sequence {
+  SequenceId id{};  // rises with arrival
+  RequestId request_id{};
+  std::int32_t priority = 0;
+  SequenceStatus status = SequenceStatus::kWaiting;
+
+  std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
+  std::int32_t num_prompt_tokens = 0;
+  std::int32_t num_computed_tokens = 0;
+  std::int32_t num_scheduled_tokens = 0;  // of the step in flight
+  std::int32_t num_cached_tokens = 0;     // of the prompt, found in the cache when it first started
+
+  std::string cache_namespace;
+  bool use_prefix_cache = true;
+  bool want_prompt_logits = false;
+  std::int32_t num_prompt_logits = 0;  // leading positions whose prompt logits were handed out
+  StopCriteria stop;
+  kv::SequenceKv kv;
+
+  std::optional<TimePoint> start_deadline;
+  SequenceTimes times;
+
+  std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
+  std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
+  std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
+  bool has_computed_prompt() const { return num_computed_tokens >= num_prompt_tokens; }
+  // Prompt logits come from computing the prompt: until all were handed out, a cached prefix would swallow
+  // some.
+  bool awaits_prompt_logits() const { return want_prompt_logits && num_prompt_logits < num_prompt_tokens; }
+};
+
+// Who runs before whom, and the reverse of who is preempted first: lower priority value, then earlier
+// arrival.
+struct RunsBefore {
+  bool operator()(const Sequence* a, const Sequence* b) const {
+    return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+  }
+};
+
+}  // namespace kvasir::sched

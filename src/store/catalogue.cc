@@ -1,0 +1,184 @@
+#include "store/catalogue.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/printable.h"
+
+namespace kvasir::store {
+namespace {
+
+constexpr std::size_t kSha256Digits = 64;
+
+// Reads one catalogue; every fault becomes an Error that names the source and the line.
+class Reader {
+ public:
+  explicit Reader(std::string_view source) : source_(source) {}
+
+  std::unexpected<Error> bad(const toml::node& node, std::string_view problem) const {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: line {}: {}", source_, node.source().begin.line, problem));
+  }
+
+  template <class T>
+  Result<T> field(const toml::table& table, std::string_view key, std::string_view kind) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return bad(table, fmt::format("{} is missing", key));
+    const auto value = node->value_exact<T>();
+    if (!value) return bad(*node, fmt::format("{} must be {}", key, kind));
+    return *value;
+  }
+
+  Result<std::string> text(const toml::table& table, std::string_view key) const {
+    KVASIR_TRY(std::string value, field<std::string>(table, key, "a string"));
+    if (value.empty()) return bad(table, fmt::format("{} is empty", key));
+    return value;
+  }
+
+  Status known_keys(const toml::table& table, const std::set<std::string_view>& known) const {
+    for (const auto& [key, node] : table) {
+      if (!known.contains(key.str())) return bad(node, fmt::format("unknown key {}", printable(key.str())));
+    }
+    return {};
+  }
+
+  // Calls `read` with each table of the array `key`.
+  template <class Read>
+  Status each_table(const toml::table& table, std::string_view key, Read read) const {
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return {};
+    const toml::array* array = node->as_array();
+    if (array == nullptr) return bad(*node, fmt::format("{} must be an array of tables", key));
+    for (const toml::node& element : *array) {
+      const toml::table* element_table = element.as_table();
+      if (element_table == nullptr) return bad(element, fmt::format("{} must be an array of tables", key));
+      KVASIR_CHECKED(read(*element_table));
+    }
+    return {};
+  }
+
+  Result<Origin> origin(const toml::table& table) const {
+    const auto type = text(table, "type");
+    if (!type) return std::unexpected(type.error());
+    if (*type == "path") {
+      KVASIR_CHECKED(known_keys(table, {"type", "path"}));
+      KVASIR_TRY(std::string path, text(table, "path"));
+      return PathOrigin{std::move(path)};
+    }
+    if (*type != "pypi") {
+      return bad(table, fmt::format("type is \"{}\", known are \"pypi\" and \"path\"", printable(*type)));
+    }
+    KVASIR_CHECKED(known_keys(table, {"type", "packages", "version", "members"}));
+    PypiOrigin pypi;
+    KVASIR_TRY(pypi.version, text(table, "version"));
+    KVASIR_TRY(pypi.members, text(table, "members"));
+    const toml::array* packages = table["packages"].as_array();
+    if (packages == nullptr || packages->empty()) return bad(table, "packages must be an array of names");
+    for (const toml::node& package : *packages) {
+      const auto name = package.value_exact<std::string>();
+      // Goes on pip's command line, where a leading dash would be an option.
+      if (!name || !is_package_name(*name)) return bad(package, "packages must be an array of names");
+      pypi.packages.push_back(*name);
+    }
+    return pypi;
+  }
+
+  Result<CatalogueEntry> entry(const toml::table& table) const {
+    KVASIR_CHECKED(known_keys(table, {"name", "description", "license", "file", "sha256", "size_bytes",
+                                      "chat_template", "sources"}));
+    CatalogueEntry entry;
+    KVASIR_TRY(entry.name, text(table, "name"));
+    KVASIR_TRY(entry.description, text(table, "description"));
+    KVASIR_TRY(entry.license, text(table, "license"));
+    KVASIR_TRY(entry.file_name, text(table, "file"));
+    if (entry.file_name.front() == '.' || entry.file_name.find('/') != std::string::npos) {
+      return bad(table, fmt::format("file must be a plain file name, not {}", printable(entry.file_name)));
+    }
+    KVASIR_TRY(entry.sha256, text(table, "sha256"));
+    if (entry.sha256.size() != kSha256Digits ||
+        entry.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      return bad(table, "sha256 must be 64 lower-case hex digits");
+    }
+    KVASIR_TRY(entry.size_bytes, field<std::int64_t>(table, "size_bytes", "a number of bytes"));
+    if (entry.size_bytes <= 0)
+      return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
+    KVASIR_TRY(entry.has_chat_template, field<bool>(table, "chat_template", "true or false"));
+    KVASIR_CHECKED(each_table(table, "sources", [&](const toml::table& source) -> Status {
+      KVASIR_TRY(Origin found, origin(source));
+      entry.origins.push_back(std::move(found));
+      return {};
+    }));
+    if (entry.origins.empty()) return bad(table, "sources is missing or empty");
+    return entry;
+  }
+
+ private:
+  static bool is_package_name(std::string_view name) {
+    const auto allowed = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+             c == '_' || c == '.';
+    };
+    return !name.empty() && name.front() != '-' && std::ranges::all_of(name, allowed);
+  }
+
+  std::string_view source_;
+};
+
+// The library throws; this is where that ends.
+Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
+  try {
+    return toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source, error.source().begin.line,
+                                                       printable(error.description(), 200)));
+  }
+}
+
+}  // namespace
+
+std::string_view type_of(const Origin& origin) {
+  return std::holds_alternative<PypiOrigin>(origin) ? "pypi" : "path";
+}
+
+Result<Catalogue> Catalogue::parse(std::string_view toml, std::string_view source) {
+  const Reader reader(source);
+  KVASIR_TRY(const toml::table root, parse_toml(toml, source));
+  KVASIR_CHECKED(reader.known_keys(root, {"default", "model"}));
+  Catalogue catalogue;
+  KVASIR_CHECKED(reader.each_table(root, "model", [&](const toml::table& table) -> Status {
+    KVASIR_TRY(CatalogueEntry entry, reader.entry(table));
+    if (catalogue.find(entry.name) != nullptr) {
+      return reader.bad(table, fmt::format("the model {} appears twice", printable(entry.name)));
+    }
+    catalogue.entries_.push_back(std::move(entry));
+    return {};
+  }));
+  if (root.contains("default")) {
+    KVASIR_TRY(catalogue.default_name_, reader.text(root, "default"));
+  }
+  return catalogue;
+}
+
+const CatalogueEntry* Catalogue::find(std::string_view name) const {
+  const auto it = std::ranges::find(entries_, name, &CatalogueEntry::name);
+  return it == entries_.end() ? nullptr : &*it;
+}
+
+void Catalogue::merge(Catalogue other) {
+  for (CatalogueEntry& entry : other.entries_) {
+    const auto ours = std::ranges::find(entries_, entry.name, &CatalogueEntry::name);
+    if (ours == entries_.end()) {
+      entries_.push_back(std::move(entry));
+    } else {
+      *ours = std::move(entry);
+    }
+  }
+  if (!other.default_name_.empty()) default_name_ = std::move(other.default_name_);
+}
+
+}  // namespace kvasir::store

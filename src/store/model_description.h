@@ -1,0 +1,36 @@
+// What a model file contains, as plain data for whoever prints it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/model_summary.h"
+#include "kvasir/result.h"
+
+namespace kvasir::store {
+
+struct TensorDescription {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;  // as in the file: the first varies fastest
+  std::int64_t num_bytes = 0;
+};
+
+struct MetadataDescription {
+  std::string key;
+  std::string json;   // the whole value
+  std::string brief;  // one line for people: long texts and arrays are cut
+};
+
+struct ModelDescription {
+  std::string path;
+  io::ModelSummary summary;
+  std::vector<TensorDescription> tensors;     // in file order
+  std::vector<MetadataDescription> metadata;  // by key; only if asked for
+};
+
+// Opens a model file and describes it. Errors: those of io::open_gguf.
+Result<ModelDescription> describe_model(const std::string& path, bool with_metadata);
+
+}  // namespace kvasir::store

@@ -1,0 +1,160 @@
+#include "store/model_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/env.h"
+#include "base/nearest_name.h"
+#include "base/printable.h"
+#include "base/text_file.h"
+#include "store/file_error.h"
+#include "store/staged_file.h"
+
+namespace kvasir::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxNameInMessage = 300;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+std::int64_t size_of(const fs::path& path) {
+  std::error_code ignored;
+  const std::uintmax_t size = fs::file_size(path, ignored);
+  return size == static_cast<std::uintmax_t>(-1) ? 0 : static_cast<std::int64_t>(size);
+}
+
+std::vector<fs::path> files_with_extension(const fs::path& folder, std::string_view extension) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    if (it->path().extension() == extension && is_file(it->path())) files.push_back(it->path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::unexpected<Error> unusable_folder(std::string_view folder) {
+  if (!files_with_extension(folder, ".safetensors").empty()) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: safetensors folders are not supported yet; convert the model to GGUF",
+                                  printable(folder, kMaxNameInMessage)));
+  }
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("{}: is a folder; a model is a .gguf file or a name from "
+                                "`kvasir list`",
+                                printable(folder, kMaxNameInMessage)));
+}
+
+bool looks_like_path(std::string_view model) {
+  return model.find('/') != model.npos || model.ends_with(".gguf") || model == "." || model == "..";
+}
+
+}  // namespace
+
+Result<ModelStore> ModelStore::open(fs::path home) {
+  KVASIR_TRY(Catalogue catalogue, Catalogue::parse(kBuiltInCatalogue, "built-in catalogue"));
+  const fs::path own = home / "catalogue.toml";
+  if (is_file(own)) {
+    const auto text = read_text_file(own.native());
+    if (!text) return file_error(own.native(), "read", EACCES);
+    KVASIR_TRY(Catalogue additions, Catalogue::parse(*text, own.native()));
+    catalogue.merge(std::move(additions));
+  }
+  return ModelStore(std::move(home), std::move(catalogue));
+}
+
+Result<ModelStore> ModelStore::open_default() {
+  KVASIR_TRY(fs::path home, default_home());
+  return open(std::move(home));
+}
+
+Result<fs::path> ModelStore::default_home() {
+  if (const auto home = env_string("KVASIR_HOME")) return fs::path(*home);
+  if (const auto data = env_string("XDG_DATA_HOME")) return fs::path(*data) / "kvasir";
+  if (const auto home = env_string("HOME")) return fs::path(*home) / ".local" / "share" / "kvasir";
+  return make_error(ErrorKind::kMachine, "no folder for models: set KVASIR_HOME (HOME is not set either)");
+}
+
+Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
+  if (const CatalogueEntry* entry = catalogue_.find(name)) return entry;
+  std::vector<std::string_view> names;
+  for (const CatalogueEntry& entry : catalogue_.entries()) names.push_back(entry.name);
+  const std::string_view nearest = nearest_name(name, names);
+  const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
+                                           : fmt::format("did you mean {}?", nearest);
+  return make_error(ErrorKind::kNotFound,
+                    fmt::format("no model is called {}; {}", printable(name, kMaxNameInMessage), hint));
+}
+
+std::vector<StoredModel> ModelStore::list() const {
+  std::vector<StoredModel> models;
+  for (const CatalogueEntry& entry : catalogue_.entries()) {
+    const fs::path path = path_of(entry);
+    const bool present = is_file(path);
+    models.push_back({entry.name, path, present ? size_of(path) : entry.size_bytes, present, &entry});
+  }
+  for (const fs::path& path : files_with_extension(home_ / "models", ".gguf")) {
+    if (std::ranges::find(models, path, &StoredModel::path) != models.end()) continue;
+    models.push_back({path.filename().native(), path, size_of(path), true, nullptr});
+  }
+  return models;
+}
+
+Result<std::string> ModelStore::resolve(std::string_view model) const {
+  if (const CatalogueEntry* entry = catalogue_.find(model)) {
+    const fs::path path = path_of(*entry);
+    if (!is_file(path)) {
+      return make_error(ErrorKind::kNotFound,
+                        fmt::format("{0} is not here yet; get it with: kvasir pull {0}", model));
+    }
+    if (size_of(path) != entry->size_bytes) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("{}: has {} bytes instead of {}; repair it with: kvasir pull {}",
+                                    path.native(), size_of(path), entry->size_bytes, model));
+    }
+    return path.native();
+  }
+  std::error_code error;
+  const fs::file_status status = fs::status(fs::path(model), error);
+  if (fs::is_directory(status)) return unusable_folder(model);
+  if (fs::exists(status)) return std::string(model);
+  if (looks_like_path(model)) {
+    if (error && error.value() != ENOENT) return file_error(model, "open", error.value());
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: no such file", printable(model, kMaxNameInMessage)));
+  }
+  return std::unexpected(find(model).error());
+}
+
+Result<bool> ModelStore::verify(const CatalogueEntry& entry, const TransferEvents& events) const {
+  const fs::path path = path_of(entry);
+  if (!is_file(path) || size_of(path) != entry.size_bytes) return false;
+  KVASIR_TRY(const std::string sha256, hash_file(path, [&](std::int64_t bytes_done) {
+               return events.progress({"checking", bytes_done, entry.size_bytes});
+             }));
+  return sha256 == entry.sha256;
+}
+
+Result<StoredModel> ModelStore::remove(std::string_view name) const {
+  const std::vector<StoredModel> models = list();
+  const auto model = std::ranges::find(models, name, &StoredModel::name);
+  if (model == models.end()) return std::unexpected(find(name).error());
+  if (!model->present)
+    return make_error(ErrorKind::kNotFound, fmt::format("{} is not in the store", model->name));
+  std::error_code error;
+  fs::remove(model->path, error);
+  if (error) return file_error(model->path.native(), "remove", error.value());
+  return *model;
+}
+
+}  // namespace kvasir::store

@@ -1,0 +1,90 @@
+// The folder that pulled models live in, and what a MODEL argument means.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/result.h"
+#include "store/catalogue.h"
+#include "store/progress.h"
+
+namespace kvasir::store {
+
+// A catalogue entry, or a .gguf file that somebody put into the store, as `list` shows it.
+struct StoredModel {
+  std::string name;             // of the entry; of the file when it has none
+  std::filesystem::path path;   // where it is or would be
+  std::int64_t size_bytes = 0;  // on disk when present, else as the catalogue says
+  bool present = false;
+  const CatalogueEntry* entry = nullptr;  // null for a file outside the catalogue
+};
+
+struct PullOptions {
+  std::string source_type;  // only origins of this type; empty: all, in order
+  std::string from;         // fetch from this file or folder instead of the origins; empty: no
+  bool force = false;       // fetch again even if the file is there and right
+};
+
+struct PulledModel {
+  std::filesystem::path path;
+  bool was_present = false;  // already there, size and SHA-256 checked
+};
+
+// Layout below home: models/<file>, catalogue.toml (the user's own additions), staging/ (work in progress,
+// never read as a model). Any number of processes may use one store: a pull holds a lock per model and a
+// model appears under its name only when it is whole and its SHA-256 is right.
+//
+// Thread safety: const members may be called from any thread.
+class ModelStore {
+ public:
+  // Reads the built-in catalogue and the user's. Creates nothing. Error: kBadFile (the user's catalogue).
+  static Result<ModelStore> open(std::filesystem::path home);
+
+  // The store in default_home().
+  static Result<ModelStore> open_default();
+
+  // $KVASIR_HOME, else $XDG_DATA_HOME/kvasir, else ~/.local/share/kvasir. Error: kMachine when none is set.
+  static Result<std::filesystem::path> default_home();
+
+  const Catalogue& catalogue() const { return catalogue_; }
+  const std::filesystem::path& home() const { return home_; }
+
+  // Error: kNotFound naming the nearest name.
+  Result<const CatalogueEntry*> find(std::string_view name) const;
+
+  // The catalogue in its order, then other .gguf files in the store by name.
+  std::vector<StoredModel> list() const;
+
+  // The file behind a MODEL argument: a catalogue name that was pulled, or a path to a file.
+  // Errors: kNotFound for an unknown name or one not pulled yet; kBadFile for a folder or a path without a
+  // file.
+  Result<std::string> resolve(std::string_view model) const;
+
+  // Fetches a model, checks it and puts it in place. `events` sees what it does.
+  // Errors: kMachine (disk, pip, permission), kBadFile (not the file the catalogue names), kUsage (no such
+  // source), kCancelled. Whatever the outcome, no partial file stays.
+  Result<PulledModel> pull(const CatalogueEntry& entry, const PullOptions& options,
+                           const TransferEvents& events) const;
+
+  // Whether the file of a pulled entry has the SHA-256 of the catalogue; `events` see the reading.
+  Result<bool> verify(const CatalogueEntry& entry, const TransferEvents& events) const;
+
+  // Deletes a model's file. Errors: kNotFound when the name is unknown or not pulled; kMachine.
+  Result<StoredModel> remove(std::string_view name) const;
+
+ private:
+  ModelStore(std::filesystem::path home, Catalogue catalogue)
+      : home_(std::move(home)), catalogue_(std::move(catalogue)) {}
+
+  std::filesystem::path path_of(const CatalogueEntry& entry) const {
+    return home_ / "models" / entry.file_name;
+  }
+
+  std::filesystem::path home_;
+  Catalogue catalogue_;
+};
+
+}  // namespace kvasir::store

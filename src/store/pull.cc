@@ -1,0 +1,124 @@
+// ModelStore::pull: lock, fetch into the staging folder, check, put in place.
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/units.h"
+#include "store/file_error.h"
+#include "store/file_lock.h"
+#include "store/model_source.h"
+#include "store/model_store.h"
+#include "store/staged_file.h"
+
+namespace kvasir::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return {};
+  // Whatever stands in the way, the user named no such file: it is the machine that cannot.
+  return make_error(ErrorKind::kMachine, file_error(folder.native(), "create", error.value()).error().message);
+}
+
+// An empty folder while it lives; what an earlier, killed pull left there goes first.
+class ScratchFolder {
+ public:
+  static Result<ScratchFolder> create(fs::path path) {
+    ScratchFolder folder(std::move(path));
+    folder.remove();
+    KVASIR_CHECKED(make_folder(folder.path_));
+    return folder;
+  }
+  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+  ~ScratchFolder() { remove(); }
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  explicit ScratchFolder(fs::path path) : path_(std::move(path)) {}
+  void remove() const {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+
+  fs::path path_;
+};
+
+// Says what a fetch needs and refuses to start one that cannot end well.
+Status check_disk(const ModelSource& source, const CatalogueEntry& entry, const fs::path& folder,
+                  const TransferEvents& events) {
+  struct statvfs disk = {};
+  if (::statvfs(folder.c_str(), &disk) != 0)
+    return file_error(folder.native(), "ask for its free space", errno);
+  const auto free_bytes = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
+  const std::string need =
+      fmt::format("{} needs {} of disk while it is fetched and keeps {}; {} has {} free", entry.name,
+                  format_bytes(source.peak_disk_bytes()), format_bytes(entry.size_bytes), folder.native(),
+                  format_bytes(free_bytes));
+  if (source.peak_disk_bytes() > free_bytes) return make_error(ErrorKind::kMachine, need);
+  events.note(need);
+  return {};
+}
+
+Status fetch_from(ModelSource& source, const CatalogueEntry& entry, const fs::path& final_path,
+                  const fs::path& staging, const TransferEvents& events) {
+  KVASIR_TRY(const ScratchFolder scratch, ScratchFolder::create(staging));
+  KVASIR_CHECKED(check_disk(source, entry, final_path.parent_path(), events));
+  events.note(fmt::format("source: {}; license: {}", source.description(), entry.license));
+  KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / entry.file_name, entry.size_bytes));
+  KVASIR_CHECKED(make_folder(scratch.path() / "parts"));
+  KVASIR_CHECKED(source.fetch(file, scratch.path() / "parts", events));
+  return file.publish(final_path, entry.sha256);
+}
+
+Result<std::vector<Origin>> wanted_origins(const CatalogueEntry& entry, const PullOptions& options) {
+  if (!options.from.empty()) return std::vector<Origin>{PathOrigin{options.from}};
+  std::vector<Origin> origins;
+  for (const Origin& origin : entry.origins) {
+    if (options.source_type.empty() || options.source_type == type_of(origin)) origins.push_back(origin);
+  }
+  if (!origins.empty()) return origins;
+  std::vector<std::string_view> known;
+  for (const Origin& origin : entry.origins) known.push_back(type_of(origin));
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("{} has no source of type {} (it has {}); a file of your own is --from FILE",
+                                entry.name, options.source_type, fmt::join(known, ", ")),
+                    "--source");
+}
+
+}  // namespace
+
+Result<PulledModel> ModelStore::pull(const CatalogueEntry& entry, const PullOptions& options,
+                                     const TransferEvents& events) const {
+  KVASIR_TRY(const std::vector<Origin> origins, wanted_origins(entry, options));
+  const fs::path final_path = path_of(entry);
+  const fs::path staging = home_ / "staging" / entry.file_name;
+  KVASIR_CHECKED(make_folder(final_path.parent_path()));
+  KVASIR_CHECKED(make_folder(staging.parent_path()));
+  KVASIR_TRY(const FileLock lock, FileLock::acquire(staging.native() + ".lock", [&] {
+               return events.progress({"waiting for another pull", 0, 0});
+             }));
+  if (!options.force) {
+    KVASIR_TRY(const bool right, verify(entry, events));
+    if (right) return PulledModel{final_path, true};
+  }
+  Error failure;
+  for (std::size_t i = 0; i < origins.size(); ++i) {
+    if (i > 0) events.note(fmt::format("{}; trying the next source", failure.message));
+    const auto source = make_source(entry, origins[i]);
+    const Status status = fetch_from(*source, entry, final_path, staging, events);
+    if (status) return PulledModel{final_path, false};
+    failure = status.error();
+    if (failure.kind == ErrorKind::kCancelled) break;
+  }
+  return std::unexpected(failure);
+}
+
+}  // namespace kvasir::store

@@ -1,0 +1,45 @@
+// Splits text into the words inside which byte-level BPE merges.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "kvasir/result.h"
+
+namespace kvasir::text {
+
+// The families of published pre-tokenisers. Each is defined by regular expressions (in pretokenizer.cc)
+// and written by hand here, because a backtracking engine is neither linear nor safe on long runs.
+enum class PretokenizerFamily : std::uint8_t {
+  kGpt2,
+  kSmolLm,  // every number alone, the rest as GPT-2
+  kLlama3,
+  kQwen2,    // Llama 3 with every number alone
+  kDefault,  // files that name none: GPT-2 with punctuation and numbers split off
+};
+
+// Thread safety: immutable. Time is linear in the text, memory constant.
+class Pretokenizer {
+ public:
+  explicit Pretokenizer(PretokenizerFamily family) : family_(family) {}
+
+  // `name` is tokenizer.ggml.pre; an unknown one is kBadFile, because guessing gives wrong ids silently.
+  static Result<Pretokenizer> create(std::string_view name);
+
+  // Calls visit for every word in order; together the words are the text. Numbers and letters are those
+  // of Unicode 15.1. Requires: text is well-formed UTF-8.
+  void for_each_word(std::string_view text, const std::function<void(std::string_view)>& visit) const;
+
+  // A word that is a token as it stands is not merged up from bytes (the Llama 3 files rely on it).
+  bool keeps_known_words() const { return keeps_known_words_; }
+  // Whether BOS goes in front when the file does not say.
+  bool adds_bos() const { return adds_bos_; }
+
+ private:
+  PretokenizerFamily family_;
+  bool keeps_known_words_ = false;
+  bool adds_bos_ = false;
+};
+
+}  // namespace kvasir::text

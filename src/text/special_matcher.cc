@@ -1,0 +1,166 @@
+#include "text/special_matcher.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+namespace kvasir::text {
+namespace {
+
+// A token that matches at a position, in the order in which matches are decided.
+struct Candidate {
+  std::int32_t rank = 0;
+  std::size_t position = 0;
+
+  bool operator>(const Candidate& other) const {
+    return std::tie(rank, position) > std::tie(other.rank, other.position);
+  }
+};
+using CandidateQueue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
+
+}  // namespace
+
+SpecialMatcher::SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens) : nodes_(1) {
+  first_node_.fill(kNone);
+  std::ranges::sort(tokens, [&](TokenId a, TokenId b) {
+    const std::size_t size_a = vocab.text(a).size();
+    const std::size_t size_b = vocab.text(b).size();
+    return size_a != size_b ? size_a > size_b : a < b;
+  });
+  // Shortest first, so that a token's prefixes are already in the trie when it arrives.
+  tokens_.resize(tokens.size());
+  for (std::size_t rank = tokens.size(); rank-- > 0;) {
+    const std::string_view text = vocab.text(tokens[rank]);
+    tokens_[rank] = {tokens[rank], text.size(), longest_match(text, 0), vocab.is_hidden(tokens[rank])};
+    insert(text, static_cast<std::int32_t>(rank));
+  }
+}
+
+void SpecialMatcher::insert(std::string_view token, std::int32_t rank) {
+  std::int32_t node = 0;
+  for (const char byte : token) {
+    std::int32_t next = child(node, byte);
+    if (next == kNone) {
+      next = static_cast<std::int32_t>(nodes_.size());
+      nodes_.push_back({.byte = byte, .next_sibling = nodes_[static_cast<std::size_t>(node)].first_child});
+      nodes_[static_cast<std::size_t>(node)].first_child = next;
+      if (node == 0) first_node_[static_cast<unsigned char>(byte)] = next;
+    }
+    node = next;
+    if (tokens_[static_cast<std::size_t>(rank)].is_hidden)
+      nodes_[static_cast<std::size_t>(node)].leads_to_hidden = true;
+  }
+  nodes_[static_cast<std::size_t>(node)].rank = rank;
+}
+
+std::int32_t SpecialMatcher::child(std::int32_t node, char byte) const {
+  if (node == 0) return first_node_[static_cast<unsigned char>(byte)];
+  std::int32_t next = nodes_[static_cast<std::size_t>(node)].first_child;
+  while (next != kNone && nodes_[static_cast<std::size_t>(next)].byte != byte) {
+    next = nodes_[static_cast<std::size_t>(next)].next_sibling;
+  }
+  return next;
+}
+
+// The rank of the longest token at this position, kNone when there is none.
+std::int32_t SpecialMatcher::longest_match(std::string_view text, std::size_t position) const {
+  std::int32_t rank = kNone;
+  std::int32_t node = 0;
+  for (; position < text.size(); ++position) {
+    node = child(node, text[position]);
+    if (node == kNone) break;
+    if (nodes_[static_cast<std::size_t>(node)].rank != kNone)
+      rank = nodes_[static_cast<std::size_t>(node)].rank;
+  }
+  return rank;
+}
+
+// This token or the longest one it starts with that is not hidden; kNone when all are.
+std::int32_t SpecialMatcher::longest_visible(std::int32_t rank) const {
+  while (rank != kNone && tokens_[static_cast<std::size_t>(rank)].is_hidden) {
+    rank = tokens_[static_cast<std::size_t>(rank)].shorter_rank;
+  }
+  return rank;
+}
+
+// Whether a hidden token matches here, or the text ends (after trimming) before that is decided.
+bool SpecialMatcher::may_start_hidden(std::string_view text, std::size_t position,
+                                      std::size_t trimmed_end) const {
+  std::int32_t node = 0;
+  for (const std::size_t begin = position; position < text.size(); ++position) {
+    if (position > begin && position == trimmed_end) return true;
+    node = child(node, text[position]);
+    if (node == kNone || !nodes_[static_cast<std::size_t>(node)].leads_to_hidden) return false;
+    const std::int32_t rank = nodes_[static_cast<std::size_t>(node)].rank;
+    if (rank != kNone && tokens_[static_cast<std::size_t>(rank)].is_hidden) return true;
+  }
+  return true;
+}
+
+std::vector<std::size_t> SpecialMatcher::hidden_starts(std::string_view text) const {
+  const std::size_t last = text.find_last_not_of(" \t\r\n\v\f");
+  const std::size_t trimmed_end = last == std::string_view::npos ? 0 : last + 1;
+  std::vector<std::size_t> starts;
+  for (std::size_t position = 0; position < trimmed_end; ++position) {
+    if (may_start_hidden(text, position, trimmed_end)) starts.push_back(position);
+  }
+  return starts;
+}
+
+std::vector<Fragment> SpecialMatcher::split(std::string_view text,
+                                            std::span<const std::size_t> plain_at) const {
+  std::vector<Candidate> matches;
+  for (std::size_t position = 0; position < text.size(); ++position) {
+    if (first_node_[static_cast<unsigned char>(text[position])] == kNone) continue;
+    std::int32_t rank = longest_match(text, position);
+    if (std::ranges::binary_search(plain_at, position)) rank = longest_visible(rank);
+    if (rank != kNone) matches.push_back({rank, position});
+  }
+  if (matches.empty()) return text.empty() ? std::vector<Fragment>{} : std::vector<Fragment>{{text}};
+
+  // Every decided token is at least as long as the next candidate, so it covers one of the candidate's
+  // two ends if they overlap at all.
+  std::vector<bool> is_taken(text.size());
+  std::vector<std::int32_t> rank_at(text.size(), kNone);
+  CandidateQueue queue(std::greater<>{}, std::move(matches));
+  while (!queue.empty()) {
+    const auto [rank, position] = queue.top();
+    queue.pop();
+    if (is_taken[position]) continue;
+    const Token& token = tokens_[static_cast<std::size_t>(rank)];
+    if (is_taken[position + token.size_bytes - 1]) {
+      std::int32_t shorter = token.shorter_rank;
+      if (std::ranges::binary_search(plain_at, position)) shorter = longest_visible(shorter);
+      if (shorter != kNone) queue.push({shorter, position});
+      continue;
+    }
+    for (std::size_t i = 0; i < token.size_bytes; ++i) is_taken[position + i] = true;
+    rank_at[position] = rank;
+  }
+  return cut(text, rank_at);
+}
+
+// rank_at: the token that starts at each byte, kNone inside tokens and plain text.
+std::vector<Fragment> SpecialMatcher::cut(std::string_view text,
+                                          const std::vector<std::int32_t>& rank_at) const {
+  std::vector<Fragment> fragments;
+  std::size_t plain_begin = 0;
+  const auto add_plain = [&](std::size_t end) {
+    if (end > plain_begin) fragments.push_back({text.substr(plain_begin, end - plain_begin)});
+  };
+  for (std::size_t position = 0; position < text.size();) {
+    if (rank_at[position] == kNone) {
+      ++position;
+      continue;
+    }
+    add_plain(position);
+    const Token& token = tokens_[static_cast<std::size_t>(rank_at[position])];
+    fragments.push_back({text.substr(position, token.size_bytes), token.id});
+    position += token.size_bytes;
+    plain_begin = position;
+  }
+  add_plain(text.size());
+  return fragments;
+}
+
+}  // namespace kvasir::text

@@ -1,0 +1,69 @@
+// Cuts a text at its special tokens, before anything else looks at it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/ids.h"
+#include "text/vocab.h"
+
+namespace kvasir::text {
+
+// A stretch of plain text, or one special token (then the text is the token's).
+struct Fragment {
+  std::string_view text;
+  TokenId token = kNoToken;
+};
+
+// Longer tokens win over shorter ones anywhere in the text; equally long ones go by id, and the same
+// token from left to right. This is what searching the text for one token after the other gives, done in
+// one pass with a trie: time is linear in the text, times the length of the longest token in the worst case.
+//
+// Thread safety: immutable.
+class SpecialMatcher {
+ public:
+  // Requires: the ids are inside the vocabulary.
+  SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens);
+
+  // The fragments in order; together they are the text. Views point into the text. No hidden token (see
+  // Vocab::is_hidden) begins at one of the byte positions in `plain_at`, which ascend.
+  std::vector<Fragment> split(std::string_view text, std::span<const std::size_t> plain_at = {}) const;
+
+  // Where a hidden token begins, or may begin if more text follows; white space at the end may go before it
+  // does. Ascending byte positions.
+  std::vector<std::size_t> hidden_starts(std::string_view text) const;
+
+ private:
+  static constexpr std::int32_t kNone = -1;
+
+  struct Node {  // of the trie; children of one node are chained as siblings
+    char byte = 0;
+    std::int32_t rank = kNone;  // of the token that ends here
+    std::int32_t first_child = kNone;
+    std::int32_t next_sibling = kNone;
+    bool leads_to_hidden = false;  // a hidden token ends here or below
+  };
+  struct Token {
+    TokenId id = kNoToken;
+    std::size_t size_bytes = 0;
+    std::int32_t shorter_rank = kNone;  // the longest other token that this one starts with
+    bool is_hidden = false;
+  };
+
+  void insert(std::string_view token, std::int32_t rank);
+  std::int32_t child(std::int32_t node, char byte) const;
+  std::int32_t longest_match(std::string_view text, std::size_t position) const;
+  std::int32_t longest_visible(std::int32_t rank) const;
+  bool may_start_hidden(std::string_view text, std::size_t position, std::size_t trimmed_end) const;
+  std::vector<Fragment> cut(std::string_view text, const std::vector<std::int32_t>& rank_at) const;
+
+  std::vector<Token> tokens_;                 // by rank: longest first
+  std::vector<Node> nodes_;                   // [0] is the root
+  std::array<std::int32_t, 256> first_node_;  // the root's child by byte
+};
+
+}  // namespace kvasir::text

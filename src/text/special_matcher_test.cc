@@ -1,0 +1,113 @@
+#include "text/special_matcher.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/synthetic_vocab.h"
+
+namespace kvasir::text {
+namespace {
+
+Vocab vocab_of(const std::vector<std::string>& texts) {
+  VocabData data = {.model = "llama"};
+  for (const std::string& text : texts) add_token(data, text, TokenType::kUserDefined);
+  return Vocab::create(std::move(data)).value();
+}
+
+SpecialMatcher matcher_of(const Vocab& vocab) {
+  std::vector<TokenId> all;
+  for (TokenId id = 0; id < vocab.num_tokens(); ++id) all.push_back(id);
+  return SpecialMatcher(vocab, all);
+}
+
+// "[token]plain[token]"
+std::string show(const std::vector<Fragment>& fragments) {
+  std::string shown;
+  for (const Fragment& fragment : fragments) {
+    const bool is_plain = fragment.token == kNoToken;
+    shown += is_plain ? "" : "[";
+    shown += fragment.text;
+    shown += is_plain ? "" : "]";
+  }
+  return shown;
+}
+
+std::string split(const std::vector<std::string>& tokens, std::string_view text) {
+  const Vocab vocab = vocab_of(tokens);
+  return show(matcher_of(vocab).split(text));
+}
+
+// The definition: for one token after the other, longest first, split every plain fragment at it.
+std::string split_by_definition(std::vector<std::string> tokens, std::string_view text) {
+  std::ranges::stable_sort(tokens, std::ranges::greater{}, &std::string::size);
+  std::vector<Fragment> fragments = {{text}};
+  for (const std::string& token : tokens) {
+    std::vector<Fragment> next;
+    for (Fragment fragment : fragments) {
+      for (std::size_t match;
+           fragment.token == kNoToken && (match = fragment.text.find(token)) != std::string_view::npos;) {
+        if (match > 0) next.push_back({fragment.text.substr(0, match)});
+        next.push_back({fragment.text.substr(match, token.size()), 0});
+        fragment.text.remove_prefix(match + token.size());
+      }
+      if (!fragment.text.empty()) next.push_back(fragment);
+    }
+    fragments = std::move(next);
+  }
+  return show(fragments);
+}
+
+TEST(SpecialMatcher, CutsTextAtTokens) {
+  EXPECT_EQ(split({"<a>", "<b>"}, "x<a><b>y<a"), "x[<a>][<b>]y<a");
+  EXPECT_EQ(split({"<a>"}, ""), "");
+  EXPECT_EQ(split({"<a>"}, "plain"), "plain");
+}
+
+TEST(SpecialMatcher, PrefersLongerTokensAnywhere) {
+  EXPECT_EQ(split({"\n", "\n\n", "\n\n\n"}, "\n\n\n\n\nx\n"), "[\n\n\n][\n\n]x[\n]");
+  EXPECT_EQ(split({"ab", "bcd"}, "abcd"), "a[bcd]");  // though ab starts earlier
+}
+
+TEST(SpecialMatcher, FallsBackToAShorterTokenWhereALongerOneIsBlocked) {
+  EXPECT_EQ(split({"a", "aab", "bcde"}, "aabcde"), "[a][a][bcde]");
+}
+
+TEST(SpecialMatcher, EquallyLongTokensGoById) {
+  EXPECT_EQ(split({"ba", "ab"}, "aba"), "a[ba]");
+  EXPECT_EQ(split({"ab", "ba"}, "aba"), "[ab]a");
+}
+
+TEST(SpecialMatcher, AgreesWithItsDefinitionOnRandomTexts) {
+  std::mt19937 random(1);
+  const auto random_text = [&](std::size_t max_size) {
+    std::string text(1 + random() % max_size, ' ');
+    for (char& c : text) c = static_cast<char>('a' + random() % 3);
+    return text;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::string> tokens;
+    for (int i = 0; i < 5; ++i) {
+      if (std::string token = random_text(5); std::ranges::count(tokens, token) == 0) tokens.push_back(token);
+    }
+    const std::string text = random_text(40);
+    ASSERT_EQ(split(tokens, text), split_by_definition(tokens, text)) << "round " << round;
+  }
+}
+
+TEST(SpecialMatcher, TakesAMegabyteOfOneOverlappingToken) {
+  std::vector<std::string> tokens;
+  for (std::size_t size = 1; size <= 31; ++size) tokens.emplace_back(size, '\n');
+  const Vocab vocab = vocab_of(tokens);
+  const std::string text(1u << 20, '\n');
+  EXPECT_EQ(matcher_of(vocab).split(text).size(), text.size() / 31 + 1);
+}
+
+}  // namespace
+}  // namespace kvasir::text

@@ -1,0 +1,88 @@
+#include "sim/fake_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvasir::sim {
+namespace {
+
+std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
+  return static_cast<std::size_t>(index_of(table.block_at(position))) * kv::kTokensPerBlock +
+         static_cast<std::size_t>(kv::BlockTable::slot_at(position));
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size)
+    : kv_(kv), vocab_size_(vocab_size) {
+  for (std::int32_t g = 0; g < kv.num_groups(); ++g) {
+    memory_.emplace_back(static_cast<std::size_t>(kv.pool(g).num_blocks()) * kv::kTokensPerBlock);
+  }
+}
+
+FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, const SoloRun& solo,
+                                    std::uint64_t namespace_hash, std::uint64_t sample_seed) {
+  std::uint64_t state = 0;
+  for (std::int32_t row = 0; row < scheduled.num_tokens; ++row) {
+    const std::int32_t position = scheduled.first_position + row;
+    const TokenId token = scheduled.token_ids()[static_cast<std::size_t>(row)];
+    state = begin_state(namespace_hash, token, position);
+    for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+      if (auto fault = attend(scheduled, g, position, solo, state)) return {.fault = std::move(*fault)};
+    }
+    for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+      if (auto fault = store(scheduled, g, position, state)) return {.fault = std::move(*fault)};
+    }
+    if (row >= scheduled.first_logits_row && state != solo.state_at(position)) {
+      return {.fault = fmt::format("the logits at position {} differ from the solo run's", position)};
+    }
+  }
+  if (!scheduled.samples) return {};
+  return {.next_token = sample(state, sample_seed, vocab_size_)};
+}
+
+std::optional<std::string> FakeEngine::attend(const sched::ScheduledSequence& scheduled, std::int32_t group,
+                                              std::int32_t position, const SoloRun& solo,
+                                              std::uint64_t& state) const {
+  const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
+  const std::int32_t window = kv_.group(group).window_tokens;
+  for (std::int32_t key = window == 0 ? 0 : std::max(0, position - window + 1); key < position; ++key) {
+    if (key / kv::kTokensPerBlock >= table.size() || table.block_at(key) == kHole) {
+      return fmt::format("group {}: position {} needs the KV of {}, which has no block", group, position,
+                         key);
+    }
+    const Slot& slot = memory_[static_cast<std::size_t>(group)][slot_index(table, key)];
+    if (slot.kv != kv_of(solo.state_at(key), group)) {
+      return fmt::format(
+          "group {}: position {} reads block {} for position {}, which holds token {} at position {} "
+          "written by sequence {}",
+          group, position, index_of(table.block_at(key)), key, slot.token, slot.position,
+          static_cast<std::int64_t>(slot.writer));
+    }
+    state = fold_attended(state, slot.kv);
+  }
+  state = fold_attended(state, kNextGroup);
+  return std::nullopt;
+}
+
+std::optional<std::string> FakeEngine::store(const sched::ScheduledSequence& scheduled, std::int32_t group,
+                                             std::int32_t position, std::uint64_t state) {
+  const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
+  if (position / kv::kTokensPerBlock >= table.size() || table.block_at(position) == kHole) {
+    return fmt::format("group {}: position {} has no block to write to", group, position);
+  }
+  const BlockId block = table.block_at(position);
+  if (kv_.pool(group).ref_count(block) != 1 || kv_.pool(group).contents(block) != kv::kNoPrefixNode) {
+    return fmt::format("group {}: position {} writes block {}, which is {}", group, position, index_of(block),
+                       kv_.pool(group).ref_count(block) != 1 ? "shared" : "cached");
+  }
+  memory_[static_cast<std::size_t>(group)][slot_index(table, position)] = {
+      .kv = kv_of(state, group),
+      .token = scheduled.history[static_cast<std::size_t>(position)],
+      .position = position,
+      .writer = scheduled.id};
+  return std::nullopt;
+}
+
+}  // namespace kvasir::sim

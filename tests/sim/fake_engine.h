@@ -1,0 +1,49 @@
+// Stands in for the model: a KV memory behind block ids, and the toy model of solo_run.h reading through
+// them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sched/scheduler_output.h"
+#include "sim/solo_run.h"
+#include "sim/workload.h"
+
+namespace kvasir::sim {
+
+class FakeEngine {
+ public:
+  struct Outcome {
+    TokenId next_token = kNoToken;
+    std::string fault = {};  // empty: everything read was right
+  };
+
+  explicit FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size);
+
+  // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
+  // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
+  Outcome run(const sched::ScheduledSequence& scheduled, const SoloRun& solo, std::uint64_t namespace_hash,
+              std::uint64_t sample_seed);
+
+ private:
+  // Who wrote a slot last, for a message that helps, and what it holds.
+  struct Slot {
+    std::uint64_t kv = 0;
+    TokenId token = kNoToken;
+    std::int32_t position = -1;
+    SequenceId writer{-1};
+  };
+
+  std::optional<std::string> attend(const sched::ScheduledSequence& scheduled, std::int32_t group,
+                                    std::int32_t position, const SoloRun& solo, std::uint64_t& state) const;
+  std::optional<std::string> store(const sched::ScheduledSequence& scheduled, std::int32_t group,
+                                   std::int32_t position, std::uint64_t state);
+
+  const kv::KvCacheManager& kv_;
+  const std::int32_t vocab_size_;
+  std::vector<std::vector<Slot>> memory_;  // [group][block * 16 + slot]
+};
+
+}  // namespace kvasir::sim

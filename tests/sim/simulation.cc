@@ -1,0 +1,323 @@
+#include "sim/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace kvasir::sim {
+namespace {
+
+std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
+
+// Each step advances the sequence that runs first, so the sum of all lengths is enough when nobody is
+// preempted; a sequence can be thrown back by those before it.
+std::int64_t patience(const Workload& workload) {
+  std::int64_t steps = 200;  // the last arrival and the last deadline are before
+  for (const SimRequest& item : workload.requests) {
+    const auto length =
+        static_cast<std::int64_t>(item.request.prompt_token_ids.size()) + item.request.stop.max_tokens;
+    steps += item.request.num_choices * length;
+  }
+  return steps;
+}
+
+}  // namespace
+
+void Coverage::add(const Coverage& other) {
+  num_steps += other.num_steps;
+  num_sequences += other.num_sequences;
+  num_finished += other.num_finished;
+  num_cancelled += other.num_cancelled;
+  num_expired += other.num_expired;
+  num_refused += other.num_refused;
+  num_preemptions += other.num_preemptions;
+  num_hit_tokens += other.num_hit_tokens;
+  num_evictions += other.num_evictions;
+  num_deduplicated += other.num_deduplicated;
+}
+
+Simulation::Simulation(std::uint64_t seed, bool verbose)
+    : workload_(make_workload(seed)),
+      verbose_(verbose),
+      random_(mix(seed, 2)),
+      kv_(workload_.kv),
+      scheduler_(workload_.scheduler, kv_),
+      engine_(kv_, workload_.vocab_size),
+      first_id_(workload_.requests.size(), SequenceId{-1}),
+      patience_steps_(patience(workload_)) {
+  if (verbose_) fmt::print("{}", describe(workload_));
+}
+
+void Simulation::fail(std::string message) {
+  if (failure_.empty()) failure_ = fmt::format("step {}: {}", step_, message);
+}
+
+std::string Simulation::run() {
+  while (failure_.empty() && (num_submitted_ < workload_.requests.size() || scheduler_.has_unfinished())) {
+    step();
+    if (++step_ > patience_steps_) fail(fmt::format("starvation: not done after {} steps", patience_steps_));
+  }
+  if (failure_.empty()) check_all_ended();
+  coverage_.num_steps = step_;
+  coverage_.num_preemptions = scheduler_.stats().num_preemptions;
+  coverage_.num_hit_tokens = scheduler_.stats().prefix_hits_tokens;
+  coverage_.num_evictions = kv_.stats().num_evictions;
+  coverage_.num_deduplicated = kv_.stats().num_deduplicated;
+  return failure_;
+}
+
+void Simulation::step() {
+  submit_arrivals();
+  disturb(Moment::kBeforeSchedule);
+  const bool has_work = scheduler_.has_unfinished();
+  const sched::SchedulerOutput& output = scheduler_.schedule(time_of_step(step_));
+  for (const SequenceId id : output.expired) end(id, End::kExpired);
+  if (has_work && output.empty() && scheduler_.has_unfinished())
+    fail("work is left but nothing was scheduled");
+  check_order_of_starts();
+  check_limits(output);
+  check_blocks();
+  const sched::ModelStepResult result = run_model(output);
+  if (!failure_.empty()) return;
+  disturb(Moment::kBeforeUpdate);
+  take_updates(scheduler_.update(result, time_of_step(step_)));
+  check_blocks();
+  disturb(Moment::kAfterUpdate);
+  check_blocks();
+}
+
+void Simulation::submit_arrivals() {
+  for (; num_submitted_ < workload_.requests.size(); ++num_submitted_) {
+    const SimRequest& item = workload_.requests[num_submitted_];
+    if (item.arrival_step > step_) return;
+    const auto id = scheduler_.add(item.request, time_of_step(step_));
+    if (!id) {
+      log("request {} refused: {}", static_cast<std::uint64_t>(item.request.request_id), id.error().message);
+      const auto needed = static_cast<std::int32_t>(item.request.prompt_token_ids.size()) +
+                          std::max(0, item.request.stop.max_tokens - 1);
+      const auto fits = [&](const kv::LayerGroup& group) {
+        return needed <= group.num_blocks * kv::kTokensPerBlock;
+      };
+      if (std::ranges::all_of(workload_.kv.groups, fits)) fail("a request that fits was refused");
+      ++coverage_.num_refused;
+      continue;
+    }
+    first_id_[num_submitted_] = *id;
+    for (std::int32_t choice = 0; choice < item.request.num_choices; ++choice) {
+      choices_.emplace(SequenceId{number(*id) + choice},
+                       Choice{.request = &item, .index = choice, .solo = SoloRun(workload_, item, choice)});
+      ++coverage_.num_sequences;
+    }
+    log("request {} becomes sequence {}", static_cast<std::uint64_t>(item.request.request_id), number(*id));
+  }
+}
+
+void Simulation::disturb(Moment moment) {
+  for (std::size_t i = 0; i < num_submitted_; ++i) {
+    if (first_id_[i] == SequenceId{-1}) continue;
+    const SimRequest& item = workload_.requests[i];
+    for (const Disturbance& cancel : item.cancels) {
+      if (cancel.step != step_ || cancel.moment != moment) continue;
+      const SequenceId id{number(first_id_[i]) + cancel.choice};
+      const bool was_alive = choices_.at(id).end == End::kNone;
+      if (scheduler_.finish(id) != was_alive)
+        fail(fmt::format("finish({}) disagrees with what ended", number(id)));
+      if (was_alive) end(id, End::kCancelled);
+    }
+  }
+}
+
+void Simulation::end(SequenceId id, End how) {
+  Choice& choice = choices_.at(id);
+  if (choice.end != End::kNone) fail(fmt::format("sequence {} ended twice", number(id)));
+  choice.end = how;
+  coverage_.num_finished += how == End::kItself ? 1 : 0;
+  coverage_.num_cancelled += how == End::kCancelled ? 1 : 0;
+  coverage_.num_expired += how == End::kExpired ? 1 : 0;
+  log("sequence {} ends ({}) after {} tokens", number(id),
+      how == End::kItself      ? "itself"
+      : how == End::kCancelled ? "cancelled"
+                               : "expired",
+      choice.generated.size());
+}
+
+// Nobody who arrived later, in the same priority or a worse one, starts first; only choices of a request that
+// is already running may be passed over.
+void Simulation::check_order_of_starts() {
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    Choice& choice = choices_.at(id);
+    if (sequence.status != sched::SequenceStatus::kRunning || choice.started) continue;
+    choice.started = true;
+    check_prompt_is_computed_once(sequence);
+    for (const auto& [other_id, other] : scheduler_.sequences()) {
+      if (other.status == sched::SequenceStatus::kRunning || !sched::RunsBefore{}(&other, &sequence))
+        continue;
+      const bool has_running_sibling = std::ranges::any_of(scheduler_.sequences(), [&](const auto& entry) {
+        return entry.second.request_id == other.request_id &&
+               entry.second.status == sched::SequenceStatus::kRunning;
+      });
+      if (!has_running_sibling) fail(fmt::format("sequence {} overtook {}", number(id), number(other_id)));
+    }
+  }
+}
+
+// A choice may start beside others of its request only when one of them holds the prompt.
+void Simulation::check_prompt_is_computed_once(const sched::Sequence& starting) {
+  std::int32_t num_computing = 0;
+  for (const auto& [id, other] : scheduler_.sequences()) {
+    if (other.request_id != starting.request_id || other.status != sched::SequenceStatus::kRunning) continue;
+    if (other.has_computed_prompt()) return;
+    ++num_computing;
+  }
+  if (num_computing > 1)
+    fail(fmt::format("sequence {} computes its sibling's prompt again", number(starting.id)));
+}
+
+void Simulation::check_limits(const sched::SchedulerOutput& output) {
+  const sched::SchedulerConfig& limits = workload_.scheduler;
+  std::int32_t num_tokens = 0;
+  for (const sched::ScheduledSequence& scheduled : output.sequences) {
+    num_tokens += scheduled.num_tokens;
+    if (scheduled.num_tokens < 1) fail("a sequence was scheduled without tokens");
+    if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens)
+      fail("a chunk is too long");
+    if (scheduled.first_position + scheduled.num_tokens > std::ssize(scheduled.history))
+      fail("tokens out of range");
+  }
+  if (num_tokens != output.num_tokens || num_tokens > limits.max_num_batched_tokens)
+    fail("token budget exceeded");
+  if (scheduler_.stats().num_running > limits.max_num_seqs) fail("too many sequences run");
+}
+
+// In random order, so that nothing rests on who of a batch comes first.
+sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
+  sched::ModelStepResult result;
+  result.next_tokens.assign(output.sequences.size(), kNoToken);
+  std::vector<std::size_t> order(output.sequences.size());
+  std::iota(order.begin(), order.end(), 0);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.bits() % i]);
+  for (const std::size_t i : order) {
+    const sched::ScheduledSequence& scheduled = output.sequences[i];
+    Choice& choice = choices_.at(scheduled.id);
+    log("sequence {} runs [{}, {}) of {}{}", number(scheduled.id), scheduled.first_position,
+        scheduled.first_position + scheduled.num_tokens, scheduled.history.size(),
+        scheduled.samples ? ", samples" : "");
+    check_prompt_logits(scheduled, choice);
+    const auto outcome =
+        engine_.run(scheduled, choice.solo, namespace_hash(choice.request->request.cache_namespace),
+                    choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
+    if (!outcome.fault.empty()) fail(fmt::format("sequence {}: {}", number(scheduled.id), outcome.fault));
+    result.next_tokens[i] = outcome.next_token;
+  }
+  return result;
+}
+
+// Every prompt position's logits are handed out once, in order.
+void Simulation::check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice) {
+  const bool wanted = choice.request->request.want_prompt_logits && choice.index == 0;
+  const std::int32_t first = scheduled.first_position + scheduled.first_logits_row;
+  const std::int32_t end = scheduled.first_position + scheduled.num_tokens;
+  if (!wanted || choice.num_prompt_logits == scheduled.num_prompt_tokens) {
+    if (scheduled.num_logits_rows() != (scheduled.samples ? 1 : 0)) fail("logits that nobody wants");
+    return;
+  }
+  if (first < end && first != choice.num_prompt_logits) fail("prompt logits skip or repeat a position");
+  choice.num_prompt_logits = std::max(choice.num_prompt_logits, std::min(end, scheduled.num_prompt_tokens));
+}
+
+void Simulation::take_updates(std::span<const sched::SequenceUpdate> updates) {
+  for (const sched::SequenceUpdate& update : updates) {
+    Choice& choice = choices_.at(update.id);
+    if (choice.end != End::kNone) fail(fmt::format("sequence {} goes on after its end", number(update.id)));
+    if (update.token != kNoToken) {
+      choice.generated.push_back(update.token);
+      const auto expected = choice.solo.tokens().subspan(choice.request->request.prompt_token_ids.size());
+      if (choice.generated.size() > expected.size() ||
+          choice.generated.back() != expected[choice.generated.size() - 1]) {
+        fail(fmt::format("sequence {}: token {} is not the solo run's", number(update.id),
+                         choice.generated.size()));
+      }
+      if (choice.generated.size() == expected.size() && update.finish_reason != choice.solo.finish_reason()) {
+        fail(fmt::format("sequence {} does not end where the solo run does", number(update.id)));
+      }
+    }
+    if (update.finish_reason) {
+      end(update.id, End::kItself);
+      if (choice.request->request.want_prompt_logits && choice.index == 0 &&
+          choice.num_prompt_logits != std::ssize(choice.request->request.prompt_token_ids)) {
+        fail(fmt::format("sequence {} ended without all its prompt logits", number(update.id)));
+      }
+    } else if (choice.request->stop_string_after_tokens == std::ssize(choice.generated)) {
+      if (!scheduler_.finish(update.id)) fail("a running sequence could not be finished");
+      end(update.id, End::kCancelled);
+    }
+  }
+}
+
+// Each block is free xor referenced, and its count equals its holders.
+void Simulation::check_blocks() {
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    const kv::BlockPool& pool = kv_.pool(g);
+    const std::vector<std::int32_t> num_holders = count_holders(g);
+    std::vector<std::int32_t> times_free(num_holders.size(), 0);
+    for (const BlockId block : pool.free_list()) ++times_free[static_cast<std::size_t>(index_of(block))];
+    for (std::int32_t i = 0; i < pool.num_blocks(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (times_free[at] != (num_holders[at] == 0 ? 1 : 0) || pool.ref_count(BlockId{i}) != num_holders[at]) {
+        fail(fmt::format("group {}: block {} has {} holders, count {}, and is {} times free", g, i,
+                         num_holders[at], pool.ref_count(BlockId{i}), times_free[at]));
+      }
+    }
+  }
+  check_heads_outlive_tails();
+}
+
+std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {
+  std::vector<std::int32_t> num_holders(static_cast<std::size_t>(kv_.pool(group).num_blocks()), 0);
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    const bool holds_kv = !sequence.kv.tables.empty() || sequence.num_computed_tokens > 0;
+    if (holds_kv != (sequence.status == sched::SequenceStatus::kRunning)) {
+      fail(fmt::format("sequence {} waits with KV or runs without", number(id)));
+    }
+    if (!holds_kv) continue;
+    const kv::BlockTable& table = sequence.kv.tables[static_cast<std::size_t>(group)];
+    if (table.first_held() < kv_.group(group).first_needed_block(sequence.num_computed_tokens)) {
+      fail(fmt::format("sequence {} keeps blocks that left its window", number(id)));
+    }
+    for (const BlockId block : table.blocks()) {
+      if (block != kHole) ++num_holders[static_cast<std::size_t>(index_of(block))];
+    }
+  }
+  return num_holders;
+}
+
+// In a full group a cached block without the one before it can never be hit again: blocks must go tail first.
+void Simulation::check_heads_outlive_tails() {
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (!kv_.group(g).is_full()) continue;
+    for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
+      const kv::PrefixNodeId node = kv_.pool(g).contents(BlockId{i});
+      if (node == kv::kNoPrefixNode) continue;
+      if (kv_.prefix_index().block(node, g) != BlockId{i})
+        fail(fmt::format("group {}: block {} is misfiled", g, i));
+      const kv::PrefixNodeId parent = kv_.prefix_index().parent(node);
+      const bool is_first = kv_.prefix_index().parent(parent) == kv::kNoPrefixNode;
+      if (!is_first && kv_.prefix_index().block(parent, g) == kHole) {
+        fail(fmt::format("group {}: cached block {} outlived the one before it", g, i));
+      }
+    }
+  }
+}
+
+void Simulation::check_all_ended() {
+  for (const auto& [id, choice] : choices_) {
+    if (choice.end == End::kNone) fail(fmt::format("sequence {} never ended", number(id)));
+  }
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (kv_.pool(g).num_free() != kv_.pool(g).num_blocks()) fail(fmt::format("group {} leaks blocks", g));
+  }
+}
+
+}  // namespace kvasir::sim

@@ -1,0 +1,94 @@
+// Drives the real scheduler and cache manager through one workload and checks every promise at every step.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kv/kv_cache_manager.h"
+#include "sched/scheduler.h"
+#include "sim/fake_engine.h"
+#include "sim/seeded_random.h"
+#include "sim/solo_run.h"
+#include "sim/workload.h"
+
+namespace kvasir::sim {
+
+// What the simulated world exercised, so that a green run proves it was not idle.
+struct Coverage {
+  std::int64_t num_steps = 0;
+  std::int64_t num_sequences = 0;
+  std::int64_t num_finished = 0;
+  std::int64_t num_cancelled = 0;
+  std::int64_t num_expired = 0;
+  std::int64_t num_refused = 0;
+  std::int64_t num_preemptions = 0;
+  std::int64_t num_hit_tokens = 0;
+  std::int64_t num_evictions = 0;
+  std::int64_t num_deduplicated = 0;
+
+  void add(const Coverage& other);
+};
+
+class Simulation {
+ public:
+  Simulation(std::uint64_t seed, bool verbose);
+
+  // Empty, or the first promise that was broken.
+  std::string run();
+  const Coverage& coverage() const { return coverage_; }
+
+ private:
+  enum class End : std::uint8_t { kNone, kItself, kCancelled, kExpired };
+
+  struct Choice {
+    const SimRequest* request = nullptr;
+    std::int32_t index = 0;
+    SoloRun solo;
+    std::vector<TokenId> generated = {};
+    std::int32_t num_prompt_logits = 0;
+    bool started = false;
+    End end = End::kNone;
+  };
+
+  void step();
+  void submit_arrivals();
+  void disturb(Moment moment);
+  void check_order_of_starts();
+  void check_prompt_is_computed_once(const sched::Sequence& starting);
+  sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
+  void check_limits(const sched::SchedulerOutput& output);
+  void check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice);
+  void take_updates(std::span<const sched::SequenceUpdate> updates);
+  void check_blocks();
+  std::vector<std::int32_t> count_holders(std::int32_t group);
+  void check_heads_outlive_tails();
+  void check_all_ended();
+  void end(SequenceId id, End how);
+  void fail(std::string message);
+  template <class... Args>
+  void log(fmt::format_string<Args...> format, Args&&... args) const {
+    if (verbose_) fmt::print("step {:3}: {}\n", step_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const Workload workload_;
+  const bool verbose_;
+  SeededRandom random_;
+  kv::KvCacheManager kv_;
+  sched::Scheduler scheduler_;
+  FakeEngine engine_;
+  std::map<SequenceId, Choice> choices_;
+  std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
+  std::size_t num_submitted_ = 0;
+  std::int32_t step_ = 0;
+  std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
+  std::string failure_;
+  Coverage coverage_;
+};
+
+}  // namespace kvasir::sim

@@ -1,0 +1,132 @@
+#include "sim/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/seeded_random.h"
+
+namespace kvasir::sim {
+namespace {
+
+constexpr std::array<std::int32_t, 8> kWindows = {1, 2, 15, 16, 17, 33, 48, 70};
+constexpr std::array<std::int32_t, 4> kHashBits = {1, 4, 64, 64};
+
+kv::KvCacheConfig make_kv(SeededRandom& random) {
+  kv::KvCacheConfig kv;
+  const std::int32_t shape = random.between(0, 99);
+  // Mostly too small for comfort: the interesting things happen when blocks run out.
+  const std::int32_t most_blocks = random.percent(70) ? 18 : 60;
+  if (shape < 85) kv.groups.push_back({.num_blocks = random.between(4, most_blocks)});
+  if (shape >= 45) {
+    kv.groups.push_back({.num_blocks = random.between(4, most_blocks),
+                         .window_tokens = random.pick<std::int32_t>(kWindows),
+                         .format = kv::KvCellFormat::kF32});
+  }
+  kv.prefix_cache = random.percent(75);
+  kv.prefix_hash_key = {random.bits(), random.bits()};
+  kv.prefix_hash_bits = random.pick<std::int32_t>(kHashBits);
+  return kv;
+}
+
+sched::SchedulerConfig make_scheduler(SeededRandom& random) {
+  sched::SchedulerConfig config;
+  config.max_num_seqs = random.between(1, 7);
+  config.max_num_batched_tokens = config.max_num_seqs + random.between(0, random.percent(50) ? 12 : 90);
+  config.max_chunk_tokens = random.percent(50) ? 0 : random.between(1, 40);
+  return config;
+}
+
+std::vector<TokenId> random_tokens(SeededRandom& random, std::int32_t count, std::int32_t vocab_size) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  for (TokenId& token : tokens) token = random.between(0, vocab_size - 1);
+  return tokens;
+}
+
+sched::StopCriteria make_stop(SeededRandom& random, std::int32_t vocab_size) {
+  sched::StopCriteria stop;
+  stop.max_tokens = random.percent(8) ? 0 : random.between(1, random.percent(50) ? 20 : 100);
+  if (random.percent(40)) stop.eos_token_ids = random_tokens(random, random.between(1, 2), vocab_size);
+  if (random.percent(20)) stop.stop_token_ids = random_tokens(random, 1, vocab_size);
+  if (random.percent(20)) stop.min_tokens = random.between(1, 20);
+  return stop;
+}
+
+SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t vocab_size,
+                        std::span<const std::vector<TokenId>> documents) {
+  SimRequest out;
+  out.arrival_step = random.percent(50) ? random.between(0, 5) : random.between(0, 150);
+  out.sample_seed = random.bits();
+  sched::SequenceRequest& request = out.request;
+  request.request_id = RequestId{static_cast<std::uint64_t>(index)};
+  // A shared beginning, then something of its own.
+  const std::vector<TokenId>& document = documents[random.bits() % documents.size()];
+  const auto shared = document.begin() + random.between(0, static_cast<std::int32_t>(document.size()));
+  request.prompt_token_ids.assign(document.begin(), shared);
+  for (const TokenId token :
+       random_tokens(random, random.between(request.prompt_token_ids.empty() ? 1 : 0, 20), vocab_size)) {
+    request.prompt_token_ids.push_back(token);
+  }
+  request.num_choices = random.percent(75) ? 1 : random.between(2, 4);
+  request.priority = random.percent(70) ? 0 : random.between(-1, 2);
+  request.cache_namespace = random.percent(60) ? "" : fmt::format("tenant-{}", random.between(1, 2));
+  request.use_prefix_cache = !random.percent(10);
+  request.want_prompt_logits = random.percent(12);
+  request.stop = make_stop(random, vocab_size);
+  if (random.percent(10)) {
+    request.start_deadline = time_of_step(out.arrival_step + random.between(0, 60));
+  }
+  while (random.percent(20)) {
+    out.cancels.push_back({.choice = random.between(0, request.num_choices - 1),
+                           .step = out.arrival_step + random.between(0, random.percent(50) ? 4 : 80),
+                           .moment = static_cast<Moment>(random.between(0, 2))});
+  }
+  if (random.percent(10)) out.stop_string_after_tokens = random.between(1, 20);
+  return out;
+}
+
+}  // namespace
+
+Workload make_workload(std::uint64_t seed) {
+  SeededRandom random(seed);
+  Workload workload;
+  workload.kv = make_kv(random);
+  workload.scheduler = make_scheduler(random);
+  workload.vocab_size = random.percent(30) ? 2 : random.between(3, 60);
+  std::vector<std::vector<TokenId>> documents;
+  for (std::int32_t i = random.between(1, 3); i > 0; --i) {
+    documents.push_back(random_tokens(random, random.between(0, 110), workload.vocab_size));
+  }
+  const std::int32_t num_requests = random.between(2, 18);
+  for (std::int32_t i = 0; i < num_requests; ++i) {
+    workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
+  }
+  std::ranges::sort(workload.requests, {}, [](const SimRequest& item) {
+    return std::pair(item.arrival_step, item.request.request_id);
+  });
+  return workload;
+}
+
+std::string describe(const Workload& workload) {
+  std::string text;
+  for (const kv::LayerGroup& group : workload.kv.groups) {
+    text += fmt::format("group: {} blocks, window {}\n", group.num_blocks, group.window_tokens);
+  }
+  text += fmt::format(
+      "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; vocabulary {}\n",
+      workload.kv.prefix_cache ? "on" : "off", workload.kv.prefix_hash_bits, workload.scheduler.max_num_seqs,
+      workload.scheduler.max_num_batched_tokens, workload.scheduler.max_chunk_tokens, workload.vocab_size);
+  for (const SimRequest& item : workload.requests) {
+    const sched::SequenceRequest& request = item.request;
+    text += fmt::format(
+        "request {}: step {}, prompt {}, n {}, max_tokens {}, priority {}, namespace '{}'{}{}\n",
+        static_cast<std::uint64_t>(request.request_id), item.arrival_step, request.prompt_token_ids.size(),
+        request.num_choices, request.stop.max_tokens, request.priority, request.cache_namespace,
+        request.use_prefix_cache ? "" : ", no cache", request.want_prompt_logits ? ", prompt logits" : "");
+  }
+  return text;
+}
+
+}  // namespace kvasir::sim
