@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "text/code_point.h"
 #include "text/template/number.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -6,9 +6,9 @@
 #include <array>
 #include <optional>
 
+#include "text/code_point.h"
 #include "text/template/python_string.h"
 #include "text/template/string_literal.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -44,12 +44,6 @@ std::size_t digits_length(std::string_view text, bool (*accepts)(char)) {
     }
   }
   return size;
-}
-
-std::string without_underscores(std::string_view text) {
-  std::string out(text);
-  std::erase(out, '_');
-  return out;
 }
 
 class Lexer {
@@ -237,7 +231,7 @@ class Lexer {
       }
     }
     if (size > whole) {
-      push(TokenKind::kFloat, without_underscores(text.substr(0, size)));
+      push(TokenKind::kFloat, std::string(text.substr(0, size)));
       advance(size);
       return {};
     }
@@ -267,13 +261,13 @@ class Lexer {
           break;
       }
       if (size > 0) {
-        push(TokenKind::kInteger, without_underscores(text.substr(0, size)));
+        push(TokenKind::kInteger, std::string(text.substr(0, size)));
         advance(size);
         return {};
       }
     }
-    std::string digits = without_underscores(text.substr(0, decimal_size));
-    if (digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) {
+    std::string digits = std::string(text.substr(0, decimal_size));
+    if (digits[0] == '0' && digits.find_first_not_of("0_") != std::string::npos) {
       return error(fmt::format("the number {} starts with 0", digits));
     }
     push(TokenKind::kInteger, std::move(digits));

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "base/checked_math.h"
+#include "text/code_point.h"
 #include "text/template/number.h"
 #include "text/template/python_string.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

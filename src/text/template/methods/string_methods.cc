@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "text/code_point.h"
 #include "text/template/methods/method_tables.h"
 #include "text/template/operators.h"
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -1,6 +1,6 @@
+#include "text/code_point.h"
 #include "text/template/methods/method_tables.h"
 #include "text/template/python_string.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
