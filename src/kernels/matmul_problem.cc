@@ -21,6 +21,7 @@ std::vector<float> random_floats(std::int64_t count, float deviation, std::uint3
   std::normal_distribution<float> normal(0.0f, 1.0f);
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = deviation * normal(random);
+  for (std::size_t i = 5; i < values.size(); i += 211) values[i] *= 30.0f;  // outlier channels
   return values;
 }
 

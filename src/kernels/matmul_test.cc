@@ -57,6 +57,12 @@ std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
   return weights;
 }
 
+// What the quantised row says input i is.
+double quantised_input(const ConstActivationRow& row, std::int64_t i) {
+  const auto value = [i](const ActivationBlock& block) { return double{block.scale} * block.q[i % 32]; };
+  return value(row.blocks[i / 32]) + (row.is_outlier(i / 32) ? value(row.residuals[i / 32]) : 0.0);
+}
+
 TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
   for (const DTypeInfo& info : kDTypeInfos) {
     for (const MatmulShape& shape : random_shapes(info.dtype, 12)) {
@@ -80,11 +86,11 @@ TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
       for (std::int64_t row = 0; row < shape.num_rows; ++row) {
         const std::vector<float> weights = unpacked(problem, row);
         for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
-          const auto* blocks = reinterpret_cast<const ActivationBlock*>(
-              static_cast<const std::byte*>(args.quantized) + t * table().activation_row_bytes(shape.k));
+          const void* quantized = static_cast<const std::byte*>(args.quantized) +
+                                  (has_blocks ? t * table().activation_row_bytes(shape.k) : 0);
           double sum = 0.0, magnitude = 0.0;
           for (std::int64_t i = 0; i < shape.k; ++i) {
-            const double x = has_blocks ? double{blocks[i / 32].scale} * blocks[i / 32].q[i % 32]
+            const double x = has_blocks ? quantised_input(activation_row(quantized, shape.k), i)
                                         : double{problem.x()[static_cast<std::size_t>(t * shape.k + i)]};
             sum += weights[static_cast<std::size_t>(i)] * x;
             magnitude += std::abs(weights[static_cast<std::size_t>(i)] * x);

@@ -18,7 +18,8 @@ class QuantizeRow : public EveryIsa {
  protected:
   struct Row {
     bool finite;
-    std::vector<ActivationBlock> blocks;
+    std::vector<ActivationBlock> blocks, residuals;  // residuals of outliers; zeros elsewhere
+    std::vector<bool> is_outlier;
   };
   Row run(const std::vector<float>& x) const { return run(x, table()); }
   static Row run(const std::vector<float>& x, const KernelTable& isa) {
@@ -26,8 +27,13 @@ class QuantizeRow : public EveryIsa {
     std::vector<ActivationBlock> storage(static_cast<std::size_t>(isa.activation_row_bytes(k) / 48 + 2));
     std::memset(static_cast<void*>(storage.data()), 0xcd, storage.size() * sizeof(ActivationBlock));
     const bool finite = isa.quantize_row(x.data(), k, storage.data());
-    storage.resize(x.size() / 32);
-    return {finite, storage};
+    const ConstActivationRow row = activation_row(static_cast<const void*>(storage.data()), k);
+    Row result{finite, {row.blocks, row.blocks + k / 32}, std::vector<ActivationBlock>(x.size() / 32), {}};
+    for (std::int64_t b = 0; b < k / 32; ++b) {
+      result.is_outlier.push_back(row.is_outlier(b));
+      if (row.is_outlier(b)) result.residuals[static_cast<std::size_t>(b)] = row.residuals[b];
+    }
+    return result;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Isa, QuantizeRow, testing::ValuesIn(host_tables()), isa_name);
@@ -44,10 +50,13 @@ TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
   for (const std::int64_t k : {32, 64, 96, 576, 1536, 2048}) {
     for (const float deviation : {1.0f, 1e-37f, 1e-41f, 1e35f}) {
       SCOPED_TRACE("k " + std::to_string(k) + " deviation " + std::to_string(deviation));
-      const std::vector<float> x = random_row(k, deviation, static_cast<std::uint32_t>(k));
+      std::vector<float> x = random_row(k, deviation, static_cast<std::uint32_t>(k));
+      for (std::size_t i = 5; i < x.size(); i += 211) x[i] *= 30.0f;  // outlier channels
       const Row row = run(x), expected = run(x, *find_table("ref"));
       EXPECT_TRUE(row.finite);
       ASSERT_EQ(std::memcmp(row.blocks.data(), expected.blocks.data(), row.blocks.size() * 48), 0);
+      ASSERT_EQ(row.is_outlier, expected.is_outlier);
+      ASSERT_EQ(std::memcmp(row.residuals.data(), expected.residuals.data(), row.residuals.size() * 48), 0);
     }
   }
 }
@@ -69,6 +78,21 @@ TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
     EXPECT_EQ(block.neg_sum, -sum);
     EXPECT_EQ(block.neg_sum_high, -sum_high);
     EXPECT_EQ(block.scaled_sum, block.scale * static_cast<float>(sum));
+  }
+}
+
+TEST_P(QuantizeRow, KeepsSixteenBitsOfOutlierBlocks) {
+  std::vector<float> x = random_row(2048, 1.0f, 5);
+  for (const std::size_t at : {3u, 700u, 701u, 2047u}) x[at] = 40.0f;
+  const Row row = run(x);
+  for (std::size_t b = 0; b < row.blocks.size(); ++b) {
+    EXPECT_EQ(row.is_outlier[b], b == 0 || b == 21 || b == 63) << b;
+    if (!row.is_outlier[b]) continue;
+    const ActivationBlock &block = row.blocks[b], &residual = row.residuals[b];
+    for (int i = 0; i < 32; ++i) {
+      const double value = block.q[i] * double{block.scale} + residual.q[i] * double{residual.scale};
+      EXPECT_LE(std::abs(value - x[b * 32 + static_cast<std::size_t>(i)]), 0.502 * residual.scale);
+    }
   }
 }
 

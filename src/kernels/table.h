@@ -13,26 +13,26 @@
 
 namespace kvasir::kernels {
 
-inline constexpr int kRowsPerGroup = 16;       // output rows packed together: one row per lane
-inline constexpr int kActivationBlock = 32;    // consecutive inputs that share one activation scale
-inline constexpr int kTokensPerCell = 16;      // tokens of one (layer, KV head) page
-inline constexpr int kTokensPerTile = 64;      // keys that share one running maximum: four cells
-inline constexpr int kTokensPerChunk = 512;    // keys of one attention task; partial results merge in order
-inline constexpr int kMaxHeadDim = 512;        // of attention; its scratch lives on the stack
+inline constexpr int kRowsPerGroup = 16;     // output rows packed together: one row per lane
+inline constexpr int kActivationBlock = 32;  // consecutive inputs that share one activation scale
+inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
+inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
+inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
+inline constexpr int kMaxHeadDim = 512;      // of attention; its scratch lives on the stack
 
 // Rows [group_begin, group_end) * 16 of out = activations x W^T, for every token of the batch.
 struct MatmulArgs {
-  const void* weights = nullptr;      // packed groups, packed_group_bytes(k) each
-  std::int64_t k = 0;                 // inputs
-  std::int64_t num_rows = 0;          // outputs; lanes of the last group beyond it are not stored
+  const void* weights = nullptr;  // packed groups, packed_group_bytes(k) each
+  std::int64_t k = 0;             // inputs
+  std::int64_t num_rows = 0;      // outputs; lanes of the last group beyond it are not stored
   std::int64_t group_begin = 0;
   std::int64_t group_end = 0;
-  const float* x = nullptr;           // [num_tokens, k] float activations: read by F32, F16, BF16
-  const void* quantized = nullptr;    // [num_tokens, activation_row_bytes(k)]: read by the block formats
+  const float* x = nullptr;         // [num_tokens, k] float activations: read by F32, F16, BF16
+  const void* quantized = nullptr;  // [num_tokens, activation_row_bytes(k)]: read by the block formats
   std::int32_t num_tokens = 0;
-  float* out = nullptr;               // [num_tokens, out_stride]
-  std::int64_t out_stride = 0;        // in floats
-  bool accumulate = false;            // out += instead of out = (the residual stream)
+  float* out = nullptr;         // [num_tokens, out_stride]
+  std::int64_t out_stride = 0;  // in floats
+  bool accumulate = false;      // out += instead of out = (the residual stream)
 };
 
 struct FormatKernels {
@@ -47,57 +47,57 @@ enum class KvFormat : std::uint8_t { kF16, kF32 };
 
 // Attention of query rows of one sequence and one KV head over keys [key_begin, key_end), at most one chunk.
 // Row r is query token r / group_size; its absolute position is first_position + r / group_size; it sees keys
-// with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions: key
-// t lies in blocks[t / 16]; a null block is a hole and is skipped. V of keys a row does not see is never read
-// into its sum, so another sequence's leftovers cannot reach it.
+// with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions:
+// key t lies in blocks[t / 16]; a null block is a hole and is skipped. V of keys a row does not see is never
+// read into its sum, so another sequence's leftovers cannot reach it.
 struct AttentionArgs {
-  const float* q = nullptr;                     // [num_query_tokens, q_stride], group_size heads of head_dim each
+  const float* q = nullptr;  // [num_query_tokens, q_stride], group_size heads of head_dim each
   std::int64_t q_stride = 0;
   std::int32_t num_query_tokens = 0;
-  std::int32_t group_size = 0;                  // query heads per KV head
-  std::int32_t head_dim = 0;                    // at most kMaxHeadDim
+  std::int32_t group_size = 0;  // query heads per KV head
+  std::int32_t head_dim = 0;    // at most kMaxHeadDim
   std::int32_t first_position = 0;
-  std::int32_t window = 0;                      // 0: no window
-  std::int32_t key_begin = 0;                   // multiple of kTokensPerChunk
+  std::int32_t window = 0;     // 0: no window
+  std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
   std::int32_t key_end = 0;
-  const std::byte* const* blocks = nullptr;     // by logical block index of the sequence
-  std::int64_t k_offset = 0;                    // of this (layer, KV head)'s K cell in a block: [head_dim][16]
-  std::int64_t v_offset = 0;                    // of its V cell: [16][head_dim]
+  const std::byte* const* blocks = nullptr;  // by logical block index of the sequence
+  std::int64_t k_offset = 0;                 // of this (layer, KV head)'s K cell in a block: [head_dim][16]
+  std::int64_t v_offset = 0;                 // of its V cell: [16][head_dim]
   KvFormat format = KvFormat::kF16;
-  float scale = 1.0f;                           // multiplies q.k
-  float softcap = 0.0f;                         // > 0: s = cap * tanh(s / cap)
-  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. A row that saw no key has
-  // sum 0, max -inf and out 0.
-  float* out = nullptr;                         // [rows, head_dim], rows = num_query_tokens * group_size
-  float* max = nullptr;                         // [rows]
-  float* sum = nullptr;                         // [rows]
+  float scale = 1.0f;    // multiplies q.k
+  float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
+  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. A row that saw no key
+  // has sum 0, max -inf and out 0.
+  float* out = nullptr;  // [rows, head_dim], rows = num_query_tokens * group_size
+  float* max = nullptr;  // [rows]
+  float* sum = nullptr;  // [rows]
   // When set: per row and 16-key block of the chunk, exp-sum relative to the row's final `max` of this chunk.
-  float* block_sums = nullptr;                  // [rows, kTokensPerChunk / kTokensPerCell] or null
+  float* block_sums = nullptr;  // [rows, kTokensPerChunk / kTokensPerCell] or null
 };
 
 // Merges the chunks of each row in order and divides: out[row] = sum_c w_c out_c / sum_c w_c sum_c.
 struct AttentionMergeArgs {
-  const float* partial_out = nullptr;           // [num_chunks, num_rows, head_dim]
-  const float* partial_max = nullptr;           // [num_chunks, num_rows]
-  const float* partial_sum = nullptr;           // [num_chunks, num_rows]
+  const float* partial_out = nullptr;  // [num_chunks, num_rows, head_dim]
+  const float* partial_max = nullptr;  // [num_chunks, num_rows]
+  const float* partial_sum = nullptr;  // [num_chunks, num_rows]
   std::int32_t num_chunks = 0;
-  std::int32_t num_rows = 0;                    // num_query_tokens * group_size
+  std::int32_t num_rows = 0;  // num_query_tokens * group_size
   std::int32_t group_size = 0;
   std::int32_t head_dim = 0;
-  float* out = nullptr;                         // row r goes to out + (r / group_size) * out_stride + (r % group_size) * head_dim
+  float* out = nullptr;  // row r goes to out + (r / group_size) * out_stride + (r % group_size) * head_dim
   std::int64_t out_stride = 0;
-  float* log_sum_exp = nullptr;                 // [num_rows] or null: log of the whole softmax denominator
+  float* log_sum_exp = nullptr;  // [num_rows] or null: log of the whole softmax denominator
 };
 
 // Rounds K and V of one token and one KV head into its slot of a block.
 struct KvWriteArgs {
-  const float* k = nullptr;                     // [head_dim], after RoPE
-  const float* v = nullptr;                     // [head_dim]
+  const float* k = nullptr;  // [head_dim], after RoPE
+  const float* v = nullptr;  // [head_dim]
   std::int32_t head_dim = 0;
-  std::int32_t slot = 0;                        // 0..15 inside the block
+  std::int32_t slot = 0;  // 0..15 inside the block
   KvFormat format = KvFormat::kF16;
-  std::byte* k_cell = nullptr;                  // [head_dim][16]
-  std::byte* v_cell = nullptr;                  // [16][head_dim]
+  std::byte* k_cell = nullptr;  // [head_dim][16]
+  std::byte* v_cell = nullptr;  // [16][head_dim]
 };
 
 enum class RopeStyle : std::uint8_t {
@@ -106,31 +106,32 @@ enum class RopeStyle : std::uint8_t {
 };
 
 struct KernelTable {
-  const char* isa;                              // "ref", "avx2", "avx512"
-  FormatKernels formats[kNumDTypes];            // by DType
+  const char* isa;                    // "ref", "avx2", "avx512"
+  FormatKernels formats[kNumDTypes];  // by DType
 
   // Bytes of one quantised activation row of k inputs (k a multiple of 32); 64-byte aligned rows.
   std::int64_t (*activation_row_bytes)(std::int64_t k);
-  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1 / scale)) as int8,
-  // and the sums of q that zero points and minima need (activation.h). Returns false when x holds a NaN or
-  // infinity (the row is then written as zeros): the caller fails that request, not the process.
+  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1 / scale)) as
+  // int8, and the sums of q that zero points and minima need (activation.h). Returns false when x holds a NaN
+  // or infinity (the row is then written as zeros): the caller fails that request, not the process.
   bool (*quantize_row)(const float* x, std::int64_t k, void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);
   // In place on one head; cos/sin are [rotary_dim / 2]; elements past rotary_dim are left alone.
   void (*rope)(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style);
-  void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);       // silu(gate) * up
-  void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n, float* out);  // gelu_tanh(gate) * up
-  void (*add)(const float* a, const float* b, std::int64_t n, float* out);                // a + b
-  void (*scale)(const float* x, float factor, std::int64_t n, float* out);                // x * factor
+  void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);  // silu(gate) * up
+  void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n,
+                        float* out);                                        // gelu_tanh(gate) * up
+  void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
+  void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
   void (*write_kv)(const KvWriteArgs& args);
   void (*attention)(const AttentionArgs& args);
   void (*attention_merge)(const AttentionMergeArgs& args);
 
   // Over the vocabulary, in fixed tiles added in order.
-  float (*max)(const float* x, std::int64_t n);                                           // ignores NaN
-  double (*sum_exp)(const float* x, float max, std::int64_t n);                           // sum exp(x - max)
+  float (*max)(const float* x, std::int64_t n);                  // ignores NaN
+  double (*sum_exp)(const float* x, float max, std::int64_t n);  // sum exp(x - max)
 };
 
 // The table of a named ISA; null when this host or build cannot run it.

@@ -143,14 +143,44 @@ KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const SymmetricHalves
 // Tokens whose integer dots are interleaved, to hide the latency of the dot instruction.
 constexpr int interleaved_tokens(int num_tokens) { return num_tokens == 1 ? 1 : 2; }
 
+// Adds one block of every token of the tile; `blocks` are the tokens' own.
+template <class Unit, int kTokens, class Scales>
+KVASIR_FORCE_INLINE void add_tile_block(const CodeLanes* codes, const Scales& scales,
+                                        const ActivationBlock* const* blocks, FloatLanes* sums) {
+  constexpr int kStep = interleaved_tokens(kTokens);
+  static_assert(kTokens % kStep == 0);
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; t += kStep) add_block<Unit, kStep>(codes, scales, blocks + t, sums + t);
+}
+
+// Which of the 64 blocks from 64 * word are an outlier of some token.
+template <int kTokens>
+KVASIR_FORCE_INLINE std::uint64_t tile_outliers(const ConstActivationRow* rows, std::int64_t word) {
+  std::uint64_t outliers = 0;
+  for (int t = 0; t < kTokens; ++t) outliers |= rows[t].outliers[word];
+  return outliers;
+}
+
+// The residuals of an outlier, for the tokens that have one there: to the others it adds zero, which changes
+// no bit of their sums.
+template <class Unit, int kTokens, class Scales>
+KVASIR_FORCE_INLINE void add_residuals(const CodeLanes* codes, const Scales& scales,
+                                       const ConstActivationRow* rows, std::int64_t b, FloatLanes* sums) {
+  const ActivationBlock* blocks[kTokens];
+  for (int t = 0; t < kTokens; ++t) blocks[t] = rows[t].is_outlier(b) ? rows[t].residuals + b : &kNoResidual;
+  add_tile_block<Unit, kTokens>(codes, scales, blocks, sums);
+}
+
 template <class Unit, int kTokens>
-void block_tile(const Unit* units, std::int64_t num_blocks, const ActivationBlock* const* rows,
+void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationRow* rows,
                 const TileOutput& output) {
   for (int lane = 0; lane < output.num_rows; lane += kLanes) {
     FloatLanes sums[kTokens];
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) sums[t] = zero_lanes();
-    for (std::int64_t b = 0; b < num_blocks; ++b) {
+    std::uint64_t outliers = 0;
+    for (std::int64_t b = 0; b < num_blocks; ++b, outliers >>= 1) {
+      if (b % 64 == 0) outliers = tile_outliers<kTokens>(rows, b / 64);
       const Unit& unit = units[b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
       constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
@@ -158,15 +188,12 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ActivationBloc
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
-      constexpr int kStep = interleaved_tokens(kTokens);
-      static_assert(kTokens % kStep == 0);
+      const ActivationBlock* blocks[kTokens];
 #pragma GCC unroll 16
-      for (int t = 0; t < kTokens; t += kStep) {
-        const ActivationBlock* tokens[kStep];
-#pragma GCC unroll 16
-        for (int i = 0; i < kStep; ++i) tokens[i] = rows[t + i] + b;
-        add_block<Unit, kStep>(codes, scales, tokens, sums + t);
-      }
+      for (int t = 0; t < kTokens; ++t) blocks[t] = rows[t].blocks + b;
+      add_tile_block<Unit, kTokens>(codes, scales, blocks, sums);
+      if ((outliers & 1) != 0) [[unlikely]]
+        add_residuals<Unit, kTokens>(codes, scales, rows, b, sums);
     }
     store_tile<kTokens>(output, lane, sums);
   }
@@ -181,11 +208,11 @@ struct BlockTile {
   template <int kGroups, int kTokens>
   static void run(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
     const std::int64_t row_bytes = quantized_row_bytes(args.k);
-    const ActivationBlock* rows[kTokens];
+    ConstActivationRow rows[kTokens];
     for (int t = 0; t < kTokens; ++t) {
       const std::int64_t token = token_of_row(t, first_token, num_tokens);
-      rows[t] = reinterpret_cast<const ActivationBlock*>(static_cast<const char*>(args.quantized) +
-                                                         token * row_bytes);
+      const void* quantized = static_cast<const char*>(args.quantized) + token * row_bytes;
+      rows[t] = activation_row(quantized, args.k);
     }
     const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
     block_tile<Unit, kTokens>(units, args.k / kActivationBlock, rows,

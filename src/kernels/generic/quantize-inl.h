@@ -32,25 +32,60 @@ static __m128i half_sums(__m256i bytes) {
   return _mm_hadd_epi32(sums, sums);
 }
 
+// Codes of 32 inputs at a scale.
+static __m256i quantize_block(const __m256* x, float scale, ActivationBlock* block) {
+  block->scale = scale;
+  const __m256i q = round_to_int8(x, _mm256_set1_ps(inverse_of_scale(scale)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(block->q), q);
+  const __m128i sums = half_sums(q);
+  const int sum_high = _mm_extract_epi32(sums, 1);
+  const int sum = _mm_cvtsi128_si32(sums) + sum_high;
+  block->scaled_sum = scale * static_cast<float>(sum);
+  block->neg_sum = -sum;
+  block->neg_sum_high = -sum_high;
+  return q;
+}
+
+// x - scale * q, each with one rounding.
+static void subtract_codes(__m256* x, __m256i q, float scale) {
+  const __m256 factor = _mm256_set1_ps(scale);
+  __m128i bytes[4] = {_mm256_castsi256_si128(q), _mm_srli_si128(_mm256_castsi256_si128(q), 8),
+                      _mm256_extracti128_si256(q, 1), _mm_srli_si128(_mm256_extracti128_si256(q, 1), 8)};
+  for (int i = 0; i < 4; ++i) {
+    x[i] = _mm256_fnmadd_ps(factor, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes[i])), x[i]);
+  }
+}
+
+static void load_block(const float* x, __m256* inputs) {
+  for (int i = 0; i < 4; ++i) inputs[i] = _mm256_loadu_ps(x + 8 * i);
+}
+
 bool quantize_row(const float* x, std::int64_t k, void* quantized) {
-  auto* block = static_cast<ActivationBlock*>(quantized);
-  for (const float* end = x + k; x < end; x += kActivationBlock, ++block) {
-    __m256 inputs[4];
-    for (int i = 0; i < 4; ++i) inputs[i] = _mm256_loadu_ps(x + 8 * i);
+  const ActivationRow row = activation_row(quantized, k);
+  const std::int64_t num_blocks = k / kActivationBlock;
+  std::memset(row.outliers, 0, static_cast<std::size_t>(8 * outlier_words(k)));
+  __m256 inputs[4];
+  float sum_of_maxima = 0.0f;
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
     const float amax = largest_magnitude(inputs);
     if (!(amax <= FLT_MAX)) {
       std::memset(quantized, 0, static_cast<std::size_t>(quantized_row_bytes(k)));
       return false;
     }
-    block->scale = activation_scale(amax);
-    const __m256i q = round_to_int8(inputs, _mm256_set1_ps(inverse_of_scale(block->scale)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(block->q), q);
-    const __m128i sums = half_sums(q);
-    const int sum_high = _mm_extract_epi32(sums, 1);
-    const int sum = _mm_cvtsi128_si32(sums) + sum_high;
-    block->scaled_sum = block->scale * static_cast<float>(sum);
-    block->neg_sum = -sum;
-    block->neg_sum_high = -sum_high;
+    row.blocks[b].scale = amax;  // until the second pass
+    sum_of_maxima += amax;
+  }
+  const float threshold = outlier_threshold(sum_of_maxima, num_blocks);
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
+    const float amax = row.blocks[b].scale;
+    const float scale = activation_scale(amax);
+    const __m256i q = quantize_block(inputs, scale, &row.blocks[b]);
+    if (!(amax > threshold)) continue;
+    subtract_codes(inputs, q, scale);
+    row.outliers[b / 64] |= std::uint64_t{1} << b % 64;
+    quantize_block(inputs, normal_or_zero(scale * kResidualScale), &row.residuals[b]);
   }
   return true;
 }

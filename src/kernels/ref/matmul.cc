@@ -76,14 +76,20 @@ float weight_of(const PackedBF16& column, int row) { return bf16_to_float(column
 
 template <class Unit>
 struct BlockSum {
-  // Output `row` of `group` for one token: blocks in order, in one float accumulator.
+  // Output `row` of `group` for one token: blocks in order, in one float accumulator; an outlier's residual
+  // right after it.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
     const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
-    const auto* x = reinterpret_cast<const ActivationBlock*>(static_cast<const char*>(args.quantized) +
-                                                             token * quantized_row_bytes(args.k));
+    const ConstActivationRow x =
+        activation_row(static_cast<const void*>(static_cast<const char*>(args.quantized) +
+                                                token * quantized_row_bytes(args.k)),
+                       args.k);
     float sum = 0.0f;
     for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
-      sum = add_block(sum, units[b / Unit::kBlocks], static_cast<int>(b % Unit::kBlocks), row, x[b]);
+      const Unit& unit = units[b / Unit::kBlocks];
+      const int block = static_cast<int>(b % Unit::kBlocks);
+      sum = add_block(sum, unit, block, row, x.blocks[b]);
+      if (x.is_outlier(b)) sum = add_block(sum, unit, block, row, x.residuals[b]);
     }
     return sum;
   }

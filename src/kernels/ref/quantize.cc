@@ -8,13 +8,15 @@
 namespace kvasir::kernels::ref {
 namespace {
 
-ActivationBlock quantize_block(const float* x, float amax) {
+// Codes of 32 inputs at a scale; `left_over`, if wanted, is what their rounding left.
+ActivationBlock quantize_block(const float* x, float scale, float* left_over) {
   ActivationBlock block;
-  block.scale = activation_scale(amax);
-  const float inverse = inverse_of_scale(block.scale);
+  block.scale = scale;
+  const float inverse = inverse_of_scale(scale);
   int sum = 0, sum_high = 0;
   for (int i = 0; i < kActivationBlock; ++i) {
     const int q = static_cast<int>(std::nearbyint(x[i] * inverse));
+    if (left_over != nullptr) left_over[i] = std::fma(-scale, static_cast<float>(q), x[i]);
     block.q[i] = static_cast<std::int8_t>(q);
     sum += q;
     if (i >= 16) sum_high += q;
@@ -25,22 +27,41 @@ ActivationBlock quantize_block(const float* x, float amax) {
   return block;
 }
 
+// The largest magnitude of 32 inputs; infinity when one of them is not finite.
+float largest_magnitude(const float* x) {
+  float amax = 0.0f;
+  for (int i = 0; i < kActivationBlock; ++i) {
+    if (!std::isfinite(x[i])) return INFINITY;
+    amax = std::fmax(amax, std::fabs(x[i]));
+  }
+  return amax;
+}
+
 }  // namespace
 
 bool quantize_row(const float* x, std::int64_t k, void* quantized) {
-  auto* blocks = static_cast<ActivationBlock*>(quantized);
-  for (std::int64_t b = 0; b < k / kActivationBlock; ++b, x += kActivationBlock) {
-    float amax = 0.0f;
-    bool finite = true;
-    for (int i = 0; i < kActivationBlock; ++i) {
-      finite = finite && std::isfinite(x[i]);
-      amax = std::fmax(amax, std::fabs(x[i]));
-    }
-    if (!finite) {
+  const ActivationRow row = activation_row(quantized, k);
+  const std::int64_t num_blocks = k / kActivationBlock;
+  std::memset(row.outliers, 0, static_cast<std::size_t>(8 * outlier_words(k)));
+  float sum_of_maxima = 0.0f;
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    const float amax = largest_magnitude(x + b * kActivationBlock);
+    if (!std::isfinite(amax)) {
       std::memset(quantized, 0, static_cast<std::size_t>(quantized_row_bytes(k)));
       return false;
     }
-    blocks[b] = quantize_block(x, amax);
+    sum_of_maxima += amax;
+  }
+  const float threshold = outlier_threshold(sum_of_maxima, num_blocks);
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    const float* inputs = x + b * kActivationBlock;
+    const float amax = largest_magnitude(inputs);
+    const float scale = activation_scale(amax);
+    float left_over[kActivationBlock];
+    row.blocks[b] = quantize_block(inputs, scale, left_over);
+    if (!(amax > threshold)) continue;
+    row.outliers[b / 64] |= std::uint64_t{1} << b % 64;
+    row.residuals[b] = quantize_block(left_over, normal_or_zero(scale * kResidualScale), nullptr);
   }
   return true;
 }
