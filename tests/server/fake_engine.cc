@@ -1,0 +1,193 @@
+#include "fake_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/synthetic_vocab.h"
+
+namespace kvasir::server {
+namespace {
+
+constexpr char kChatMl[] =
+    "{% for message in messages %}{% if message.role == 'refuse' %}{{ raise_exception('no') }}{% endif %}"
+    "<|im_start|>{{ message.role }}\n{{ message.content | trim }}<|im_end|>\n{% endfor %}"
+    "{% if tools %}tools:{{ tools | length }}\n{% endif %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+std::unique_ptr<text::Tokenizer> make_tokenizer() {
+  text::VocabData data = text::byte_level_vocab({});
+  text::add_token(data, "<|im_start|>", text::TokenType::kControl);
+  text::add_token(data, "<|im_end|>", text::TokenType::kControl);
+  data.eos = FakeEngine::kEnd;
+  return text::Tokenizer::create(std::move(data)).value();
+}
+
+}  // namespace
+
+FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
+  if (options_.has_tokenizer) tokenizer_ = make_tokenizer();
+  if (options_.has_template) {
+    template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl).value());
+  }
+  info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 258};
+  info_.max_model_len_tokens = options_.max_model_len_tokens;
+  thread_ = std::thread([this] { run(); });
+}
+
+FakeEngine::~FakeEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+Result<RequestId> FakeEngine::submit(Request request, OutputSink sink) {
+  if (request.prompt_token_ids.empty())
+    return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
+  const std::lock_guard lock(mutex_);
+  if (draining_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
+  if (running_.size() >= options_.max_requests) return make_error(ErrorKind::kUnavailable, "queue: full");
+  auto running = std::make_shared<Running>();
+  running->id = RequestId{next_id_++};
+  running->ready = std::chrono::steady_clock::now() + options_.prefill;
+  for (std::int32_t i = 0; i < request.sampling.n; ++i) {
+    running->choices.push_back({});
+    if (tokenizer_) running->choices.back().text = std::make_unique<text::StreamingDetokenizer>(*tokenizer_);
+  }
+  last_request_ = request;
+  running->request = std::move(request);
+  running->sink = std::move(sink);
+  running_.push_back(running);
+  changed_.notify_all();
+  return running->id;
+}
+
+void FakeEngine::cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& running : running_) {
+    if (running->id == id && !std::exchange(running->cancelled, true)) ++num_cancelled_;
+  }
+  changed_.notify_all();
+}
+
+EngineStats FakeEngine::stats() const {
+  EngineStats stats;
+  stats.num_running = num_running();
+  stats.num_generated_tokens = num_generated_;
+  return stats;
+}
+
+void FakeEngine::drain(std::int64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  const auto idle = [this] { return running_.empty(); };
+  if (changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle)) return;
+  for (const auto& running : running_) running->cancelled = true;
+  changed_.notify_all();
+  changed_.wait(lock, idle);
+}
+
+std::vector<TokenId> FakeEngine::last_prompt() const { return last_request().prompt_token_ids; }
+
+Request FakeEngine::last_request() const {
+  const std::lock_guard lock(mutex_);
+  return last_request_;
+}
+
+std::int64_t FakeEngine::num_running() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(running_.size());
+}
+
+void FakeEngine::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (running_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto batch = running_;
+    for (const auto& running : batch) {
+      if (step(*running)) continue;
+      std::erase(running_, running);
+      changed_.notify_all();
+    }
+    if (options_.step.count() > 0 || options_.prefill.count() > 0) {
+      changed_.wait_for(lock, std::max(options_.step, std::chrono::milliseconds(1)));
+    }
+  }
+}
+
+bool FakeEngine::step(Running& running) {
+  if (!running.cancelled && std::chrono::steady_clock::now() < running.ready) return true;
+  for (std::size_t choice = 0; choice < running.choices.size(); ++choice) {
+    if (running.choices[choice].finished) continue;
+    RequestOutput output = next_output(running, choice);
+    running.choices[choice].finished = output.finish_reason.has_value();
+    const auto is_finished = [](const Choice& c) { return c.finished; };
+    output.request_finished = std::ranges::all_of(running.choices, is_finished);
+    output.usage.prompt_tokens = static_cast<std::int32_t>(running.request.prompt_token_ids.size());
+    for (const Choice& c : running.choices) output.usage.completion_tokens += c.num_tokens;
+    const bool over = output.request_finished;
+    running.sink(std::move(output));
+    if (over) return false;
+  }
+  return true;
+}
+
+RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
+  const SamplingParams& params = running.request.sampling;
+  Choice& choice = running.choices[index];
+  RequestOutput output;
+  output.request_id = running.id;
+  output.index = static_cast<std::int32_t>(index);
+  if (running.cancelled) {
+    output.finish_reason = FinishReason::kCancelled;
+    return output;
+  }
+  if (choice.num_tokens == options_.fail_after_tokens) {
+    output.finish_reason = FinishReason::kError;
+    output.error = Error{ErrorKind::kInternal, "the fake engine was told to fail"};
+    return output;
+  }
+  if (params.prompt_logprobs && index == 0 && choice.num_tokens == 0) {
+    output.prompt_logprobs.emplace_back();
+    for (std::size_t i = 1; i < running.request.prompt_token_ids.size(); ++i) {
+      output.prompt_logprobs.push_back({{running.request.prompt_token_ids[i], -0.25f, 1}, {}});
+    }
+  }
+  if (params.max_tokens == 0) {
+    output.finish_reason = FinishReason::kLength;
+    return output;
+  }
+  const auto position = static_cast<std::size_t>(choice.num_tokens);
+  const bool at_end = position >= options_.answer.size();
+  const TokenId token = at_end ? kEnd : static_cast<unsigned char>(options_.answer[position]);
+  ++choice.num_tokens;
+  ++num_generated_;
+  output.token_ids.push_back(token);
+  if (params.logprobs) add_logprobs(running.request, choice.num_tokens, token, output);
+  if (choice.text && !at_end) output.text = choice.text->push(token);
+  if (at_end) {
+    output.finish_reason = FinishReason::kStop;
+    output.stop_token = kEnd;
+  } else if (params.max_tokens && choice.num_tokens >= *params.max_tokens) {
+    output.finish_reason = FinishReason::kLength;
+  }
+  if (output.finish_reason && choice.text) output.text += choice.text->flush();
+  return output;
+}
+
+void FakeEngine::add_logprobs(const Request& request, std::int32_t index, TokenId token,
+                              RequestOutput& output) const {
+  PositionLogprobs position;
+  position.chosen = {token, -0.25f * static_cast<float>(index), 1};
+  for (std::int32_t i = 0; i < *request.sampling.logprobs; ++i) {
+    position.top.push_back({(token + i) % 256, position.chosen.logprob * static_cast<float>(1 << i), i + 1});
+  }
+  output.logprobs.push_back(std::move(position));
+}
+
+}  // namespace kvasir::server

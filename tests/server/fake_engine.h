@@ -1,0 +1,94 @@
+// An engine without a model, for the server's tests: it answers every prompt with the same text.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kvasir/engine.h"
+#include "text/detokenizer.h"
+#include "text/template/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace kvasir::server {
+
+// The tokens are bytes (id = byte), then <|im_start|> and <|im_end|>; the template is ChatML. Each step gives
+// every choice of every request one token of the answer, after which it ends with <|im_end|>. A choice's
+// token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
+class FakeEngine final : public Engine {
+ public:
+  struct Options {
+    std::string answer = "Hello, world!";
+    std::chrono::milliseconds step{0};
+    std::chrono::milliseconds prefill{0};
+    std::int32_t max_model_len_tokens = 256;
+    std::size_t max_requests = 8;
+    std::int32_t fail_after_tokens = -1;  // then the request fails
+    bool has_template = true;
+    bool has_tokenizer = true;
+  };
+  static constexpr TokenId kStart = 256;
+  static constexpr TokenId kEnd = 257;
+
+  FakeEngine() : FakeEngine(Options{}) {}
+  explicit FakeEngine(Options options);
+  ~FakeEngine() override;
+
+  const ModelInfo& model_info() const override { return info_; }
+  const text::Tokenizer* tokenizer() const override { return tokenizer_.get(); }
+  const text::ChatTemplate* chat_template() const override { return template_.get(); }
+  Result<RequestId> submit(Request request, OutputSink sink) override;
+  void cancel(RequestId id) override;
+  EngineStats stats() const override;
+  void drain(std::int64_t timeout_ms) override;
+
+  std::vector<TokenId> last_prompt() const;
+  Request last_request() const;
+  std::int64_t num_running() const;
+  std::int64_t num_cancelled() const { return num_cancelled_; }
+
+ private:
+  struct Choice {
+    std::int32_t num_tokens = 0;
+    bool finished = false;
+    std::unique_ptr<text::StreamingDetokenizer> text;
+  };
+  struct Running {
+    RequestId id{};
+    Request request;
+    OutputSink sink;
+    std::chrono::steady_clock::time_point ready;
+    std::vector<Choice> choices;
+    bool cancelled = false;
+  };
+
+  void run();
+  bool step(Running& running);  // false: it is over
+  RequestOutput next_output(Running& running, std::size_t choice);
+  void add_logprobs(const Request& request, std::int32_t index, TokenId token, RequestOutput& output) const;
+
+  Options options_;
+  ModelInfo info_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<text::ChatTemplate> template_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Running>> running_;  // guarded
+  Request last_request_;                          // guarded
+  std::uint64_t next_id_ = 1;                     // guarded
+  bool draining_ = false;                         // guarded
+  bool stopping_ = false;                         // guarded
+  std::atomic<std::int64_t> num_cancelled_{0};
+  std::atomic<std::int64_t> num_generated_{0};
+  std::thread thread_;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,109 @@
+// A server's beginning and end.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http_client.h"
+#include "running_server.h"
+
+namespace kvasir::server {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kStream[] = R"({"messages":[{"role":"user","content":"Hi"}],"stream":true})";
+
+TEST(Server, SaysThatItsPortIsInUse) {
+  const RunningServer first;
+  FakeEngine engine;
+  const auto second = Server::create(engine, {.port = first.port()});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind, ErrorKind::kMachine);
+  EXPECT_NE(second.error().message.find(std::to_string(first.port())), std::string::npos);
+}
+
+TEST(Server, RefusesAHostThatDoesNotResolveAndAnOriginThatIsNone) {
+  FakeEngine engine;
+  EXPECT_EQ(Server::create(engine, {.host = "256.0.0.1", .port = 0}).error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(Server::create(engine, {.port = 0, .cors_origin = "chat.example"}).error().kind,
+            ErrorKind::kUsage);
+}
+
+TEST(Server, WarnsWhenOtherMachinesCanReachIt) {
+  FakeEngine engine;
+  std::vector<std::string> warnings;
+  const auto warn = [&](std::string_view line) { warnings.emplace_back(line); };
+  ASSERT_TRUE(Server::create(engine, {.port = 0, .warn = warn}));
+  EXPECT_TRUE(warnings.empty());
+  ASSERT_TRUE(Server::create(engine, {.host = "0.0.0.0", .port = 0, .warn = warn}));
+  ASSERT_EQ(warnings.size(), 1u);
+}
+
+TEST(Server, TakesTheModelsNameUnlessGivenOne) {
+  FakeEngine engine;
+  RunningServer server({}, {.served_model_name = "my-model"});
+  EXPECT_NE(HttpClient(server.port()).request("GET", "/v1/models").body.find("\"my-model\""),
+            std::string::npos);
+}
+
+TEST(Stop, LetsARunningStreamFinishAndRefusesNewOnes) {
+  RunningServer server({.answer = std::string(60, 'a'), .step = 10ms});
+  HttpClient streaming(server.port()), kept(server.port());
+  streaming.send(http_request("POST", "/v1/chat/completions", kStream));
+  streaming.receive_until("\"a\"");
+  EXPECT_EQ(kept.request("GET", "/health/ready").status, 200);
+  server.server->stop();
+  std::this_thread::sleep_for(50ms);
+  HttpClient fresh(server.port());
+  EXPECT_EQ(fresh.request("GET", "/health/ready").status, 503);
+  const auto refused = kept.request("POST", "/v1/chat/completions", kStream);
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("retry-after"), "2");
+  EXPECT_EQ(refused.header("connection"), "close");
+  const auto response = streaming.receive();
+  EXPECT_TRUE(response.complete);
+  EXPECT_EQ(sse_events(response.body).back(), "[DONE]");
+  server.join();
+}
+
+TEST(Stop, CutsStreamsWhenTheDrainTimeIsOver) {
+  RunningServer server({.answer = std::string(10'000, 'a'), .step = 10ms, .max_model_len_tokens = 1 << 20},
+                       {.drain_ms = 100});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/chat/completions", kStream));
+  client.receive_until("\"a\"");
+  server.server->stop();
+  const auto response = client.receive();
+  EXPECT_NE(response.body.find("shutting_down"), std::string::npos);
+  EXPECT_EQ(response.body.find("[DONE]"), std::string::npos);
+  server.join();
+}
+
+TEST(Stop, ASecondTimeEndsAtOnce) {
+  RunningServer server({.prefill = 60s});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/chat/completions", kStream));
+  while (server.engine.num_running() == 0) std::this_thread::sleep_for(5ms);
+  server.server->stop();
+  const auto began = Clock::now();
+  server.server->stop();
+  server.join();
+  EXPECT_LT(Clock::now() - began, 2s);
+}
+
+TEST(Stop, WithNothingToDoIsImmediate) {
+  RunningServer server;
+  HttpClient idle(server.port());
+  EXPECT_EQ(idle.request("GET", "/health/live").status, 200);
+  const auto began = Clock::now();
+  server.server->stop();
+  server.join();
+  EXPECT_LT(Clock::now() - began, 1s);
+}
+
+}  // namespace
+}  // namespace kvasir::server
