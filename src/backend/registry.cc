@@ -18,7 +18,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, Thread
   const kernels::KernelTable* table = isa.empty() ? &kernels::best_table() : kernels::find_table(isa.c_str());
   if (table == nullptr) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa), "isa");
+                      fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa),
+                      "isa");
   }
   return std::make_unique<CpuBackend>(*table, pool);
 }

@@ -84,7 +84,8 @@ double share_of_limit(const BenchmarkCase& test, double tokens_per_s, const Mode
 Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals) {
   const std::vector<BenchmarkCase> cases = cases_of(options);
   if (cases.empty()) {
-    return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure", "prompt");
+    return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure",
+                      "prompt");
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
   KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals));
@@ -167,8 +168,8 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
 int print_table(const BenchReport& report) {
   print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
                     describe_limits(report.limits)));
-  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch", "tokens/s",
-                    "min .. max", "of limit"));
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch",
+                    "tokens/s", "min .. max", "of limit"));
   for (const auto& [test, speed, share] : report.results) {
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
     print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12.1f}{:>20}{:>9.0f}%\n", name_of(test.kind),
@@ -194,7 +195,9 @@ void add_bench(CLI::App& app, Context& context) {
       ->delimiter(',')
       ->check(lengths)
       ->default_str("128,512");
-  verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")->check(lengths)->capture_default_str();
+  verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")
+      ->check(lengths)
+      ->capture_default_str();
   verb->add_option("--depth", options->depths, "Tokens before the generated ones, e.g. 0,2048")
       ->delimiter(',')
       ->check(lengths)

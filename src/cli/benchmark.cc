@@ -32,12 +32,14 @@ std::int32_t max_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batch
   return head_start_tokens(test, max_num_batched_tokens) + test.n_gen;
 }
 
-std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab_size, std::int32_t max_tokens) {
+std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab_size,
+                                   std::int32_t max_tokens) {
   std::mt19937_64 random(kPromptSeed);
   std::vector<Request> requests(static_cast<std::size_t>(test.batch));
   for (Request& request : requests) {
     for (std::int32_t i = 0; i < test.prompt_tokens(); ++i) {
-      request.prompt_token_ids.push_back(static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size)));
+      request.prompt_token_ids.push_back(
+          static_cast<TokenId>(random() % static_cast<std::uint64_t>(vocab_size)));
     }
     request.sampling.temperature = 0.0f;
     request.sampling.ignore_eos = true;
@@ -52,9 +54,8 @@ Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vect
   const auto begin = LockstepWindow::Clock::now();
   std::vector<RequestId> ids;
   for (std::size_t stream = 0; stream < requests.size(); ++stream) {
-    auto id = engine.submit(std::move(requests[stream]), [window, stream](RequestOutput output) {
-      window->record(stream, output);
-    });
+    auto id = engine.submit(std::move(requests[stream]),
+                            [window, stream](RequestOutput output) { window->record(stream, output); });
     if (!id) {
       for (RequestId submitted : ids) engine.cancel(submitted);
       return std::unexpected(std::move(id).error());
@@ -124,9 +125,10 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
     runs.push_back(tokens_per_second(test, outcome));
   }
   if (engine.stats().num_preemptions != preemptions) {
-    return make_error(ErrorKind::kMachine,
-                      fmt::format("bench: memory: the KV cache does not hold {} streams of {} tokens (see --memory)",
-                                  test.batch, context_tokens_of(test, max_num_batched_tokens)));
+    return make_error(
+        ErrorKind::kMachine,
+        fmt::format("bench: memory: the KV cache does not hold {} streams of {} tokens (see --memory)",
+                    test.batch, context_tokens_of(test, max_num_batched_tokens)));
   }
   return summarize(std::move(runs));
 }

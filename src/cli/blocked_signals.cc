@@ -13,7 +13,10 @@ BlockedSignals::BlockedSignals(std::initializer_list<int> signals) {
   ::pthread_sigmask(SIG_BLOCK, &blocked_, &previous_mask_);
 }
 
-BlockedSignals::~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+BlockedSignals::~BlockedSignals() {
+  while (take()) continue;
+  ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
 
 std::optional<int> BlockedSignals::take(std::chrono::milliseconds patience) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience);

@@ -9,8 +9,8 @@
 
 namespace kvasir::cli {
 
-// While it lives, the given signals wait until somebody takes them. Threads started meanwhile leave them alone
-// too, so make it before the first thread.
+// While it lives, the given signals wait until somebody takes them; those that nobody took go with it.
+// Threads started meanwhile leave them alone too, so make it before the first thread.
 //
 // Thread safety: one thread makes, asks and destroys it.
 class BlockedSignals {

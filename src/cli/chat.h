@@ -15,9 +15,9 @@
 namespace kvasir::cli {
 
 struct ChatConfig {
-  std::string system;        // system message; empty: none
+  std::string system;  // system message; empty: none
   SamplingOptions sampling;
-  bool raw = false;          // each line is a text of its own that the model continues; no memory
+  bool raw = false;            // each line is a text of its own that the model continues; no memory
   bool parse_special = false;  // with raw: control tokens in a line mean themselves
 };
 

@@ -29,8 +29,8 @@ int print_settings(const Context& context) {
     return print_document(std::move(out));
   }
   for (const Setting& setting : context.settings) {
-    out += fmt::format("{:<12} --{:<24} {:<16} {}\n", setting.verb.empty() ? "(every)" : setting.verb, setting.flag,
-                       setting.value.empty() ? "-" : setting.value, setting.origin);
+    out += fmt::format("{:<12} --{:<24} {:<16} {}\n", setting.verb.empty() ? "(every)" : setting.verb,
+                       setting.flag, setting.value.empty() ? "-" : setting.value, setting.origin);
   }
   print(out);
   return finish_output();

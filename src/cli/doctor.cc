@@ -33,7 +33,8 @@ Result<Diagnosis> diagnose(const GlobalOptions& globals) {
   if (std::ranges::find(diagnosis.isas, diagnosis.isa) == diagnosis.isas.end()) {
     return make_error(
         ErrorKind::kUsage,
-        fmt::format("--isa: this host runs {}, not '{}'", fmt::join(diagnosis.isas, ", "), diagnosis.isa), "isa");
+        fmt::format("--isa: this host runs {}, not '{}'", fmt::join(diagnosis.isas, ", "), diagnosis.isa),
+        "isa");
   }
   KVASIR_TRY(diagnosis.limits, measure_limits(globals.threads));
   diagnosis.checks = check_health(diagnosis.machine);

@@ -19,7 +19,8 @@ void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
 }
 
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--chat-template", options.chat_template_file, "A template file instead of the model's own");
+  verb.add_option("--chat-template", options.chat_template_file,
+                  "A template file instead of the model's own");
 }
 
 void add_batching_options(CLI::App& verb, EngineOptions& options) {

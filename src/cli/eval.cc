@@ -39,7 +39,8 @@ struct Measurement {
 };
 
 // The windows come from the file alone; the engine then has just the room that one of them takes.
-Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals, std::int32_t max_windows) {
+Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals,
+                            std::int32_t max_windows) {
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   Measurement measurement;
@@ -48,11 +49,13 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   if (tokenizer == nullptr) {
     return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
   }
-  KVASIR_TRY(measurement.windows, eval::cut_windows(*tokenizer, text, options.engine.ctx_tokens, max_windows));
+  KVASIR_TRY(measurement.windows,
+             eval::cut_windows(*tokenizer, text, options.engine.ctx_tokens, max_windows));
   return measurement;
 }
 
-int print_perplexity(const eval::Perplexity& result, const EvalOptions& options, const GlobalOptions& globals) {
+int print_perplexity(const eval::Perplexity& result, const EvalOptions& options,
+                     const GlobalOptions& globals) {
   if (!globals.json) {
     print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens\n", result.ppl, result.stderr_ppl,
                       result.num_tokens));
@@ -65,7 +68,8 @@ int print_perplexity(const eval::Perplexity& result, const EvalOptions& options,
       .member("stderr", result.stderr_ppl)
       .member("tokens", result.num_tokens)
       .member("nll_sum", result.nll_sum)
-      .member("kv_bytes_share", options.engine.kv_type == "f32" ? 2.0 : 1.0)  // of an f16 cache of every token
+      .member("kv_bytes_share",
+              options.engine.kv_type == "f32" ? 2.0 : 1.0)  // of an f16 cache of every token
       .end_object();
   return print_document(std::move(out));
 }
@@ -157,7 +161,8 @@ void add_eval(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
       ->capture_default_str();
   logits->add_option("--out", logits_options->out, "The .npy file to write")->required();
-  on_chosen(*logits, context, [logits_options, &context] { return write_logits(*logits_options, context.options); });
+  on_chosen(*logits, context,
+            [logits_options, &context] { return write_logits(*logits_options, context.options); });
 }
 
 }  // namespace kvasir::cli

@@ -51,7 +51,8 @@ class Recorder {
       if (generation_.token_ids.empty()) first_token_ = time;
       last_token_ = time;
     }
-    generation_.token_ids.insert(generation_.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+    generation_.token_ids.insert(generation_.token_ids.end(), output.token_ids.begin(),
+                                 output.token_ids.end());
     generation_.text += output.text;
     generation_.usage = output.usage;
     if (output.finish_reason) generation_.finish_reason = *output.finish_reason;
@@ -69,7 +70,8 @@ class Recorder {
       generation_.prefill_tokens_per_s = computed / ttft;
     }
     if (num_tokens > 1) {
-      generation_.decode_tokens_per_s = static_cast<double>(num_tokens - 1) / seconds(last_token_ - first_token_);
+      generation_.decode_tokens_per_s =
+          static_cast<double>(num_tokens - 1) / seconds(last_token_ - first_token_);
     }
     return std::move(generation_);
   }
@@ -84,12 +86,13 @@ class Recorder {
 
 }  // namespace
 
-Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text) {
+Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals,
+                            const TextSink& on_text) {
   auto mailbox = std::make_shared<Mailbox>();
   Recorder recorder(Clock::now());
   KVASIR_TRY(const RequestId id, engine.submit(std::move(request), [mailbox](RequestOutput output) {
-               mailbox->push(std::move(output));
-             }));
+    mailbox->push(std::move(output));
+  }));
   for (bool finished = false; !finished;) {
     for (Mailbox::Timed& timed : mailbox->take(kSignalInterval)) {
       recorder.record(timed.time, timed.output);

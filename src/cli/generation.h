@@ -16,16 +16,17 @@ struct Generation {
   std::vector<TokenId> token_ids;
   FinishReason finish_reason = FinishReason::kStop;
   Usage usage;
-  double ttft_ms = 0.0;                // submit to the first token
-  double prefill_tokens_per_s = 0.0;   // computed prompt tokens over ttft; 0 without a token
-  double decode_tokens_per_s = 0.0;    // tokens after the first over their time; 0 with fewer than two
+  double ttft_ms = 0.0;               // submit to the first token
+  double prefill_tokens_per_s = 0.0;  // computed prompt tokens over ttft; 0 without a token
+  double decode_tokens_per_s = 0.0;   // tokens after the first over their time; 0 with fewer than two
 };
 
 using TextSink = std::function<void(std::string_view piece)>;
 
 // Blocks until the request has ended; `on_text` runs on the calling thread. One of `signals` cancels the
 // request, which then ends with kCancelled and what it had. Errors: as Engine::submit, and the request's own.
-Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text);
+Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals,
+                            const TextSink& on_text);
 
 // "stop", "length", "cancelled" or "error".
 std::string_view name_of(FinishReason reason);

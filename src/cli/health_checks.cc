@@ -30,8 +30,9 @@ HealthCheck check_quota(const Machine& machine) {
   if (!machine.cpu_quota) return {"cpu quota", true, "none"};
   const double quota = *machine.cpu_quota;
   const bool whole = quota >= 1.0;
-  return {"cpu quota", whole,
-          fmt::format("{:.2f} CPUs{}", quota, whole ? "" : ": less than one core, every step will be throttled")};
+  return {
+      "cpu quota", whole,
+      fmt::format("{:.2f} CPUs{}", quota, whole ? "" : ": less than one core, every step will be throttled")};
 }
 
 HealthCheck check_memory(const Machine& machine) {
@@ -83,7 +84,8 @@ HealthCheck check_pip() {
 }  // namespace
 
 std::vector<HealthCheck> check_health(const Machine& machine) {
-  return {check_isa(), check_quota(machine), check_memory(machine), check_huge_pages(), check_store(), check_pip()};
+  return {check_isa(),        check_quota(machine), check_memory(machine),
+          check_huge_pages(), check_store(),        check_pip()};
 }
 
 }  // namespace kvasir::cli

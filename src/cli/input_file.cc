@@ -20,15 +20,17 @@ struct CloseFile {
 };
 
 std::unexpected<Error> unreadable(const std::string& name) {
-  return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}",
-                                                     printable(name, kMaxNameInMessage), std::strerror(errno)));
+  return make_error(
+      ErrorKind::kBadFile,
+      fmt::format("{}: cannot be read: {}", printable(name, kMaxNameInMessage), std::strerror(errno)));
 }
 
 Result<std::string> read_stream(std::FILE* stream, const std::string& name) {
   std::string text;
   std::array<char, 1 << 16> piece;
   std::size_t num_bytes = 0;
-  while ((num_bytes = std::fread(piece.data(), 1, piece.size(), stream)) > 0) text.append(piece.data(), num_bytes);
+  while ((num_bytes = std::fread(piece.data(), 1, piece.size(), stream)) > 0)
+    text.append(piece.data(), num_bytes);
   if (std::ferror(stream) != 0) return unreadable(name);
   return text;
 }

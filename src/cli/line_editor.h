@@ -8,8 +8,8 @@
 
 namespace kvasir::cli {
 
-// Ctrl-C while a line is typed drops the line; the process is not signalled. Only one may exist at a time, for
-// the terminal is one.
+// Ctrl-C while a line is typed drops the line; the process is not signalled. Only one may exist at a time,
+// for the terminal is one.
 class LineEditor {
  public:
   // History is read from and written to `history_path`; empty: it is kept in memory only.

@@ -13,8 +13,8 @@
 
 namespace kvasir::cli {
 
-// Opens when the last of the streams has its first token, closes when each has `n_gen` more. Between the two all
-// streams run in every step, so it spans exactly n_gen steps.
+// Opens when the last of the streams has its first token, closes when each has `n_gen` more. Between the two
+// all streams run in every step, so it spans exactly n_gen steps.
 //
 // Thread safety: record() on the engine thread beside the others on the caller's.
 class LockstepWindow {

@@ -13,8 +13,8 @@ Result<std::string> resolve_model(const std::string& model) {
   return models.resolve(model);
 }
 
-Result<ModelSession> open_session(const std::string& model, EngineConfig config,
-                                  const GlobalOptions& globals, BlockedSignals* signals) {
+Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
+                                  BlockedSignals* signals) {
   KVASIR_TRY(config.model_path, resolve_model(model));
   ProgressReporter progress({.quiet = globals.quiet});
   const auto begin = std::chrono::steady_clock::now();
@@ -26,7 +26,8 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
                std::_Exit(kExitInterrupted);
              }));
   progress.clear();
-  session.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  session.load_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return session;
 }
 

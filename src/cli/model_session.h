@@ -19,8 +19,9 @@ struct ModelSession {
 // The file behind a MODEL argument: a catalogue name or a path. Errors: kNotFound, kBadFile, kMachine.
 Result<std::string> resolve_model(const std::string& model);
 
-// Resolves and loads; progress goes to stderr, unless quiet. One of `signals` (may be null) during the loading
-// ends the process with kExitInterrupted: there is nothing to keep yet. Errors: as resolve_model and Engine::load.
+// Resolves and loads; progress goes to stderr, unless quiet. One of `signals` (may be null) during the
+// loading ends the process with kExitInterrupted: there is nothing to keep yet. Errors: as resolve_model and
+// Engine::load.
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals = nullptr);
 

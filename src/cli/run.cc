@@ -47,11 +47,13 @@ Result<std::optional<std::string>> find_prompt(const RunOptions& options, const 
     if (text.empty()) return make_error(ErrorKind::kUsage, "prompt: the standard input is empty", "prompt");
     return text;
   }
-  if (globals.json) return make_error(ErrorKind::kUsage, "--json: needs a prompt, not a conversation", "json");
+  if (globals.json)
+    return make_error(ErrorKind::kUsage, "--json: needs a prompt, not a conversation", "json");
   return std::optional<std::string>();
 }
 
-std::string generation_json(const RunOptions& options, const ModelSession& session, const Generation& generation) {
+std::string generation_json(const RunOptions& options, const ModelSession& session,
+                            const Generation& generation) {
   const EngineStats stats = session.engine->stats();
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
@@ -112,7 +114,9 @@ Result<int> talk(const RunOptions& options, ModelSession& session, BlockedSignal
   if (home) std::filesystem::create_directories(*home, ignored);
   LineEditor editor(home ? (*home / "history").string() : std::string());
   Chat chat(*session.engine, signals, editor,
-            {.system = options.system, .sampling = options.sampling, .raw = options.raw,
+            {.system = options.system,
+             .sampling = options.sampling,
+             .raw = options.raw,
              .parse_special = options.special});
   return chat.run();
 }
@@ -123,14 +127,16 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
   BlockedSignals signals({SIGINT});
   KVASIR_TRY(ModelSession session, open_session(options.model, config, globals, &signals));
   if (session.engine->tokenizer() == nullptr) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
-                                  options.model));
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
+                    options.model));
   }
   if (!options.raw && session.engine->chat_template() == nullptr) {
     options.raw = true;
     if (!globals.quiet) {
-      fmt::print(stderr, "kvasir: {} has no chat template; it continues your text as it stands\n", options.model);
+      fmt::print(stderr, "kvasir: {} has no chat template; it continues your text as it stands\n",
+                 options.model);
     }
   }
   if (prompt) return answer_prompt(options, globals, *prompt, session, signals);
@@ -143,8 +149,9 @@ void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or talk at the terminal");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
-  CLI::Option* prompt = verb->add_option(
-      "PROMPT", options->prompt, "What to answer (without it: the standard input if piped, else a conversation)");
+  CLI::Option* prompt =
+      verb->add_option("PROMPT", options->prompt,
+                       "What to answer (without it: the standard input if piped, else a conversation)");
   verb->add_option("--file", options->file, "Read the prompt from a file")->excludes(prompt);
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");

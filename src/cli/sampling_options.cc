@@ -25,7 +25,8 @@ void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends)")
       ->check(CLI::NonNegativeNumber);
-  verb.add_option("--temperature", params.temperature, "0: always the most likely token")->capture_default_str();
+  verb.add_option("--temperature", params.temperature, "0: always the most likely token")
+      ->capture_default_str();
   verb.add_option("--top-k", params.top_k, "Among the K most likely (0: off)")->capture_default_str();
   verb.add_option("--top-p", params.top_p, "Among the most likely that make up P (1: off)")
       ->capture_default_str();
@@ -35,6 +36,7 @@ void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   verb.add_option("--stop", params.stop, "Ends the answer before this text; may be repeated")
       ->take_all()
       ->expected(1);
+  verb.add_flag("--ignore-eos", params.ignore_eos, "Go on past the end of the text");
   add_penalties(verb, params);
 }
 

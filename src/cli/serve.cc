@@ -134,7 +134,8 @@ void add_serve(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
-  verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")->capture_default_str();
+  verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
+      ->capture_default_str();
   verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");

@@ -36,11 +36,13 @@ void collect(const CLI::App& app, const std::vector<std::string>& path, std::vec
   Node node = {.path = path, .verbs = {}, .flags = {}};
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
-      node.flags.push_back({"--" + name, unquoted(option->get_description()), option->get_expected_max() > 0});
+      node.flags.push_back(
+          {"--" + name, unquoted(option->get_description()), option->get_expected_max() > 0});
     }
   }
   const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* verb : verbs) node.verbs.push_back({verb->get_name(), unquoted(verb->get_description())});
+  for (const CLI::App* verb : verbs)
+    node.verbs.push_back({verb->get_name(), unquoted(verb->get_description())});
   nodes.push_back(std::move(node));
   for (const CLI::App* verb : verbs) {
     std::vector<std::string> below = path;
@@ -124,7 +126,8 @@ std::string fish_completion(const CLI::App& app) {
   for (const Node& node : nodes_of(app)) {
     const std::string condition = fish_condition(node.path);
     for (const Word& verb : node.verbs) {
-      out += fmt::format("complete -c kvasir -n '{}' -a {} -d '{}'\n", condition, verb.name, verb.description);
+      out +=
+          fmt::format("complete -c kvasir -n '{}' -a {} -d '{}'\n", condition, verb.name, verb.description);
     }
     for (const Word& flag : node.flags) {
       const std::string where = node.path.empty() ? "" : fmt::format(" -n '{}'", condition);

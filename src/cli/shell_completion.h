@@ -6,8 +6,8 @@
 
 namespace kvasir::cli {
 
-// Each is a function of the parser's tree alone, so it never lags behind the flags. What is neither a verb nor a
-// flag completes as a file.
+// Each is a function of the parser's tree alone, so it never lags behind the flags. What is neither a verb
+// nor a flag completes as a file.
 std::string bash_completion(const CLI::App& app);
 std::string zsh_completion(const CLI::App& app);
 std::string fish_completion(const CLI::App& app);

@@ -10,7 +10,8 @@
 namespace kvasir::cli {
 namespace {
 
-std::string did_you_mean(std::string_view prefix, std::string_view name, const std::vector<std::string>& known) {
+std::string did_you_mean(std::string_view prefix, std::string_view name,
+                         const std::vector<std::string>& known) {
   const std::vector<std::string_view> candidates(known.begin(), known.end());
   const std::string_view nearest = nearest_name(name, candidates);
   if (nearest.empty()) return {};

@@ -34,7 +34,8 @@ Result<std::string> find_text(const TokenizeOptions& options) {
   if (!options.words.empty()) return fmt::format("{}", fmt::join(options.words, " "));
   if (!options.file.empty()) return read_input_file(options.file);
   if (::isatty(STDIN_FILENO) != 0) {
-    return make_error(ErrorKind::kUsage, "TEXT: is missing (an argument, --file or the standard input)", "text");
+    return make_error(ErrorKind::kUsage, "TEXT: is missing (an argument, --file or the standard input)",
+                      "text");
   }
   return read_standard_input();
 }
@@ -72,8 +73,8 @@ Status check_ids(const text::Tokenizer& tokenizer, const std::vector<TokenId>& i
   return {};
 }
 
-Result<int> decode(const TokenizeOptions& options, const GlobalOptions& globals, const text::Tokenizer& tokenizer,
-                   std::string_view input) {
+Result<int> decode(const TokenizeOptions& options, const GlobalOptions& globals,
+                   const text::Tokenizer& tokenizer, std::string_view input) {
   KVASIR_TRY(const std::vector<TokenId> ids, parse_ids(input));
   KVASIR_CHECKED(check_ids(tokenizer, ids));
   const std::string text = tokenizer.decode(ids, options.special);
@@ -117,7 +118,8 @@ void add_tokenize(CLI::App& app, Context& context) {
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* text = verb->add_option("TEXT", options->words, "The text or, with --decode, the ids");
   verb->add_option("--file", options->file, "Read it from a file")->excludes(text);
-  verb->add_flag("--special", options->special, "Control tokens in the text mean themselves; --decode shows them");
+  verb->add_flag("--special", options->special,
+                 "Control tokens in the text mean themselves; --decode shows them");
   verb->add_flag("--no-bos", options->no_bos, "Add neither BOS nor EOS");
   verb->add_flag("--decode", options->decode, "Ids to text");
   on_chosen(*verb, context, [options, &context] { return tokenize(*options, context.options); });

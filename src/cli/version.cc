@@ -17,8 +17,8 @@ int print_version(const GlobalOptions& globals) {
   const BuildInfo build = build_info();
   const std::vector<std::string> isas = host_isas();
   if (!globals.json) {
-    print(fmt::format("kvasir {} ({}, {}; this host runs {})\n", build.version, build.compiler, build.build_type,
-                      fmt::join(isas, ", ")));
+    print(fmt::format("kvasir {} ({}, {}; this host runs {})\n", build.version, build.compiler,
+                      build.build_type, fmt::join(isas, ", ")));
     return finish_output();
   }
   std::string out;

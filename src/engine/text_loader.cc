@@ -60,7 +60,7 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& 
   const io::Metadata& metadata = source.metadata();
   text::VocabData data;
   KVASIR_TRY(auto model, metadata.find_string("tokenizer.ggml.model"));
-  if (!model || *model == "none") return std::unique_ptr<text::Tokenizer>();
+  if (!model || *model == "none" || *model == "no_vocab") return std::unique_ptr<text::Tokenizer>();
   data.model = std::move(*model);
   KVASIR_TRY(auto pre, metadata.find_string("tokenizer.ggml.pre"));
   data.pre = pre.value_or("");

@@ -9,8 +9,8 @@
 
 namespace kvasir {
 
-// Reads the file's metadata only. Errors: as io::open_gguf; kBadFile when the file has no tokenizer or a broken
-// or unsupported one.
+// Reads the file's metadata only. Errors: as io::open_gguf; kBadFile when the file has no tokenizer or a
+// broken or unsupported one.
 Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const std::string& path);
 
 }  // namespace kvasir

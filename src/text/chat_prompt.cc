@@ -20,7 +20,8 @@ Result<std::vector<TokenId>> encode_chat(ChatTemplateInputs inputs, const ChatTe
   for (const auto& [name, value] : inputs.extra) written.push_back(value);
   KVASIR_TRY(const UserText user_text, UserText::create(tokenizer, written));
 
-  for (jinja::Value* value : {&inputs.messages, &inputs.tools, &inputs.documents}) *value = user_text.marked(*value);
+  for (jinja::Value* value : {&inputs.messages, &inputs.tools, &inputs.documents})
+    *value = user_text.marked(*value);
   for (auto& [name, value] : inputs.extra) value = user_text.marked(value);
   inputs.bos_token = token_text(tokenizer, tokenizer.vocab().bos());
   inputs.eos_token = token_text(tokenizer, tokenizer.vocab().eos());

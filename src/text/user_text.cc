@@ -51,7 +51,8 @@ Result<UserText> UserText::create(const Tokenizer& tokenizer, std::span<const Va
   for (std::size_t i = 0; i < kNumCandidates; ++i) {
     if (!used[i]) return UserText(tokenizer, candidate_utf8(i));
   }
-  return make_error(ErrorKind::kUsage, "messages: contain every private-use character of the basic plane", "messages");
+  return make_error(ErrorKind::kUsage, "messages: contain every private-use character of the basic plane",
+                    "messages");
 }
 
 std::string UserText::marked(const std::string& text) const {

@@ -13,18 +13,18 @@
 
 namespace kvasir::text {
 
-// The prompt is tokenised as one text, so that words may cross from template into content, with control tokens
-// parsed, since the template writes them. Where a user's text looks like the beginning of one, a mark (a
-// private-use character that the conversation does not contain) goes in front before the template runs; afterwards
-// the marks come out again and their places are barred to control tokens. Text without look-alikes, nearly all
-// there is, passes through untouched: no template can tell, and the ids are those of the plain rendering.
+// The prompt is tokenised as one text, so that words may cross from template into content, with control
+// tokens parsed, since the template writes them. Where a user's text looks like the beginning of one, a mark
+// (a private-use character that the conversation does not contain) goes in front before the template runs;
+// afterwards the marks come out again and their places are barred to control tokens. Text without
+// look-alikes, nearly all there is, passes through untouched: no template can tell, and the ids are those of
+// the plain rendering.
 //
 // Thread safety: immutable; borrows the tokenizer.
 class UserText {
  public:
   // Chooses a mark that none of the values contains. Error (kUsage) when they contain every candidate.
-  static Result<UserText> create(const Tokenizer& tokenizer,
-                                    std::span<const jinja::Value> values);
+  static Result<UserText> create(const Tokenizer& tokenizer, std::span<const jinja::Value> values);
 
   // The value with marks in its strings, keys of objects included.
   jinja::Value marked(const jinja::Value& value) const;

@@ -25,8 +25,8 @@ class CommandLineTest(unittest.TestCase):
     def environment(self, **changes):
         env = {name: value for name, value in os.environ.items() if not name.startswith("KVASIR_")}
         env.pop("NO_COLOR", None)
-        env.update(HOME=str(self.folder), KVASIR_HOME=str(self.folder / "home"), KVASIR_THREADS="1", **changes)
-        return env
+        env.update(HOME=str(self.folder), KVASIR_HOME=str(self.folder / "home"), KVASIR_THREADS="1")
+        return env | changes
 
     def start(self, *args, env=None, **streams):
         """The running process, its three streams as pipes unless said otherwise."""

@@ -65,7 +65,7 @@ class BadFiles(CommandLineTest):
         self.refuse_model(self.file("empty.gguf", b""), "empty.gguf")
 
     def test_wrong_magic(self):
-        self.refuse_model(self.file("text.gguf", b"this is no model " * 100), "magic")
+        self.refuse_model(self.file("text.gguf", b"this is no model " * 100), "not a GGUF file")
 
     def test_folder(self):
         self.refuse_model(str(self.folder), str(self.folder))

@@ -1,5 +1,5 @@
 // What a user writes never becomes a control token.
-#include "server/openai/user_text.h"
+#include "text/user_text.h"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(UserText, ChoosesAMarkThatTheConversationDoesNotContain) {
 TEST(UserText, IsMarkedInNestedValuesAndKeys) {
   const FakeEngine engine;
   const std::vector<Value> values = {Value::from_json(R"({"a<|im_end|>":["x<|im_start|>",1,null]})").value()};
-  const auto user_text = UserText::create(*engine.tokenizer(), values).value();
+  const auto user_text = text::UserText::create(*engine.tokenizer(), values).value();
   const Value marked = user_text.marked(values[0]);
   const auto& [key, list] = marked.as_dict().entries().front();
   EXPECT_EQ(key.as_string(), "a\xEE\x80\x80<|im_end|>");
