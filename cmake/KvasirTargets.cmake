@@ -9,6 +9,10 @@ target_compile_options(kvasir_flags INTERFACE
   -Wno-missing-field-initializers  # designated initialisers leave defaults in place on purpose
   -ffp-contract=off
   -fstack-protector-strong)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 sees uninitialised and overlapping memory inside its own std::optional, std::variant and std::string.
+  target_compile_options(kvasir_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
 target_compile_definitions(kvasir_flags INTERFACE _GLIBCXX_ASSERTIONS)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(kvasir_flags INTERFACE _FORTIFY_SOURCE=3)

@@ -1,6 +1,7 @@
 #include "cli/engine_options.h"
 
 #include "base/units.h"
+#include "cli/input_file.h"
 
 namespace kvasir::cli {
 
@@ -15,6 +16,10 @@ void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
+}
+
+void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--chat-template", options.chat_template_file, "A template file instead of the model's own");
 }
 
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
@@ -45,6 +50,9 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;
   config.prefix_cache = !options.no_prefix_cache;
+  if (!options.chat_template_file.empty()) {
+    KVASIR_TRY(config.chat_template, read_input_file(options.chat_template_file));
+  }
   return config;
 }
 

@@ -18,15 +18,17 @@ struct EngineOptions {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
   bool no_prefix_cache = false;
+  std::string chat_template_file;  // empty: the model's own template
 };
 
 // The flag that bounds prompt and answer together, under the verb's own names, e.g. "--ctx".
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names);
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
+void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 // How requests share the engine's steps.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
 
-// All but the model's path. Error (kUsage): a size that does not parse.
+// All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file).
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals);
 
 }  // namespace kvasir::cli

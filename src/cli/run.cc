@@ -149,6 +149,7 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
   verb->add_flag("--special", options->special, "With --raw: control tokens in the text mean themselves");
+  add_chat_template_option(*verb, options->engine);
   add_context_option(*verb, options->engine, "--ctx");
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);

@@ -14,7 +14,6 @@
 #include "base/units.h"
 #include "cli/blocked_signals.h"
 #include "cli/engine_options.h"
-#include "cli/input_file.h"
 #include "cli/model_session.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
@@ -29,7 +28,6 @@ constexpr std::chrono::milliseconds kLastGrace{1500};  // after a second signal
 struct ServeOptions {
   std::string model;
   server::ServerConfig server;
-  std::string chat_template_file;
   std::int64_t drain_seconds = 30;
   EngineOptions engine;
 };
@@ -113,10 +111,7 @@ Result<int> serve_until_signal(server::Server& server, BlockedSignals& signals, 
 }
 
 Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
-  KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
-  if (!options.chat_template_file.empty()) {
-    KVASIR_TRY(config.chat_template, read_input_file(options.chat_template_file));
-  }
+  KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   Logger logger = make_logger(globals);
   BlockedSignals signals({SIGINT, SIGTERM});
   KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals, &signals));
@@ -141,7 +136,7 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")->capture_default_str();
   verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
-  verb->add_option("--chat-template", options->chat_template_file, "A template file instead of the model's own");
+  add_chat_template_option(*verb, options->engine);
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->check(CLI::Range(0, 86400))

@@ -101,6 +101,34 @@ TEST(SpecialMatcher, AgreesWithItsDefinitionOnRandomTexts) {
   }
 }
 
+// Visible tokens as given, then the hidden ones.
+Vocab vocab_of(const std::vector<std::string>& visible, const std::vector<std::string>& hidden) {
+  VocabData data = {.model = "llama"};
+  for (const std::string& text : visible) add_token(data, text, TokenType::kUserDefined);
+  for (const std::string& text : hidden) add_token(data, text, TokenType::kControl);
+  return Vocab::create(std::move(data)).value();
+}
+
+TEST(SpecialMatcher, NoHiddenTokenBeginsWhereTheCallerBarsIt) {
+  const Vocab vocab = vocab_of({"<b>"}, {"<|end|>", "<b>|x"});
+  const SpecialMatcher matcher = matcher_of(vocab);
+  const std::string text = "<|end|>a<|end|><b>|x<b>|x";
+  EXPECT_EQ(show(matcher.split(text)), "[<|end|>]a[<|end|>][<b>|x][<b>|x]");
+  const std::vector<std::size_t> plain_at = {8, 15};
+  EXPECT_EQ(show(matcher.split(text, plain_at)), "[<|end|>]a<|end|>[<b>]|x[<b>|x]");
+}
+
+TEST(SpecialMatcher, SeesWhereAHiddenTokenBeginsOrMayBeginOnceMoreTextFollows) {
+  const Vocab vocab = vocab_of({"\n\n", "<b>"}, {"<|end|>", "<s>"});
+  const SpecialMatcher matcher = matcher_of(vocab);
+  using Starts = std::vector<std::size_t>;
+  EXPECT_EQ(matcher.hidden_starts("plain < text\n\n<b>"), Starts{});
+  EXPECT_EQ(matcher.hidden_starts("<s>x<|end|>"), (Starts{0, 4}));
+  EXPECT_EQ(matcher.hidden_starts("to be <|en"), Starts{6});
+  EXPECT_EQ(matcher.hidden_starts("trimmed <|  \n"), Starts{8});
+  EXPECT_EQ(matcher.hidden_starts("\n"), Starts{});
+}
+
 TEST(SpecialMatcher, TakesAMegabyteOfOneOverlappingToken) {
   std::vector<std::string> tokens;
   for (std::size_t size = 1; size <= 31; ++size) tokens.emplace_back(size, '\n');

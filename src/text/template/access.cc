@@ -176,12 +176,18 @@ Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& star
 
 std::optional<std::size_t> length_of(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::kUndefined: return 0;
-    case Value::Kind::kString: return value.text().num_code_points;
-    case Value::Kind::kList: return value.as_list().items.size();
-    case Value::Kind::kDict: return value.as_dict().entries().size();
-    case Value::Kind::kObject: return value.as_object().length();
-    default: return std::nullopt;
+    case Value::Kind::kUndefined:
+      return 0;
+    case Value::Kind::kString:
+      return value.text().num_code_points;
+    case Value::Kind::kList:
+      return value.as_list().items.size();
+    case Value::Kind::kDict:
+      return value.as_dict().entries().size();
+    case Value::Kind::kObject:
+      return value.as_object().length();
+    default:
+      return std::nullopt;
   }
 }
 
@@ -193,11 +199,11 @@ Result<std::shared_ptr<const List>> iterate(Runtime& runtime, const Value& value
   std::vector<Value> items;
   KVASIR_CHECKED(runtime.charge(1 + length_of(value).value_or(0)));
   if (value.is_string()) {
-    for (const std::string_view c : characters(value.as_string())) items.push_back(Value::string(std::string(c)));
+    for (const std::string_view c : characters(value.as_string()))
+      items.push_back(Value::string(std::string(c)));
   } else if (value.is_dict()) {
     for (const auto& entry : value.as_dict().entries()) items.push_back(entry.first);
-  } else if (auto* iterator =
-                 value.is_object() ? dynamic_cast<Iterator*>(&value.as_object()) : nullptr) {
+  } else if (auto* iterator = value.is_object() ? dynamic_cast<Iterator*>(&value.as_object()) : nullptr) {
     items = iterator->drain();
     KVASIR_CHECKED(runtime.charge(items.size()));
   } else if (!value.is_undefined()) {

@@ -115,8 +115,8 @@ using Block = std::vector<Stmt>;
 
 // What an assignment, a loop or a signature binds.
 struct Target {
-  std::string name;         // of a variable or a namespace; empty for a tuple
-  std::string attribute;    // of the namespace; empty for a variable
+  std::string name;           // of a variable or a namespace; empty for a tuple
+  std::string attribute;      // of the namespace; empty for a variable
   std::vector<Target> parts;  // of a tuple
 };
 
@@ -181,8 +181,8 @@ struct Continue {};
 
 struct Stmt {
   int line = 0;
-  std::variant<TextOutput, ValueOutput, If, For, Set, SetBlock, MacroStmt, CallBlock, FilterBlock, With, Generation,
-               Break, Continue>
+  std::variant<TextOutput, ValueOutput, If, For, Set, SetBlock, MacroStmt, CallBlock, FilterBlock, With,
+               Generation, Break, Continue>
       node;
 };
 

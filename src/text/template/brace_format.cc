@@ -29,7 +29,8 @@ class FieldSource {
   Result<Value> root(std::string_view head) {
     if (!head.empty() && (head[0] < '0' || head[0] > '9')) {
       const auto& keywords = arguments_.keywords;
-      const auto it = std::ranges::find_if(keywords, [&](const auto& keyword) { return keyword.first == head; });
+      const auto it =
+          std::ranges::find_if(keywords, [&](const auto& keyword) { return keyword.first == head; });
       if (it == keywords.end()) return template_error("format names the missing argument '{}'", head);
       return it->second;
     }
@@ -40,7 +41,8 @@ class FieldSource {
       KVASIR_TRY(index, take_number(head));
       if (!head.empty()) return template_error("format has a malformed field name");
     }
-    if (index >= arguments_.positional.size()) return template_error("format has no argument number {}", index);
+    if (index >= arguments_.positional.size())
+      return template_error("format has no argument number {}", index);
     return arguments_.positional[index];
   }
 
@@ -52,7 +54,8 @@ class FieldSource {
       return get_attribute(runtime_, value, name);
     }
     const std::size_t close = path.find(']');
-    if (path[0] != '[' || close == std::string_view::npos) return template_error("format has a malformed field name");
+    if (path[0] != '[' || close == std::string_view::npos)
+      return template_error("format has a malformed field name");
     const std::string_view key = path.substr(1, close - 1);
     path.remove_prefix(close + 1);
     if (const auto index = parse_int(key, 10)) return get_item(runtime_, value, Value::integer(*index));
@@ -110,7 +113,8 @@ Result<Value> brace_format(Runtime& runtime, const Value& self, const Arguments&
     }
     if (open == '}') return template_error("single '}}' encountered in format string");
     const std::size_t close = rest.find_first_of("{}");
-    if (close == std::string_view::npos) return template_error("expected '}}' before the end of the format string");
+    if (close == std::string_view::npos)
+      return template_error("expected '}}' before the end of the format string");
     if (rest[close] == '{') return template_error("nested replacement fields are not supported");
     KVASIR_TRY(const std::string piece, format_field(runtime, source, rest.substr(0, close)));
     out += piece;

@@ -9,14 +9,15 @@ namespace kvasir::text::jinja {
 namespace {
 
 std::size_t num_parameters(const Builtin& builtin) {
-  return static_cast<std::size_t>(
-      std::find(builtin.parameters.begin(), builtin.parameters.end(), "") - builtin.parameters.begin());
+  return static_cast<std::size_t>(std::find(builtin.parameters.begin(), builtin.parameters.end(), "") -
+                                  builtin.parameters.begin());
 }
 
 Status bind(const Builtin& builtin, Arguments& arguments) {
   const std::size_t count = num_parameters(builtin);
   if (arguments.positional.size() > count) {
-    return template_error("{} takes at most {} arguments, got {}", builtin.name, count, arguments.positional.size());
+    return template_error("{} takes at most {} arguments, got {}", builtin.name, count,
+                          arguments.positional.size());
   }
   const std::size_t num_positional = arguments.positional.size();
   arguments.positional.resize(count, Value::missing());
@@ -50,7 +51,8 @@ const Builtin* find_builtin(std::span<const Builtin> table, std::string_view nam
 }
 
 const Builtin* find_filter(std::string_view name) {
-  for (const auto table : {text_filters(), number_filters(), sequence_filters(), select_filters(), order_filters()}) {
+  for (const auto table :
+       {text_filters(), number_filters(), sequence_filters(), select_filters(), order_filters()}) {
     if (const Builtin* filter = find_builtin(table, name)) return filter;
   }
   return nullptr;
@@ -61,17 +63,22 @@ const Builtin* find_method(const Value& self, std::string_view name) {
     case Value::Kind::kString:
       if (const Builtin* method = find_builtin(string_methods(), name)) return method;
       return find_builtin(string_predicates(), name);
-    case Value::Kind::kList: return find_builtin(list_methods(self.as_list().kind), name);
-    case Value::Kind::kDict: return find_builtin(dict_methods(), name);
+    case Value::Kind::kList:
+      return find_builtin(list_methods(self.as_list().kind), name);
+    case Value::Kind::kDict:
+      return find_builtin(dict_methods(), name);
     case Value::Kind::kBool:
     case Value::Kind::kInt:
-    case Value::Kind::kFloat: return find_builtin(number_methods(self.kind()), name);
-    default: return nullptr;
+    case Value::Kind::kFloat:
+      return find_builtin(number_methods(self.kind()), name);
+    default:
+      return nullptr;
   }
 }
 
 bool is_mutating_method(const Value& self, std::string_view name) {
-  constexpr std::string_view kListMutators[] = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
+  constexpr std::string_view kListMutators[] = {"append", "clear",  "extend",  "insert",
+                                                "pop",    "remove", "reverse", "sort"};
   constexpr std::string_view kDictMutators[] = {"clear", "pop", "popitem", "setdefault", "update"};
   if (self.is_dict()) return std::ranges::find(kDictMutators, name) != std::end(kDictMutators);
   if (!self.is_list() || self.as_list().kind != ListKind::kList) return false;
@@ -93,7 +100,8 @@ Result<std::int64_t> int_argument(const Value& argument, std::string_view name, 
   return template_error("'{}' must be an integer, not '{}'", name, argument.type_name());
 }
 
-Result<std::string> string_argument(const Value& argument, std::string_view name, std::string_view if_missing) {
+Result<std::string> string_argument(const Value& argument, std::string_view name,
+                                    std::string_view if_missing) {
   if (argument.is_missing()) return std::string(if_missing);
   if (argument.is_string()) return argument.as_string();
   return template_error("'{}' must be a string, not '{}'", name, argument.type_name());
@@ -102,10 +110,13 @@ Result<std::string> string_argument(const Value& argument, std::string_view name
 bool flag_argument(const Value& argument, bool if_missing) {
   if (argument.is_missing()) return if_missing;
   switch (argument.kind()) {
-    case Value::Kind::kBool: return argument.as_bool();
+    case Value::Kind::kBool:
+      return argument.as_bool();
     case Value::Kind::kNone:
-    case Value::Kind::kUndefined: return false;
-    default: return argument.numeric() ? *argument.numeric() != 0 : true;
+    case Value::Kind::kUndefined:
+      return false;
+    default:
+      return argument.numeric() ? *argument.numeric() != 0 : true;
   }
 }
 

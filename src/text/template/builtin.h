@@ -57,7 +57,8 @@ class BuiltinFunction final : public Object {
 
 // Reading bound arguments; each error names the parameter and the type it got.
 Result<std::int64_t> int_argument(const Value& argument, std::string_view name, std::int64_t if_missing);
-Result<std::string> string_argument(const Value& argument, std::string_view name, std::string_view if_missing);
+Result<std::string> string_argument(const Value& argument, std::string_view name,
+                                    std::string_view if_missing);
 bool flag_argument(const Value& argument, bool if_missing);
 
 }  // namespace kvasir::text::jinja

@@ -20,8 +20,8 @@ struct ChatTemplate::Parsed {
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
-    return make_error(ErrorKind::kBadFile, fmt::format("chat template: {} bytes, the limit is {}", source.size(),
-                                                       kMaxSourceBytes));
+    return make_error(ErrorKind::kBadFile, fmt::format("chat template: {} bytes, the limit is {}",
+                                                       source.size(), kMaxSourceBytes));
   }
   if (!is_valid_utf8(source)) return make_error(ErrorKind::kBadFile, "chat template: not valid UTF-8");
   auto body = jinja::parse_template(source);
@@ -58,8 +58,10 @@ jinja::Value make_globals(const ChatTemplateInputs& inputs) {
       {Value::string("documents"), inputs.documents},
       {Value::string("add_generation_prompt"), Value::boolean(inputs.add_generation_prompt)},
   };
-  if (!inputs.bos_token.empty()) entries.emplace_back(Value::string("bos_token"), Value::string(inputs.bos_token));
-  if (!inputs.eos_token.empty()) entries.emplace_back(Value::string("eos_token"), Value::string(inputs.eos_token));
+  if (!inputs.bos_token.empty())
+    entries.emplace_back(Value::string("bos_token"), Value::string(inputs.bos_token));
+  if (!inputs.eos_token.empty())
+    entries.emplace_back(Value::string("eos_token"), Value::string(inputs.eos_token));
   for (const auto& [name, value] : inputs.extra) entries.emplace_back(Value::string(name), value);
   return Value::dict(std::move(entries));
 }

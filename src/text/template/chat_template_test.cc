@@ -41,7 +41,8 @@ TEST(ChatTemplate, PassesTokensToolsAndExtraVariables) {
   ChatTemplateInputs inputs;
   inputs.bos_token = "<s>";
   inputs.extra.emplace_back("enable_thinking", Value::boolean(false));
-  const auto text = render("{{ bos_token }}|{{ eos_token }}|{{ tools }}|{{ enable_thinking }}", make_globals(inputs));
+  const auto text =
+      render("{{ bos_token }}|{{ eos_token }}|{{ tools }}|{{ enable_thinking }}", make_globals(inputs));
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "<s>||None|False");
 }
@@ -62,8 +63,8 @@ TEST(ChatTemplate, RefusesSourcesThatAreNoText) {
 
 TEST(ChatTemplate, StopsAtTheStepLimit) {
   const RenderOptions options{.max_steps = 10'000};
-  const Error error =
-      error_of("{% for i in range(1000) %}{% for j in range(1000) %}{{ i }}{% endfor %}{% endfor %}", options);
+  const Error error = error_of(
+      "{% for i in range(1000) %}{% for j in range(1000) %}{{ i }}{% endfor %}{% endfor %}", options);
   EXPECT_EQ(error.kind, ErrorKind::kUnmet);
   EXPECT_NE(error.message.find("10000 steps"), std::string::npos) << error.message;
 }
@@ -80,7 +81,8 @@ TEST(ChatTemplate, StopsAtTheOutputLimit) {
 TEST(ChatTemplate, StopsAtTheDepthLimit) {
   EXPECT_EQ(error_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}").kind, ErrorKind::kUnmet);
   EXPECT_EQ(error_of("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}").kind, ErrorKind::kUnmet);
-  EXPECT_EQ(error_of("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}").kind, ErrorKind::kBadFile);
+  EXPECT_EQ(error_of("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}").kind,
+            ErrorKind::kBadFile);
   EXPECT_EQ(error_of("{{ " + std::string(100'000, '-') + "1 }}").kind, ErrorKind::kBadFile);
   std::string blocks;
   for (int i = 0; i < 1000; ++i) blocks += "{% if true %}";
@@ -112,14 +114,16 @@ TEST(ChatTemplate, GrowthIsChargedBeforeItHappens) {
            "{{ [[1]] | tojson(indent=999999999999) }}",
            "{{ ('a\n' * 100000) | indent('b' * 100000) }}",
            "{{ 'a\tb'.expandtabs(999999999999) }}",
-           "{% set ns = namespace(a=[1]) %}{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}{{ ns.a }}",
+           "{% set ns = namespace(a=[1]) %}{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}{% endfor "
+           "%}{{ ns.a }}",
            "{% set ns = namespace(a=[1]) %}{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}"
            "{{ ns.a | tojson }}",
            "{% set ns = namespace(a=[1], b=[1]) %}{% for i in range(64) %}{% set ns.a = [ns.a, ns.a] %}"
            "{% set ns.b = [ns.b, ns.b] %}{% endfor %}{{ ns.a == ns.b }}",
            "{% set ns = namespace(s='x') %}{% for i in range(64) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
            "{% set ns = namespace(a=[]) %}{% for i in range(1000) %}{% set ns.a = [ns.a] %}{% endfor %}",
-           "{% set ns = namespace(a=none) %}{% for i in range(1000) %}{% set ns.a = [ns.a].index %}{% endfor %}",
+           "{% set ns = namespace(a=none) %}{% for i in range(1000) %}{% set ns.a = [ns.a].index %}{% endfor "
+           "%}",
        }) {
     const Error error = error_of(source);
     EXPECT_EQ(error.kind, ErrorKind::kUnmet) << source << "\n" << error.message;
@@ -128,12 +132,14 @@ TEST(ChatTemplate, GrowthIsChargedBeforeItHappens) {
 
 TEST(ChatTemplate, ValuesThatContainThemselvesAreFreed) {
   // The leak checker of the asan build is what this test is for.
-  EXPECT_TRUE(render("{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% set a.a = [a] %}"
-                     "{% macro m() %}{% endmacro %}{% set a.m = m %}"
-                     "{% for x in [1] %}{% set a.l = loop %}{% set a.c = loop.cycle %}{% endfor %}"
-                     "{% set a.j = joiner(a) %}{% set a.k = cycler(a, b) %}"));
-  EXPECT_TRUE(render("{% set ns = namespace(p=none) %}{% for i in range(20000) %}{% set n = namespace(p=ns.p) %}"
-                     "{% set ns.p = n %}{% endfor %}"));
+  EXPECT_TRUE(
+      render("{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% set a.a = [a] %}"
+             "{% macro m() %}{% endmacro %}{% set a.m = m %}"
+             "{% for x in [1] %}{% set a.l = loop %}{% set a.c = loop.cycle %}{% endfor %}"
+             "{% set a.j = joiner(a) %}{% set a.k = cycler(a, b) %}"));
+  EXPECT_TRUE(
+      render("{% set ns = namespace(p=none) %}{% for i in range(20000) %}{% set n = namespace(p=ns.p) %}"
+             "{% set ns.p = n %}{% endfor %}"));
 }
 
 TEST(ChatTemplate, SearchesStayLinearOnRepetitiveText) {

@@ -52,15 +52,21 @@ Result<bool> equal(Runtime& runtime, const Value& left, const Value& right) {
   if (left.kind() != right.kind()) return false;
   switch (left.kind()) {
     case Value::Kind::kUndefined:
-    case Value::Kind::kNone: return true;
-    case Value::Kind::kBigInt: return left.digits() == right.digits();
+    case Value::Kind::kNone:
+      return true;
+    case Value::Kind::kBigInt:
+      return left.digits() == right.digits();
     case Value::Kind::kString:
       KVASIR_CHECKED(runtime.charge(std::min(left.as_string().size(), right.as_string().size()) / 64));
       return left.as_string() == right.as_string();
-    case Value::Kind::kList: return lists_equal(runtime, left.as_list(), right.as_list());
-    case Value::Kind::kDict: return dicts_equal(runtime, left.as_dict(), right.as_dict());
-    case Value::Kind::kObject: return &left.as_object() == &right.as_object();
-    default: return false;  // the number kinds are compared above
+    case Value::Kind::kList:
+      return lists_equal(runtime, left.as_list(), right.as_list());
+    case Value::Kind::kDict:
+      return dicts_equal(runtime, left.as_dict(), right.as_dict());
+    case Value::Kind::kObject:
+      return &left.as_object() == &right.as_object();
+    default:
+      return false;  // the number kinds are compared above
   }
 }
 
@@ -84,7 +90,8 @@ Result<std::partial_ordering> order(Runtime& runtime, const Value& left, const V
 
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& item) {
   if (container.is_string()) {
-    if (!item.is_string()) return template_error("only a string can be in a string, not '{}'", item.type_name());
+    if (!item.is_string())
+      return template_error("only a string can be in a string, not '{}'", item.type_name());
     KVASIR_CHECKED(runtime.charge_bytes(container.as_string().size() + item.as_string().size()));
     return find_bytes(container.as_string(), item.as_string()).has_value();
   }
@@ -111,24 +118,31 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& ite
 
 Result<bool> apply_compare(Runtime& runtime, CompareOperator op, const Value& left, const Value& right) {
   switch (op) {
-    case CompareOperator::kEqual: return equal(runtime, left, right);
+    case CompareOperator::kEqual:
+      return equal(runtime, left, right);
     case CompareOperator::kNotEqual: {
       KVASIR_TRY(const bool same, equal(runtime, left, right));
       return !same;
     }
-    case CompareOperator::kIn: return contains(runtime, right, left);
+    case CompareOperator::kIn:
+      return contains(runtime, right, left);
     case CompareOperator::kNotIn: {
       KVASIR_TRY(const bool inside, contains(runtime, right, left));
       return !inside;
     }
-    default: break;
+    default:
+      break;
   }
   KVASIR_TRY(const auto result, order(runtime, left, right));
   switch (op) {
-    case CompareOperator::kLess: return result < 0;
-    case CompareOperator::kLessEqual: return result <= 0;
-    case CompareOperator::kGreater: return result > 0;
-    default: return result >= 0;
+    case CompareOperator::kLess:
+      return result < 0;
+    case CompareOperator::kLessEqual:
+      return result <= 0;
+    case CompareOperator::kGreater:
+      return result > 0;
+    default:
+      return result >= 0;
   }
 }
 

@@ -57,7 +57,8 @@ Result<std::string> render(std::string_view source, const Value& globals) {
 void expect_outcome(const Result<std::string>& actual, const jinja::Dict& outcome, const std::string& what) {
   if (const Value* expected = outcome.find("expected")) {
     if (!actual) {
-      ADD_FAILURE() << what << "\nfailed: " << actual.error().message << "\nwanted: " << expected->as_string();
+      ADD_FAILURE() << what << "\nfailed: " << actual.error().message
+                    << "\nwanted: " << expected->as_string();
       return;
     }
     EXPECT_EQ(*actual, expected->as_string()) << what;
@@ -70,10 +71,12 @@ void expect_outcome(const Result<std::string>& actual, const jinja::Dict& outcom
     return;
   }
   if (raises) {
-    EXPECT_NE(actual.error().message.find(message), std::string::npos) << what << "\n" << actual.error().message;
+    EXPECT_NE(actual.error().message.find(message), std::string::npos) << what << "\n"
+                                                                       << actual.error().message;
     EXPECT_EQ(actual.error().kind, ErrorKind::kUsage) << what;
   }
-  EXPECT_NE(actual.error().message.find("line "), std::string::npos) << what << "\n" << actual.error().message;
+  EXPECT_NE(actual.error().message.find("line "), std::string::npos) << what << "\n"
+                                                                     << actual.error().message;
 }
 
 void check_micro_cases(const std::string& group) {

@@ -13,14 +13,16 @@ ExprPtr make_expr(int line, Node node) {
   return std::make_unique<Expr>(Expr{.line = line, .node = std::move(node)});
 }
 
-constexpr std::array kSumOperators = {std::pair<std::string_view, BinaryOperator>{"+", BinaryOperator::kAdd},
-                                      std::pair<std::string_view, BinaryOperator>{"-", BinaryOperator::kSubtract}};
+constexpr std::array kSumOperators = {
+    std::pair<std::string_view, BinaryOperator>{"+", BinaryOperator::kAdd},
+    std::pair<std::string_view, BinaryOperator>{"-", BinaryOperator::kSubtract}};
 constexpr std::array kProductOperators = {
     std::pair<std::string_view, BinaryOperator>{"*", BinaryOperator::kMultiply},
     std::pair<std::string_view, BinaryOperator>{"/", BinaryOperator::kDivide},
     std::pair<std::string_view, BinaryOperator>{"//", BinaryOperator::kFloorDivide},
     std::pair<std::string_view, BinaryOperator>{"%", BinaryOperator::kModulo}};
-constexpr std::array kPowerOperators = {std::pair<std::string_view, BinaryOperator>{"**", BinaryOperator::kPower}};
+constexpr std::array kPowerOperators = {
+    std::pair<std::string_view, BinaryOperator>{"**", BinaryOperator::kPower}};
 constexpr std::array kCompareOperators = {
     std::pair<std::string_view, CompareOperator>{"==", CompareOperator::kEqual},
     std::pair<std::string_view, CompareOperator>{"!=", CompareOperator::kNotEqual},
@@ -31,7 +33,8 @@ constexpr std::array kCompareOperators = {
 
 // The operator the token is one of, if it is.
 template <class Table>
-auto operator_of(const Token& token, const Table& table) -> std::optional<typename Table::value_type::second_type> {
+auto operator_of(const Token& token, const Table& table)
+    -> std::optional<typename Table::value_type::second_type> {
   if (token.kind != TokenKind::kOperator) return std::nullopt;
   const auto it = std::ranges::find_if(table, [&](const auto& entry) { return entry.first == token.text; });
   if (it == table.end()) return std::nullopt;
@@ -173,16 +176,20 @@ Result<ExprPtr> ExpressionParser::parse_unary(bool with_filters) {
 Result<ExprPtr> ExpressionParser::parse_primary() {
   const Token& token = tokens_.current();
   switch (token.kind) {
-    case TokenKind::kName: return parse_name();
-    case TokenKind::kString: return parse_string();
+    case TokenKind::kName:
+      return parse_name();
+    case TokenKind::kString:
+      return parse_string();
     case TokenKind::kInteger:
-    case TokenKind::kFloat: return parse_number();
+    case TokenKind::kFloat:
+      return parse_number();
     case TokenKind::kOperator:
       if (token.text == "(") return parse_parenthesized();
       if (token.text == "[") return parse_list();
       if (token.text == "{") return parse_dict();
       break;
-    default: break;
+    default:
+      break;
   }
   return tokens_.error("expected an expression");
 }
@@ -259,8 +266,8 @@ Result<ExprPtr> ExpressionParser::parse_dict() {
 
 bool ExpressionParser::at_tuple_end(std::string_view stop_word) const {
   const Token& token = tokens_.current();
-  return token.kind == TokenKind::kVariableEnd || token.kind == TokenKind::kBlockEnd || token.is_operator(")") ||
-         (!stop_word.empty() && token.is_name(stop_word));
+  return token.kind == TokenKind::kVariableEnd || token.kind == TokenKind::kBlockEnd ||
+         token.is_operator(")") || (!stop_word.empty() && token.is_name(stop_word));
 }
 
 Result<ExprPtr> ExpressionParser::parse_tuple(bool with_conditional, std::string_view stop_word) {

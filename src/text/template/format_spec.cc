@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "text/code_point.h"
 #include "text/template/number.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -19,8 +19,8 @@ bool is_alignment(std::string_view text, std::size_t at) {
 }
 
 // Pads `sign + body` to the width; `=` puts the fill between the two.
-Result<std::string> padded(Runtime& runtime, std::string_view sign, std::string_view body, const FormatSpec& spec,
-                           char default_align) {
+Result<std::string> padded(Runtime& runtime, std::string_view sign, std::string_view body,
+                           const FormatSpec& spec, char default_align) {
   const std::size_t length = sign.size() + num_code_points(body);
   const std::size_t padding = spec.width > length ? spec.width - length : 0;
   KVASIR_CHECKED(runtime.charge(1 + padding));
@@ -40,7 +40,8 @@ Result<std::string> padded(Runtime& runtime, std::string_view sign, std::string_
 
 std::string grouped(std::string digits, const FormatSpec& spec) {
   if (spec.grouping == 0) return digits;
-  const std::size_t group = spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b' ? 4 : 3;
+  const std::size_t group =
+      spec.type == 'x' || spec.type == 'X' || spec.type == 'o' || spec.type == 'b' ? 4 : 3;
   const std::size_t whole = std::min(digits.find_first_of(".e"), digits.size());
   for (std::size_t i = whole; i > group;) {
     i -= group;
@@ -57,14 +58,21 @@ std::string sign_of(bool negative, const FormatSpec& spec) {
 std::string float_digits(double magnitude, const FormatSpec& spec) {
   const std::size_t precision = spec.precision.value_or(6);
   switch (spec.type) {
-    case 'e': return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}e}" : "{:.{}e}"), magnitude, precision);
-    case 'E': return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}E}" : "{:.{}E}"), magnitude, precision);
+    case 'e':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}e}" : "{:.{}e}"), magnitude, precision);
+    case 'E':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}E}" : "{:.{}E}"), magnitude, precision);
     case 'f':
-    case 'F': return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}f}" : "{:.{}f}"), magnitude, precision);
-    case 'g': return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}g}" : "{:.{}g}"), magnitude, precision);
-    case 'G': return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}G}" : "{:.{}G}"), magnitude, precision);
-    case '%': return fmt::format("{:.{}f}%", magnitude * 100, precision);
-    default: break;
+    case 'F':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}f}" : "{:.{}f}"), magnitude, precision);
+    case 'g':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}g}" : "{:.{}g}"), magnitude, precision);
+    case 'G':
+      return fmt::format(fmt::runtime(spec.alternate ? "{:#.{}G}" : "{:.{}G}"), magnitude, precision);
+    case '%':
+      return fmt::format("{:.{}f}%", magnitude * 100, precision);
+    default:
+      break;
   }
   if (!spec.precision) return float_repr(magnitude);
   std::string digits = fmt::format("{:.{}g}", magnitude, *spec.precision);
@@ -107,7 +115,7 @@ Result<FormatSpec> parse_format_spec(std::string_view text) {
   if (const char sign = take("+- ")) spec.sign = sign;
   spec.alternate = take("#") != 0;
   if (take("0") != 0 && spec.align == 0) {
-    spec.fill = "0";
+    spec.fill.assign(1, '0');
     spec.align = '=';
   }
   KVASIR_TRY(spec.width, take_number(text));
@@ -132,10 +140,22 @@ Result<std::string> format_integer(Runtime& runtime, std::int64_t value, const F
   std::string digits;
   std::string prefix;
   switch (spec.type) {
-    case 'b': digits = fmt::format("{:b}", magnitude); prefix = "0b"; break;
-    case 'o': digits = fmt::format("{:o}", magnitude); prefix = "0o"; break;
-    case 'x': digits = fmt::format("{:x}", magnitude); prefix = "0x"; break;
-    case 'X': digits = fmt::format("{:X}", magnitude); prefix = "0X"; break;
+    case 'b':
+      digits = fmt::format("{:b}", magnitude);
+      prefix = "0b";
+      break;
+    case 'o':
+      digits = fmt::format("{:o}", magnitude);
+      prefix = "0o";
+      break;
+    case 'x':
+      digits = fmt::format("{:x}", magnitude);
+      prefix = "0x";
+      break;
+    case 'X':
+      digits = fmt::format("{:X}", magnitude);
+      prefix = "0X";
+      break;
     case 'c': {
       if (value < 0 || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) {
         return template_error("no character has the number {}", value);
@@ -145,9 +165,13 @@ Result<std::string> format_integer(Runtime& runtime, std::int64_t value, const F
     }
     case 0:
     case 'd':
-    case 'n': digits = fmt::format("{}", magnitude); break;
-    case 's': return template_error("an integer has no format of type 's'");
-    default: return format_float(runtime, static_cast<double>(value), spec);
+    case 'n':
+      digits = fmt::format("{}", magnitude);
+      break;
+    case 's':
+      return template_error("an integer has no format of type 's'");
+    default:
+      return format_float(runtime, static_cast<double>(value), spec);
   }
   const std::string sign = sign_of(value < 0, spec) + (spec.alternate ? prefix : "");
   return padded(runtime, sign, grouped(std::move(digits), spec), spec, '>');
@@ -168,12 +192,16 @@ Result<std::string> format_value(Runtime& runtime, const Value& value, const For
     case Value::Kind::kBool:
       if (spec.type == 0 && spec.width == 0) return to_text(runtime, value);
       return format_integer(runtime, value.as_bool() ? 1 : 0, spec);
-    case Value::Kind::kInt: return format_integer(runtime, value.as_int(), spec);
-    case Value::Kind::kFloat: return format_float(runtime, value.as_float(), spec);
+    case Value::Kind::kInt:
+      return format_integer(runtime, value.as_int(), spec);
+    case Value::Kind::kFloat:
+      return format_float(runtime, value.as_float(), spec);
     case Value::Kind::kString:
-      if (spec.type != 0 && spec.type != 's') return template_error("a string has no format of type '{}'", spec.type);
+      if (spec.type != 0 && spec.type != 's')
+        return template_error("a string has no format of type '{}'", spec.type);
       return format_text(runtime, value.as_string(), spec);
-    default: break;
+    default:
+      break;
   }
   if (spec.type != 0 || spec.width != 0 || spec.precision) {
     return template_error("a '{}' cannot be formatted with a specification", value.type_name());

@@ -12,8 +12,8 @@ namespace kvasir::text::jinja {
 
 struct FormatSpec {
   std::string fill = " ";
-  char align = 0;     // < > ^ =, 0: by type
-  char sign = '-';    // - + or space
+  char align = 0;   // < > ^ =, 0: by type
+  char sign = '-';  // - + or space
   bool alternate = false;
   char grouping = 0;  // , or _ between thousands
   std::size_t width = 0;

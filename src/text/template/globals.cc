@@ -16,16 +16,20 @@ constexpr std::size_t kMaxRangeItems = 100'000;
 
 Result<Value> range(Runtime& runtime, const Value&, const Arguments& arguments) {
   const std::size_t count = arguments.positional.size();
-  if (count == 0 || count > 3 || !arguments.keywords.empty()) return template_error("range takes 1 to 3 integers");
+  if (count == 0 || count > 3 || !arguments.keywords.empty())
+    return template_error("range takes 1 to 3 integers");
   std::array<std::int64_t, 3> bounds = {0, 0, 1};
   for (std::size_t i = 0; i < count; ++i) {
-    if (arguments.positional[i].is_undefined()) return template_error("{}", arguments.positional[i].undefined_reason());
+    if (arguments.positional[i].is_undefined())
+      return template_error("{}", arguments.positional[i].undefined_reason());
     KVASIR_TRY(bounds[count == 1 ? 1 : i], int_argument(arguments.positional[i], "range", 0));
   }
   const auto [start, stop, step] = bounds;
   if (step == 0) return template_error("range: the step must not be zero");
   std::vector<Value> items;
-  const auto more = [&, stop = stop, step = step](std::int64_t value) { return step > 0 ? value < stop : value > stop; };
+  const auto more = [&, stop = stop, step = step](std::int64_t value) {
+    return step > 0 ? value < stop : value > stop;
+  };
   for (std::int64_t value = start; more(value);) {
     if (items.size() == kMaxRangeItems) return limit_error("a range of more than {} items", kMaxRangeItems);
     items.push_back(Value::integer(value));
@@ -46,7 +50,8 @@ Result<std::vector<Value::Entry>> dict_entries(Runtime& runtime, const Arguments
       KVASIR_TRY(const auto pairs, iterate(runtime, source));
       for (const Value& pair : pairs->items) {
         KVASIR_TRY(const auto items, iterate(runtime, pair));
-        if (items->items.size() != 2) return template_error("dict needs pairs, got {} items", items->items.size());
+        if (items->items.size() != 2)
+          return template_error("dict needs pairs, got {} items", items->items.size());
         entries.emplace_back(items->items[0], items->items[1]);
       }
     }
@@ -85,7 +90,9 @@ Result<Value> strftime_now(Runtime& runtime, const Value&, const Arguments& argu
   std::string out;
   for (std::size_t i = 0; i < format.size(); ++i) {
     std::size_t end = i + 1;
-    if (format[i] == '%' && end < format.size() && (format[end] == '-' || format[end] == '_' || format[end] == '^')) ++end;
+    if (format[i] == '%' && end < format.size() &&
+        (format[end] == '-' || format[end] == '_' || format[end] == '^'))
+      ++end;
     if (format[i] != '%' || end >= format.size()) {
       out += format[i];
       continue;
@@ -130,8 +137,13 @@ class Cycler final : public Object {
 Cycler& cycler_of(const Value& self) { return static_cast<Cycler&>(self.as_object()); }
 
 constexpr Builtin kCyclerMethods[] = {
-    {"next", 0, {}, [](Runtime&, const Value& self, const Arguments&) -> Result<Value> { return cycler_of(self).next(); }},
-    {"reset", 0, {},
+    {"next",
+     0,
+     {},
+     [](Runtime&, const Value& self, const Arguments&) -> Result<Value> { return cycler_of(self).next(); }},
+    {"reset",
+     0,
+     {},
      [](Runtime&, const Value& self, const Arguments&) -> Result<Value> {
        cycler_of(self).reset();
        return Value::none();

@@ -137,8 +137,8 @@ Result<Interpreter::Flow> Interpreter::run_loop(const For& node, const std::shar
   return run_block(node.otherwise);
 }
 
-Result<Value> Interpreter::call_loop(const For& node, const std::shared_ptr<Scope>& closure, const Value& iterable,
-                                     std::size_t depth) {
+Result<Value> Interpreter::call_loop(const For& node, const std::shared_ptr<Scope>& closure,
+                                     const Value& iterable, std::size_t depth) {
   const DepthGuard guard(call_depth_);
   if (call_depth_ > runtime_.options().max_depth) {
     return limit_error("recursive loops nest deeper than the limit of {}", runtime_.options().max_depth);
@@ -219,7 +219,8 @@ Status Interpreter::assign(const Target& target, const Value& value) {
   if (!target.attribute.empty()) {
     const Value holder = look_up(target.name);
     auto* space = holder.is_object() ? dynamic_cast<Namespace*>(&holder.as_object()) : nullptr;
-    if (space == nullptr) return template_error("'{}' is no namespace, its attributes cannot be set", target.name);
+    if (space == nullptr)
+      return template_error("'{}' is no namespace, its attributes cannot be set", target.name);
     return space->set(target.attribute, value);
   }
   if (target.parts.empty()) {
@@ -231,7 +232,8 @@ Status Interpreter::assign(const Target& target, const Value& value) {
   if (items->items.size() != target.parts.size()) {
     return template_error("cannot unpack {} values into {} names", items->items.size(), target.parts.size());
   }
-  for (std::size_t i = 0; i < target.parts.size(); ++i) KVASIR_CHECKED(assign(target.parts[i], items->items[i]));
+  for (std::size_t i = 0; i < target.parts.size(); ++i)
+    KVASIR_CHECKED(assign(target.parts[i], items->items[i]));
   return {};
 }
 
@@ -284,7 +286,8 @@ Status Interpreter::bind_parameters(const MacroDefinition& macro, Arguments& arg
     KVASIR_TRY(Value kwargs, runtime_.make_dict(std::move(rest)));
     scope_->variables.insert_or_assign("kwargs", std::move(kwargs));
   } else if (!arguments.keywords.empty()) {
-    return template_error("macro '{}' takes no keyword argument '{}'", macro.name, arguments.keywords[0].first);
+    return template_error("macro '{}' takes no keyword argument '{}'", macro.name,
+                          arguments.keywords[0].first);
   }
   if (macro.uses_varargs) {
     std::vector<Value> rest(arguments.positional.begin() + static_cast<std::ptrdiff_t>(num_positional),

@@ -26,7 +26,8 @@ class Interpreter {
   int line() const { return line_; }
 
   // A macro's or call block's body with its arguments bound, as text. `closure` is where it was defined.
-  Result<Value> call_macro(const MacroDefinition& macro, const std::shared_ptr<Scope>& closure, Arguments arguments);
+  Result<Value> call_macro(const MacroDefinition& macro, const std::shared_ptr<Scope>& closure,
+                           Arguments arguments);
   // The body of a recursive loop over other items, as text. `outer` is the loop that is called.
   Result<Value> call_loop(const For& node, const std::shared_ptr<Scope>& closure, const Value& iterable,
                           std::size_t depth);

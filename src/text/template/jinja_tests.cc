@@ -24,7 +24,9 @@ Result<Value> compares(Runtime& runtime, const Value& self, const Arguments& arg
   return Value::boolean(result);
 }
 
-Result<Value> is_defined(Runtime&, const Value& self, const Arguments&) { return Value::boolean(!self.is_undefined()); }
+Result<Value> is_defined(Runtime&, const Value& self, const Arguments&) {
+  return Value::boolean(!self.is_undefined());
+}
 
 Result<Value> is_integer(Runtime&, const Value& self, const Arguments&) {
   return Value::boolean(self.kind() == Kind::kInt || self.kind() == Kind::kBigInt);
@@ -43,7 +45,8 @@ Result<Value> is_sequence(Runtime&, const Value& self, const Arguments&) {
 
 Result<Value> is_iterable(Runtime&, const Value& self, const Arguments&) {
   const bool iterates = self.is_object() && dynamic_cast<const Iterator*>(&self.as_object()) != nullptr;
-  return Value::boolean(self.is_string() || self.is_dict() || self.is_undefined() || self.is_list() || iterates);
+  return Value::boolean(self.is_string() || self.is_dict() || self.is_undefined() || self.is_list() ||
+                        iterates);
 }
 
 Result<Value> is_callable(Runtime&, const Value& self, const Arguments&) {

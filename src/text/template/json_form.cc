@@ -4,10 +4,10 @@
 #include <cmath>
 #include <iterator>
 
+#include "text/code_point.h"
 #include "text/template/number.h"
 #include "text/template/operators.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -25,13 +25,27 @@ void append_json_string(std::string_view text, bool ensure_ascii, std::string& o
   for (std::size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text, i);
     switch (c.value) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
       default:
         if (c.value < 0x20 || (ensure_ascii && c.value >= 0x7F)) {
           append_utf16_escape(c.value, out);
@@ -62,16 +76,21 @@ class JsonWriter {
       case Value::Kind::kBool:
       case Value::Kind::kInt:
       case Value::Kind::kBigInt:
-      case Value::Kind::kFloat: out_ += scalar(value); return {};
-      case Value::Kind::kString: return write_string(value.as_string());
+      case Value::Kind::kFloat:
+        out_ += scalar(value);
+        return {};
+      case Value::Kind::kString:
+        return write_string(value.as_string());
       case Value::Kind::kList: {
         const ListKind kind = value.as_list().kind;
         if (kind > ListKind::kGroup) break;
         return write_list(value.as_list(), level);
       }
-      case Value::Kind::kDict: return write_dict(value.as_dict(), level);
+      case Value::Kind::kDict:
+        return write_dict(value.as_dict(), level);
       case Value::Kind::kUndefined:
-      case Value::Kind::kObject: break;
+      case Value::Kind::kObject:
+        break;
     }
     return template_error("tojson: an object of type {} has no JSON form", value.type_name());
   }
@@ -79,11 +98,16 @@ class JsonWriter {
  private:
   static std::string scalar(const Value& value) {
     switch (value.kind()) {
-      case Value::Kind::kBool: return value.as_bool() ? "true" : "false";
-      case Value::Kind::kInt: return fmt::format("{}", value.as_int());
-      case Value::Kind::kBigInt: return value.digits();
-      case Value::Kind::kFloat: return json_float(value.as_float());
-      default: return "null";
+      case Value::Kind::kBool:
+        return value.as_bool() ? "true" : "false";
+      case Value::Kind::kInt:
+        return fmt::format("{}", value.as_int());
+      case Value::Kind::kBigInt:
+        return value.digits();
+      case Value::Kind::kFloat:
+        return json_float(value.as_float());
+      default:
+        return "null";
     }
   }
 
@@ -131,7 +155,8 @@ class JsonWriter {
     }
     std::vector<Value::Entry> entries = dict.entries();
     if (style_.sort_keys) {
-      KVASIR_CHECKED(sort_values(runtime_, entries, [](const Value::Entry& entry) { return entry.first; }, false));
+      KVASIR_CHECKED(sort_values(
+          runtime_, entries, [](const Value::Entry& entry) { return entry.first; }, false));
     }
     out_ += '{';
     for (std::size_t i = 0; i < entries.size(); ++i) {

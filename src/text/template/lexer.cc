@@ -6,9 +6,9 @@
 #include <array>
 #include <optional>
 
+#include "text/code_point.h"
 #include "text/template/python_string.h"
 #include "text/template/string_literal.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -44,12 +44,6 @@ std::size_t digits_length(std::string_view text, bool (*accepts)(char)) {
     }
   }
   return size;
-}
-
-std::string without_underscores(std::string_view text) {
-  std::string out(text);
-  std::erase(out, '_');
-  return out;
 }
 
 class Lexer {
@@ -229,13 +223,15 @@ class Lexer {
         if (fraction > 0) size += 1 + fraction;
       }
       if (size < text.size() && (text[size] | 32) == 'e') {
-        const std::size_t sign = size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-') ? 1 : 0;
-        const std::size_t exponent = digits_length(text.substr(std::min(size + 1 + sign, text.size())), is_digit);
+        const std::size_t sign =
+            size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-') ? 1 : 0;
+        const std::size_t exponent =
+            digits_length(text.substr(std::min(size + 1 + sign, text.size())), is_digit);
         if (exponent > 0) size += 1 + sign + exponent;
       }
     }
     if (size > whole) {
-      push(TokenKind::kFloat, without_underscores(text.substr(0, size)));
+      push(TokenKind::kFloat, std::string(text.substr(0, size)));
       advance(size);
       return {};
     }
@@ -252,19 +248,26 @@ class Lexer {
       };
       std::size_t size = 0;
       switch (text[1] | 32) {
-        case 'x': size = prefixed([](char c) { return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); }); break;
-        case 'o': size = prefixed([](char c) { return c >= '0' && c <= '7'; }); break;
-        case 'b': size = prefixed([](char c) { return c == '0' || c == '1'; }); break;
-        default: break;
+        case 'x':
+          size = prefixed([](char c) { return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); });
+          break;
+        case 'o':
+          size = prefixed([](char c) { return c >= '0' && c <= '7'; });
+          break;
+        case 'b':
+          size = prefixed([](char c) { return c == '0' || c == '1'; });
+          break;
+        default:
+          break;
       }
       if (size > 0) {
-        push(TokenKind::kInteger, without_underscores(text.substr(0, size)));
+        push(TokenKind::kInteger, std::string(text.substr(0, size)));
         advance(size);
         return {};
       }
     }
-    std::string digits = without_underscores(text.substr(0, decimal_size));
-    if (digits[0] == '0' && digits.find_first_not_of('0') != std::string::npos) {
+    std::string digits = std::string(text.substr(0, decimal_size));
+    if (digits[0] == '0' && digits.find_first_not_of("0_") != std::string::npos) {
       return error(fmt::format("the number {} starts with 0", digits));
     }
     push(TokenKind::kInteger, std::move(digits));
@@ -292,13 +295,15 @@ class Lexer {
     const auto it =
         std::ranges::find_if(kOperators, [&](std::string_view symbol) { return rest().starts_with(symbol); });
     if (it == kOperators.end()) {
-      return error(fmt::format("unexpected character '{}'", rest().substr(0, code_point_at(rest(), 0).size_bytes)));
+      return error(
+          fmt::format("unexpected character '{}'", rest().substr(0, code_point_at(rest(), 0).size_bytes)));
     }
     const char c = (*it)[0];
     if (c == '(' || c == '[' || c == '{') open_brackets += c;
     if (c == ')' || c == ']' || c == '}') {
       const char open = c == ')' ? '(' : (c == ']' ? '[' : '{');
-      if (open_brackets.empty() || open_brackets.back() != open) return error(fmt::format("unexpected '{}'", c));
+      if (open_brackets.empty() || open_brackets.back() != open)
+        return error(fmt::format("unexpected '{}'", c));
       open_brackets.pop_back();
     }
     push(TokenKind::kOperator, std::string(*it));

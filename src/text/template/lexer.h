@@ -27,7 +27,7 @@ enum class TokenKind : std::uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string text;  // without quotes, underscores in numbers removed
+  std::string text;  // of a string without its quotes
   int line = 1;
 
   bool is_operator(std::string_view symbol) const { return kind == TokenKind::kOperator && text == symbol; }

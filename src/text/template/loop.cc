@@ -52,13 +52,16 @@ std::optional<Value> Loop::attribute(std::string_view name) {
   const std::size_t index0 = next_ - 1;
   for (const Counter& counter : kCounters) {
     if (counter.name != name) continue;
-    return Value::integer(counter.read(static_cast<std::int64_t>(index0), static_cast<std::int64_t>(items_.size()),
+    return Value::integer(counter.read(static_cast<std::int64_t>(index0),
+                                       static_cast<std::int64_t>(items_.size()),
                                        static_cast<std::int64_t>(depth_)));
   }
   if (name == "first") return Value::boolean(index0 == 0);
   if (name == "last") return Value::boolean(next_ == items_.size());
-  if (name == "previtem") return index0 > 0 ? items_[index0 - 1] : Value::undefined("there is no previous item");
-  if (name == "nextitem") return next_ < items_.size() ? items_[next_] : Value::undefined("there is no next item");
+  if (name == "previtem")
+    return index0 > 0 ? items_[index0 - 1] : Value::undefined("there is no previous item");
+  if (name == "nextitem")
+    return next_ < items_.size() ? items_[next_] : Value::undefined("there is no next item");
   if (const Builtin* method = find_builtin(kLoopMethods, name)) return bound(*method, *this);
   return std::nullopt;
 }

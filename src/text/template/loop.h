@@ -15,7 +15,11 @@ class Loop final : public Object {
   // `depth` counts recursive calls from 0.
   Loop(Interpreter& interpreter, const For& node, std::shared_ptr<Scope> closure, std::vector<Value> items,
        std::size_t depth)
-      : interpreter_(interpreter), node_(node), closure_(std::move(closure)), items_(std::move(items)), depth_(depth) {}
+      : interpreter_(interpreter),
+        node_(node),
+        closure_(std::move(closure)),
+        items_(std::move(items)),
+        depth_(depth) {}
 
   // Moves to the next item; null at the end.
   const Value* advance() { return next_ < items_.size() ? &items_[next_++] : nullptr; }

@@ -24,7 +24,8 @@ class Namespace final : public Object {
 
   // Errors (kUsage): a name that starts with an underscore.
   Status set(const std::string& name, const Value& value) {
-    if (name.starts_with('_')) return template_error("a namespace cannot hold the underscore name '{}'", name);
+    if (name.starts_with('_'))
+      return template_error("a namespace cannot hold the underscore name '{}'", name);
     attributes_.insert_or_assign(name, value);
     return {};
   }

@@ -41,10 +41,14 @@ std::optional<std::string> without_underscores(std::string_view text) {
 int prefix_base(std::string_view digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   switch (digits[1] | 32) {
-    case 'x': return 16;
-    case 'o': return 8;
-    case 'b': return 2;
-    default: return 10;
+    case 'x':
+      return 16;
+    case 'o':
+      return 8;
+    case 'b':
+      return 2;
+    default:
+      return 10;
   }
 }
 
@@ -62,7 +66,9 @@ std::partial_ordering compare_numbers(const Value& a, const Value& b) {
 int key_order(const Value& a, const Value& b) {
   const auto order = compare_numbers(a, b);
   if (order != std::partial_ordering::unordered) return order < 0 ? -1 : (order > 0 ? 1 : 0);
-  const auto is_nan = [](const Value& v) { return v.kind() == Value::Kind::kFloat && std::isnan(v.as_float()); };
+  const auto is_nan = [](const Value& v) {
+    return v.kind() == Value::Kind::kFloat && std::isnan(v.as_float());
+  };
   return static_cast<int>(is_nan(b)) - static_cast<int>(is_nan(a));
 }
 
@@ -70,7 +76,8 @@ std::string float_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 64> buffer;
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific).ptr;
   std::string_view scientific(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
   std::string out;
   if (scientific.front() == '-') {

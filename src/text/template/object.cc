@@ -8,12 +8,12 @@
 namespace kvasir::text::jinja {
 
 Value Arguments::take_keyword(std::string_view name) {
-  const auto it =
-      std::find_if(keywords.begin(), keywords.end(), [&](const auto& keyword) { return keyword.first == name; });
+  const auto it = std::find_if(keywords.begin(), keywords.end(),
+                               [&](const auto& keyword) { return keyword.first == name; });
   if (it == keywords.end()) return Value::missing();
-  Value value = std::move(it->second);
+  std::pair<std::string, Value> taken = std::move(*it);
   keywords.erase(it);
-  return value;
+  return std::move(taken.second);
 }
 
 Result<Value> Object::call(Runtime& /*runtime*/, Arguments /*arguments*/) {

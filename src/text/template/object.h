@@ -1,6 +1,8 @@
 // Values with identity: namespaces, loops, macros, iterators and everything callable.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -33,7 +35,7 @@ class Object : public std::enable_shared_from_this<Object> {
   virtual ~Object() = default;
 
   virtual std::string_view type_name() const = 0;
-  virtual std::string repr() const { return "<" + std::string(type_name()) + ">"; }
+  virtual std::string repr() const { return fmt::format("<{}>", type_name()); }
   // Empty when there is no such attribute.
   virtual std::optional<Value> attribute(std::string_view /*name*/) { return std::nullopt; }
   virtual bool callable() const { return false; }

@@ -13,13 +13,20 @@ namespace {
 
 std::string_view symbol(BinaryOperator op) {
   switch (op) {
-    case BinaryOperator::kAdd: return "+";
-    case BinaryOperator::kSubtract: return "-";
-    case BinaryOperator::kMultiply: return "*";
-    case BinaryOperator::kDivide: return "/";
-    case BinaryOperator::kFloorDivide: return "//";
-    case BinaryOperator::kModulo: return "%";
-    case BinaryOperator::kPower: return "**";
+    case BinaryOperator::kAdd:
+      return "+";
+    case BinaryOperator::kSubtract:
+      return "-";
+    case BinaryOperator::kMultiply:
+      return "*";
+    case BinaryOperator::kDivide:
+      return "/";
+    case BinaryOperator::kFloorDivide:
+      return "//";
+    case BinaryOperator::kModulo:
+      return "%";
+    case BinaryOperator::kPower:
+      return "**";
   }
   return "?";
 }
@@ -68,21 +75,25 @@ Result<Value> integer_arithmetic(BinaryOperator op, std::int64_t a, std::int64_t
       op == BinaryOperator::kDivide || op == BinaryOperator::kFloorDivide || op == BinaryOperator::kModulo;
   if (divides && b == 0) return template_error("division by zero");
   switch (op) {
-    case BinaryOperator::kAdd: return integer_or_overflow(checked_add(a, b));
+    case BinaryOperator::kAdd:
+      return integer_or_overflow(checked_add(a, b));
     case BinaryOperator::kSubtract: {
       std::int64_t out = 0;
       if (__builtin_sub_overflow(a, b, &out)) return integer_or_overflow(std::nullopt);
       return Value::integer(out);
     }
-    case BinaryOperator::kMultiply: return integer_or_overflow(checked_mul(a, b));
-    case BinaryOperator::kDivide: return Value::number(static_cast<double>(a) / static_cast<double>(b));
+    case BinaryOperator::kMultiply:
+      return integer_or_overflow(checked_mul(a, b));
+    case BinaryOperator::kDivide:
+      return Value::number(static_cast<double>(a) / static_cast<double>(b));
     case BinaryOperator::kFloorDivide:
       if (b == -1) return integer_arithmetic(BinaryOperator::kSubtract, 0, a);
       return Value::integer(floor_divide(a, b));
     case BinaryOperator::kModulo:
       if (b == -1) return Value::integer(0);
       return Value::integer(a - floor_divide(a, b) * b);
-    case BinaryOperator::kPower: return integer_power(a, b);
+    case BinaryOperator::kPower:
+      return integer_power(a, b);
   }
   return Value::none();
 }
@@ -92,17 +103,25 @@ Result<Value> float_arithmetic(BinaryOperator op, double a, double b) {
       op == BinaryOperator::kDivide || op == BinaryOperator::kFloorDivide || op == BinaryOperator::kModulo;
   if (divides && b == 0) return template_error("float division by zero");
   switch (op) {
-    case BinaryOperator::kAdd: return Value::number(a + b);
-    case BinaryOperator::kSubtract: return Value::number(a - b);
-    case BinaryOperator::kMultiply: return Value::number(a * b);
-    case BinaryOperator::kDivide: return Value::number(a / b);
-    case BinaryOperator::kFloorDivide: return Value::number(std::floor((a - float_modulo(a, b)) / b + 0.5));
-    case BinaryOperator::kModulo: return Value::number(float_modulo(a, b));
+    case BinaryOperator::kAdd:
+      return Value::number(a + b);
+    case BinaryOperator::kSubtract:
+      return Value::number(a - b);
+    case BinaryOperator::kMultiply:
+      return Value::number(a * b);
+    case BinaryOperator::kDivide:
+      return Value::number(a / b);
+    case BinaryOperator::kFloorDivide:
+      return Value::number(std::floor((a - float_modulo(a, b)) / b + 0.5));
+    case BinaryOperator::kModulo:
+      return Value::number(float_modulo(a, b));
     case BinaryOperator::kPower: {
       if (a == 0 && b < 0) return template_error("0.0 cannot be raised to a negative power");
       const double power = std::pow(a, b);
-      if (std::isinf(power) && std::isfinite(a) && std::isfinite(b)) return limit_error("a power does not fit a float");
-      if (std::isnan(power) && !std::isnan(a) && !std::isnan(b)) return template_error("a power is not a real number");
+      if (std::isinf(power) && std::isfinite(a) && std::isfinite(b))
+        return limit_error("a power does not fit a float");
+      if (std::isnan(power) && !std::isnan(a) && !std::isnan(b))
+        return template_error("a power is not a real number");
       return Value::number(power);
     }
   }
@@ -159,12 +178,18 @@ Result<Value> add_lists(Runtime& runtime, const Value& left, const Value& right)
 bool truthy(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::kUndefined:
-    case Value::Kind::kNone: return false;
-    case Value::Kind::kBool: return value.as_bool();
-    case Value::Kind::kInt: return value.as_int() != 0;
-    case Value::Kind::kBigInt: return true;
-    case Value::Kind::kFloat: return value.as_float() != 0;
-    default: return length_of(value).value_or(1) != 0;
+    case Value::Kind::kNone:
+      return false;
+    case Value::Kind::kBool:
+      return value.as_bool();
+    case Value::Kind::kInt:
+      return value.as_int() != 0;
+    case Value::Kind::kBigInt:
+      return true;
+    case Value::Kind::kFloat:
+      return value.as_float() != 0;
+    default:
+      return length_of(value).value_or(1) != 0;
   }
 }
 

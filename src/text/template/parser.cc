@@ -77,7 +77,8 @@ class Parser {
 
   Result<Stmt> parse_statement() {
     const Token& token = tokens_.current();
-    const auto it = std::ranges::find_if(kStatements, [&](const Statement& s) { return token.is_name(s.tag); });
+    const auto it =
+        std::ranges::find_if(kStatements, [&](const Statement& s) { return token.is_name(s.tag); });
     if (it == kStatements.end()) return tokens_.error("unknown tag");
     tokens_.take();
     return (this->*it->parse)();
@@ -130,7 +131,8 @@ class Parser {
   }
 
   Result<Stmt> parse_loop_control(bool is_break) {
-    if (loop_depth_ == 0) return tokens_.error(is_break ? "break outside of a loop" : "continue outside of a loop");
+    if (loop_depth_ == 0)
+      return tokens_.error(is_break ? "break outside of a loop" : "continue outside of a loop");
     return is_break ? statement(Break{}) : statement(Continue{});
   }
   Result<Stmt> parse_break() { return parse_loop_control(true); }

@@ -32,7 +32,8 @@ class ValueSource {
   }
 
   Status expect_all_used() const {
-    const bool unused = is_tuple_ ? next_ < values_.as_list().items.size() : (next_ == 0 && !values_.is_dict());
+    const bool unused =
+        is_tuple_ ? next_ < values_.as_list().items.size() : (next_ == 0 && !values_.is_dict());
     if (unused) return template_error("not all arguments converted during string formatting");
     return {};
   }
@@ -72,13 +73,17 @@ Result<std::string> format_directive(Runtime& runtime, const Value& value, Forma
       return format_text(runtime, text, spec);
     }
     case 'c':
-      if (value.is_string() && value.text().num_code_points == 1) return format_text(runtime, value.as_string(), spec);
+      if (value.is_string() && value.text().num_code_points == 1)
+        return format_text(runtime, value.as_string(), spec);
       if (!value.integral()) return template_error("%c needs a character or an integer");
       spec.type = 'c';
       return format_integer(runtime, *value.integral(), spec);
     case 'i':
-    case 'u': spec.type = 'd'; return format_number(runtime, value, spec);
-    default: break;
+    case 'u':
+      spec.type = 'd';
+      return format_number(runtime, value, spec);
+    default:
+      break;
   }
   constexpr std::string_view kNumberTypes = "doxXeEfFgG";
   if (kNumberTypes.find(type) == std::string_view::npos) {
@@ -125,17 +130,28 @@ class DirectiveReader {
     bool zero = false;
     for (; !rest_.empty(); rest_.remove_prefix(1)) {
       switch (rest_[0]) {
-        case '-': spec.align = '<'; continue;
-        case '+': spec.sign = '+'; continue;
-        case ' ': spec.sign = spec.sign == '+' ? '+' : ' '; continue;
-        case '#': spec.alternate = true; continue;
-        case '0': zero = true; continue;
-        default: break;
+        case '-':
+          spec.align = '<';
+          continue;
+        case '+':
+          spec.sign = '+';
+          continue;
+        case ' ':
+          spec.sign = spec.sign == '+' ? '+' : ' ';
+          continue;
+        case '#':
+          spec.alternate = true;
+          continue;
+        case '0':
+          zero = true;
+          continue;
+        default:
+          break;
       }
       break;
     }
     if (zero && spec.align != '<') {
-      spec.fill = "0";
+      spec.fill.assign(1, '0');
       spec.align = '=';
     }
   }
@@ -155,7 +171,7 @@ class DirectiveReader {
   static FormatSpec without_zero_fill(FormatSpec spec, char type) {
     if (spec.align == '=' && (type == 's' || type == 'r' || type == 'a' || type == 'c')) {
       spec.align = '>';
-      spec.fill = " ";
+      spec.fill.assign(1, ' ');
     }
     return spec;
   }

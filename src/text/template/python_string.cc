@@ -42,8 +42,9 @@ constexpr char32_t kCapitalSigma = 0x3A3;
 constexpr char32_t kFinalSigma = 0x3C2;
 
 void append_mapped(std::string& out, char32_t code_point, const CaseMap& map) {
-  const auto expansion = std::lower_bound(map.expansions.begin(), map.expansions.end(), code_point,
-                                          [](const CaseExpansion& e, char32_t c) { return e.code_point < c; });
+  const auto expansion =
+      std::lower_bound(map.expansions.begin(), map.expansions.end(), code_point,
+                       [](const CaseExpansion& e, char32_t c) { return e.code_point < c; });
   if (expansion != map.expansions.end() && expansion->code_point == code_point) {
     out.append(expansion->text);
     return;
@@ -208,11 +209,13 @@ std::optional<std::size_t> rfind_bytes(std::string_view haystack, std::string_vi
 std::size_t count_occurrences(std::string_view text, std::string_view needle) {
   if (needle.empty()) return num_code_points(text) + 1;
   std::size_t count = 0;
-  for (auto hit = find_bytes(text, needle); hit; hit = find_bytes(text, needle, *hit + needle.size())) ++count;
+  for (auto hit = find_bytes(text, needle); hit; hit = find_bytes(text, needle, *hit + needle.size()))
+    ++count;
   return count;
 }
 
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text, std::int64_t limit) {
+std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text,
+                     std::int64_t limit) {
   std::string out;
   std::size_t position = 0;
   for (; limit != 0; --limit) {
@@ -247,8 +250,8 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 }
 
 std::size_t num_code_points(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::size_t byte_offset(std::string_view text, std::size_t index) {
@@ -271,12 +274,23 @@ std::string escape_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out.push_back(c);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out.push_back(c);
     }
   }
   return out;

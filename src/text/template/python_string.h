@@ -27,7 +27,9 @@ enum CharProperty : std::uint16_t {
 inline constexpr std::uint16_t kCased = kUppercase | kLowercase | kTitlecase;
 
 std::uint16_t char_properties(char32_t code_point);
-inline bool has_property(char32_t code_point, std::uint16_t mask) { return (char_properties(code_point) & mask) != 0; }
+inline bool has_property(char32_t code_point, std::uint16_t mask) {
+  return (char_properties(code_point) & mask) != 0;
+}
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
@@ -41,13 +43,15 @@ std::string_view strip_whitespace_right(std::string_view text);
 std::string_view strip_whitespace(std::string_view text);
 
 // Byte offset of the first / last occurrence; linear in haystack + needle (plain find is not).
-std::optional<std::size_t> find_bytes(std::string_view haystack, std::string_view needle, std::size_t from = 0);
+std::optional<std::size_t> find_bytes(std::string_view haystack, std::string_view needle,
+                                      std::size_t from = 0);
 std::optional<std::size_t> rfind_bytes(std::string_view haystack, std::string_view needle);
 
 // str.count: occurrences that do not overlap.
 std::size_t count_occurrences(std::string_view text, std::string_view needle);
 // str.replace; a negative limit replaces all.
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text, std::int64_t limit);
+std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text,
+                     std::int64_t limit);
 // str.splitlines without the line ends.
 std::vector<std::string_view> split_lines(std::string_view text);
 

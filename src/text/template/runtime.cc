@@ -42,7 +42,8 @@ Result<Value> Runtime::make_dict(std::vector<Value::Entry> entries) {
   KVASIR_CHECKED(charge(1 + 2 * entries.size()));
   for (const auto& [key, value] : entries) {
     if (!key.hashable()) {
-      return template_error("a dict key must be a string, a number, a boolean or none, not '{}'", key.type_name());
+      return template_error("a dict key must be a string, a number, a boolean or none, not '{}'",
+                            key.type_name());
     }
   }
   return checked(Value::dict(std::move(entries)));

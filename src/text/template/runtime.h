@@ -34,7 +34,9 @@ class Runtime {
   Result<Value> make_list(std::vector<Value> items, ListKind kind = ListKind::kList);
   Result<Value> make_dict(std::vector<Value::Entry> entries);
   Result<Value> make_iterator(std::string_view type_name, std::vector<Value> items);
-  Result<Value> make_generator(std::vector<Value> items) { return make_iterator("generator", std::move(items)); }
+  Result<Value> make_generator(std::vector<Value> items) {
+    return make_iterator("generator", std::move(items));
+  }
 
   // Takes an object whose contents may change after its making; its contents are released at the end.
   Result<Value> adopt(std::shared_ptr<Object> object);

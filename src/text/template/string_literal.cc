@@ -11,10 +11,14 @@ namespace {
 
 std::size_t num_hex_digits(char escape) {
   switch (escape) {
-    case 'x': return 2;
-    case 'u': return 4;
-    case 'U': return 8;
-    default: return 0;
+    case 'x':
+      return 2;
+    case 'u':
+      return 4;
+    case 'U':
+      return 8;
+    default:
+      return 0;
   }
 }
 
@@ -31,7 +35,8 @@ Status append_numbered(std::string_view digits, int base, std::string& out) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, base);
   if (error != std::errc{} || end != digits.data() + digits.size() || code > 0x10FFFF ||
       (code >= 0xD800 && code < 0xE000)) {
-    return make_error(ErrorKind::kBadFile, fmt::format("the escape with digits '{}' is no character", digits));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("the escape with digits '{}' is no character", digits));
   }
   append_utf8(out, code);
   return {};

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "base/checked_math.h"
+#include "text/code_point.h"
 #include "text/template/number.h"
 #include "text/template/python_string.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -21,13 +21,19 @@ struct Brackets {
 
 Brackets brackets_of(ListKind kind) {
   switch (kind) {
-    case ListKind::kList: return {"[", "]"};
+    case ListKind::kList:
+      return {"[", "]"};
     case ListKind::kTuple:
-    case ListKind::kGroup: return {"(", ")"};
-    case ListKind::kRange: return {"range(", ")"};
-    case ListKind::kDictKeys: return {"dict_keys([", "])"};
-    case ListKind::kDictValues: return {"dict_values([", "])"};
-    case ListKind::kDictItems: return {"dict_items([", "])"};
+    case ListKind::kGroup:
+      return {"(", ")"};
+    case ListKind::kRange:
+      return {"range(", ")"};
+    case ListKind::kDictKeys:
+      return {"dict_keys([", "])"};
+    case ListKind::kDictValues:
+      return {"dict_values([", "])"};
+    case ListKind::kDictItems:
+      return {"dict_items([", "])"};
   }
   return {"[", "]"};
 }
@@ -114,21 +120,37 @@ void append_string_repr(std::string_view text, std::string& out) {
 Status append_repr(Runtime& runtime, const Value& value, std::string& out) {
   KVASIR_CHECKED(runtime.charge(1));
   switch (value.kind()) {
-    case Value::Kind::kUndefined: out += "Undefined"; return {};
-    case Value::Kind::kNone: out += "None"; return {};
-    case Value::Kind::kBool: out += value.as_bool() ? "True" : "False"; return {};
-    case Value::Kind::kInt: fmt::format_to(std::back_inserter(out), "{}", value.as_int()); return {};
-    case Value::Kind::kBigInt: out += value.digits(); return {};
-    case Value::Kind::kFloat: out += float_repr(value.as_float()); return {};
+    case Value::Kind::kUndefined:
+      out += "Undefined";
+      return {};
+    case Value::Kind::kNone:
+      out += "None";
+      return {};
+    case Value::Kind::kBool:
+      out += value.as_bool() ? "True" : "False";
+      return {};
+    case Value::Kind::kInt:
+      fmt::format_to(std::back_inserter(out), "{}", value.as_int());
+      return {};
+    case Value::Kind::kBigInt:
+      out += value.digits();
+      return {};
+    case Value::Kind::kFloat:
+      out += float_repr(value.as_float());
+      return {};
     case Value::Kind::kString:
       KVASIR_CHECKED(runtime.charge_bytes(value.as_string().size()));
       if (value.text().is_markup) out += "Markup(";
       append_string_repr(value.as_string(), out);
       if (value.text().is_markup) out += ')';
       return {};
-    case Value::Kind::kList: return append_list_repr(runtime, value.as_list(), out);
-    case Value::Kind::kDict: return append_dict_repr(runtime, value.as_dict(), out);
-    case Value::Kind::kObject: out += value.as_object().repr(); return {};
+    case Value::Kind::kList:
+      return append_list_repr(runtime, value.as_list(), out);
+    case Value::Kind::kDict:
+      return append_dict_repr(runtime, value.as_dict(), out);
+    case Value::Kind::kObject:
+      out += value.as_object().repr();
+      return {};
   }
   return {};
 }

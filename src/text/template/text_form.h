@@ -23,7 +23,7 @@ Result<Value> replace_text(Runtime& runtime, const std::string& text, const std:
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  bool pretty = false;        // one item a line, each level indented by `indent`
+  bool pretty = false;  // one item a line, each level indented by `indent`
   std::string indent;
   std::string item_separator = ", ";
   std::string key_separator = ": ";

@@ -48,7 +48,8 @@ class TokenStream {
 
   // "line N: <message>, got <the current token>".
   std::unexpected<Error> error(std::string_view message) const {
-    return make_error(ErrorKind::kBadFile, fmt::format("line {}: {}, got {}", line(), message, describe(current())));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("line {}: {}, got {}", line(), message, describe(current())));
   }
 
   // One level deeper. Errors (kBadFile): more than kMaxParseDepth. Every enter() that succeeds is paired
@@ -71,13 +72,20 @@ class TokenStream {
 
   static std::string describe(const Token& token) {
     switch (token.kind) {
-      case TokenKind::kEnd: return "the end of the template";
-      case TokenKind::kText: return "template text";
-      case TokenKind::kVariableBegin: return "'{{'";
-      case TokenKind::kVariableEnd: return "'}}'";
-      case TokenKind::kBlockBegin: return "'{%'";
-      case TokenKind::kBlockEnd: return "'%}'";
-      default: return fmt::format("'{}'", token.text);
+      case TokenKind::kEnd:
+        return "the end of the template";
+      case TokenKind::kText:
+        return "template text";
+      case TokenKind::kVariableBegin:
+        return "'{{'";
+      case TokenKind::kVariableEnd:
+        return "'}}'";
+      case TokenKind::kBlockBegin:
+        return "'{%'";
+      case TokenKind::kBlockEnd:
+        return "'%}'";
+      default:
+        return fmt::format("'{}'", token.text);
     }
   }
 

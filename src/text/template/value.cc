@@ -19,13 +19,18 @@ std::shared_ptr<const Text> make_text(std::string utf8, bool is_markup) {
 // Keys of different classes are never equal; the order between classes only has to be some order.
 int key_class(const Value& key) {
   switch (key.kind()) {
-    case Value::Kind::kNone: return 0;
-    case Value::Kind::kUndefined: return 4;
+    case Value::Kind::kNone:
+      return 0;
+    case Value::Kind::kUndefined:
+      return 4;
     case Value::Kind::kBool:
     case Value::Kind::kInt:
-    case Value::Kind::kFloat: return 1;
-    case Value::Kind::kBigInt: return 2;
-    default: return 3;
+    case Value::Kind::kFloat:
+      return 1;
+    case Value::Kind::kBigInt:
+      return 2;
+    default:
+      return 3;
   }
 }
 
@@ -35,17 +40,22 @@ bool key_less(const Value& a, const Value& b) {
   if (class_a != class_b) return class_a < class_b;
   switch (class_a) {
     case 0:
-    case 4: return false;
-    case 1: return key_order(a, b) < 0;
-    case 2: return a.digits() < b.digits();
-    default: return a.as_string() < b.as_string();
+    case 4:
+      return false;
+    case 1:
+      return key_order(a, b) < 0;
+    case 2:
+      return a.digits() < b.digits();
+    default:
+      return a.as_string() < b.as_string();
   }
 }
 
 }  // namespace
 
 Value Value::undefined(std::string reason) {
-  return holding(Undefined{.reason = std::make_shared<const std::string>(std::move(reason)), .missing = false});
+  return holding(
+      Undefined{.reason = std::make_shared<const std::string>(std::move(reason)), .missing = false});
 }
 Value Value::missing() { return holding(Undefined{.reason = nullptr, .missing = true}); }
 Value Value::none() { return holding(None{}); }
@@ -61,10 +71,13 @@ Value Value::markup(std::string utf8) { return holding(make_text(std::move(utf8)
 Value Value::list(std::vector<Value> items, ListKind kind) {
   std::size_t depth = 0;
   for (const Value& item : items) depth = std::max(depth, item.depth());
-  return holding(std::make_shared<const List>(List{.kind = kind, .items = std::move(items), .depth = depth + 1}));
+  return holding(
+      std::make_shared<const List>(List{.kind = kind, .items = std::move(items), .depth = depth + 1}));
 }
 
-Value Value::dict(std::vector<Entry> entries) { return holding(std::make_shared<const Dict>(std::move(entries))); }
+Value Value::dict(std::vector<Entry> entries) {
+  return holding(std::make_shared<const Dict>(std::move(entries)));
+}
 Value Value::object(std::shared_ptr<Object> object) { return holding(std::move(object)); }
 
 bool Value::is_missing() const {
@@ -72,9 +85,7 @@ bool Value::is_missing() const {
   return undefined != nullptr && undefined->missing;
 }
 
-bool Value::hashable() const {
-  return !is_list() && !is_dict() && !is_object();
-}
+bool Value::hashable() const { return !is_list() && !is_dict() && !is_object(); }
 
 const std::string& Value::as_string() const { return text().bytes; }
 const std::string& Value::digits() const { return *std::get<BigInt>(data_).digits; }
@@ -98,51 +109,80 @@ std::optional<double> Value::numeric() const {
 
 std::string_view Value::type_name() const {
   switch (kind()) {
-    case Kind::kUndefined: return "Undefined";
-    case Kind::kNone: return "NoneType";
-    case Kind::kBool: return "bool";
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kNone:
+      return "NoneType";
+    case Kind::kBool:
+      return "bool";
     case Kind::kInt:
-    case Kind::kBigInt: return "int";
-    case Kind::kFloat: return "float";
-    case Kind::kString: return text().is_markup ? "Markup" : "str";
-    case Kind::kList: break;
-    case Kind::kDict: return "dict";
-    case Kind::kObject: return as_object().type_name();
+    case Kind::kBigInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kString:
+      return text().is_markup ? "Markup" : "str";
+    case Kind::kList:
+      break;
+    case Kind::kDict:
+      return "dict";
+    case Kind::kObject:
+      return as_object().type_name();
   }
   switch (as_list().kind) {
-    case ListKind::kList: return "list";
+    case ListKind::kList:
+      return "list";
     case ListKind::kTuple:
-    case ListKind::kGroup: return "tuple";
-    case ListKind::kRange: return "range";
-    case ListKind::kDictKeys: return "dict_keys";
-    case ListKind::kDictValues: return "dict_values";
-    case ListKind::kDictItems: return "dict_items";
+    case ListKind::kGroup:
+      return "tuple";
+    case ListKind::kRange:
+      return "range";
+    case ListKind::kDictKeys:
+      return "dict_keys";
+    case ListKind::kDictValues:
+      return "dict_values";
+    case ListKind::kDictItems:
+      return "dict_items";
   }
   return "object";
 }
 
 std::size_t Value::depth() const {
   switch (kind()) {
-    case Kind::kList: return as_list().depth;
-    case Kind::kDict: return as_dict().depth();
-    case Kind::kObject: return as_object().depth();
-    default: return 0;
+    case Kind::kList:
+      return as_list().depth;
+    case Kind::kDict:
+      return as_dict().depth();
+    case Kind::kObject:
+      return as_object().depth();
+    default:
+      return 0;
   }
 }
 
 bool Value::same_as(const Value& other) const {
   if (kind() != other.kind()) return false;
   switch (kind()) {
-    case Kind::kUndefined: return false;
-    case Kind::kNone: return true;
-    case Kind::kBool: return as_bool() == other.as_bool();
-    case Kind::kInt: return as_int() == other.as_int();
-    case Kind::kBigInt: return digits() == other.digits();
-    case Kind::kFloat: return as_float() == other.as_float();
-    case Kind::kString: return &text() == &other.text() || as_string() == other.as_string();
-    case Kind::kList: return &as_list() == &other.as_list();
-    case Kind::kDict: return &as_dict() == &other.as_dict();
-    case Kind::kObject: return &as_object() == &other.as_object();
+    case Kind::kUndefined:
+      return false;
+    case Kind::kNone:
+      return true;
+    case Kind::kBool:
+      return as_bool() == other.as_bool();
+    case Kind::kInt:
+      return as_int() == other.as_int();
+    case Kind::kBigInt:
+      return digits() == other.digits();
+    case Kind::kFloat:
+      return as_float() == other.as_float();
+    case Kind::kString:
+      return &text() == &other.text() || as_string() == other.as_string();
+    case Kind::kList:
+      return &as_list() == &other.as_list();
+    case Kind::kDict:
+      return &as_dict() == &other.as_dict();
+    case Kind::kObject:
+      return &as_object() == &other.as_object();
   }
   return false;
 }
@@ -179,9 +219,9 @@ Dict::Dict(std::vector<Value::Entry> entries) : entries_(std::move(entries)) {
 
 const Value* Dict::find(const Value& key) const {
   if (!key.hashable()) return nullptr;
-  const auto it = std::lower_bound(order_.begin(), order_.end(), key, [&](std::uint32_t i, const Value& wanted) {
-    return key_less(entries_[i].first, wanted);
-  });
+  const auto it = std::lower_bound(
+      order_.begin(), order_.end(), key,
+      [&](std::uint32_t i, const Value& wanted) { return key_less(entries_[i].first, wanted); });
   if (it == order_.end() || key_less(key, entries_[*it].first)) return nullptr;
   return &entries_[*it].second;
 }

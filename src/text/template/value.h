@@ -88,7 +88,9 @@ class Value {
   const Text& text() const { return *std::get<std::shared_ptr<const Text>>(data_); }
   const std::string& digits() const;
   const List& as_list() const { return *std::get<std::shared_ptr<const List>>(data_); }
-  const std::shared_ptr<const List>& shared_list() const { return std::get<std::shared_ptr<const List>>(data_); }
+  const std::shared_ptr<const List>& shared_list() const {
+    return std::get<std::shared_ptr<const List>>(data_);
+  }
   const Dict& as_dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
   Object& as_object() const { return *std::get<std::shared_ptr<Object>>(data_); }
   // Why an undefined value is undefined. Requires: is_undefined().
@@ -114,8 +116,9 @@ class Value {
   struct BigInt {
     std::shared_ptr<const std::string> digits;
   };
-  using Data = std::variant<Undefined, None, bool, std::int64_t, BigInt, double, std::shared_ptr<const Text>,
-                            std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Object>>;
+  using Data =
+      std::variant<Undefined, None, bool, std::int64_t, BigInt, double, std::shared_ptr<const Text>,
+                   std::shared_ptr<const List>, std::shared_ptr<const Dict>, std::shared_ptr<Object>>;
 
   template <class T>
   static Value holding(T data) {

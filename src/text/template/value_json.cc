@@ -9,14 +9,21 @@ namespace {
 namespace dom = simdjson::dom;
 
 Result<Value> convert(const dom::element& element, std::size_t depth) {
-  if (depth > kMaxValueDepth) return limit_error("JSON nests deeper than the limit of {} levels", kMaxValueDepth);
+  if (depth > kMaxValueDepth)
+    return limit_error("JSON nests deeper than the limit of {} levels", kMaxValueDepth);
   switch (element.type()) {
-    case dom::element_type::NULL_VALUE: return Value::none();
-    case dom::element_type::BOOL: return Value::boolean(bool{element});
-    case dom::element_type::INT64: return Value::integer(std::int64_t{element});
-    case dom::element_type::UINT64: return Value::big_integer(fmt::format("{}", std::uint64_t{element}));
-    case dom::element_type::DOUBLE: return Value::number(double{element});
-    case dom::element_type::STRING: return Value::string(std::string(std::string_view{element}));
+    case dom::element_type::NULL_VALUE:
+      return Value::none();
+    case dom::element_type::BOOL:
+      return Value::boolean(bool{element});
+    case dom::element_type::INT64:
+      return Value::integer(std::int64_t{element});
+    case dom::element_type::UINT64:
+      return Value::big_integer(fmt::format("{}", std::uint64_t{element}));
+    case dom::element_type::DOUBLE:
+      return Value::number(double{element});
+    case dom::element_type::STRING:
+      return Value::string(std::string(std::string_view{element}));
     case dom::element_type::ARRAY: {
       std::vector<Value> items;
       for (const dom::element item : dom::array(element)) {
@@ -25,7 +32,8 @@ Result<Value> convert(const dom::element& element, std::size_t depth) {
       }
       return Value::list(std::move(items));
     }
-    case dom::element_type::OBJECT: break;
+    case dom::element_type::OBJECT:
+      break;
   }
   std::vector<Value::Entry> entries;
   for (const auto& [key, member] : dom::object(element)) {

@@ -35,7 +35,8 @@ TEST(Value, KeepsIntegersBeyondInt64AsDigits) {
 }
 
 TEST(Value, RefusesBrokenJsonWithoutReadingPastIt) {
-  for (const char* json : {"", "{", "[1,]", "nul", "{\"a\" 1}", "[1] 2", "\"\\x\"", "\"\xff\"", "01", "1e999"}) {
+  for (const char* json :
+       {"", "{", "[1,]", "nul", "{\"a\" 1}", "[1] 2", "\"\\x\"", "\"\xff\"", "01", "1e999"}) {
     EXPECT_FALSE(Value::from_json(json)) << json;
   }
 }
@@ -48,7 +49,8 @@ TEST(Value, RefusesJsonNestedBeyondTheLimit) {
 }
 
 TEST(Value, FindsKeysThatAreEqualNumbersOfAnyKind) {
-  const Value dict = Value::dict({{Value::integer(1), Value::string("one")}, {Value::none(), Value::string("nil")}});
+  const Value dict =
+      Value::dict({{Value::integer(1), Value::string("one")}, {Value::none(), Value::string("nil")}});
   ASSERT_NE(dict.as_dict().find(Value::number(1.0)), nullptr);
   ASSERT_NE(dict.as_dict().find(Value::boolean(true)), nullptr);
   EXPECT_EQ(dict.as_dict().find(Value::integer(2)), nullptr);

@@ -9,7 +9,8 @@ namespace {
 
 Result<Value> absolute(Runtime&, const Value& self, const Arguments&) {
   if (self.is_undefined()) return template_error("{}", self.undefined_reason());
-  if (const auto whole = self.integral()) return *whole < 0 ? negate(self) : Result<Value>(Value::integer(*whole));
+  if (const auto whole = self.integral())
+    return *whole < 0 ? negate(self) : Result<Value>(Value::integer(*whole));
   if (const auto number = self.numeric()) return Value::number(std::fabs(*number));
   return template_error("abs needs a number, not '{}'", self.type_name());
 }
@@ -58,7 +59,8 @@ Result<Value> round(Runtime&, const Value& self, const Arguments& arguments) {
     if (!self.integral()) return Value::number(rounded);
     return Value::integer(static_cast<std::int64_t>(rounded));
   }
-  if (method != "ceil" && method != "floor") return template_error("round: method must be common, ceil or floor");
+  if (method != "ceil" && method != "floor")
+    return template_error("round: method must be common, ceil or floor");
   const double scale = std::pow(10.0, digits);
   const double scaled = *number * scale;
   return Value::number((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
@@ -70,7 +72,8 @@ Result<Value> sum(Runtime& runtime, const Value& self, const Arguments& argument
   Value total = arguments.positional[1].is_missing() ? Value::integer(0) : arguments.positional[1];
   if (total.is_string()) return template_error("sum cannot add strings, use join");
   for (const Value& item : items->items) {
-    KVASIR_TRY(const Value part, attribute_of(runtime, item, attribute.is_missing() ? Value::none() : attribute));
+    KVASIR_TRY(const Value part,
+               attribute_of(runtime, item, attribute.is_missing() ? Value::none() : attribute));
     KVASIR_TRY(total, apply_binary(runtime, BinaryOperator::kAdd, total, part));
   }
   return total;

@@ -20,7 +20,8 @@ struct KeyRule {
 
 Result<Value> key_of(Runtime& runtime, const Value& item, const KeyRule& rule) {
   KVASIR_TRY(Value key, attribute_of(runtime, item, rule.attribute));
-  if (key.is_undefined() && !rule.if_undefined.is_undefined() && !rule.if_undefined.is_none()) key = rule.if_undefined;
+  if (key.is_undefined() && !rule.if_undefined.is_undefined() && !rule.if_undefined.is_none())
+    key = rule.if_undefined;
   if (rule.case_sensitive || !key.is_string()) return key;
   KVASIR_CHECKED(runtime.charge_bytes(key.as_string().size()));
   return ignoring_case(key);

@@ -15,7 +15,8 @@ Arguments rest_of(const Arguments& arguments, std::size_t count) {
           .keywords = arguments.keywords};
 }
 
-Result<const Builtin*> named(const Value& name, const Builtin* (*find)(std::string_view), std::string_view what) {
+Result<const Builtin*> named(const Value& name, const Builtin* (*find)(std::string_view),
+                             std::string_view what) {
   KVASIR_TRY(const std::string text, string_argument(name, what, ""));
   const Builtin* builtin = find(text);
   if (builtin == nullptr) return template_error("No {} named '{}'.", what, text);
@@ -25,7 +26,8 @@ Result<const Builtin*> named(const Value& name, const Builtin* (*find)(std::stri
 Result<Value> map_attribute(Runtime& runtime, const List& source, Arguments arguments) {
   const Value attribute = arguments.take_keyword("attribute");
   const Value fallback = arguments.take_keyword("default");
-  if (!arguments.keywords.empty()) return template_error("map has no parameter '{}'", arguments.keywords[0].first);
+  if (!arguments.keywords.empty())
+    return template_error("map has no parameter '{}'", arguments.keywords[0].first);
   std::vector<Value> items;
   for (const Value& item : source.items) {
     KVASIR_TRY(Value value, attribute_of(runtime, item, attribute));
@@ -68,7 +70,8 @@ Result<Value> choose(Runtime& runtime, const Value& self, const Arguments& argum
   std::vector<Value> kept;
   for (const Value& item : source->items) {
     KVASIR_CHECKED(runtime.charge(1 + rest.positional.size()));
-    KVASIR_TRY(Value subject, attribute_of(runtime, item, kByAttribute ? arguments.positional[0] : Value::none()));
+    KVASIR_TRY(Value subject,
+               attribute_of(runtime, item, kByAttribute ? arguments.positional[0] : Value::none()));
     if (test != nullptr) {
       KVASIR_TRY(subject, invoke(*test, runtime, subject, rest));
     }
@@ -98,9 +101,11 @@ Result<Value> attribute_of(Runtime& runtime, const Value& item, const Value& att
   while (true) {
     const std::size_t dot = std::min(path.find('.'), path.size());
     const std::string_view part = path.substr(0, dot);
-    const bool is_index = !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_index =
+        !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
     const auto index = is_index ? parse_int(part, 10) : std::nullopt;
-    KVASIR_TRY(value, get_item(runtime, value, index ? Value::integer(*index) : Value::string(std::string(part))));
+    KVASIR_TRY(value,
+               get_item(runtime, value, index ? Value::integer(*index) : Value::string(std::string(part))));
     if (dot == path.size()) return value;
     path.remove_prefix(dot + 1);
   }

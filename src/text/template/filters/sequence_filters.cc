@@ -22,7 +22,8 @@ Result<Value> list(Runtime& runtime, const Value& self, const Arguments&) {
 Result<Value> first(Runtime& runtime, const Value& self, const Arguments&) {
   const Value none_left = Value::undefined("No first item, sequence was empty.");
   if (self.is_object()) {
-    if (auto* iterator = dynamic_cast<Iterator*>(&self.as_object())) return iterator->next().value_or(none_left);
+    if (auto* iterator = dynamic_cast<Iterator*>(&self.as_object()))
+      return iterator->next().value_or(none_left);
   }
   if (self.is_string()) {
     KVASIR_TRY(Value item, get_item(runtime, self, Value::integer(0)));
@@ -73,7 +74,8 @@ Result<Value> join(Runtime& runtime, const Value& self, const Arguments& argumen
 }
 
 Result<Value> with_default(Runtime&, const Value& self, const Arguments& arguments) {
-  const bool replace = self.is_undefined() || (flag_argument(arguments.positional[1], false) && !truthy(self));
+  const bool replace =
+      self.is_undefined() || (flag_argument(arguments.positional[1], false) && !truthy(self));
   if (!replace) return self;
   return arguments.positional[0].is_missing() ? Value::string("") : arguments.positional[0];
 }

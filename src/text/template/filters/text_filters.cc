@@ -1,21 +1,18 @@
 #include <algorithm>
 
+#include "text/code_point.h"
 #include "text/template/filters/filter_tables.h"
 #include "text/template/operators.h"
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
 
-// The input of a text filter: any value, as its str().
-Result<std::string> text_input(Runtime& runtime, const Value& self) { return to_text(runtime, self); }
-
 template <std::string (*kTransform)(std::string_view)>
 Result<Value> transform(Runtime& runtime, const Value& self, const Arguments&) {
-  KVASIR_TRY(const std::string text, text_input(runtime, self));
+  KVASIR_TRY(const std::string text, to_text(runtime, self));
   return runtime.make_string(kTransform(text));
 }
 
@@ -45,15 +42,15 @@ std::string titled(std::string_view text) {
 }
 
 Result<Value> trim(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, text_input(runtime, self));
+  KVASIR_TRY(std::string text, to_text(runtime, self));
   const Value subject = Value::string(std::move(text));
   return invoke(*find_method(subject, "strip"), runtime, subject, arguments);
 }
 
 Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(const std::string text, text_input(runtime, self));
-  KVASIR_TRY(const std::string old_text, text_input(runtime, arguments.positional[0]));
-  KVASIR_TRY(const std::string new_text, text_input(runtime, arguments.positional[1]));
+  KVASIR_TRY(const std::string text, to_text(runtime, self));
+  KVASIR_TRY(const std::string old_text, to_text(runtime, arguments.positional[0]));
+  KVASIR_TRY(const std::string new_text, to_text(runtime, arguments.positional[1]));
   const Value& count = arguments.positional[2];
   KVASIR_TRY(const std::int64_t limit, int_argument(count.is_none() ? Value::missing() : count, "count", -1));
   return replace_text(runtime, text, old_text, new_text, limit);
@@ -98,9 +95,11 @@ Result<Value> truncate(Runtime& runtime, const Value& self, const Arguments& arg
   const bool kill_words = flag_argument(arguments.positional[1], false);
   KVASIR_TRY(const std::string end, string_argument(arguments.positional[2], "end", "..."));
   const Value& slack = arguments.positional[3];
-  KVASIR_TRY(const std::int64_t leeway, int_argument(slack.is_none() ? Value::missing() : slack, "leeway", 5));
+  KVASIR_TRY(const std::int64_t leeway,
+             int_argument(slack.is_none() ? Value::missing() : slack, "leeway", 5));
   const auto end_length = static_cast<std::int64_t>(num_code_points(end));
-  if (length < end_length) return template_error("truncate: expected length >= {}, got {}", end_length, length);
+  if (length < end_length)
+    return template_error("truncate: expected length >= {}, got {}", end_length, length);
   if (leeway < 0) return template_error("truncate: expected leeway >= 0, got {}", leeway);
   if (static_cast<std::int64_t>(self.text().num_code_points) - leeway <= length) return self;
   std::string_view kept = text.substr(0, byte_offset(text, static_cast<std::size_t>(length - end_length)));
@@ -109,14 +108,14 @@ Result<Value> truncate(Runtime& runtime, const Value& self, const Arguments& arg
 }
 
 Result<Value> center(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, text_input(runtime, self));
+  KVASIR_TRY(std::string text, to_text(runtime, self));
   KVASIR_TRY(const std::int64_t width, int_argument(arguments.positional[0], "width", 80));
   const Value subject = Value::string(std::move(text));
   return invoke(*find_method(subject, "center"), runtime, subject, {{Value::integer(width)}, {}});
 }
 
 Result<Value> format(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, text_input(runtime, self));
+  KVASIR_TRY(std::string text, to_text(runtime, self));
   if (!arguments.positional.empty() && !arguments.keywords.empty()) {
     return template_error("format takes positional or keyword arguments, not both");
   }
@@ -133,28 +132,28 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& argum
 
 Result<Value> escape(Runtime& runtime, const Value& self, const Arguments&) {
   if (self.is_string() && self.text().is_markup) return self;
-  KVASIR_TRY(const std::string text, text_input(runtime, self));
+  KVASIR_TRY(const std::string text, to_text(runtime, self));
   return Value::markup(escape_html(text));
 }
 
 Result<Value> force_escape(Runtime& runtime, const Value& self, const Arguments&) {
-  KVASIR_TRY(const std::string text, text_input(runtime, self));
+  KVASIR_TRY(const std::string text, to_text(runtime, self));
   return Value::markup(escape_html(text));
 }
 
 Result<Value> safe(Runtime& runtime, const Value& self, const Arguments&) {
-  KVASIR_TRY(std::string text, text_input(runtime, self));
+  KVASIR_TRY(std::string text, to_text(runtime, self));
   return Value::markup(std::move(text));
 }
 
 Result<Value> string(Runtime& runtime, const Value& self, const Arguments&) {
   if (self.is_string()) return self;
-  KVASIR_TRY(std::string text, text_input(runtime, self));
+  KVASIR_TRY(std::string text, to_text(runtime, self));
   return runtime.make_string(std::move(text));
 }
 
 Result<Value> wordcount(Runtime& runtime, const Value& self, const Arguments&) {
-  KVASIR_TRY(const std::string text, text_input(runtime, self));
+  KVASIR_TRY(const std::string text, to_text(runtime, self));
   std::int64_t words = 0;
   bool inside = false;
   for (std::size_t i = 0; i < text.size();) {
@@ -185,7 +184,7 @@ void append_quoted(std::string_view text, bool is_path, std::string& out) {
 Result<Value> urlencode(Runtime& runtime, const Value& self, const Arguments&) {
   std::string out;
   if (!self.is_dict() && (self.is_string() || !self.is_list())) {
-    KVASIR_TRY(const std::string text, text_input(runtime, self));
+    KVASIR_TRY(const std::string text, to_text(runtime, self));
     append_quoted(text, true, out);
     return runtime.make_string(std::move(out));
   }
@@ -199,8 +198,8 @@ Result<Value> urlencode(Runtime& runtime, const Value& self, const Arguments&) {
     }
   }
   for (const auto& [key, value] : pairs) {
-    KVASIR_TRY(const std::string name, text_input(runtime, key));
-    KVASIR_TRY(const std::string text, text_input(runtime, value));
+    KVASIR_TRY(const std::string name, to_text(runtime, key));
+    KVASIR_TRY(const std::string text, to_text(runtime, value));
     if (!out.empty()) out += '&';
     append_quoted(name, false, out);
     out += '=';

@@ -72,11 +72,14 @@ constexpr Builtin kFloatMethods[] = {{"is_integer", 0, {}, is_integer}};
 
 std::span<const Builtin> list_methods(ListKind kind) {
   switch (kind) {
-    case ListKind::kList: return kListMethods;
+    case ListKind::kList:
+      return kListMethods;
     case ListKind::kTuple:
     case ListKind::kGroup:
-    case ListKind::kRange: return std::span(kListMethods).subspan(1);  // all but copy
-    default: return {};
+    case ListKind::kRange:
+      return std::span(kListMethods).subspan(1);  // all but copy
+    default:
+      return {};
   }
 }
 

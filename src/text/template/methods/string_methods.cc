@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "text/code_point.h"
 #include "text/template/methods/method_tables.h"
 #include "text/template/operators.h"
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -99,7 +99,8 @@ std::vector<std::string_view> rsplit_on_whitespace(std::string_view text, std::i
   return pieces;
 }
 
-std::vector<std::string_view> split_on(std::string_view text, std::string_view separator, std::int64_t limit) {
+std::vector<std::string_view> split_on(std::string_view text, std::string_view separator,
+                                       std::int64_t limit) {
   std::vector<std::string_view> pieces;
   std::size_t position = 0;
   for (; limit != 0; --limit) {
@@ -113,7 +114,8 @@ std::vector<std::string_view> split_on(std::string_view text, std::string_view s
 }
 
 // Splitting from the right is splitting the reversed bytes from the left, which keeps it linear.
-std::vector<std::string_view> rsplit_on(std::string_view text, std::string_view separator, std::int64_t limit) {
+std::vector<std::string_view> rsplit_on(std::string_view text, std::string_view separator,
+                                        std::int64_t limit) {
   const std::string mirrored(text.rbegin(), text.rend());
   const std::string mirrored_separator(separator.rbegin(), separator.rend());
   std::vector<std::string_view> pieces = split_on(mirrored, mirrored_separator, limit);
@@ -132,7 +134,8 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& argume
   KVASIR_TRY(const std::int64_t limit, int_argument(arguments.positional[1], "maxsplit", -1));
   const Value& separator = arguments.positional[0];
   if (separator.is_missing() || separator.is_none()) {
-    return string_list(runtime, kFromRight ? rsplit_on_whitespace(text, limit) : split_on_whitespace(text, limit));
+    return string_list(runtime,
+                       kFromRight ? rsplit_on_whitespace(text, limit) : split_on_whitespace(text, limit));
   }
   KVASIR_TRY(const std::string by, string_argument(separator, "sep", ""));
   if (by.empty()) return template_error("split by an empty separator");
@@ -191,8 +194,8 @@ Result<Value> has_affix(Runtime& runtime, const Value& self, const Arguments& ar
   const Value& wanted = arguments.positional[0];
   const bool is_tuple = wanted.is_list() && wanted.as_list().kind == ListKind::kTuple;
   if (!wanted.is_string() && !is_tuple) {
-    return template_error("{} needs a string or a tuple of strings, not '{}'", kStart ? "startswith" : "endswith",
-                          wanted.type_name());
+    return template_error("{} needs a string or a tuple of strings, not '{}'",
+                          kStart ? "startswith" : "endswith", wanted.type_name());
   }
   const auto matches = [&](const Value& affix) {
     if (!view) return false;
@@ -256,7 +259,8 @@ Result<Value> join(Runtime& runtime, const Value& self, const Arguments& argumen
   std::string out;
   for (std::size_t i = 0; i < items->items.size(); ++i) {
     const Value& item = items->items[i];
-    if (!item.is_string()) return template_error("join: item {} is a '{}', not a string", i, item.type_name());
+    if (!item.is_string())
+      return template_error("join: item {} is a '{}', not a string", i, item.type_name());
     KVASIR_CHECKED(runtime.charge_bytes(item.as_string().size() + self.as_string().size()));
     if (i > 0) out += self.as_string();
     out += item.as_string();

@@ -1,6 +1,6 @@
+#include "text/code_point.h"
 #include "text/template/methods/method_tables.h"
 #include "text/template/python_string.h"
-#include "text/code_point.h"
 
 namespace kvasir::text::jinja {
 namespace {
@@ -50,14 +50,17 @@ Result<Value> istitle(Runtime& runtime, const Value& self, const Arguments&) {
   return Value::boolean(seen);
 }
 
-Result<Value> isascii(Runtime&, const Value& self, const Arguments&) { return Value::boolean(self.text().is_ascii()); }
+Result<Value> isascii(Runtime&, const Value& self, const Arguments&) {
+  return Value::boolean(self.text().is_ascii());
+}
 
 Result<Value> isidentifier(Runtime& runtime, const Value& self, const Arguments&) {
   const std::string& text = self.as_string();
   KVASIR_CHECKED(runtime.charge_bytes(text.size()));
   for (std::size_t i = 0; i < text.size();) {
     const CodePoint c = code_point_at(text, i);
-    const bool allowed = c.value == '_' || has_property(c.value, kAlphabetic) || (i > 0 && has_property(c.value, kDecimal));
+    const bool allowed =
+        c.value == '_' || has_property(c.value, kAlphabetic) || (i > 0 && has_property(c.value, kDecimal));
     if (!allowed) return Value::boolean(false);
     i += c.size_bytes;
   }

@@ -1,0 +1,96 @@
+#include "server/api_error.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/json_writer.h"
+
+namespace kvasir::server {
+namespace {
+
+// OpenAI's SDKs wait as long as this says, up to a minute.
+constexpr int kRetryAfterSeconds = 2;
+
+std::string_view type_of(int status) {
+  switch (status) {
+    case 408:
+      return "timeout_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+void member_or_null(JsonWriter& json, std::string_view name, const std::string& text) {
+  if (text.empty()) {
+    json.member_null(name);
+  } else {
+    json.member(name, text);
+  }
+}
+
+}  // namespace
+
+std::unexpected<ApiError> bad_request(std::string message, std::string param, std::string code) {
+  return std::unexpected(ApiError{400, std::move(message), std::move(param), std::move(code)});
+}
+
+std::unexpected<ApiError> not_supported(std::string_view param, std::string_view what) {
+  return bad_request(fmt::format("{}: {} is not supported yet", param, what), std::string(param),
+                     "unsupported_parameter");
+}
+
+ApiError to_api_error(Error error) {
+  ApiError answer{500, std::move(error.message), std::move(error.param)};
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+      answer.status = 400;
+      break;
+    case ErrorKind::kUnmet:
+      answer.status = 400;
+      answer.code = "context_length_exceeded";
+      break;
+    case ErrorKind::kNotFound:
+      answer.status = 404;
+      break;
+    case ErrorKind::kUnavailable:
+    case ErrorKind::kMachine:
+    case ErrorKind::kCancelled:
+      answer.status = 503;
+      answer.code = "overloaded";
+      break;
+    case ErrorKind::kBadFile:
+    case ErrorKind::kInternal:
+      answer.code = "internal_error";
+      break;
+  }
+  return answer;
+}
+
+ApiError beyond(const Limit& limit, std::int64_t actual, std::string param) {
+  const std::string where = param.empty() ? "" : param + ": ";
+  return {limit.status, fmt::format("{}{} {}, the limit is {}", where, actual, limit.what, limit.max),
+          std::move(param), "limit_exceeded"};
+}
+
+std::string error_json(const ApiError& error) {
+  std::string body;
+  JsonWriter json(body);
+  json.begin_object().key("error").begin_object();
+  json.member("message", error.message).member("type", type_of(error.status));
+  member_or_null(json, "param", error.param);
+  member_or_null(json, "code", error.code);
+  json.end_object().end_object();
+  return body;
+}
+
+HttpResponse error_response(const ApiError& error) {
+  HttpResponse response{.status = error.status, .body = error_json(error)};
+  if (error.status == 503) response.headers.push_back({"Retry-After", std::to_string(kRetryAfterSeconds)});
+  if (error.status == 405) response.headers.push_back({"Allow", error.allow});
+  return response;
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,41 @@
+// The one shape of every refusal: {"error":{"message","type","param","code"}}.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+#include "kvasir/result.h"
+#include "server/http/message.h"
+#include "server/limits.h"
+
+namespace kvasir::server {
+
+struct ApiError {
+  int status = 500;
+  std::string message;
+  std::string param = {};  // the request field at fault; empty becomes null
+  std::string code = {};   // for programs, e.g. "model_not_found"; empty becomes null
+  std::string allow = {};  // the methods of a 405
+};
+
+template <class T>
+using ApiResult = std::expected<T, ApiError>;
+using ApiStatus = ApiResult<void>;
+
+// A 400 that names the field at fault.
+std::unexpected<ApiError> bad_request(std::string message, std::string param = {}, std::string code = {});
+// A field that is understood but whose promise this server cannot keep yet: refused, never ignored.
+std::unexpected<ApiError> not_supported(std::string_view param, std::string_view what);
+// An error of the engine or the template as an answer: kUsage and kUnmet 400, kUnavailable and kMachine 503.
+ApiError to_api_error(Error error);
+// The refusal of a limit.
+ApiError beyond(const Limit& limit, std::int64_t actual, std::string param = {});
+
+// {"error":{...}}
+std::string error_json(const ApiError& error);
+// With Retry-After on 503 and Allow on 405.
+HttpResponse error_response(const ApiError& error);
+
+}  // namespace kvasir::server

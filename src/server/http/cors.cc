@@ -1,0 +1,38 @@
+#include "server/http/cors.h"
+
+namespace kvasir::server {
+namespace {
+
+constexpr char kReadableHeaders[] =
+    "X-Request-Id, X-Client-Request-Id, OpenAI-Processing-Ms, Retry-After, X-Kvasir-Warning";
+
+}  // namespace
+
+bool Cors::allows(const HttpRequest& request) const {
+  if (origin_.empty()) return false;
+  const std::string* origin = request.header("Origin");
+  return origin != nullptr && (origin_ == "*" || *origin == origin_);
+}
+
+bool Cors::is_preflight(const HttpRequest& request) const {
+  return !origin_.empty() && request.method == "OPTIONS" && request.header("Origin") != nullptr &&
+         request.header("Access-Control-Request-Method") != nullptr;
+}
+
+HttpResponse Cors::preflight_response(const HttpRequest& request, const std::string& allowed_methods) const {
+  HttpResponse response{.status = 204, .content_type = ""};
+  response.headers = {{"Access-Control-Allow-Methods", allowed_methods}, {"Access-Control-Max-Age", "600"}};
+  if (const std::string* wanted = request.header("Access-Control-Request-Headers")) {
+    response.headers.push_back({"Access-Control-Allow-Headers", *wanted});
+  }
+  return response;
+}
+
+void Cors::add_headers(const HttpRequest& request, std::vector<Header>& headers) const {
+  if (!origin_.empty() && origin_ != "*") headers.push_back({"Vary", "Origin"});
+  if (!allows(request)) return;
+  headers.push_back({"Access-Control-Allow-Origin", origin_});
+  headers.push_back({"Access-Control-Expose-Headers", kReadableHeaders});
+}
+
+}  // namespace kvasir::server

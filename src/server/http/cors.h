@@ -1,0 +1,30 @@
+// Lets pages of a chosen origin read the answers (Fetch standard, CORS protocol).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace kvasir::server {
+
+// Thread safety: immutable.
+class Cors {
+ public:
+  // `origin`: "*", one origin such as "https://chat.example", or empty for none.
+  explicit Cors(std::string origin) : origin_(std::move(origin)) {}
+
+  // A browser's question before the real request; false as long as no origin is allowed.
+  bool is_preflight(const HttpRequest& request) const;
+  // The answer to a preflight for a path that takes these methods. Any request header is fine.
+  HttpResponse preflight_response(const HttpRequest& request, const std::string& allowed_methods) const;
+  // What an answer to this request carries.
+  void add_headers(const HttpRequest& request, std::vector<Header>& headers) const;
+
+ private:
+  bool allows(const HttpRequest& request) const;
+
+  std::string origin_;
+};
+
+}  // namespace kvasir::server

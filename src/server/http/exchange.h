@@ -1,0 +1,52 @@
+// One request and its one answer, as a handler sees them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+
+namespace kvasir::server {
+
+enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader };
+
+// A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or
+// fail_stream(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
+// harm. A handler may keep the exchange and answer from later tasks.
+//
+// Thread safety: post() may be called from any thread; everything else only from tasks of post() and from the
+// handler's first call, which never run at the same time.
+class Exchange {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual ~Exchange() = default;
+
+  virtual const HttpRequest& request() const = 0;
+  virtual Clock::time_point received_at() const = 0;
+  // For metrics: the pattern of the route that took the request.
+  virtual void set_route(std::string_view pattern) = 0;
+  // Headers that go with the answer, whatever it becomes.
+  virtual void add_header(Header header) = 0;
+
+  virtual void post(std::function<void()> task) = 0;
+  // Called once if the answer can no longer reach the client, instead of it; replaces an earlier callback.
+  virtual void on_abort(std::function<void(AbortCause)> callback) = 0;
+
+  virtual void respond(HttpResponse response) = 0;
+
+  // Sends the head; the body follows in pieces.
+  virtual void begin_stream(HttpResponse head) = 0;
+  virtual void write(std::string_view piece) = 0;
+  virtual void end_stream() = 0;
+  // Ends the stream and closes the connection: the client must not take it for complete.
+  virtual void fail_stream() = 0;
+  // Calls back whenever nothing has been written for `quiet`, until the answer ends; again replaces.
+  virtual void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) = 0;
+};
+
+}  // namespace kvasir::server

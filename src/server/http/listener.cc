@@ -1,0 +1,58 @@
+#include "server/http/listener.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/strand.hpp>
+#include <memory>
+#include <utility>
+
+namespace kvasir::server {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+Listener::Listener(boost::asio::io_context& io, const SessionContext& context)
+    : io_(io), context_(context), acceptor_(io), retry_(io) {}
+
+Status Listener::open(const std::string& host, std::uint16_t port) {
+  error_code error;
+  tcp::resolver resolver(io_);
+  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
+  if (error || found.empty()) {
+    return make_error(ErrorKind::kUsage, fmt::format("--host {}: {}", host, error.message()), "host");
+  }
+  const tcp::endpoint wanted = found.begin()->endpoint();
+  acceptor_.open(wanted.protocol(), error);
+  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.bind(wanted, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error) endpoint_ = acceptor_.local_endpoint(error);
+  if (error) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("cannot listen on {} port {}: {}", host, port, error.message()), "port");
+  }
+  return {};
+}
+
+void Listener::accept() {
+  acceptor_.async_accept(boost::asio::make_strand(io_), [this](const error_code& error, tcp::socket socket) {
+    if (error == boost::asio::error::operation_aborted) return;
+    // Out of descriptors, most likely: the queue of the kernel holds the client meanwhile.
+    if (error && error != boost::asio::error::connection_aborted) return accept_later();
+    // A connection too many closes as it is dropped.
+    if (!error && context_.metrics.num_connections < context_.limits.connections.max) {
+      auto session = std::make_shared<Session>(std::move(socket), context_);
+      boost::asio::dispatch(session->executor(), [session] { session->start(); });
+    }
+    accept();
+  });
+}
+
+void Listener::accept_later() {
+  retry_.expires_after(std::chrono::milliseconds(100));
+  retry_.async_wait([this](const error_code& error) {
+    if (!error) accept();
+  });
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,73 @@
+#include "server/http/message.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace kvasir::server {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+}  // namespace
+
+const std::string* HttpRequest::header(std::string_view name) const {
+  const auto found =
+      std::ranges::find_if(headers, [&](const Header& h) { return equal_ignoring_case(h.name, name); });
+  return found == headers.end() ? nullptr : &found->value;
+}
+
+std::string_view reason_phrase(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 417:
+      return "Expectation Failed";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned char byte = 0;
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const auto [end, error] = std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16);
+      if (error == std::errc() && end == text.data() + i + 3) {
+        decoded += static_cast<char>(byte);
+        i += 2;
+        continue;
+      }
+    }
+    decoded += text[i];
+  }
+  return decoded;
+}
+
+}  // namespace kvasir::server

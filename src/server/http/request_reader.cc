@@ -1,0 +1,110 @@
+#include "server/http/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <utility>
+
+namespace kvasir::server {
+namespace {
+
+namespace http = boost::beast::http;
+
+std::string to_string(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+ApiError malformed(std::string_view what) {
+  return {400, fmt::format("malformed HTTP request: {}", what), {}, "bad_http"};
+}
+
+// The path of "/path?query", and of the absolute form that proxies send.
+std::string path_of(std::string_view target) {
+  if (target.starts_with("http://")) {
+    const auto slash = target.find('/', 7);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  return std::string(target.substr(0, target.find('?')));
+}
+
+}  // namespace
+
+RequestReader::RequestReader(const Limits& limits) : limits_(limits) {
+  parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes.max));
+  parser_.body_limit(static_cast<std::uint64_t>(limits.body_bytes.max));
+}
+
+ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, std::size_t& consumed) {
+  consumed = 0;
+  while (!touched_ && input.substr(consumed).starts_with("\r\n")) consumed += 2;  // RFC 9112, 2.2
+  while (!parser_.is_done()) {
+    const std::string_view rest = input.substr(consumed);
+    if (rest.empty() || (!touched_ && rest == "\r")) break;
+    touched_ = true;
+    boost::beast::error_code error;
+    const std::size_t taken = parser_.put(boost::asio::buffer(rest.data(), rest.size()), error);
+    consumed += taken;
+    has_request_line_ |= taken > 0;
+    if (parser_.is_header_done() && !std::exchange(header_checked_, true)) KVASIR_CHECKED(check_header());
+    if (error == http::error::need_more) {
+      // Only the line of a chunk or the trailers wait whole; a body is consumed as it comes.
+      if (header_checked_ && std::ssize(rest) > limits_.header_bytes.max) {
+        return std::unexpected(malformed("endless chunk line"));
+      }
+      break;
+    }
+    if (error) return std::unexpected(refusal(error));
+  }
+  if (parser_.is_done()) return Progress::kComplete;
+  return header_checked_ ? Progress::kBody : Progress::kHeader;
+}
+
+ApiError RequestReader::refusal(const boost::beast::error_code& error) const {
+  if (error == http::error::header_limit) {
+    const Limit& limit = has_request_line_ ? limits_.header_bytes : limits_.request_line_bytes;
+    return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
+  }
+  if (error == http::error::body_limit) {
+    const Limit& limit = limits_.body_bytes;
+    return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
+  }
+  return malformed(error.message());
+}
+
+ApiStatus RequestReader::check_header() {
+  const auto& message = parser_.get();
+  const auto line_bytes = static_cast<std::int64_t>(message.target().size() + message.method_string().size() +
+                                                    std::string_view("  HTTP/1.1").size());
+  if (line_bytes > limits_.request_line_bytes.max) {
+    return std::unexpected(beyond(limits_.request_line_bytes, line_bytes));
+  }
+  std::int64_t num_hosts = 0;
+  bool has_other_coding = false;
+  for (const auto& field : message) {
+    headers_.push_back({to_string(field.name_string()), to_string(field.value())});
+    num_hosts += field.name() == http::field::host;
+    has_other_coding |=
+        field.name() == http::field::transfer_encoding && !boost::beast::iequals(field.value(), "chunked");
+  }
+  if (std::ssize(headers_) > limits_.header_count.max) {
+    return std::unexpected(beyond(limits_.header_count, std::ssize(headers_)));
+  }
+  if (has_other_coding) return std::unexpected(malformed("a transfer coding other than chunked"));
+  if (num_hosts > 1) return std::unexpected(malformed("more than one Host"));
+  if (num_hosts == 0 && message.version() == 11) return std::unexpected(malformed("no Host"));
+  const auto expect = message[http::field::expect];
+  expects_continue_ = boost::beast::iequals(expect, "100-continue");
+  if (!expect.empty() && !expects_continue_) {
+    return std::unexpected(ApiError{417, "the only expectation this server meets is 100-continue"});
+  }
+  return {};
+}
+
+HttpRequest RequestReader::take_request() {
+  const auto& message = parser_.get();
+  return {.method = to_string(message.method_string()),
+          .path = path_of(to_string(message.target())),
+          .headers = std::move(headers_),
+          .body = std::move(parser_.get().body())};
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,55 @@
+// Turns the bytes of a connection into one request, refusing what is malformed or too large.
+#pragma once
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/http/message.h"
+#include "server/limits.h"
+
+namespace kvasir::server {
+
+// HTTP/1.0 and 1.1 (RFC 9112). Stricter than Beast's parser where leniency lets two parties read one message
+// differently: no transfer coding but chunked, no length beside it, one Host.
+//
+// Thread safety: none; one per request.
+class RequestReader {
+ public:
+  enum class Progress : std::uint8_t { kHeader, kBody, kComplete };
+
+  explicit RequestReader(const Limits& limits);
+
+  // Reads from the bytes that are not yet consumed. Give it again what it left, with more behind. After an
+  // error the connection cannot be used for further requests.
+  ApiResult<Progress> take(std::string_view input, std::size_t& consumed);
+
+  // Nothing of a request has arrived.
+  bool untouched() const { return !touched_; }
+  // Whether the client waits for "100 Continue" before it sends the body. Requires: the header is complete.
+  bool expects_continue() const { return expects_continue_; }
+  std::int64_t body_bytes() const { return static_cast<std::int64_t>(parser_.get().body().size()); }
+
+  // Each requires: complete.
+  HttpRequest take_request();
+  bool keep_alive() const { return parser_.get().keep_alive(); }
+  bool is_http_1_0() const { return parser_.get().version() == 10; }
+
+ private:
+  ApiStatus check_header();
+  ApiError refusal(const boost::beast::error_code& error) const;
+
+  const Limits& limits_;
+  boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  std::vector<Header> headers_;  // as they were before the body: trailers do not count
+  bool touched_ = false;
+  bool has_request_line_ = false;
+  bool header_checked_ = false;
+  bool expects_continue_ = false;
+};
+
+}  // namespace kvasir::server

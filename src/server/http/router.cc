@@ -1,0 +1,58 @@
+#include "server/http/router.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "base/printable.h"
+#include "server/api_error.h"
+
+namespace kvasir::server {
+namespace {
+
+// What the pattern's "*" stands for, empty without one; nothing when the path does not match.
+std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
+  if (!pattern.ends_with("/*")) return path == pattern ? std::optional(std::string_view()) : std::nullopt;
+  pattern.remove_suffix(1);
+  if (path.size() <= pattern.size() || !path.starts_with(pattern)) return std::nullopt;
+  return path.substr(pattern.size());
+}
+
+}  // namespace
+
+std::string Router::allowed_methods(std::string_view path) const {
+  std::string methods;
+  for (const Route& route : routes_) {
+    if (!match(route.pattern, path)) continue;
+    if (!methods.empty()) methods += ", ";
+    methods += route.method == "GET" ? "GET, HEAD" : route.method;
+  }
+  return methods;
+}
+
+void Router::handle(const std::shared_ptr<Exchange>& exchange) const {
+  const HttpRequest& request = exchange->request();
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  for (const Route& route : routes_) {
+    if (route.method != method) continue;
+    const auto rest = match(route.pattern, request.path);
+    if (!rest) continue;
+    exchange->set_route(route.pattern);
+    return route.handler(exchange, percent_decoded(*rest));
+  }
+  const std::string shown = printable(request.path);
+  std::string allowed = allowed_methods(request.path);
+  if (allowed.empty()) {
+    return exchange->respond(
+        error_response({404, fmt::format("no such path: {}", shown), {}, "path_not_found"}));
+  }
+  exchange->respond(
+      error_response({405,
+                      fmt::format("{} takes {}, not {}", shown, allowed, printable(request.method)),
+                      {},
+                      "method_not_allowed",
+                      std::move(allowed)}));
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,39 @@
+// Which handler answers which method and path.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/exchange.h"
+
+namespace kvasir::server {
+
+// `rest`: what a pattern that ends in "/*" matched there, percent-decoded; else empty.
+using Handler = std::function<void(std::shared_ptr<Exchange> exchange, const std::string& rest)>;
+
+struct Route {
+  std::string_view method;
+  std::string_view pattern;  // a path, or a prefix ending in "/*"
+  Handler handler;
+};
+
+// Unknown paths get 404, known ones with another method 405 with Allow; HEAD is answered as GET (the
+// connection leaves the body out).
+//
+// Thread safety: immutable.
+class Router {
+ public:
+  explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
+
+  void handle(const std::shared_ptr<Exchange>& exchange) const;
+  // The methods a path takes, "GET, HEAD"; empty for an unknown path.
+  std::string allowed_methods(std::string_view path) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace kvasir::server

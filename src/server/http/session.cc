@@ -1,0 +1,213 @@
+#include "server/http/session.h"
+
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/http/answer.h"
+
+namespace kvasir::server {
+
+using boost::system::error_code;
+
+Session::Session(boost::asio::ip::tcp::socket socket, const SessionContext& context)
+    : socket_(std::move(socket)),
+      context_(context),
+      deadline_(socket_.get_executor()),
+      stall_(socket_.get_executor()),
+      reader_(std::make_unique<RequestReader>(context.limits)) {
+  ++context_.metrics.num_connections;
+}
+
+Session::~Session() { --context_.metrics.num_connections; }
+
+void Session::start() {
+  error_code ignored;
+  socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  set_read_deadline(RequestReader::Progress::kHeader);
+  read();
+}
+
+void Session::read() {
+  if (reading_ || state_ == State::kClosed) return;
+  reading_ = true;
+  socket_.async_read_some(boost::asio::buffer(read_buffer_),
+                          [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
+                            self->on_read(error, num_bytes);
+                          });
+}
+
+void Session::on_read(const error_code& error, std::size_t num_bytes) {
+  reading_ = false;
+  if (state_ == State::kClosed) return;
+  if (error) return answer_ != nullptr ? abort(AbortCause::kDisconnected) : close();
+  if (state_ == State::kLingering) {
+    lingered_bytes_ += num_bytes;
+    return lingered_bytes_ > kMaxLingerBytes ? close() : read();
+  }
+  input_.append(read_buffer_.data(), num_bytes);
+  if (state_ == State::kReading) return advance();
+  if (input_.size() < kMaxPipelinedBytes) read();
+}
+
+// Takes what has been read as far as one request goes.
+void Session::advance() {
+  const bool was_untouched = reader_->untouched();
+  std::size_t consumed = 0;
+  const auto progress = reader_->take(input_, consumed);
+  input_.erase(0, consumed);
+  if (!progress) return refuse(progress.error());
+  if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
+  if (*progress == RequestReader::Progress::kComplete) return answer_request();
+  if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
+      !std::exchange(said_continue_, true)) {
+    send("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  set_read_deadline(*progress);
+  read();
+}
+
+void Session::set_read_deadline(RequestReader::Progress progress) {
+  const Limits& limits = context_.limits;
+  if (reader_->untouched()) {
+    return set_deadline(std::chrono::steady_clock::now() + limits.idle_timeout);
+  }
+  if (progress == RequestReader::Progress::kHeader) {
+    return set_deadline(request_began_ + limits.header_timeout);
+  }
+  const std::chrono::milliseconds earned(reader_->body_bytes() * 1000 / limits.body_min_bytes_per_s);
+  set_deadline(request_began_ + limits.body_timeout + earned);
+}
+
+void Session::set_deadline(std::chrono::steady_clock::time_point when) {
+  deadline_.expires_at(when);
+  deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+    // A wait whose timer has fired cannot be cancelled any more; then the new expiry tells.
+    if (!error && self->deadline_.expiry() <= std::chrono::steady_clock::now()) self->on_deadline();
+  });
+}
+
+void Session::on_deadline() {
+  if (state_ == State::kLingering || (state_ == State::kReading && reader_->untouched())) return close();
+  if (state_ == State::kReading) refuse({408, "the request did not arrive in time", {}, "request_timeout"});
+}
+
+// Answers what could not become a request, and gives up on the connection.
+void Session::refuse(const ApiError& error) {
+  state_ = State::kAnswering;
+  deadline_.cancel();
+  ++context_.metrics.num_answering;
+  answer_ = std::make_shared<Answer>(shared_from_this(), HttpRequest{},
+                                     Answer::Options{.received_at = std::chrono::steady_clock::now()});
+  const auto answer = answer_;
+  answer->respond(error_response(error));
+}
+
+void Session::answer_request() {
+  state_ = State::kAnswering;
+  deadline_.cancel();
+  ++context_.metrics.num_answering;
+  const Answer::Options options = {.keep_alive = reader_->keep_alive(),
+                                   .is_http_1_0 = reader_->is_http_1_0(),
+                                   .received_at = std::chrono::steady_clock::now()};
+  answer_ = std::make_shared<Answer>(shared_from_this(), reader_->take_request(), options);
+  reader_ = std::make_unique<RequestReader>(context_.limits);
+  said_continue_ = false;
+  const auto answer = answer_;
+  const HttpRequest& request = answer->request();
+  try {
+    if (context_.cors.is_preflight(request)) {
+      answer->respond(
+          context_.cors.preflight_response(request, context_.router.allowed_methods(request.path)));
+    } else {
+      context_.router.handle(answer);
+    }
+  } catch (const std::exception&) {
+    // Memory, in practice. The request at hand ends; the others do not notice.
+    answer->respond(error_response({500, "the request could not be processed", {}, "internal_error"}));
+  }
+  if (state_ == State::kAnswering && input_.size() < kMaxPipelinedBytes) read();
+}
+
+void Session::send(std::string_view bytes) {
+  if (state_ == State::kClosed || bytes.empty()) return;
+  outgoing_ += bytes;
+  if (writing_.empty()) write_some();
+}
+
+void Session::write_some() {
+  if (writing_.empty()) std::swap(writing_, outgoing_);
+  stall_.expires_after(context_.limits.write_stall_timeout);
+  stall_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->stall_.expiry() > std::chrono::steady_clock::now()) return;
+    self->abort(AbortCause::kSlowReader);
+  });
+  socket_.async_write_some(boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),
+                           [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
+                             self->on_written(error, num_bytes);
+                           });
+}
+
+void Session::on_written(const error_code& error, std::size_t num_bytes) {
+  stall_.cancel();
+  if (state_ == State::kClosed) return;
+  if (error) return abort(AbortCause::kDisconnected);
+  written_ += num_bytes;
+  if (written_ == writing_.size()) {
+    writing_.clear();
+    written_ = 0;
+  }
+  if (!writing_.empty() || !outgoing_.empty()) return write_some();
+  if (state_ == State::kAnswering && answer_ == nullptr) on_answered();
+}
+
+// The answer is complete, but perhaps not sent.
+void Session::end_answer(bool keep_alive) {
+  answer_ = nullptr;
+  keep_alive_ = keep_alive;
+  if (state_ == State::kAnswering && writing_.empty()) on_answered();
+}
+
+void Session::on_answered() {
+  --context_.metrics.num_answering;
+  if (!keep_alive_) return linger();
+  state_ = State::kReading;
+  set_read_deadline(RequestReader::Progress::kHeader);
+  // Posted: a long row of pipelined requests must not become a deep stack.
+  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->state_ == State::kReading) self->advance();
+  });
+}
+
+void Session::abort(AbortCause cause) {
+  if (state_ == State::kClosed) return;
+  const auto answer = std::exchange(answer_, nullptr);
+  if (state_ == State::kAnswering) {
+    --context_.metrics.num_answering;
+    context_.metrics.count_abort(cause);
+  }
+  close();
+  if (answer != nullptr) answer->abort(cause);
+}
+
+// Closing at once while the client still sends would reset the connection and may take the answer with it
+// (RFC 9112, 9.6).
+void Session::linger() {
+  state_ = State::kLingering;
+  input_.clear();
+  error_code ignored;
+  socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
+  set_deadline(std::chrono::steady_clock::now() + kLingerTime);
+  read();
+}
+
+void Session::close() {
+  state_ = State::kClosed;
+  deadline_.cancel();
+  stall_.cancel();
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,110 @@
+// One client connection: reads requests, sends their answers in order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/http/cors.h"
+#include "server/http/exchange.h"
+#include "server/http/request_reader.h"
+#include "server/http/router.h"
+#include "server/id_source.h"
+#include "server/limits.h"
+#include "server/metrics.h"
+
+namespace kvasir::server {
+
+class Answer;
+
+// What all sessions share; outlives them.
+struct SessionContext {
+  const Limits& limits;
+  const Router& router;
+  const Cors& cors;
+  IdSource& ids;
+  ServerMetrics& metrics;
+  const std::atomic<bool>& draining;  // answers close their connections from now on
+};
+
+// One request is answered at a time; what a client pipelines behind it waits in a bounded buffer, and so does
+// the next request until the answer before it has left. While an answer is made the session keeps reading, so
+// that a client who leaves (or closes only its sending side) ends the work for it at once.
+//
+// Thread safety: everything runs on the socket's executor, a strand. Lives as long as an operation or an
+// unfinished exchange holds it.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(boost::asio::ip::tcp::socket socket, const SessionContext& context);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  boost::asio::any_io_executor executor() { return socket_.get_executor(); }
+  void start();
+
+ private:
+  friend class Answer;
+
+  enum class State : std::uint8_t {
+    kReading,    // waiting for a request, or in the middle of one
+    kAnswering,  // until the last byte of the answer has left
+    kLingering,  // answered and done; reading on so that the client gets to see the answer
+    kClosed,
+  };
+
+  // Reading.
+  void read();
+  void on_read(const boost::system::error_code& error, std::size_t num_bytes);
+  void advance();
+  void refuse(const ApiError& error);
+  void answer_request();
+  void set_read_deadline(RequestReader::Progress progress);
+  void set_deadline(std::chrono::steady_clock::time_point when);
+  void on_deadline();
+
+  // Writing.
+  void send(std::string_view bytes);
+  std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
+  void write_some();
+  void on_written(const boost::system::error_code& error, std::size_t num_bytes);
+  void end_answer(bool keep_alive);
+  void on_answered();
+
+  void abort(AbortCause cause);
+  void linger();
+  void close();
+
+  static constexpr std::size_t kReadBytes = 16 << 10;
+  static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
+  static constexpr std::size_t kMaxLingerBytes = 1 << 20;
+  static constexpr std::chrono::seconds kLingerTime{2};
+
+  boost::asio::ip::tcp::socket socket_;
+  const SessionContext& context_;
+  boost::asio::steady_timer deadline_;  // of reading
+  boost::asio::steady_timer stall_;     // of writing
+
+  State state_ = State::kReading;
+  std::unique_ptr<RequestReader> reader_;
+  std::string input_;  // read, not yet consumed
+  std::array<char, kReadBytes> read_buffer_;
+  bool reading_ = false;
+  bool said_continue_ = false;
+  std::chrono::steady_clock::time_point request_began_;  // its header, then its body
+  std::size_t lingered_bytes_ = 0;
+
+  std::shared_ptr<Answer> answer_;
+  bool keep_alive_ = false;  // after this answer
+  std::string outgoing_;     // waits for the write under way
+  std::string writing_;
+  std::size_t written_ = 0;  // of writing_; 0 when that is empty
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,115 @@
+#include "server/metrics_text.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace kvasir::server {
+namespace {
+
+struct EngineMetric {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  std::int64_t EngineStats::*value;
+};
+
+constexpr EngineMetric kEngineMetrics[] = {
+    {"requests_running", "gauge", "Requests in the batch", &EngineStats::num_running},
+    {"requests_waiting", "gauge", "Requests in the queue", &EngineStats::num_waiting},
+    {"requests_finished_total", "counter", "Requests that ended, however",
+     &EngineStats::num_requests_finished},
+    {"requests_cancelled_total", "counter", "Requests cancelled", &EngineStats::num_requests_cancelled},
+    {"requests_failed_total", "counter", "Requests that failed", &EngineStats::num_requests_failed},
+    {"requests_rejected_total", "counter", "Requests refused before the queue",
+     &EngineStats::num_requests_rejected},
+    {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens},
+    {"cached_prompt_tokens_total", "counter", "Prompt tokens served from the prefix cache",
+     &EngineStats::num_cached_prompt_tokens},
+    {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens},
+    {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
+    {"steps_total", "counter", "Steps of the engine", &EngineStats::num_steps},
+    {"kv_blocks", "gauge", "KV blocks there are", &EngineStats::kv_blocks_total},
+    {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
+    {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total},
+    {"prefix_cache_queries_tokens_total", "counter", "Prompt tokens looked up in the prefix cache",
+     &EngineStats::prefix_queries_tokens},
+    {"prefix_cache_hits_tokens_total", "counter", "Prompt tokens found in the prefix cache",
+     &EngineStats::prefix_hits_tokens},
+    {"peak_resident_bytes", "gauge", "Most memory the process has held", &EngineStats::peak_rss_bytes},
+};
+
+void append_head(std::string& text, std::string_view name, std::string_view type, std::string_view help) {
+  fmt::format_to(std::back_inserter(text), "# HELP kvasir_{0} {2}\n# TYPE kvasir_{0} {1}\n", name, type,
+                 help);
+}
+
+std::string label_value(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\n') {
+      escaped += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+void append_histogram(std::string& text, std::string_view name, std::string_view help,
+                      const Histogram& histogram, std::string_view model_label) {
+  append_head(text, name, "histogram", help);
+  auto out = std::back_inserter(text);
+  std::int64_t count = 0;
+  for (std::size_t bucket = 0; bucket <= histogram.bounds().size(); ++bucket) {
+    count += histogram.count_in(bucket);
+    const std::string bound =
+        bucket < histogram.bounds().size() ? fmt::format("{}", histogram.bounds()[bucket]) : "+Inf";
+    fmt::format_to(out, "kvasir_{}_bucket{{{},le=\"{}\"}} {}\n", name, model_label, bound, count);
+  }
+  fmt::format_to(out, "kvasir_{}_sum{{{}}} {}\n", name, model_label, histogram.sum_seconds());
+  fmt::format_to(out, "kvasir_{}_count{{{}}} {}\n", name, model_label, count);
+}
+
+void append_server_counts(std::string& text, const ServerMetrics& server) {
+  auto out = std::back_inserter(text);
+  append_head(text, "http_responses_total", "counter", "Responses by route and status");
+  for (const auto& [key, count] : server.responses()) {
+    fmt::format_to(out, "kvasir_http_responses_total{{route=\"{}\",code=\"{}\"}} {}\n",
+                   label_value(key.first), key.second, count);
+  }
+  append_head(text, "http_aborts_total", "counter", "Answers that did not reach their client, by cause");
+  constexpr std::pair<AbortCause, std::string_view> kCauses[] = {{AbortCause::kDisconnected, "disconnected"},
+                                                                 {AbortCause::kSlowReader, "slow_reader"}};
+  for (const auto& [cause, name] : kCauses) {
+    fmt::format_to(out, "kvasir_http_aborts_total{{cause=\"{}\"}} {}\n", name, server.aborts(cause));
+  }
+  append_head(text, "http_connections", "gauge", "Open connections");
+  fmt::format_to(out, "kvasir_http_connections {}\n", server.num_connections.load());
+}
+
+}  // namespace
+
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
+                         std::string_view model_name) {
+  const std::string model_label = fmt::format("model=\"{}\"", label_value(model_name));
+  std::string text;
+  auto out = std::back_inserter(text);
+  for (const EngineMetric& metric : kEngineMetrics) {
+    append_head(text, metric.name, metric.type, metric.help);
+    fmt::format_to(out, "kvasir_{}{{{}}} {}\n", metric.name, model_label, engine.*metric.value);
+  }
+  append_head(text, "step_seconds_total", "counter", "Time spent in steps");
+  fmt::format_to(out, "kvasir_step_seconds_total{{{}}} {}\n", model_label, engine.step_seconds_total);
+  append_histogram(text, "time_to_first_token_seconds", "From a request's arrival to its first token",
+                   server.time_to_first_token, model_label);
+  append_histogram(text, "inter_token_seconds", "Between two tokens of one choice", server.inter_token,
+                   model_label);
+  append_histogram(text, "request_seconds", "From a request's arrival to its last token", server.request,
+                   model_label);
+  append_server_counts(text, server);
+  return text;
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,35 @@
+// How one endpoint says what the engine made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kvasir/request.h"
+
+namespace kvasir::server {
+
+// Everything one choice became. Choices count over all prompts: prompt p has n p .. n p + n - 1.
+struct ChoiceResult {
+  std::string text;
+  std::vector<TokenId> token_ids;
+  std::vector<PositionLogprobs> logprobs;
+  std::vector<PositionLogprobs> prompt_logprobs;  // at the first choice of each prompt
+  FinishReason finish_reason = FinishReason::kStop;
+};
+
+// Thread safety: none; one answer has one. Keeps what a stream has already said.
+class AnswerFormat {
+ public:
+  virtual ~AnswerFormat() = default;
+
+  // The body of an answer in one piece.
+  virtual std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) = 0;
+  // Appends the events that one output of a choice gives: none, one or several.
+  virtual void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
+                             std::string& events) = 0;
+  // Appends the event after the last choice has ended, if the client asked for one.
+  virtual void append_last_events(const Usage& usage, std::string& events) = 0;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,44 @@
+// What the OpenAI endpoints share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kvasir/engine.h"
+#include "server/http/exchange.h"
+#include "server/id_source.h"
+#include "server/limits.h"
+#include "server/metrics.h"
+#include "server/openai/answer_json.h"
+#include "server/openai/generation_request.h"
+
+namespace kvasir::server {
+
+// Outlives every exchange.
+struct ApiContext {
+  Engine& engine;
+  const Limits& limits;
+  ServerMetrics& metrics;
+  IdSource& ids;
+  std::string model_name;      // what clients call the model
+  std::int64_t created_s = 0;  // when it was loaded, Unix time
+  std::string fingerprint;
+  const std::atomic<bool>& draining;
+};
+
+// Error (404, model_not_found) unless the name is empty or the served one.
+ApiStatus check_model(const ApiContext& context, const std::string& name);
+AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
+                                std::string_view id_prefix);
+void add_warnings(const Warnings& warnings, Exchange& exchange);
+
+// The endpoints: each answers the exchange, now or later.
+void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_models(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_model(const ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+                  const std::string& name);
+
+}  // namespace kvasir::server

@@ -1,0 +1,60 @@
+// POST /v1/chat/completions
+#include "server/openai/api_context.h"
+#include "server/openai/chat_format.h"
+#include "server/openai/chat_prompt.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/generation.h"
+
+namespace kvasir::server {
+namespace {
+
+ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request) {
+  const Engine& engine = context.engine;
+  KVASIR_CHECKED(check_model(context, request.model));
+  if (engine.tokenizer() == nullptr) {
+    return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
+                       "messages");
+  }
+  if (engine.chat_template() == nullptr) {
+    return bad_request(
+        "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
+        "messages", "no_chat_template");
+  }
+  KVASIR_TRY(std::vector<TokenId> prompt, chat_prompt(request, *engine.chat_template(), *engine.tokenizer()));
+  Request wanted = engine_request(request, std::move(prompt));
+  KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, "messages"));
+  return wanted;
+}
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  Warnings warnings;
+  KVASIR_TRY(const ChatRequest request,
+             parse_chat_request(exchange->request().body, context.limits, warnings));
+  add_warnings(warnings, *exchange);
+  KVASIR_TRY(Request wanted, prepare(context, request));
+  ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
+                                 .num_choices = request.sampling.n,
+                                 .logprobs = request.logprobs,
+                                 .prompt_logprobs = request.sampling.prompt_logprobs.has_value()};
+  std::vector<Request> requests;
+  requests.push_back(std::move(wanted));
+  Generation::start({.engine = context.engine,
+                     .metrics = context.metrics,
+                     .exchange = exchange,
+                     .format = std::make_unique<ChatFormat>(std::move(options), *context.engine.tokenizer()),
+                     .choices_per_prompt = request.sampling.n,
+                     .stream = request.stream,
+                     .keep_stop_token = request.sampling.include_stop_str_in_output},
+                    std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  if (const ApiStatus status = start(context, exchange); !status) {
+    exchange->respond(error_response(status.error()));
+  }
+}
+
+}  // namespace kvasir::server

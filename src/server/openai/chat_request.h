@@ -1,0 +1,34 @@
+// POST /v1/chat/completions: what the body says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/openai/generation_request.h"
+#include "text/template/value.h"
+
+namespace kvasir::server {
+
+struct ChatRequest : GenerationRequest {
+  text::jinja::Value messages;  // undefined until read
+  text::jinja::Value tools = text::jinja::Value::none();
+  bool has_tools = false;
+  std::string tool_choice;  // empty: not given
+  std::optional<std::int32_t> max_completion_tokens;
+  bool logprobs = false;
+  std::int32_t top_logprobs = 0;
+  bool add_generation_prompt = true;
+  std::vector<std::pair<std::string, text::jinja::Value>> template_kwargs;
+};
+
+std::span<const Field<ChatRequest>> chat_fields();
+
+// Errors (400).
+ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& limits, Warnings& warnings);
+
+}  // namespace kvasir::server

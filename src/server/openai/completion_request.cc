@@ -1,0 +1,121 @@
+#include "server/openai/completion_request.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace kvasir::server {
+namespace {
+
+constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kDefaultMaxTokens = 16;  // as OpenAI's
+
+ApiResult<std::vector<TokenId>> read_token_ids(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray array, array_of(field));
+  std::vector<TokenId> ids;
+  for (const JsonElement json : array) {
+    FieldInput id = field.at(ids.size(), json);
+    id.range = {0, kMaxInt32};
+    KVASIR_TRY(const std::int64_t token, integer_of(id));
+    ids.push_back(static_cast<TokenId>(token));
+  }
+  if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
+  return ids;
+}
+
+ApiResult<CompletionPrompt> read_one_prompt(const FieldInput& field) {
+  if (field.json.is_string()) {
+    KVASIR_TRY(std::string text, string_of(field));
+    return CompletionPrompt(std::move(text));
+  }
+  if (!field.json.is_array()) return wrong_type(field, "a string or an array of token ids");
+  KVASIR_TRY(std::vector<TokenId> ids, read_token_ids(field));
+  return CompletionPrompt(std::move(ids));
+}
+
+// A string, token ids, or an array of either.
+ApiStatus read_prompt(const FieldInput& field, CompletionRequest& request) {
+  if (!field.json.is_string() && !field.json.is_array()) {
+    return wrong_type(field, "a string, an array of strings, token ids, or an array of arrays of token ids");
+  }
+  const bool is_list = field.json.is_array() && field.json.get_array().value().size() > 0 &&
+                       !field.json.get_array().value().at(0).is_int64();
+  if (!is_list) {
+    KVASIR_TRY(CompletionPrompt prompt, read_one_prompt(field));
+    request.prompts.push_back(std::move(prompt));
+    return {};
+  }
+  const JsonArray prompts = field.json.get_array().value();
+  const auto count = static_cast<std::int64_t>(prompts.size());
+  if (count > field.limits.prompts.max)
+    return std::unexpected(beyond(field.limits.prompts, count, field.name));
+  for (const JsonElement json : prompts) {
+    KVASIR_TRY(CompletionPrompt prompt, read_one_prompt(field.at(request.prompts.size(), json)));
+    request.prompts.push_back(std::move(prompt));
+  }
+  return {};
+}
+
+ApiStatus read_logprobs(const FieldInput& field, CompletionRequest& request) {
+  KVASIR_TRY(const std::int64_t count, integer_of(field));
+  if (count > field.limits.top_logprobs.max) {
+    return std::unexpected(beyond(field.limits.top_logprobs, count, field.name));
+  }
+  request.sampling.logprobs = static_cast<std::int32_t>(count);
+  return {};
+}
+
+// Choosing the best of several answers on the server: only the case that asks for nothing.
+ApiStatus read_best_of(const FieldInput& field, CompletionRequest&) {
+  KVASIR_TRY(const std::int64_t best_of, integer_of(field));
+  if (best_of == 1) return {};
+  return not_supported(field.name, "anything but 1");
+}
+
+constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
+    {"prompt", "string, token ids, or an array of either", {}, "what the answer continues", read_prompt},
+    {"echo",
+     "boolean",
+     {},
+     "begin the answer with the prompt; with logprobs, also its own",
+     read_boolean<&CompletionRequest::echo>},
+    {"logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_logprobs},
+    {"add_special_tokens",
+     "boolean",
+     {},
+     "BOS where the model wants it",
+     read_boolean<&CompletionRequest::add_special_tokens>},
+    {"parse_special",
+     "boolean",
+     {},
+     "control tokens written in the prompt mean themselves",
+     read_boolean<&CompletionRequest::parse_special>},
+    {"best_of", "integer", {1, kMaxInt32}, "only 1", read_best_of},
+    {"suffix", "string", {}, "not yet", read_unsupported<CompletionRequest>},
+});
+
+ApiStatus check(const CompletionRequest& request) {
+  KVASIR_CHECKED(check_generation_request(request));
+  if (request.prompts.empty()) return bad_request("prompt is missing", "prompt", "missing_parameter");
+  return {};
+}
+
+}  // namespace
+
+std::span<const Field<CompletionRequest>> completion_fields() { return kFields; }
+
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const Limits& limits,
+                                                      Warnings& warnings) {
+  KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
+  CompletionRequest request;
+  KVASIR_CHECKED(
+      read_fields(document.root(), generation_fields(), completion_fields(), limits, request, warnings));
+  KVASIR_CHECKED(check(request));
+  if (!request.sampling.max_tokens) request.sampling.max_tokens = kDefaultMaxTokens;
+  if (request.echo && request.sampling.logprobs) request.sampling.prompt_logprobs = request.sampling.logprobs;
+  return request;
+}
+
+}  // namespace kvasir::server

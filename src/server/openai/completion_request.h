@@ -1,0 +1,30 @@
+// POST /v1/completions: what the body says.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "server/openai/generation_request.h"
+
+namespace kvasir::server {
+
+using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest : GenerationRequest {
+  std::vector<CompletionPrompt> prompts;  // not empty once parsed
+  bool echo = false;
+  bool add_special_tokens = true;  // BOS where the model wants it
+  bool parse_special = false;      // control tokens in a string prompt mean themselves
+};
+
+std::span<const Field<CompletionRequest>> completion_fields();
+
+// Errors (400).
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const Limits& limits,
+                                                      Warnings& warnings);
+
+}  // namespace kvasir::server

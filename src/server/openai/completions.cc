@@ -1,0 +1,69 @@
+// POST /v1/completions
+#include "server/openai/api_context.h"
+#include "server/openai/completion_format.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/generation.h"
+
+namespace kvasir::server {
+namespace {
+
+ApiResult<std::vector<TokenId>> prompt_token_ids(const CompletionRequest& request,
+                                                 const CompletionPrompt& prompt,
+                                                 const text::Tokenizer* tokenizer) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  if (tokenizer == nullptr) {
+    return bad_request("the model file has no tokenizer: the prompt must be token ids", "prompt");
+  }
+  return tokenizer->encode(std::get<std::string>(prompt), {.parse_special = request.parse_special,
+                                                           .add_special = request.add_special_tokens});
+}
+
+CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const CompletionPrompt& prompt,
+                                      const std::vector<TokenId>& ids, const text::Tokenizer* tokenizer) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return {*text, ids};
+  return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
+}
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  Warnings warnings;
+  KVASIR_TRY(const CompletionRequest request,
+             parse_completion_request(exchange->request().body, context.limits, warnings));
+  add_warnings(warnings, *exchange);
+  KVASIR_CHECKED(check_model(context, request.model));
+  const text::Tokenizer* tokenizer = context.engine.tokenizer();
+  CompletionFormat::Options options = {
+      .header = make_answer_header(context, request, "cmpl-"),
+      .num_prompts = static_cast<std::int32_t>(request.prompts.size()),
+      .choices_per_prompt = request.sampling.n,
+      .logprobs = request.sampling.logprobs.has_value(),
+      .prompt_logprobs = request.sampling.prompt_logprobs.has_value() && !request.echo,
+      .render_special = !request.sampling.skip_special_tokens,
+      .echo = {}};
+  std::vector<Request> requests;
+  for (const CompletionPrompt& prompt : request.prompts) {
+    KVASIR_TRY(std::vector<TokenId> ids, prompt_token_ids(request, prompt, tokenizer));
+    if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
+    Request wanted = engine_request(request, std::move(ids));
+    KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
+    requests.push_back(std::move(wanted));
+  }
+  Generation::start({.engine = context.engine,
+                     .metrics = context.metrics,
+                     .exchange = exchange,
+                     .format = std::make_unique<CompletionFormat>(std::move(options), tokenizer),
+                     .choices_per_prompt = request.sampling.n,
+                     .stream = request.stream,
+                     .keep_stop_token = request.sampling.include_stop_str_in_output},
+                    std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  if (const ApiStatus status = start(context, exchange); !status) {
+    exchange->respond(error_response(status.error()));
+  }
+}
+
+}  // namespace kvasir::server

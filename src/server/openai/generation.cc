@@ -1,0 +1,148 @@
+#include "server/openai/generation.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server/http/sse.h"
+
+namespace kvasir::server {
+namespace {
+
+constexpr std::chrono::seconds kPrefillPing{1};
+constexpr std::chrono::seconds kDecodePing{15};
+
+// The token that ended a choice has no text, so it has no place among the tokens either.
+void drop_stop_token(RequestOutput& output) {
+  if (output.stop_token == kNoToken || output.token_ids.empty()) return;
+  if (output.token_ids.back() != output.stop_token) return;
+  output.token_ids.pop_back();
+  if (output.logprobs.size() > output.token_ids.size()) output.logprobs.pop_back();
+}
+
+}  // namespace
+
+void Generation::start(Parts parts, std::vector<Request> requests) {
+  std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
+}
+
+void Generation::submit(std::vector<Request> requests) {
+  const std::size_t num_choices = requests.size() * static_cast<std::size_t>(parts_.choices_per_prompt);
+  usages_.resize(requests.size());
+  last_token_.resize(num_choices);
+  if (!parts_.stream) choices_.resize(num_choices);
+  num_unfinished_ = requests.size();
+  const auto self = shared_from_this();
+  parts_.exchange->on_abort([self](AbortCause) {
+    self->is_over_ = true;
+    self->cancel_all();
+  });
+  for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
+    auto sink = [self, prompt](RequestOutput output) {
+      self->parts_.exchange->post([self, prompt, output = std::move(output)]() mutable {
+        self->on_output(prompt, std::move(output));
+      });
+    };
+    const auto id = parts_.engine.submit(std::move(requests[prompt]), std::move(sink));
+    if (!id) return fail(to_api_error(id.error()));
+    ids_.push_back(*id);
+  }
+  if (!parts_.stream) return;
+  parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
+}
+
+void Generation::on_output(std::size_t prompt, RequestOutput output) {
+  if (is_over_) return;
+  const std::size_t choice =
+      prompt * static_cast<std::size_t>(parts_.choices_per_prompt) + static_cast<std::size_t>(output.index);
+  usages_[prompt] = output.usage;
+  if (output.error) return fail(to_api_error(*output.error));
+  if (output.finish_reason == FinishReason::kCancelled) {
+    return fail({503, "the server is shutting down", {}, "shutting_down"});
+  }
+  if (output.finish_reason == FinishReason::kError)
+    return fail({500, "the generation failed", {}, "internal_error"});
+  observe(choice, output);
+  if (!parts_.keep_stop_token) drop_stop_token(output);
+  const bool request_finished = output.request_finished;
+  if (parts_.stream) {
+    std::string events;
+    parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
+    send_events(events);
+  } else {
+    collect(choice, std::move(output));
+  }
+  if (request_finished && --num_unfinished_ == 0 && !is_over_) finish();
+}
+
+void Generation::observe(std::size_t choice, const RequestOutput& output) {
+  if (output.token_ids.empty()) return;
+  const auto now = Clock::now();
+  if (!std::exchange(has_first_token_, true)) {
+    parts_.metrics.time_to_first_token.observe(now - parts_.exchange->received_at());
+    if (parts_.stream) {
+      parts_.exchange->when_quiet(kDecodePing,
+                                  [self = shared_from_this()] { self->send_events(std::string(kSsePing)); });
+    }
+  }
+  if (last_token_[choice]) parts_.metrics.inter_token.observe(now - *last_token_[choice]);
+  last_token_[choice] = now;
+}
+
+void Generation::collect(std::size_t choice, RequestOutput output) {
+  ChoiceResult& result = choices_[choice];
+  result.text += output.text;
+  result.token_ids.insert(result.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+  std::ranges::move(output.logprobs, std::back_inserter(result.logprobs));
+  if (!output.prompt_logprobs.empty()) result.prompt_logprobs = std::move(output.prompt_logprobs);
+  if (output.finish_reason) result.finish_reason = *output.finish_reason;
+}
+
+void Generation::send_events(const std::string& events) {
+  if (events.empty()) return;
+  begin_stream();
+  parts_.exchange->write(events);
+}
+
+void Generation::begin_stream() {
+  if (!std::exchange(stream_begun_, true)) parts_.exchange->begin_stream(sse_head());
+}
+
+void Generation::finish() {
+  is_over_ = true;
+  parts_.metrics.request.observe(Clock::now() - parts_.exchange->received_at());
+  if (!parts_.stream) {
+    return parts_.exchange->respond({.body = parts_.format->whole(choices_, total_usage())});
+  }
+  std::string events;
+  parts_.format->append_last_events(total_usage(), events);
+  events += kSseDone;
+  send_events(events);
+  parts_.exchange->end_stream();
+}
+
+void Generation::fail(const ApiError& error) {
+  is_over_ = true;
+  cancel_all();
+  if (!stream_begun_) return parts_.exchange->respond(error_response(error));
+  std::string events;
+  append_sse_event(events, error_json(error));
+  parts_.exchange->write(events);
+  parts_.exchange->fail_stream();
+}
+
+void Generation::cancel_all() {
+  for (const RequestId id : ids_) parts_.engine.cancel(id);
+}
+
+Usage Generation::total_usage() const {
+  Usage total;
+  for (const Usage& usage : usages_) {
+    total.prompt_tokens += usage.prompt_tokens;
+    total.completion_tokens += usage.completion_tokens;
+    total.cached_tokens += usage.cached_tokens;
+  }
+  return total;
+}
+
+}  // namespace kvasir::server

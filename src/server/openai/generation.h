@@ -1,0 +1,65 @@
+// One answer in the making: the engine's requests behind it, and the exchange it goes to.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kvasir/engine.h"
+#include "server/api_error.h"
+#include "server/http/exchange.h"
+#include "server/metrics.h"
+#include "server/openai/answer_format.h"
+
+namespace kvasir::server {
+
+// The head of a stream goes out with its first output, or after a second of prefill with a ping: until then
+// an error still gets a status of its own. A client that leaves cancels all requests of the answer, and one
+// request that fails ends the whole answer.
+//
+// Thread safety: the engine's sinks only post; everything else runs on the exchange's executor.
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  struct Parts {
+    Engine& engine;  // both outlive the generation
+    ServerMetrics& metrics;
+    std::shared_ptr<Exchange> exchange;
+    std::unique_ptr<AnswerFormat> format;
+    std::int32_t choices_per_prompt = 1;
+    bool stream = false;
+    bool keep_stop_token = false;  // the token that ended a choice counts among its logprobs
+  };
+
+  // Submits one request a prompt and answers the exchange, now or later.
+  static void start(Parts parts, std::vector<Request> requests);
+
+  explicit Generation(Parts parts) : parts_(std::move(parts)) {}
+
+ private:
+  using Clock = Exchange::Clock;
+
+  void submit(std::vector<Request> requests);
+  void on_output(std::size_t prompt, RequestOutput output);
+  void observe(std::size_t choice, const RequestOutput& output);
+  void collect(std::size_t choice, RequestOutput output);
+  void send_events(const std::string& events);
+  void begin_stream();
+  void finish();
+  void fail(const ApiError& error);
+  void cancel_all();
+  Usage total_usage() const;
+
+  Parts parts_;
+  std::vector<RequestId> ids_;
+  std::vector<Usage> usages_;  // one a prompt
+  std::size_t num_unfinished_ = 0;
+  bool is_over_ = false;
+  bool stream_begun_ = false;
+
+  std::vector<ChoiceResult> choices_;                         // of an answer in one piece
+  std::vector<std::optional<Clock::time_point>> last_token_;  // of each choice
+  bool has_first_token_ = false;
+};
+
+}  // namespace kvasir::server

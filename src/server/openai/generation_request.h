@@ -1,0 +1,39 @@
+// What chat and legacy completions have in common.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "kvasir/request.h"
+#include "kvasir/sampling_params.h"
+#include "server/openai/field.h"
+
+namespace kvasir::server {
+
+struct GenerationRequest {
+  std::string model;
+  SamplingParams sampling;
+  bool stream = false;
+  bool include_usage = false;  // one last chunk with the usage
+  bool usage_in_every_chunk = false;
+  bool has_stream_options = false;
+  std::int32_t priority = 0;
+  std::string cache_salt;
+};
+
+// The rows that both endpoints take.
+std::span<const Field<GenerationRequest>> generation_fields();
+
+// What no single field can tell. Errors (400).
+ApiStatus check_generation_request(const GenerationRequest& request);
+
+// The engine's request for one prompt.
+Request engine_request(const GenerationRequest& request, std::vector<TokenId> prompt_token_ids);
+
+// Error (400, context_length_exceeded) with both numbers when prompt and completion do not fit.
+ApiStatus check_context(const Request& request, std::int32_t max_model_len_tokens,
+                        std::string_view prompt_field);
+
+}  // namespace kvasir::server

@@ -1,0 +1,173 @@
+#include "server/openai/json_input.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+
+namespace kvasir::server {
+namespace {
+
+using simdjson::dom::element_type;
+using text::jinja::Value;
+
+ApiResult<JsonObject> refusal(simdjson::error_code code, const Limits& limits) {
+  switch (code) {
+    case simdjson::EMPTY:
+      return bad_request("the body is empty; it must be a JSON object");
+    case simdjson::DEPTH_ERROR:
+      return bad_request(
+          fmt::format("the body has more than {} {}", limits.json_depth.max, limits.json_depth.what), {},
+          "limit_exceeded");
+    case simdjson::INCORRECT_TYPE:
+      return bad_request("the body must be a JSON object");
+    default:
+      return bad_request(fmt::format("the body is not valid JSON: {}", simdjson::error_message(code)));
+  }
+}
+
+std::string range_text(const Range& range, std::string_view kind) {
+  const bool has_min = range.min > -std::numeric_limits<double>::infinity();
+  const bool has_max = range.max < std::numeric_limits<double>::infinity();
+  if (has_min && has_max) return fmt::format("{} between {} and {}", kind, range.min, range.max);
+  if (has_min) return fmt::format("{} of at least {}", kind, range.min);
+  return fmt::format("{} of at most {}", kind, range.max);
+}
+
+std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind) {
+  return bad_request(fmt::format("{} must be {}, got {}", field.name, range_text(field.range, kind),
+                                 simdjson::minify(field.json)),
+                     field.name);
+}
+
+}  // namespace
+
+ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits& limits) {
+  simdjson::dom::parser parser;
+  JsonObject root;
+  auto code = parser.allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
+  if (!code) code = parser.parse(body.data(), body.size()).get_object().get(root);
+  if (code) {
+    KVASIR_TRY(root, refusal(code, limits));
+  }
+  return JsonDocument(std::move(parser), root);
+}
+
+FieldInput FieldInput::at(std::size_t index, JsonElement element) const {
+  return {fmt::format("{}[{}]", name, index), element, limits};
+}
+
+FieldInput FieldInput::at(std::string_view member, JsonElement element) const {
+  return {fmt::format("{}.{}", name, member), element, limits};
+}
+
+std::string_view type_name(JsonElement json) {
+  switch (json.type()) {
+    case element_type::ARRAY:
+      return "an array";
+    case element_type::OBJECT:
+      return "an object";
+    case element_type::INT64:
+    case element_type::UINT64:
+      return "an integer";
+    case element_type::DOUBLE:
+      return "a fraction";
+    case element_type::STRING:
+      return "a string";
+    case element_type::BOOL:
+      return "a boolean";
+    case element_type::NULL_VALUE:
+      return "null";
+  }
+  return "something else";
+}
+
+std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view wanted) {
+  return bad_request(fmt::format("{} must be {}, got {}", field.name, wanted, type_name(field.json)),
+                     field.name, "invalid_type");
+}
+
+ApiResult<double> number_of(const FieldInput& field) {
+  const element_type type = field.json.type();
+  if (type != element_type::DOUBLE && type != element_type::INT64 && type != element_type::UINT64) {
+    return wrong_type(field, "a number");
+  }
+  const double number = field.json.get_double().value();
+  if (!(number >= field.range.min && number <= field.range.max)) return out_of_range(field, "a number");
+  return number;
+}
+
+ApiResult<std::int64_t> integer_of(const FieldInput& field) {
+  const element_type type = field.json.type();
+  if (type == element_type::UINT64) return out_of_range(field, "an integer");  // beyond int64
+  if (type != element_type::INT64) return wrong_type(field, "an integer");
+  const std::int64_t integer = field.json.get_int64().value();
+  if (!(static_cast<double>(integer) >= field.range.min && static_cast<double>(integer) <= field.range.max)) {
+    return out_of_range(field, "an integer");
+  }
+  return integer;
+}
+
+ApiResult<bool> boolean_of(const FieldInput& field) {
+  if (!field.json.is_bool()) return wrong_type(field, "a boolean");
+  return field.json.get_bool().value();
+}
+
+ApiResult<std::string> string_of(const FieldInput& field) {
+  if (!field.json.is_string()) return wrong_type(field, "a string");
+  return std::string(field.json.get_string().value());
+}
+
+ApiResult<JsonArray> array_of(const FieldInput& field) {
+  if (!field.json.is_array()) return wrong_type(field, "an array");
+  return field.json.get_array().value();
+}
+
+ApiResult<JsonObject> object_of(const FieldInput& field) {
+  if (!field.json.is_object()) return wrong_type(field, "an object");
+  return field.json.get_object().value();
+}
+
+std::optional<JsonElement> find_member(JsonObject object, std::string_view name) {
+  JsonElement value;
+  if (object.at_key(name).get(value) || value.is_null()) return std::nullopt;
+  return value;
+}
+
+Value to_template_value(JsonObject object) {
+  std::vector<Value::Entry> entries;
+  for (const auto [key, value] : object) {
+    entries.emplace_back(Value::string(std::string(key)), to_template_value(value));
+  }
+  return Value::dict(std::move(entries));
+}
+
+Value to_template_value(JsonElement json) {
+  switch (json.type()) {
+    case element_type::ARRAY: {
+      const JsonArray array = json.get_array().value();
+      std::vector<Value> items;
+      for (const JsonElement item : array) items.push_back(to_template_value(item));
+      return Value::list(std::move(items));
+    }
+    case element_type::OBJECT:
+      return to_template_value(json.get_object().value());
+    case element_type::INT64:
+      return Value::integer(json.get_int64().value());
+    case element_type::UINT64:
+      return Value::big_integer(std::to_string(json.get_uint64().value()));
+    case element_type::DOUBLE:
+      return Value::number(json.get_double().value());
+    case element_type::STRING:
+      return Value::string(std::string(json.get_string().value()));
+    case element_type::BOOL:
+      return Value::boolean(json.get_bool().value());
+    case element_type::NULL_VALUE:
+      break;
+  }
+  return Value::none();
+}
+
+}  // namespace kvasir::server

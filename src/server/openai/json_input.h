@@ -1,0 +1,72 @@
+// Strict reading of JSON: a value has the type that was asked for, or the request is refused.
+#pragma once
+
+#include <simdjson.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "server/api_error.h"
+#include "server/limits.h"
+#include "text/template/value.h"
+
+namespace kvasir::server {
+
+using JsonElement = simdjson::dom::element;
+using JsonObject = simdjson::dom::object;
+using JsonArray = simdjson::dom::array;
+
+// Owns the parsed form that elements point into.
+class JsonDocument {
+ public:
+  // Errors (400): not JSON, nested too deep, invalid UTF-8, an integer beyond 64 bits, no object.
+  static ApiResult<JsonDocument> parse(std::string_view body, const Limits& limits);
+
+  JsonObject root() const { return root_; }
+
+ private:
+  JsonDocument(simdjson::dom::parser parser, JsonObject root) : parser_(std::move(parser)), root_(root) {}
+
+  simdjson::dom::parser parser_;
+  JsonObject root_;
+};
+
+// Both ends belong to it.
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+// One field of a request with what it may hold. `name` is a path, such as "messages[2].role".
+struct FieldInput {
+  std::string name;
+  JsonElement json;
+  const Limits& limits;
+  Range range = {};
+
+  FieldInput at(std::size_t index, JsonElement element) const;
+  FieldInput at(std::string_view member, JsonElement element) const;
+};
+
+// "a string", "an integer", ...
+std::string_view type_name(JsonElement json);
+// A 400: "<name> must be <wanted>, got <what it is>".
+std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view wanted);
+
+ApiResult<double> number_of(const FieldInput& field);
+// A whole number written as one: 1.0, true and "1" are none.
+ApiResult<std::int64_t> integer_of(const FieldInput& field);
+ApiResult<bool> boolean_of(const FieldInput& field);
+ApiResult<std::string> string_of(const FieldInput& field);
+ApiResult<JsonArray> array_of(const FieldInput& field);
+ApiResult<JsonObject> object_of(const FieldInput& field);
+// The member's value; empty when it is absent or null.
+std::optional<JsonElement> find_member(JsonObject object, std::string_view name);
+
+// Any JSON as a value of the chat template.
+text::jinja::Value to_template_value(JsonElement json);
+text::jinja::Value to_template_value(JsonObject object);
+
+}  // namespace kvasir::server

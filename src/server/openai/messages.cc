@@ -1,0 +1,186 @@
+#include "server/openai/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+
+namespace kvasir::server {
+namespace {
+
+using text::jinja::Value;
+using Entries = std::vector<Value::Entry>;
+
+void add(Entries& entries, std::string_view key, Value value) {
+  entries.emplace_back(Value::string(std::string(key)), std::move(value));
+}
+void add(Entries& entries, std::string_view key, std::string text) {
+  add(entries, key, Value::string(std::move(text)));
+}
+
+// The required member of an object.
+ApiResult<FieldInput> required(const FieldInput& field, JsonObject object, std::string_view name) {
+  const auto member = find_member(object, name);
+  if (!member) {
+    const std::string path = fmt::format("{}.{}", field.name, name);
+    return bad_request(path + " is missing", path, "missing_parameter");
+  }
+  return field.at(name, *member);
+}
+
+ApiResult<std::string> required_string(const FieldInput& field, JsonObject object, std::string_view name) {
+  KVASIR_TRY(const FieldInput member, required(field, object, name));
+  return string_of(member);
+}
+
+ApiResult<std::string> read_role(const FieldInput& message, JsonObject object) {
+  KVASIR_TRY(std::string role, required_string(message, object, "role"));
+  if (role == "developer") return std::string("system");
+  constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
+  if (std::ranges::find(kRoles, role) != kRoles.end()) return role;
+  const std::string path = message.name + ".role";
+  return bad_request(
+      fmt::format("{}: unknown role \"{}\"; known are system, developer, user, assistant, tool", path,
+                  printable(role)),
+      path);
+}
+
+ApiStatus append_part(const FieldInput& part, std::string& text) {
+  KVASIR_TRY(const JsonObject object, object_of(part));
+  KVASIR_TRY(const std::string type, required_string(part, object, "type"));
+  if (type != "text" && type != "refusal") {
+    const std::string path = part.name + ".type";
+    return bad_request(
+        fmt::format("{}: content of type \"{}\" is not supported, only text", path, printable(type)), path,
+        "unsupported_content");
+  }
+  KVASIR_TRY(const std::string piece, required_string(part, object, type));
+  if (!text.empty()) text += '\n';
+  text += piece;
+  return {};
+}
+
+ApiResult<std::string> read_content(const FieldInput& content) {
+  if (content.json.is_string()) return string_of(content);
+  if (!content.json.is_array()) return wrong_type(content, "a string or an array of parts");
+  const JsonArray parts = content.json.get_array().value();
+  std::string text;
+  std::size_t index = 0;
+  for (const JsonElement part : parts) {
+    KVASIR_CHECKED(append_part(content.at(index++, part), text));
+  }
+  return text;
+}
+
+// The object that the string holds, as templates expect; a string that holds none stays.
+ApiResult<Value> read_arguments(const FieldInput& arguments) {
+  if (arguments.json.is_object()) return to_template_value(arguments.json);
+  KVASIR_TRY(const std::string text, string_of(arguments));
+  const auto parsed = JsonDocument::parse(text, arguments.limits);
+  return parsed ? to_template_value(parsed->root()) : Value::string(text);
+}
+
+ApiResult<Value> read_tool_call(const FieldInput& call) {
+  KVASIR_TRY(const JsonObject object, object_of(call));
+  KVASIR_TRY(const FieldInput function, required(call, object, "function"));
+  KVASIR_TRY(const JsonObject function_object, object_of(function));
+  Entries inner;
+  KVASIR_TRY(std::string name, required_string(function, function_object, "name"));
+  add(inner, "name", std::move(name));
+  KVASIR_TRY(const FieldInput arguments, required(function, function_object, "arguments"));
+  KVASIR_TRY(Value value, read_arguments(arguments));
+  add(inner, "arguments", std::move(value));
+  Entries outer;
+  if (const auto id = find_member(object, "id")) {
+    KVASIR_TRY(std::string text, string_of(call.at("id", *id)));
+    add(outer, "id", std::move(text));
+  }
+  add(outer, "type", std::string("function"));
+  add(outer, "function", Value::dict(std::move(inner)));
+  return Value::dict(std::move(outer));
+}
+
+ApiResult<Value> read_tool_calls(const FieldInput& calls) {
+  KVASIR_TRY(const JsonArray array, array_of(calls));
+  std::vector<Value> items;
+  std::size_t index = 0;
+  for (const JsonElement call : array) {
+    KVASIR_TRY(Value item, read_tool_call(calls.at(index++, call)));
+    items.push_back(std::move(item));
+  }
+  return Value::list(std::move(items));
+}
+
+ApiResult<Value> read_message(const FieldInput& message) {
+  KVASIR_TRY(const JsonObject object, object_of(message));
+  Entries entries;
+  KVASIR_TRY(std::string role, read_role(message, object));
+  const bool is_assistant = role == "assistant";
+  add(entries, "role", std::move(role));
+
+  const auto calls = is_assistant ? find_member(object, "tool_calls") : std::nullopt;
+  const auto content = find_member(object, "content");
+  if (content) {
+    KVASIR_TRY(std::string text, read_content(message.at("content", *content)));
+    add(entries, "content", std::move(text));
+  } else if (calls) {
+    add(entries, "content", std::string());
+  } else {
+    const std::string path = message.name + ".content";
+    return bad_request(path + " is missing", path, "missing_parameter");
+  }
+  for (const std::string_view name : {"name", "tool_call_id", "reasoning_content"}) {
+    if (const auto member = find_member(object, name)) {
+      KVASIR_TRY(std::string text, string_of(message.at(name, *member)));
+      add(entries, name, std::move(text));
+    }
+  }
+  if (calls) {
+    KVASIR_TRY(Value list, read_tool_calls(message.at("tool_calls", *calls)));
+    if (!list.as_list().items.empty()) add(entries, "tool_calls", std::move(list));
+  }
+  return Value::dict(std::move(entries));
+}
+
+}  // namespace
+
+ApiResult<Value> read_messages(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray array, array_of(field));
+  const auto count = static_cast<std::int64_t>(array.size());
+  if (count == 0) return bad_request(field.name + " must not be empty", field.name);
+  if (count > field.limits.messages.max) {
+    return std::unexpected(beyond(field.limits.messages, count, field.name));
+  }
+  std::vector<Value> messages;
+  for (const JsonElement message : array) {
+    KVASIR_TRY(Value value, read_message(field.at(messages.size(), message)));
+    messages.push_back(std::move(value));
+  }
+  return Value::list(std::move(messages));
+}
+
+ApiResult<Value> read_tools(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray array, array_of(field));
+  const auto count = static_cast<std::int64_t>(array.size());
+  if (count > field.limits.tools.max) return std::unexpected(beyond(field.limits.tools, count, field.name));
+  std::vector<Value> tools;
+  for (const JsonElement element : array) {
+    const FieldInput tool = field.at(tools.size(), element);
+    KVASIR_TRY(const JsonObject object, object_of(tool));
+    KVASIR_TRY(const std::string type, required_string(tool, object, "type"));
+    if (type != "function")
+      return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
+    KVASIR_TRY(const FieldInput function, required(tool, object, "function"));
+    KVASIR_TRY(const JsonObject function_object, object_of(function));
+    KVASIR_CHECKED(required_string(function, function_object, "name"));
+    tools.push_back(to_template_value(element));
+  }
+  return Value::list(std::move(tools));
+}
+
+}  // namespace kvasir::server

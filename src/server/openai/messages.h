@@ -1,0 +1,18 @@
+// The conversation and the tools of a chat request, in the form that chat templates read.
+#pragma once
+
+#include "server/openai/json_input.h"
+#include "text/template/value.h"
+
+namespace kvasir::server {
+
+// A list of message dicts. `developer` becomes `system`; the text parts of a content join with line breaks;
+// a null content becomes "" (only beside tool_calls); the arguments of a tool call become an object where
+// they are one. Errors (400) name the part at fault: an unknown role or part type, a missing content, a
+// limit.
+ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
+
+// The tools as they came, each checked to be a function with a name.
+ApiResult<text::jinja::Value> read_tools(const FieldInput& field);
+
+}  // namespace kvasir::server

@@ -1,0 +1,191 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/http/cors.h"
+#include "server/http/listener.h"
+#include "server/http/router.h"
+#include "server/id_source.h"
+#include "server/metrics.h"
+#include "server/openai/api_context.h"
+#include "server/routes.h"
+
+namespace kvasir::server {
+namespace {
+
+// How long answers that are complete may take to leave when the server stops.
+constexpr std::chrono::milliseconds kFlushTime{1000};
+
+void warn_on_stderr(std::string_view line) { fmt::print(stderr, "kvasir: {}\n", line); }
+
+std::string served_name(const ServerConfig& config, const ModelInfo& model) {
+  if (!config.served_model_name.empty()) return config.served_model_name;
+  return model.name.empty() ? "default" : model.name;
+}
+
+Status check_config(const ServerConfig& config) {
+  const std::string& origin = config.cors_origin;
+  if (!origin.empty() && origin != "*" &&
+      (origin.find("://") == std::string::npos || origin.ends_with('/'))) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("--cors-origin must be * or like https://chat.example, got {}", origin),
+                      "cors-origin");
+  }
+  if (config.num_io_threads < 1) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("at least 1 io thread is needed, got {}", config.num_io_threads));
+  }
+  return {};
+}
+
+// A counter that a signal handler may raise and one thread waits for.
+class StopSignal {
+ public:
+  StopSignal() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
+  ~StopSignal() {
+    if (fd_ >= 0) close(fd_);
+  }
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool valid() const { return fd_ >= 0; }
+  // Async-signal-safe.
+  void raise() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(fd_, &one, sizeof one);
+  }
+  // Takes one raise, waiting for it.
+  void wait() {
+    std::uint64_t one = 0;
+    while (read(fd_, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+struct Server::Impl {
+  Impl(Engine& engine_in, ServerConfig config_in)
+      : engine(engine_in),
+        config(std::move(config_in)),
+        cors(config.cors_origin),
+        api{.engine = engine,
+            .limits = config.limits,
+            .metrics = metrics,
+            .ids = ids,
+            .model_name = served_name(config, engine.model_info()),
+            .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+            .fingerprint = system_fingerprint(engine.model_info()),
+            .draining = draining},
+        router(make_routes(api)) {}
+
+  void serve_io();
+  void drain();
+  void flush();
+
+  Engine& engine;
+  const ServerConfig config;
+  const Cors cors;
+  ServerMetrics metrics;
+  IdSource ids;
+  std::atomic<bool> draining{false};
+  std::atomic<int> num_stops{0};
+  StopSignal stop_signal;
+  ApiContext api;
+  const Router router;
+  const SessionContext session_context{config.limits, router, cors, ids, metrics, draining};
+  // Last, so that they go first: connections borrow from everything above.
+  boost::asio::io_context io;
+  Listener listener{io, session_context};
+};
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
+  KVASIR_CHECKED(check_config(config));
+  auto impl = std::make_unique<Impl>(engine, std::move(config));
+  if (!impl->stop_signal.valid()) {
+    return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
+  }
+  KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
+  if (!impl->listener.is_loopback()) {
+    const std::string line =
+        fmt::format("warning: {} is reachable from other machines, and this server asks nobody for a key",
+                    impl->config.host);
+    impl->config.warn ? impl->config.warn(line) : warn_on_stderr(line);
+  }
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+std::uint16_t Server::port() const { return impl_->listener.port(); }
+
+void Server::stop() {
+  ++impl_->num_stops;
+  impl_->stop_signal.raise();
+}
+
+Status Server::run() {
+  Impl& impl = *impl_;
+  impl.listener.start();
+  std::vector<std::thread> threads;
+  for (std::int32_t i = 0; i < impl.config.num_io_threads; ++i) {
+    threads.emplace_back([&impl] { impl.serve_io(); });
+  }
+  impl.stop_signal.wait();
+  impl.draining = true;
+  impl.drain();
+  impl.flush();
+  impl.io.stop();
+  for (std::thread& thread : threads) thread.join();
+  return {};
+}
+
+void Server::Impl::serve_io() {
+  const auto work = boost::asio::make_work_guard(io);
+  while (!io.stopped()) {
+    try {
+      io.run();
+    } catch (const std::exception& error) {
+      // Out of memory in one connection's handler, which ends that connection; the others go on.
+      fmt::print(stderr, "kvasir: a connection failed: {}\n", error.what());
+    }
+  }
+}
+
+// Until the engine is done or somebody asks a second time; then the rest is cancelled.
+void Server::Impl::drain() {
+  std::thread engine_drain([this] {
+    engine.drain(config.drain_ms);
+    stop_signal.raise();
+  });
+  stop_signal.wait();
+  if (num_stops > 1) engine.drain(0);
+  engine_drain.join();
+}
+
+void Server::Impl::flush() {
+  if (num_stops > 1) return;
+  const auto deadline = std::chrono::steady_clock::now() + kFlushTime;
+  while (metrics.num_answering > 0 && std::chrono::steady_clock::now() < deadline && num_stops < 2) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,57 @@
+// The HTTP server: OpenAI's API, health and metrics for one engine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kvasir/engine.h"
+#include "kvasir/result.h"
+#include "server/limits.h"
+
+namespace kvasir::server {
+
+struct ServerConfig {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8080;       // 0: any free one
+  std::string served_model_name;   // empty: the model's own name
+  std::string cors_origin;         // "*", one origin, or empty for none
+  std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
+  std::int32_t num_io_threads = 2;
+  Limits limits;
+  // Takes one line that an operator should read; empty: stderr.
+  std::function<void(std::string_view line)> warn;
+};
+
+// Thread safety: stop() may be called from any thread and from a signal handler, port() from any thread,
+// run() once.
+class Server {
+ public:
+  // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The
+  // engine outlives the server. Warns when the address is reachable from other machines. Errors: kUsage
+  // (host, port, names), kMachine (the port is in use or not permitted).
+  static Result<std::unique_ptr<Server>> create(Engine& engine, ServerConfig config);
+
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves until stop() and the drain after it. Errors: kMachine.
+  Status run();
+
+  // First call: not ready any more, no new generations, running ones may finish within drain_ms; then run()
+  // returns. A second call cancels what still runs, and run() returns at once.
+  void stop();
+
+  std::uint16_t port() const;
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kvasir::server

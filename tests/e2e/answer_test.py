@@ -1,0 +1,183 @@
+"""What run, tokenize, eval and bench print when all is well."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from command_line import BINARY, DONE, GEMMA, INTERRUPTED, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, CommandLineTest
+
+
+class Run(CommandLineTest):
+    def answer(self, *args, **kwargs):
+        return self.json("run", LLAMA, *args, "--max-tokens", "12", **kwargs)
+
+    def test_json_has_every_field(self):
+        answer = self.answer("Hello", "--temperature", "0")
+        self.assertEqual(list(answer), ["model", "prompt_tokens", "completion_tokens", "text", "token_ids",
+                                        "finish_reason", "timing", "memory"])
+        self.assertEqual(answer["model"], LLAMA)
+        self.assertEqual(len(answer["token_ids"]), answer["completion_tokens"])
+        self.assertIn(answer["finish_reason"], ["stop", "length"])
+        self.assertEqual(list(answer["timing"]),
+                         ["load_ms", "ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s"])
+        self.assertGreater(answer["timing"]["ttft_ms"], 0)
+        self.assertGreater(answer["memory"]["peak_bytes"], answer["memory"]["kv_bytes"])
+
+    def test_text_is_the_same_with_and_without_json(self):
+        answer = self.answer("Hello", "--temperature", "0")
+        plain = self.kvasir("run", LLAMA, "Hello", "--max-tokens", "12", "--temperature", "0").stdout
+        self.assertEqual(plain.decode(), answer["text"] + "\n")
+
+    def test_a_seed_decides_the_answer(self):
+        hot = ["Hello", "--temperature", "2", "--top-p", "1", "--seed"]
+        first, again, other = self.answer(*hot, "7"), self.answer(*hot, "7"), self.answer(*hot, "8")
+        self.assertEqual(first["token_ids"], again["token_ids"])
+        self.assertNotEqual(first["token_ids"], other["token_ids"])
+
+    def test_isas_agree(self):
+        usable = self.json("version")["isas"]
+        answers = {isa: self.answer("Hello", "--temperature", "0", "--isa", isa)["token_ids"] for isa in usable}
+        self.assertEqual(len(set(map(tuple, answers.values()))), 1, answers)
+
+    def test_prompt_from_argument_file_and_stdin_is_one(self):
+        greedy = ["--temperature", "0"]
+        argument = self.answer("two words", *greedy)
+        self.assertEqual(self.answer("--file", self.file("prompt.txt", b"two words\n"), *greedy)["token_ids"],
+                         argument["token_ids"])
+        self.assertEqual(self.answer(*greedy, stdin=b"two words\n")["token_ids"], argument["token_ids"])
+
+    def test_system_message_is_part_of_the_prompt(self):
+        self.assertGreater(self.answer("Hi", "--system", "Be brief.")["prompt_tokens"],
+                           self.answer("Hi")["prompt_tokens"])
+
+    def test_control_tokens_in_a_message_are_text(self):
+        written = self.answer("<|im_end|>")["prompt_tokens"] - self.answer("")["prompt_tokens"]
+        self.assertGreater(written, 1)
+
+    def test_raw_counts_the_text_alone(self):
+        ids = self.json("tokenize", LLAMA, "some text")["ids"]
+        self.assertEqual(self.answer("some text", "--raw")["prompt_tokens"], len(ids))
+
+    def test_raw_parses_control_tokens_when_asked(self):
+        self.assertEqual(self.answer("<|im_end|>", "--raw", "--special")["prompt_tokens"], 1)
+
+    def test_model_without_template_continues_the_text(self):
+        done = self.kvasir("run", GEMMA, "in the", "--max-tokens", "4")
+        self.assertIn("no chat template", done.stderr)
+
+    def test_a_stop_string_ends_the_answer_before_it(self):
+        text = self.answer("Hello", "--temperature", "0")["text"]
+        stop = text[len(text) // 2:][:2]
+        answer = self.answer("Hello", "--temperature", "0", "--stop", stop)
+        self.assertEqual(answer["text"], text[:text.index(stop)])
+        self.assertEqual(answer["finish_reason"], "stop")
+
+    def test_max_tokens_ends_the_answer(self):
+        answer = self.json("run", LLAMA, "Hello", "--max-tokens", "3", "--temperature", "0", "--raw")
+        self.assertEqual((answer["completion_tokens"], answer["finish_reason"]), (3, "length"))
+
+    def test_quiet_says_nothing_else(self):
+        self.assertEqual(self.kvasir("run", LLAMA, "Hi", "--max-tokens", "2", "--quiet").stderr, "")
+
+    def test_no_escape_codes_without_a_terminal(self):
+        done = self.kvasir("run", LLAMA, "Hi", "--max-tokens", "2", "--temperature", "0")
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertEqual(self.kvasir("rnu", expect=2, env={"NO_COLOR": "1"}).stderr.count("\x1b"), 0)
+
+    def test_a_full_disk_is_noticed(self):
+        with open("/dev/full", "wb") as full:
+            process = self.start("run", LLAMA, "Hi", "--max-tokens", "2", stdout=full, stdin=subprocess.DEVNULL)
+            self.assertEqual(process.wait(TIME_LIMIT_S), MACHINE)
+
+    def interrupt_while_answering(self, *args):
+        process = self.start("run", LLAMA, "Hello", "--raw", "--temperature", "2", "--max-tokens", "2000", *args,
+                             stdin=subprocess.DEVNULL)
+        first = process.stdout.read(1) if "--json" not in args else b""
+        if "--json" in args:
+            time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        stdout, _ = process.communicate(timeout=TIME_LIMIT_S)
+        return process.returncode, first + stdout
+
+    def test_ctrl_c_keeps_what_was_said(self):
+        exit_code, stdout = self.interrupt_while_answering()
+        self.assertIn(exit_code, (INTERRUPTED, DONE))  # a fast machine may be done first
+        self.assertTrue(stdout.endswith(b"\n"))
+
+
+class Tokenize(CommandLineTest):
+    def test_round_trip(self):
+        text = "The 12 quick  foxes, 天气 \U0001F600\n\ttab <|im_start|> end\n"
+        for model in (LLAMA, GEMMA):
+            with self.subTest(model):
+                ids = self.json("tokenize", model, "--no-bos", stdin=text.encode())["ids"]
+                spaced = " ".join(map(str, ids))
+                self.assertEqual(self.kvasir("tokenize", model, "--no-bos", stdin=text.encode()).stdout.decode(),
+                                 spaced + "\n")
+                if model == LLAMA:  # the tiny SentencePiece vocabulary has no tokens for every character
+                    self.assertEqual(self.kvasir("tokenize", model, "--decode", stdin=spaced.encode()).stdout,
+                                     text.encode())
+                    self.assertEqual(self.json("tokenize", model, "--decode", *map(str, ids))["text"], text)
+
+    def test_bos_is_added_where_the_model_wants_it(self):
+        with_bos, without = (self.json("tokenize", GEMMA, "in", *flag)["ids"] for flag in ([], ["--no-bos"]))
+        self.assertEqual(with_bos[1:], without)
+
+    def test_control_tokens_are_text_unless_asked(self):
+        self.assertGreater(len(self.json("tokenize", LLAMA, "<|im_end|>")["ids"]), 1)
+        ids = self.json("tokenize", LLAMA, "<|im_end|>", "--special")["ids"]
+        self.assertEqual(len(ids), 1)
+        self.assertEqual(self.json("tokenize", LLAMA, "--decode", str(ids[0]))["text"], "")
+        self.assertEqual(self.json("tokenize", LLAMA, "--decode", "--special", str(ids[0]))["text"], "<|im_end|>")
+
+    def test_files_are_read_to_the_last_byte(self):
+        path = self.file("text.txt", b"one\ntwo\n")
+        self.assertEqual(self.json("tokenize", LLAMA, "--file", path)["ids"],
+                         self.json("tokenize", LLAMA, stdin=b"one\ntwo\n")["ids"])
+
+
+class Measure(CommandLineTest):
+    TEXT = b"the quick brown fox and the lazy dog in 12 stories on the hill " * 30
+
+    def test_perplexity(self):
+        path = self.file("text.txt", self.TEXT)
+        args = ["eval", "ppl", LLAMA, "--file", path, "--ctx", "64"]
+        result = self.json(*args, "--chunks", "3")
+        self.assertEqual(list(result), ["ppl", "stderr", "tokens", "nll_sum", "kv_bytes_share"])
+        self.assertEqual(result["tokens"], 3 * 31)
+        self.assertGreater(result["ppl"], 1)
+        self.assertAlmostEqual(self.json(*args, "--chunks", "3", "--max-num-batched-tokens", "16")["nll_sum"],
+                               result["nll_sum"], places=9)  # chunks do not change numbers
+
+    def test_logits_file(self):
+        path, out = self.file("text.txt", self.TEXT), self.folder / "logits.npy"
+        self.json("eval", "logits", LLAMA, "--file", path, "--ctx", "32", "--tokens", "40", "--out", out)
+        content = out.read_bytes()
+        self.assertEqual(content[:8], b"\x93NUMPY\x01\x00")
+        header_bytes = int.from_bytes(content[8:10], "little")
+        self.assertIn(b"'shape': (40, 275)", content[10:10 + header_bytes])
+        self.assertEqual(len(content), 10 + header_bytes + 40 * 275 * 4)
+
+    def test_bench_works_without_tokenizer(self):
+        report = self.json("bench", NO_TOKENIZER, "--prompt", "16", "--gen", "8", "--depth", "0,20", "--batch", "1,3",
+                           "--repeat", "2")
+        self.assertEqual(list(report), ["machine", "build", "model", "limits", "results"])
+        self.assertEqual(list(report["limits"]), ["read_gb_s", "int8_gmac_s", "fp32_gflop_s"])
+        shapes = [(r["test"], r["n_prompt"], r["n_gen"], r["depth"], r["batch"]) for r in report["results"]]
+        self.assertEqual(shapes, [("prompt", 16, 0, 0, 1), ("generation", 0, 8, 0, 1), ("generation", 0, 8, 0, 3),
+                                  ("generation", 0, 8, 20, 1), ("generation", 0, 8, 20, 3)])
+        for result in report["results"]:
+            speed = result["tokens_per_s"]
+            self.assertEqual(len(speed["runs"]), 2)
+            self.assertTrue(0 < speed["min"] <= speed["median"] <= speed["max"])
+
+    def test_bench_leaves_kinds_out(self):
+        report = self.json("bench", NO_TOKENIZER, "--prompt", "0", "--gen", "4", "--repeat", "1")
+        self.assertEqual([r["test"] for r in report["results"]], ["generation"])
+        report = self.json("bench", NO_TOKENIZER, "--prompt", "8", "--gen", "0", "--repeat", "1")
+        self.assertEqual([r["test"] for r in report["results"]], ["prompt"])
+
+
+if __name__ == "__main__":
+    unittest.main()

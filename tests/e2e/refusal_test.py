@@ -1,0 +1,122 @@
+"""Wrong usage, bad files and limits: one line on stderr and the right exit code, never a crash."""
+import os
+import pathlib
+import unittest
+
+from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
+
+
+class WrongUsage(CommandLineTest):
+    def test_unknown_verb_suggests_the_nearest(self):
+        self.refusal(USAGE, "rnu", says="did you mean 'run'?")
+        self.refusal(USAGE, "eval", "pll", says="did you mean 'ppl'?")
+
+    def test_unknown_flag_suggests_the_nearest(self):
+        self.refusal(USAGE, "run", LLAMA, "hi", "--max-token", "3", says="did you mean '--max-tokens'?")
+        self.refusal(USAGE, "list", "--treads=3", says="did you mean '--threads'?")
+
+    def test_no_verb(self):
+        self.refusal(USAGE)
+
+    def test_missing_arguments(self):
+        for args in (["run"], ["bench"], ["tokenize"], ["eval"], ["eval", "ppl"], ["serve"], ["completion"]):
+            with self.subTest(args):
+                self.refusal(USAGE, *args)
+
+    def test_bad_values(self):
+        for args, says in [
+            (["run", LLAMA, "hi", "--max-tokens", "many"], "max-tokens"),
+            (["run", LLAMA, "hi", "--max-tokens", "-1"], "max-tokens"),
+            (["run", LLAMA, "hi", "--temperature", "-1"], "temperature"),
+            (["run", LLAMA, "hi", "--top-p", "1.5"], "top_p"),
+            (["run", LLAMA, "hi", "--kv-type", "f8"], "kv-type"),
+            (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
+            (["run", LLAMA, "hi", "--threads", "-2"], "threads"),
+            (["run", LLAMA, "hi", "--isa", "sse"], "isa"),
+            (["run", LLAMA, "hi", "--ctx", "1000000"], "max_model_len"),
+            (["run", LLAMA, "hi", "--file", LLAMA], "file"),
+            (["run", LLAMA, "--json"], "empty"),
+            (["serve", LLAMA, "--port", "70000"], "port"),
+            (["bench", LLAMA, "--prompt", "0", "--gen", "0"], "nothing to measure"),
+            (["bench", LLAMA, "--batch", "0"], "batch"),
+            (["eval", "ppl", LLAMA, "--file", LLAMA, "--ctx", "1"], "ctx"),
+            (["tokenize", LLAMA, "--decode", "1", "two"], "two"),
+            (["tokenize", LLAMA, "--decode", "275"], "275"),
+            (["completion", "tcsh"], "tcsh"),
+        ]:
+            with self.subTest(args):
+                self.refusal(USAGE, *args, says=says)
+
+
+class BadFiles(CommandLineTest):
+    def refuse_model(self, model, says, expect=BAD_FILE):
+        for verb in (["run", model, "hi"], ["tokenize", model, "hi"], ["bench", model], ["show", model]):
+            with self.subTest(verb):
+                self.refusal(expect, *verb, says=says)
+
+    def test_missing(self):
+        self.refuse_model(str(self.folder / "nothing.gguf"), "nothing.gguf")
+        self.refuse_model("no-such-model", "no-such-model")
+
+    def test_catalogue_model_that_was_not_pulled(self):
+        self.refuse_model("smollm2:135m", "kvasir pull smollm2:135m")
+
+    def test_empty(self):
+        self.refuse_model(self.file("empty.gguf", b""), "empty.gguf")
+
+    def test_wrong_magic(self):
+        self.refuse_model(self.file("text.gguf", b"this is no model " * 100), "magic")
+
+    def test_folder(self):
+        self.refuse_model(str(self.folder), str(self.folder))
+
+    def test_truncated_anywhere(self):
+        whole = pathlib.Path(LLAMA).read_bytes()
+        for size in range(4096, len(whole), 65536):
+            with self.subTest(size):
+                self.refusal(BAD_FILE, "run", self.file("cut.gguf", whole[:size]), "hi")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_no_permission(self):
+        path = self.file("locked.gguf", pathlib.Path(LLAMA).read_bytes())
+        os.chmod(path, 0)
+        self.refuse_model(path, "locked.gguf", expect=MACHINE)
+
+    def test_no_tokenizer(self):
+        self.refusal(BAD_FILE, "run", NO_TOKENIZER, "hi", says="tokenizer")
+        self.refusal(BAD_FILE, "tokenize", NO_TOKENIZER, "hi", says="tokenizer")
+
+    def test_input_files(self):
+        for args in (["run", LLAMA], ["tokenize", LLAMA], ["eval", "ppl", LLAMA]):
+            with self.subTest(args):
+                self.refusal(BAD_FILE, *args, "--file", "nothing.txt", says="nothing.txt")
+                self.refusal(BAD_FILE, *args, "--file", str(self.folder), says=str(self.folder))
+
+    def test_broken_chat_template(self):
+        template = self.file("broken.jinja", b"{% for message in messages %}")
+        self.refusal(USAGE, "run", LLAMA, "hi", "--chat-template", template, says="chat template")
+
+
+class BeyondLimits(CommandLineTest):
+    def test_prompt_beyond_the_context(self):
+        long_prompt = self.file("long.txt", b"word " * 4000)
+        said = self.refusal(UNMET, "run", LLAMA, "--raw", "--file", long_prompt, says="2048")
+        self.assertIn("context", said)
+
+    def test_answer_beyond_the_context(self):
+        self.refusal(UNMET, "run", LLAMA, "hi", "--ctx", "64", "--max-tokens", "64", says="64")
+
+    def test_text_shorter_than_a_window(self):
+        self.refusal(UNMET, "eval", "ppl", LLAMA, "--file", self.file("short.txt", b"short"), says="512")
+
+    def test_too_little_memory(self):
+        self.refusal(MACHINE, "run", LLAMA, "hi", "--memory", "100K", says="memory")
+
+    def test_output_that_cannot_be_written(self):
+        text = self.file("text.txt", b"the and in on " * 100)
+        self.refusal(MACHINE, "eval", "logits", LLAMA, "--file", text, "--ctx", "16", "--out", "/no/such/folder/x.npy",
+                     says="/no/such/folder/x.npy")
+
+
+if __name__ == "__main__":
+    unittest.main()
