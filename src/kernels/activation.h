@@ -63,9 +63,6 @@ inline ConstActivationRow activation_row(const void* quantized, std::int64_t k) 
   return {blocks, blocks + k / 32, reinterpret_cast<const std::uint64_t*>(blocks + 2 * (k / 32))};
 }
 
-// Stands in for the residual of a token whose block is no outlier, beside one whose is: it adds nothing.
-inline constexpr ActivationBlock kNoResidual = {};
-
 // Bytes of a row of k inputs: an odd number of cache lines, so that the rows of a tile of tokens, which a
 // kernel reads at the same offset, do not compete for the same sets of the L1 cache.
 constexpr std::int64_t quantized_row_bytes(std::int64_t k) {

@@ -143,14 +143,33 @@ KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const SymmetricHalves
 // Tokens whose integer dots are interleaved, to hide the latency of the dot instruction.
 constexpr int interleaved_tokens(int num_tokens) { return num_tokens == 1 ? 1 : 2; }
 
-// Adds one block of every token of the tile; `blocks` are the tokens' own.
+// Adds one block of every token of the tile.
 template <class Unit, int kTokens, class Scales>
 KVASIR_FORCE_INLINE void add_tile_block(const CodeLanes* codes, const Scales& scales,
-                                        const ActivationBlock* const* blocks, FloatLanes* sums) {
+                                        const ConstActivationRow* rows, std::int64_t b, FloatLanes* sums) {
   constexpr int kStep = interleaved_tokens(kTokens);
   static_assert(kTokens % kStep == 0);
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; t += kStep) add_block<Unit, kStep>(codes, scales, blocks + t, sums + t);
+  for (int t = 0; t < kTokens; t += kStep) {
+    const ActivationBlock* blocks[kStep];
+#pragma GCC unroll 16
+    for (int i = 0; i < kStep; ++i) blocks[i] = rows[t + i].blocks + b;
+    add_block<Unit, kStep>(codes, scales, blocks, sums + t);
+  }
+}
+
+// Adds the residual of the block for those tokens whose outlier it is. The others do nothing at all, so that
+// their sums do not depend on company even where a scale is infinite.
+template <class Unit, int kTokens, class Scales>
+KVASIR_FORCE_INLINE void add_tile_residuals(const CodeLanes* codes, const Scales& scales,
+                                            const ConstActivationRow* rows, std::int64_t b,
+                                            FloatLanes* sums) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) {
+    if (!rows[t].is_outlier(b)) continue;
+    const ActivationBlock* residual = rows[t].residuals + b;
+    add_block<Unit, 1>(codes, scales, &residual, sums + t);
+  }
 }
 
 // Which of the 64 blocks from 64 * word are an outlier of some token.
@@ -159,16 +178,6 @@ KVASIR_FORCE_INLINE std::uint64_t tile_outliers(const ConstActivationRow* rows, 
   std::uint64_t outliers = 0;
   for (int t = 0; t < kTokens; ++t) outliers |= rows[t].outliers[word];
   return outliers;
-}
-
-// The residuals of an outlier, for the tokens that have one there: to the others it adds zero, which changes
-// no bit of their sums.
-template <class Unit, int kTokens, class Scales>
-KVASIR_FORCE_INLINE void add_residuals(const CodeLanes* codes, const Scales& scales,
-                                       const ConstActivationRow* rows, std::int64_t b, FloatLanes* sums) {
-  const ActivationBlock* blocks[kTokens];
-  for (int t = 0; t < kTokens; ++t) blocks[t] = rows[t].is_outlier(b) ? rows[t].residuals + b : &kNoResidual;
-  add_tile_block<Unit, kTokens>(codes, scales, blocks, sums);
 }
 
 template <class Unit, int kTokens>
@@ -188,12 +197,9 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
-      const ActivationBlock* blocks[kTokens];
-#pragma GCC unroll 16
-      for (int t = 0; t < kTokens; ++t) blocks[t] = rows[t].blocks + b;
-      add_tile_block<Unit, kTokens>(codes, scales, blocks, sums);
+      add_tile_block<Unit, kTokens>(codes, scales, rows, b, sums);
       if ((outliers & 1) != 0) [[unlikely]]
-        add_residuals<Unit, kTokens>(codes, scales, rows, b, sums);
+        add_tile_residuals<Unit, kTokens>(codes, scales, rows, b, sums);
     }
     store_tile<kTokens>(output, lane, sums);
   }
