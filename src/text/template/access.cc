@@ -1,9 +1,10 @@
+#include "text/template/access.h"
+
 #include <limits>
 #include <memory>
 
 #include "text/template/builtin.h"
 #include "text/template/number.h"
-#include "text/template/operators.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "text/template/builtin.h"
+#include "text/template/comparison.h"
 #include "text/template/operators.h"
 #include "text/template/value.h"
 

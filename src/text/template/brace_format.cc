@@ -1,9 +1,10 @@
+#include "text/template/brace_format.h"
+
 #include <algorithm>
 
+#include "text/template/access.h"
 #include "text/template/format_spec.h"
 #include "text/template/number.h"
-#include "text/template/operators.h"
-#include "text/template/percent_format.h"
 #include "text/template/text_form.h"
 
 namespace kvasir::text::jinja {

@@ -125,7 +125,7 @@ TEST(ChatTemplate, GrowthIsChargedBeforeItHappens) {
            "{% set ns = namespace(a=none) %}{% for i in range(1000) %}{% set ns.a = [ns.a].index %}{% endfor "
            "%}",
        }) {
-    const Error error = error_of(source);
+    const Error error = error_of(source, {.max_steps = 200'000});
     EXPECT_EQ(error.kind, ErrorKind::kUnmet) << source << "\n" << error.message;
   }
 }

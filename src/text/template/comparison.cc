@@ -1,7 +1,9 @@
+#include "text/template/comparison.h"
+
 #include <algorithm>
 
+#include "text/template/access.h"
 #include "text/template/number.h"
-#include "text/template/operators.h"
 #include "text/template/python_string.h"
 
 namespace kvasir::text::jinja {

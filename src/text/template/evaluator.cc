@@ -1,5 +1,9 @@
 // The expression half of the interpreter.
+#include "text/template/access.h"
+#include "text/template/comparison.h"
+#include "text/template/depth_guard.h"
 #include "text/template/interpreter.h"
+#include "text/template/operators.h"
 #include "text/template/text_form.h"
 
 namespace kvasir::text::jinja {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "text/template/comparison.h"
 #include "text/template/number.h"
+#include "text/template/operators.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/template/ast.h"
+#include "text/template/operators.h"
 #include "text/template/token_stream.h"
 
 namespace kvasir::text::jinja {

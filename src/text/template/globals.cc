@@ -3,9 +3,9 @@
 #include <ctime>
 #include <map>
 
+#include "text/template/access.h"
 #include "text/template/builtin.h"
 #include "text/template/namespace.h"
-#include "text/template/operators.h"
 #include "text/template/text_form.h"
 
 namespace kvasir::text::jinja {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/template/access.h"
+#include "text/template/depth_guard.h"
 #include "text/template/loop.h"
 #include "text/template/macro.h"
 #include "text/template/namespace.h"

@@ -1,5 +1,6 @@
 // What may stand behind `is`.
 #include "text/template/builtin.h"
+#include "text/template/comparison.h"
 #include "text/template/operators.h"
 #include "text/template/text_form.h"
 

@@ -1,3 +1,5 @@
+#include "text/template/json_form.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,9 +7,8 @@
 #include <iterator>
 
 #include "text/code_point.h"
+#include "text/template/comparison.h"
 #include "text/template/number.h"
-#include "text/template/operators.h"
-#include "text/template/text_form.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "text/template/builtin.h"
-#include "text/template/operators.h"
+#include "text/template/comparison.h"
 
 namespace kvasir::text::jinja {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/checked_math.h"
+#include "text/template/access.h"
 #include "text/template/number.h"
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "text/template/format_spec.h"
-#include "text/template/operators.h"
 #include "text/template/text_form.h"
 
 namespace kvasir::text::jinja {

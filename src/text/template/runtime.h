@@ -49,16 +49,4 @@ class Runtime {
   std::vector<std::shared_ptr<Object>> objects_;
 };
 
-// Depth of macro calls, call blocks and recursive loops; leaves the level when it dies.
-class DepthGuard {
- public:
-  explicit DepthGuard(std::size_t& depth) : depth_(depth) { ++depth_; }
-  DepthGuard(const DepthGuard&) = delete;
-  DepthGuard& operator=(const DepthGuard&) = delete;
-  ~DepthGuard() { --depth_; }
-
- private:
-  std::size_t& depth_;
-};
-
 }  // namespace kvasir::text::jinja

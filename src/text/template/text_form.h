@@ -1,4 +1,4 @@
-// A value as text: str(), repr() and json.dumps().
+// A value as text: str() and repr().
 #pragma once
 
 #include <string>
@@ -19,17 +19,5 @@ void append_string_repr(std::string_view text, std::string& out);
 // str.replace, charged for its result before it is made; a negative limit replaces all.
 Result<Value> replace_text(Runtime& runtime, const std::string& text, const std::string& old_text,
                            const std::string& new_text, std::int64_t limit);
-
-struct JsonStyle {
-  bool ensure_ascii = false;
-  bool sort_keys = false;
-  bool pretty = false;  // one item a line, each level indented by `indent`
-  std::string indent;
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
-};
-
-// Python's json.dumps. Errors (kUsage): a value JSON has no form for.
-Status append_json(Runtime& runtime, const Value& value, const JsonStyle& style, std::string& out);
 
 }  // namespace kvasir::text::jinja

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "text/template/access.h"
 #include "text/template/filters/filter_tables.h"
 #include "text/template/number.h"
 #include "text/template/operators.h"

@@ -1,7 +1,8 @@
 #include <algorithm>
 
+#include "text/template/access.h"
+#include "text/template/comparison.h"
 #include "text/template/filters/filter_tables.h"
-#include "text/template/operators.h"
 
 namespace kvasir::text::jinja {
 namespace {

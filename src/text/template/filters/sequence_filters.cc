@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/checked_math.h"
+#include "text/template/access.h"
 #include "text/template/filters/filter_tables.h"
 #include "text/template/operators.h"
 #include "text/template/python_string.h"

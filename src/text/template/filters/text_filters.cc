@@ -1,8 +1,9 @@
 #include <algorithm>
 
 #include "text/code_point.h"
+#include "text/template/access.h"
 #include "text/template/filters/filter_tables.h"
-#include "text/template/operators.h"
+#include "text/template/json_form.h"
 #include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"

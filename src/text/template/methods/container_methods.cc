@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "text/template/comparison.h"
 #include "text/template/methods/method_tables.h"
-#include "text/template/operators.h"
 
 namespace kvasir::text::jinja {
 namespace {

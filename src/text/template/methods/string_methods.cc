@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "text/code_point.h"
+#include "text/template/access.h"
+#include "text/template/brace_format.h"
 #include "text/template/methods/method_tables.h"
-#include "text/template/operators.h"
-#include "text/template/percent_format.h"
 #include "text/template/python_string.h"
 #include "text/template/text_form.h"
 
