@@ -1,0 +1,52 @@
+#include "engine/generate.h"
+
+#include <future>
+#include <random>
+#include <utility>
+
+namespace kvasir::testing {
+
+Request greedy_request(std::vector<TokenId> prompt, std::int32_t max_tokens) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.sampling.temperature = 0.0f;
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  return request;
+}
+
+std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
+  std::vector<Answer> answers(requests.size());
+  std::vector<std::promise<void>> done(requests.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto id = engine.submit(
+        std::move(requests[i]), [&answer = answers[i], &promise = done[i]](RequestOutput output) {
+          answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+          answer.usage = output.usage;
+          if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
+          if (output.error) answer.error = output.error->message;
+          if (output.request_finished) promise.set_value();
+        });
+    if (id) continue;
+    answers[i].error = id.error().message;
+    done[i].set_value();
+  }
+  for (auto& promise : done) promise.get_future().wait();
+  return answers;
+}
+
+std::vector<std::vector<TokenId>> random_prompts(std::int32_t count, std::int32_t min_tokens,
+                                                 std::int32_t max_tokens, std::int32_t vocab_size,
+                                                 std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<TokenId>> prompts(static_cast<std::size_t>(count));
+  for (auto& prompt : prompts) {
+    const auto range = static_cast<std::uint32_t>(max_tokens - min_tokens + 1);
+    prompt.resize(static_cast<std::size_t>(min_tokens) + random() % range);
+    for (TokenId& token : prompt)
+      token = static_cast<TokenId>(random() % static_cast<std::uint32_t>(vocab_size));
+  }
+  return prompts;
+}
+
+}  // namespace kvasir::testing

@@ -1,0 +1,168 @@
+// Greedy tokens do not depend on company: a prompt gives the same tokens alone, in a batch, in chunks of any
+// size, preempted, from a cached prefix and on any number of threads.
+//
+// Runs on the tiny models of tests/cases/models with every ISA of the host. KVASIR_INVARIANCE_MODEL names a
+// real model to run instead, KVASIR_INVARIANCE_PROMPTS how many prompts of 16-200 tokens, KVASIR_ISA the
+// kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/generate.h"
+#include "kernels/table.h"
+
+namespace kvasir::testing {
+namespace {
+
+constexpr std::int32_t kNewTokens = 32;
+
+struct Case {
+  std::string model;
+  std::string isa;
+};
+
+std::int32_t num_prompts() {
+  const char* count = std::getenv("KVASIR_INVARIANCE_PROMPTS");
+  return count != nullptr ? std::atoi(count) : 12;
+}
+
+std::vector<Case> cases() {
+  if (const char* model = std::getenv("KVASIR_INVARIANCE_MODEL")) return {{model, ""}};
+  std::vector<Case> all;
+  for (const char* name :
+       {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {
+    for (const char* isa : {"ref", "avx2", "avx512"}) {
+      if (kernels::find_table(isa) == nullptr) continue;
+      all.push_back({std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf", isa});
+    }
+  }
+  return all;
+}
+
+class Invariance : public ::testing::TestWithParam<Case> {
+ protected:
+  static EngineConfig config() {
+    EngineConfig config;
+    config.model_path = GetParam().model;
+    config.isa = GetParam().isa;
+    config.num_threads = 2;
+    config.max_num_seqs = 16;
+    config.kv_cache_tokens = 8192;
+    config.memory_bytes = 2ll << 30;
+    return config;
+  }
+
+  static std::unique_ptr<Engine> load(const EngineConfig& config) {
+    auto engine = Engine::load(config);
+    EXPECT_TRUE(engine) << engine.error().message;
+    return engine ? std::move(*engine) : nullptr;
+  }
+
+  // Prompts as the engine's vocabulary and context allow.
+  static std::vector<Request> requests(const Engine& engine) {
+    const std::int32_t longest = std::min(200, engine.model_info().max_model_len_tokens - kNewTokens);
+    std::vector<Request> all;
+    for (auto& prompt :
+         random_prompts(num_prompts(), std::min(16, longest), longest, engine.model_info().vocab_size, 7)) {
+      all.push_back(greedy_request(std::move(prompt), kNewTokens));
+    }
+    return all;
+  }
+
+  // One request at a time, nothing cached: what every other way must give.
+  static std::vector<std::vector<TokenId>> solo(Engine& engine) {
+    std::vector<std::vector<TokenId>> tokens;
+    for (Request& request : requests(engine)) {
+      request.use_prefix_cache = false;
+      const std::vector<Answer> answer = generate(engine, {std::move(request)});
+      EXPECT_EQ(answer[0].error, "");
+      tokens.push_back(answer[0].token_ids);
+    }
+    return tokens;
+  }
+
+  static void expect_tokens(const std::vector<Answer>& answers,
+                            const std::vector<std::vector<TokenId>>& expected, const std::string& how) {
+    std::size_t num_different = 0;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      EXPECT_EQ(answers[i].error, "") << how;
+      if (answers[i].token_ids != expected[i]) ++num_different;
+    }
+    EXPECT_EQ(num_different, 0u) << "of " << answers.size() << " prompts, " << how;
+  }
+};
+
+TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
+  const auto engine = load(config());
+  ASSERT_NE(engine, nullptr);
+  const auto expected = solo(*engine);
+  expect_tokens(generate(*engine, requests(*engine)), expected, "batched");
+  const auto cached = generate(*engine, requests(*engine));
+  expect_tokens(cached, expected, "from cached prefixes");
+  std::int64_t cached_tokens = 0;
+  for (const Answer& answer : cached) cached_tokens += answer.usage.cached_tokens;
+  EXPECT_GT(cached_tokens, 0);
+
+  for (const std::int32_t chunk : {1, 7, 64}) {
+    EngineConfig chunked = config();
+    chunked.max_chunk_tokens = chunk;
+    const auto other = load(chunked);
+    expect_tokens(generate(*other, requests(*other)), expected, "in chunks of " + std::to_string(chunk));
+  }
+  for (const std::int32_t threads : {1, 3}) {
+    EngineConfig threaded = config();
+    threaded.num_threads = threads;
+    const auto other = load(threaded);
+    expect_tokens(generate(*other, requests(*other)), expected, "on " + std::to_string(threads) + " threads");
+  }
+  EngineConfig tight = config();
+  tight.kv_cache_tokens = 512;  // about two sequences: the others are preempted while they grow
+  tight.max_num_seqs = 4;
+  const auto other = load(tight);
+  expect_tokens(generate(*other, requests(*other)), expected, "preempted");
+}
+
+TEST_P(Invariance, ChoicesShareThePromptAndAgree) {
+  const auto engine = load(config());
+  ASSERT_NE(engine, nullptr);
+  Request request = requests(*engine)[0];
+  const std::vector<Answer> one = generate(*engine, {request});
+  request.sampling.n = 3;
+  const std::vector<Answer> three = generate(*engine, {request});
+  ASSERT_EQ(three[0].error, "");
+  EXPECT_EQ(three[0].token_ids.size(), 3 * one[0].token_ids.size());
+}
+
+TEST_P(Invariance, AttentionMassAddsUpToOnePerHeadAndLayer) {
+  const auto engine = load(config());
+  ASSERT_NE(engine, nullptr);
+  Request request = requests(*engine)[0];
+  const auto plain = generate(*engine, {request});
+  request.want_attention_mass = true;
+  const auto with_mass = generate(*engine, {request});
+  EXPECT_EQ(with_mass[0].token_ids, plain[0].token_ids);
+  double total = 0.0;
+  for (float mass : with_mass[0].attention_mass) {
+    EXPECT_GE(mass, 0.0f);
+    total += mass;
+  }
+  EXPECT_GT(total, 0.5);
+  EXPECT_NEAR(total, std::round(total), 1e-3 * std::max(1.0, total));
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.model.substr(info.param.model.rfind('/') + 1) + "_" + info.param.isa;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Models, Invariance, ::testing::ValuesIn(cases()), name_of_case);
+
+}  // namespace
+}  // namespace kvasir::testing
