@@ -1,4 +1,4 @@
-#include "engine/generate.h"
+#include "generate.h"
 
 #include <future>
 #include <random>

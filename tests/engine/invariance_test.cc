@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/generate.h"
+#include "generate.h"
 #include "kernels/table.h"
 
 namespace kvasir::testing {
