@@ -11,8 +11,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "generate.h"
@@ -27,6 +27,10 @@ struct Case {
   std::string model;
   std::string isa;
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.model << " on " << (c.isa.empty() ? "the best ISA" : c.isa);
+}
 
 std::int32_t num_prompts() {
   const char* count = std::getenv("KVASIR_INVARIANCE_PROMPTS");
@@ -127,6 +131,7 @@ TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
   tight.max_num_seqs = 4;
   const auto other = load(tight);
   expect_tokens(generate(*other, requests(*other)), expected, "preempted");
+  EXPECT_GT(other->stats().num_preemptions, 0);
 }
 
 TEST_P(Invariance, ChoicesShareThePromptAndAgree) {
