@@ -26,8 +26,9 @@
 namespace kvasir::server {
 namespace {
 
-// How long answers that are complete may take to leave when the server stops.
+// How long answers that are complete may take to leave when the server stops, and when it stops at once.
 constexpr std::chrono::milliseconds kFlushTime{1000};
+constexpr std::chrono::milliseconds kHurriedFlushTime{200};
 
 void warn_on_stderr(std::string_view line) { fmt::print(stderr, "kvasir: {}\n", line); }
 
@@ -181,9 +182,10 @@ void Server::Impl::drain() {
 }
 
 void Server::Impl::flush() {
-  if (num_stops > 1) return;
-  const auto deadline = std::chrono::steady_clock::now() + kFlushTime;
-  while (metrics.num_answering > 0 && std::chrono::steady_clock::now() < deadline && num_stops < 2) {
+  const auto began = std::chrono::steady_clock::now();
+  while (metrics.num_answering > 0) {
+    const auto time = num_stops > 1 ? kHurriedFlushTime : kFlushTime;
+    if (std::chrono::steady_clock::now() - began > time) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

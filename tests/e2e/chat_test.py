@@ -1,8 +1,9 @@
 """The conversation at a terminal, through a pseudo-terminal."""
+import fcntl
 import json
 import os
-import pty
 import select
+import termios
 import time
 import unittest
 
@@ -25,8 +26,6 @@ class Conversation(CommandLineTest):
     @staticmethod
     def take_terminal():
         os.setsid()
-        import fcntl
-        import termios
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def wait_for(self, text):

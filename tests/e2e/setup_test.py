@@ -1,9 +1,10 @@
 """Settings, completion scripts, version and doctor."""
+import json
 import shutil
 import subprocess
 import unittest
 
-from command_line import BINARY, LLAMA, NO, USAGE, CommandLineTest
+from command_line import LLAMA, NO, USAGE, CommandLineTest
 
 
 class Settings(CommandLineTest):
@@ -77,10 +78,8 @@ class Machine(CommandLineTest):
         self.assertEqual(self.kvasir("--version").stdout.decode(), version["version"] + "\n")
 
     def test_doctor(self):
-        done = self.start("doctor", "--json")
-        stdout, _ = done.communicate()
-        import json
-        report = json.loads(stdout)
+        done = self.kvasir("doctor", "--json", expect=None)
+        report = json.loads(done.stdout)
         for key in ("cpu", "isa", "cores", "memory", "limits", "checks"):
             self.assertIn(key, report)
         healthy = all(check["ok"] for check in report["checks"])

@@ -1,0 +1,89 @@
+"""kvasir serve as an operator meets it: what it prints, what it answers, how it stops."""
+import json
+import re
+import signal
+import socket
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from command_line import DONE, GEMMA, INTERRUPTED, LLAMA, MACHINE, TIME_LIMIT_S, CommandLineTest
+
+
+class Serve(CommandLineTest):
+    def serve(self, model, *args):
+        process = self.start("serve", model, "--port", "0", *args)
+        self.lines = [process.stdout.readline().decode().rstrip("\n") for _ in range(3)]
+        self.url = self.lines[1].split()[0] if self.lines[1] else self.fail(process.stderr.read().decode())
+        return process
+
+    def post(self, path, **body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+            return json.load(answer)
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=TIME_LIMIT_S) as answer:
+            return answer.read().decode()
+
+    def test_three_lines_say_what_runs_where_and_how_to_ask(self):
+        self.serve(LLAMA)
+        self.assertIn("weights", self.lines[0])
+        self.assertTrue(self.url.startswith("http://127.0.0.1:"))
+        self.assertTrue(self.lines[2].startswith(f"curl {self.url}/v1/chat/completions"))
+
+    def test_answers_by_the_name_of_the_file(self):
+        self.serve(LLAMA)
+        self.assertEqual(json.loads(self.get("/v1/models"))["data"][0]["id"], "llama-f32")
+        answer = self.post("/v1/chat/completions", model="llama-f32", max_tokens=4, temperature=0,
+                           messages=[{"role": "user", "content": "Hi"}])
+        run = self.json("run", LLAMA, "Hi", "--max-tokens", "4", "--temperature", "0")
+        self.assertEqual(answer["choices"][0]["message"]["content"], run["text"])
+
+    def test_a_model_without_template_says_how_to_get_one(self):
+        self.serve(GEMMA, "--served-model-name", "tiny")
+        self.assertIn("/v1/completions", self.lines[2])
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.post("/v1/chat/completions", model="tiny", messages=[{"role": "user", "content": "Hi"}])
+        self.assertEqual(refused.exception.code, 400)
+        self.assertIn("--chat-template", refused.exception.read().decode())
+
+    def test_stops_on_a_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number):
+                process = self.serve(LLAMA)
+                process.send_signal(number)
+                self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+
+    def test_a_second_signal_ends_running_requests(self):
+        process = self.serve(LLAMA)
+
+        def ask():
+            try:
+                self.post("/v1/completions", model="llama-f32", prompt="Hi", n=16, max_tokens=2000, ignore_eos=True)
+            except (OSError, ValueError):
+                pass  # its connection ends with the server
+
+        client = threading.Thread(target=ask)
+        client.start()
+        self.addCleanup(client.join)
+        while not re.search(r"^kvasir_requests_running.* [1-9]", self.get("/metrics"), re.M) and client.is_alive():
+            time.sleep(0.01)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        self.assertIn(process.wait(TIME_LIMIT_S), (INTERRUPTED, DONE))
+        self.assertLess(time.monotonic() - begin, 10)  # two seconds, and room for a loaded machine
+
+    def test_a_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            self.refusal(MACHINE, "serve", LLAMA, "--port", port, says=port)
+
+
+if __name__ == "__main__":
+    unittest.main()
