@@ -8,6 +8,7 @@
 
 namespace kvasir::backend {
 
+using kernels::kMaxHeadDim;
 using kernels::KvFormat;
 
 // A block holds 16 tokens of every layer of one group: [layer][KV head]{K cell [head_dim][16], V cell

@@ -42,6 +42,8 @@ LineEditor::Event LineEditor::read(const std::string& prompt, std::string& line)
   prompt_ = prompt;
   dropped_ = false;
   int num_bytes = 0;
+  // Before the prompt shows: a Ctrl-C typed at once must find its key already bound.
+  ::el_set(editor_.get(), EL_PREP_TERM, 1);
   const char* typed = ::el_gets(editor_.get(), &num_bytes);
   if (dropped_) return Event::kDropped;
   if (typed == nullptr || num_bytes <= 0) return Event::kEnd;

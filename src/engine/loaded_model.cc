@@ -51,6 +51,15 @@ Status validate_limits(const EngineConfig& config) {
   return {};
 }
 
+// What is wrong in the file, with the file's name before it.
+template <class T>
+Result<T> in_file(const EngineConfig& config, Result<T> result) {
+  if (!result && result.error().kind == ErrorKind::kBadFile) {
+    result.error().message = fmt::format("{}: {}", config.model_path, result.error().message);
+  }
+  return result;
+}
+
 // The type that holds most of the weights.
 std::string main_quantization(const io::WeightSource& source) {
   std::map<std::string, std::int64_t> elements;
@@ -107,7 +116,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   LoadedModel loaded;
   say("open", 0.0);
   KVASIR_TRY(loaded.source, io::open_gguf(config.model_path));
-  KVASIR_TRY(const model::ModelConfig model_config, model::load_config(*loaded.source));
+  KVASIR_TRY(const model::ModelConfig model_config, in_file(config, model::load_config(*loaded.source)));
 
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
   // exact.
@@ -117,8 +126,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, available_bytes));
 
   say("tokenizer", 0.0);
-  KVASIR_TRY(loaded.tokenizer, load_tokenizer(*loaded.source, model_config.vocab_size));
-  KVASIR_TRY(loaded.chat_template, load_chat_template(*loaded.source, config.chat_template));
+  KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source, model_config.vocab_size)));
+  KVASIR_TRY(loaded.chat_template, in_file(config, load_chat_template(*loaded.source, config.chat_template)));
 
   const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();
   loaded.pool = std::make_unique<ThreadPool>(num_threads);
@@ -127,8 +136,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
       static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxLogitFloats / model_config.vocab_size, 1, 64));
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
                                       .max_logit_rows = loaded.max_logit_rows};
-  KVASIR_TRY(loaded.model, model::load_model(*loaded.source, *loaded.backend, limits,
-                                             [&](double fraction) { say("weights", fraction); }));
+  KVASIR_TRY(loaded.model,
+             in_file(config, model::load_model(*loaded.source, *loaded.backend, limits,
+                                               [&](double fraction) { say("weights", fraction); })));
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
   KVASIR_TRY(loaded.kv_storage, make_kv_storage(config, model_config, loaded.memory));
   loaded.info = describe(loaded);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "backend/kv_layout.h"
+
 namespace kvasir::model {
 namespace {
 
@@ -12,7 +14,7 @@ namespace {
 constexpr std::int64_t kMaxLayers = 1024;
 constexpr std::int64_t kMaxWidth = 1 << 20;
 constexpr std::int64_t kMaxHeads = 4096;
-constexpr std::int64_t kMaxHeadDim = 1024;
+using backend::kMaxHeadDim;  // what the attention kernels hold on their stack
 constexpr std::int64_t kMaxContext = 1 << 28;
 
 Result<std::int32_t> get_int32(const io::Metadata& metadata, const std::string& key, std::int64_t max) {
