@@ -57,11 +57,13 @@ Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vect
     auto id = engine.submit(std::move(requests[stream]),
                             [window, stream](RequestOutput output) { window->record(stream, output); });
     if (!id) {
+      window->all_submitted();
       for (RequestId submitted : ids) engine.cancel(submitted);
       return std::unexpected(std::move(id).error());
     }
     ids.push_back(*id);
   }
+  window->all_submitted();
   window->wait_until_closed();
   for (RequestId id : ids) engine.cancel(id);
   KVASIR_TRY(LockstepWindow::Times times, window->wait_until_finished());

@@ -4,9 +4,16 @@
 
 namespace kvasir::cli {
 
+void LockstepWindow::all_submitted() {
+  const std::lock_guard lock(mutex_);
+  all_submitted_ = true;
+  changed_.notify_all();
+}
+
 void LockstepWindow::record(std::size_t stream, const RequestOutput& output) {
   const auto now = Clock::now();
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return all_submitted_; });
   Stream& news = streams_[stream];
   for (TokenId token : output.token_ids) {
     news.tokens.push_back(token);
@@ -18,7 +25,7 @@ void LockstepWindow::record(std::size_t stream, const RequestOutput& output) {
   }
   if (output.error && !error_) error_ = output.error;
   if (output.request_finished) ++num_finished_;
-  if (end_ || all_finished()) changed_.notify_one();
+  if (end_ || all_finished()) changed_.notify_all();
 }
 
 void LockstepWindow::open(Clock::time_point now) {

@@ -27,6 +27,9 @@ class LockstepWindow {
 
   LockstepWindow(std::size_t num_streams, std::int32_t n_gen) : n_gen_(n_gen), streams_(num_streams) {}
 
+  // Until this is called, record() holds the engine thread at the first token: a stream that is submitted first
+  // must not run ahead of those still to come. The caller's loop over submit() is all that it waits for.
+  void all_submitted();
   // News of one stream, in the engine's order.
   void record(std::size_t stream, const RequestOutput& output);
 
@@ -50,6 +53,7 @@ class LockstepWindow {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<Stream> streams_;
+  bool all_submitted_ = false;
   std::size_t num_started_ = 0;
   std::size_t num_complete_ = 0;  // have their n_gen tokens
   std::size_t num_finished_ = 0;
