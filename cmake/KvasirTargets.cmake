@@ -13,6 +13,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 sees uninitialised and overlapping memory inside its own std::optional, std::variant and std::string.
   target_compile_options(kvasir_flags INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # libstdc++ 12's std::stable_sort calls a function that it declares deprecated itself.
+  target_compile_options(kvasir_flags INTERFACE -Wno-deprecated-declarations)
+endif()
 target_compile_definitions(kvasir_flags INTERFACE _GLIBCXX_ASSERTIONS)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_definitions(kvasir_flags INTERFACE _FORTIFY_SOURCE=3)

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
@@ -30,7 +31,7 @@ struct EngineConfig {
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kF16;
   bool prefix_cache = true;
-  std::int32_t max_chunk_tokens = 0;            // of one sequence in one step; 0: the whole step
+  std::int32_t max_chunk_tokens = 0;  // of one sequence in one step; 0: the whole step
   std::int32_t max_queued_requests = 256;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
@@ -41,7 +42,8 @@ struct ModelInfo {
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;
-  std::int64_t num_layer_parameters = 0;  // without embedding and head: about the products of one prompt token
+  std::int64_t num_layer_parameters =
+      0;  // without embedding and head: about the products of one prompt token
   std::int64_t weight_bytes = 0;
   std::int32_t num_layers = 0;
   std::int32_t vocab_size = 0;
@@ -64,6 +66,7 @@ struct EngineStats {
   std::int64_t kv_blocks_total = 0;
   std::int64_t kv_blocks_used = 0;  // referenced by a sequence
   std::int64_t kv_bytes_total = 0;
+  std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;
   std::int64_t peak_rss_bytes = 0;
@@ -72,6 +75,12 @@ struct EngineStats {
 
 // What load() is doing, for a progress line; fraction in [0, 1].
 using LoadProgress = std::function<void(const std::string& phase, double fraction)>;
+
+// A request and where its news go.
+struct Submission {
+  Request request;
+  OutputSink sink;
+};
 
 // Thread safety: every member may be called from any thread.
 class Engine {
@@ -88,11 +97,13 @@ class Engine {
   // Null when the model has no chat template and none was given.
   virtual const text::ChatTemplate* chat_template() const = 0;
 
-  // Queues a request. Outputs come through `sink` on the engine thread until one has request_finished set;
-  // the sink is not called after that. Errors at once, without a sink call: kUsage (invalid parameters, token
-  // ids outside the vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable
-  // (queue full).
-  virtual Result<RequestId> submit(Request request, OutputSink sink) = 0;
+  // Queues all requests, so that the scheduler meets them in one step, or none of them; ids in their order.
+  // Outputs come through each `sink` on the engine thread until one has request_finished set; the sink is not
+  // called after that. Errors at once, without a sink call: kUsage (invalid parameters, token ids outside the
+  // vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable (queue full).
+  virtual Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) = 0;
+  // One alone.
+  Result<RequestId> submit(Request request, OutputSink sink);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -12,6 +12,7 @@
 #include "cli/benchmark.h"
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
+#include "cli/interruption.h"
 #include "cli/machine_report.h"
 #include "cli/model_session.h"
 #include "cli/standard_output.h"
@@ -81,25 +82,37 @@ double share_of_limit(const BenchmarkCase& test, double tokens_per_s, const Mode
   return tokens_per_s * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
 }
 
-Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals) {
+Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals,
+                            Interruption& interruption) {
   const std::vector<BenchmarkCase> cases = cases_of(options);
   if (cases.empty()) {
     return make_error(ErrorKind::kUsage, "bench: --prompt 0 with --gen 0 leaves nothing to measure",
                       "prompt");
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
-  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals));
+  KVASIR_TRY(const ModelSession session,
+             open_session(options.model, config, globals, &interruption.signals()));
   BenchReport report;
   KVASIR_TRY(report.limits, measure_limits(globals.threads));
   report.model = session.engine->model_info();
   ProgressReporter progress({.quiet = globals.quiet});
   for (const BenchmarkCase& test : cases) {
-    progress.report_fraction(fmt::format("case {} of {}", report.results.size() + 1, cases.size()),
-                             static_cast<double>(report.results.size()) / static_cast<double>(cases.size()));
-    KVASIR_TRY(Speed speed,
-               measure_speed(*session.engine, test, options.repeat, config.max_num_batched_tokens));
-    const double share = share_of_limit(test, speed.median, report.model, report.limits);
-    report.results.push_back({test, std::move(speed), share});
+    const auto show = [&](std::int32_t num_done) {
+      const double done = double(report.results.size()) + double(num_done) / (options.repeat + 1);
+      progress.report_fraction(fmt::format("case {} of {}", report.results.size() + 1, cases.size()),
+                               done / double(cases.size()));
+    };
+    show(0);
+    auto speed = measure_speed(*session.engine, test, options.repeat, config.max_num_batched_tokens,
+                               {.keep_going = interruption.keep_going(), .run = show});
+    if (!speed && speed.error().kind == ErrorKind::kCancelled) break;
+    if (!speed) return std::unexpected(std::move(speed).error());
+    const double share = share_of_limit(test, speed->median, report.model, report.limits);
+    report.results.push_back({test, std::move(*speed), share});
+  }
+  progress.clear();
+  if (report.results.size() < cases.size()) {
+    fmt::print(stderr, "kvasir: interrupted after {} of {} cases\n", report.results.size(), cases.size());
   }
   return report;
 }
@@ -152,7 +165,8 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
       .end_object();
 }
 
-int print_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report) {
+int print_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,
+               int exit_code) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object();
@@ -162,10 +176,10 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
   json.key("results").begin_array();
   for (const BenchResult& result : report.results) write_result(json, result);
   json.end_array().end_object();
-  return print_document(std::move(out));
+  return print_document(std::move(out), exit_code);
 }
 
-int print_table(const BenchReport& report) {
+int print_table(const BenchReport& report, int exit_code) {
   print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
                     describe_limits(report.limits)));
   print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch",
@@ -176,12 +190,14 @@ int print_table(const BenchReport& report) {
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
                       fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * share));
   }
-  return finish_output();
+  return finish_output(exit_code);
 }
 
 Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
-  KVASIR_TRY(const BenchReport report, measure(options, globals));
-  return globals.json ? print_json(options, globals, report) : print_table(report);
+  Interruption interruption;
+  KVASIR_TRY(const BenchReport report, measure(options, globals, interruption));
+  return globals.json ? print_json(options, globals, report, interruption.exit_code())
+                      : print_table(report, interruption.exit_code());
 }
 
 }  // namespace

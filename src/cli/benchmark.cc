@@ -13,6 +13,7 @@ namespace kvasir::cli {
 namespace {
 
 constexpr std::uint64_t kPromptSeed = 20240229;
+constexpr std::chrono::milliseconds kQuestionInterval{50};
 
 struct RunOutcome {
   double prompt_seconds = 0.0;      // submit until every stream had a token
@@ -49,26 +50,26 @@ std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab
   return requests;
 }
 
-Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vector<Request> requests) {
+Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vector<Request> requests,
+                            const std::function<bool()>& keep_going) {
   auto window = std::make_shared<LockstepWindow>(requests.size(), test.n_gen);
-  const auto begin = LockstepWindow::Clock::now();
-  std::vector<RequestId> ids;
+  std::vector<Submission> submissions;
   for (std::size_t stream = 0; stream < requests.size(); ++stream) {
-    auto id = engine.submit(std::move(requests[stream]),
-                            [window, stream](RequestOutput output) { window->record(stream, output); });
-    if (!id) {
-      window->all_submitted();
-      for (RequestId submitted : ids) engine.cancel(submitted);
-      return std::unexpected(std::move(id).error());
-    }
-    ids.push_back(*id);
+    submissions.push_back({std::move(requests[stream]), [window, stream](const RequestOutput& output) {
+                             window->record(stream, output);
+                           }});
   }
-  window->all_submitted();
-  window->wait_until_closed();
+  if (!keep_going()) return make_error(ErrorKind::kCancelled, "interrupted");
+  const auto begin = LockstepWindow::Clock::now();
+  KVASIR_TRY(const std::vector<RequestId> ids, engine.submit(std::move(submissions)));
+  bool interrupted = false;
+  while (!window->wait_until_closed(kQuestionInterval) && !interrupted) interrupted = !keep_going();
   for (RequestId id : ids) engine.cancel(id);
-  KVASIR_TRY(LockstepWindow::Times times, window->wait_until_finished());
+  const auto times = window->wait_until_finished();
+  if (interrupted) return make_error(ErrorKind::kCancelled, "interrupted");
+  if (!times) return std::unexpected(times.error());
   const auto seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
-  return RunOutcome{seconds(times.begin - begin), seconds(times.end - times.begin), window->take_tokens()};
+  return RunOutcome{seconds(times->begin - begin), seconds(times->end - times->begin), window->take_tokens()};
 }
 
 // Streams may run on a little after the window, so only what all runs have is compared.
@@ -111,14 +112,16 @@ Speed summarize(std::vector<double> runs) {
 }
 
 Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
-                            std::int32_t max_num_batched_tokens) {
+                            std::int32_t max_num_batched_tokens, const BenchmarkEvents& events) {
   const std::vector<Request> requests =
       make_requests(test, engine.model_info().vocab_size, max_tokens_of(test, max_num_batched_tokens));
   const std::int64_t preemptions = engine.stats().num_preemptions;
-  KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests));
+  KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests, events.keep_going));
+  events.run(1);
   std::vector<double> runs;
   for (std::int32_t i = 0; i < repeat; ++i) {
-    KVASIR_TRY(const RunOutcome outcome, run_once(engine, test, requests));
+    KVASIR_TRY(const RunOutcome outcome, run_once(engine, test, requests, events.keep_going));
+    events.run(i + 2);
     if (!same_tokens(warm_up, outcome)) {
       return make_error(ErrorKind::kInternal,
                         fmt::format("bench: {} with batch {} and depth {} gave different tokens in two runs",

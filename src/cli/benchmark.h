@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,12 +41,17 @@ struct Speed {
 };
 Speed summarize(std::vector<double> runs);
 
+struct BenchmarkEvents {
+  std::function<bool()> keep_going;                // asked many times a second; false ends it with kCancelled
+  std::function<void(std::int32_t num_done)> run;  // after each run, the warm-up included
+};
+
 // Prompts are seeded random token ids, so that any model can run, one without a tokenizer too; answers are
 // greedy and go on past the end of the text. One run warms up and does not count; each later one must give
 // the same tokens. Blocks. Errors: as Engine::submit; kMachine when the KV cache was too small and a stream
 // had to be computed again; kInternal when two runs gave different tokens. Requires: context_tokens_of(test)
 // and test.batch fit the engine, which has no prefix cache.
 Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
-                            std::int32_t max_num_batched_tokens);
+                            std::int32_t max_num_batched_tokens, const BenchmarkEvents& events);
 
 }  // namespace kvasir::cli

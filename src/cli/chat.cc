@@ -124,7 +124,7 @@ void Chat::print_stats() const {
       last_.usage.prompt_tokens, last_.usage.cached_tokens, last_.prefill_tokens_per_s,
       last_.usage.completion_tokens, last_.ttft_ms, last_.decode_tokens_per_s,
       last_.usage.prompt_tokens + last_.usage.completion_tokens, engine_.model_info().max_model_len_tokens,
-      format_bytes(stats.peak_rss_bytes), format_bytes(stats.kv_bytes_total)));
+      format_bytes(stats.peak_rss_bytes), format_bytes(stats.kv_bytes_peak)));
 }
 
 void Chat::save(const std::string& path) const {

@@ -11,6 +11,7 @@
 #include "base/progress_reporter.h"
 #include "cli/engine_options.h"
 #include "cli/input_file.h"
+#include "cli/interruption.h"
 #include "cli/model_session.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
@@ -40,11 +41,11 @@ struct Measurement {
 
 // The windows come from the file alone; the engine then has just the room that one of them takes.
 Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& globals,
-                            std::int32_t max_windows) {
+                            std::int32_t max_windows, BlockedSignals& signals) {
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   Measurement measurement;
-  KVASIR_TRY(measurement.session, open_session(options.model, config, globals));
+  KVASIR_TRY(measurement.session, open_session(options.model, config, globals, &signals));
   const text::Tokenizer* tokenizer = measurement.session.engine->tokenizer();
   if (tokenizer == nullptr) {
     return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
@@ -54,12 +55,12 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   return measurement;
 }
 
-int print_perplexity(const eval::Perplexity& result, const EvalOptions& options,
-                     const GlobalOptions& globals) {
+int print_perplexity(const eval::Perplexity& result, const EvalOptions& options, const GlobalOptions& globals,
+                     int exit_code) {
   if (!globals.json) {
     print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens\n", result.ppl, result.stderr_ppl,
                       result.num_tokens));
-    return finish_output();
+    return finish_output(exit_code);
   }
   std::string out;
   JsonWriter(out, JsonWriter::Style::kPretty)
@@ -71,20 +72,27 @@ int print_perplexity(const eval::Perplexity& result, const EvalOptions& options,
       .member("kv_bytes_share",
               options.engine.kv_type == "f32" ? 2.0 : 1.0)  // of an f16 cache of every token
       .end_object();
-  return print_document(std::move(out));
+  return print_document(std::move(out), exit_code);
 }
 
 Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals) {
-  KVASIR_TRY(Measurement measurement, prepare(options, globals, options.num_windows));
+  Interruption interruption;
+  KVASIR_TRY(Measurement measurement, prepare(options, globals, options.num_windows, interruption.signals()));
   ProgressReporter progress({.quiet = globals.quiet});
-  const auto num_windows = static_cast<double>(measurement.windows.size());
-  const auto show = [&](std::size_t done, const eval::Perplexity& so_far) {
-    progress.report_fraction(fmt::format("ppl {:.3f}", so_far.ppl), static_cast<double>(done) / num_windows);
+  const std::size_t num_windows = measurement.windows.size();
+  const auto show = [&](const eval::Perplexity& so_far) {
+    progress.report_fraction(fmt::format("ppl {:.3f}", so_far.ppl),
+                             static_cast<double>(so_far.num_windows) / static_cast<double>(num_windows));
   };
   KVASIR_TRY(const eval::Perplexity result,
-             eval::measure_perplexity(*measurement.session.engine, measurement.windows, show));
+             eval::measure_perplexity(*measurement.session.engine, measurement.windows, show,
+                                      interruption.keep_going()));
   progress.clear();
-  return print_perplexity(result, options, globals);
+  if (result.num_windows < num_windows) {
+    fmt::print(stderr, "kvasir: interrupted after {} of {} windows\n", result.num_windows, num_windows);
+    if (result.num_windows == 0) return kExitInterrupted;
+  }
+  return print_perplexity(result, options, globals, interruption.exit_code());
 }
 
 // Cuts the last window so that there are at most `num_tokens` rows.
@@ -98,34 +106,42 @@ std::int64_t limit_rows(Windows& windows, std::int64_t ctx_tokens, std::int64_t 
 Result<int> write_logits(const EvalOptions& options, const GlobalOptions& globals) {
   const std::int64_t ctx = options.engine.ctx_tokens;
   const std::int64_t max_windows = (options.num_tokens + ctx - 1) / ctx;
-  KVASIR_TRY(Measurement measurement, prepare(options, globals, static_cast<std::int32_t>(max_windows)));
+  Interruption interruption;
+  KVASIR_TRY(Measurement measurement,
+             prepare(options, globals, static_cast<std::int32_t>(max_windows), interruption.signals()));
   Engine& engine = *measurement.session.engine;
   const std::int64_t num_rows = limit_rows(measurement.windows, ctx, options.num_tokens);
   const std::int32_t vocab_size = engine.model_info().vocab_size;
-  KVASIR_TRY(eval::NpyWriter writer, eval::NpyWriter::create(options.out, num_rows, vocab_size));
+  KVASIR_TRY(eval::NpyWriter writer, eval::NpyWriter::create(options.out, vocab_size));
   ProgressReporter progress({.quiet = globals.quiet});
   const auto num_windows = static_cast<double>(measurement.windows.size());
   double num_done = 0;
   for (std::vector<TokenId>& window : measurement.windows) {
-    KVASIR_CHECKED(eval::observe_logits(
+    const Status status = eval::observe_logits(
         engine, std::move(window),
-        [&writer](std::int32_t /*position*/, std::span<const float> logits) { writer.write_row(logits); }));
+        [&writer](std::int32_t /*position*/, std::span<const float> logits) { writer.write_row(logits); },
+        interruption.keep_going());
+    if (!status && status.error().kind == ErrorKind::kCancelled) break;
+    KVASIR_CHECKED(status);
     progress.report_fraction("logits", ++num_done / num_windows);
   }
   KVASIR_CHECKED(writer.close());
   progress.clear();
+  if (writer.num_rows() < num_rows) {
+    fmt::print(stderr, "kvasir: interrupted after {} of {} tokens\n", writer.num_rows(), num_rows);
+  }
   if (!globals.json) {
-    print(fmt::format("{}: float32 [{}, {}]\n", options.out, num_rows, vocab_size));
-    return finish_output();
+    print(fmt::format("{}: float32 [{}, {}]\n", options.out, writer.num_rows(), vocab_size));
+    return finish_output(interruption.exit_code());
   }
   std::string out;
   JsonWriter(out)
       .begin_object()
       .member("out", options.out)
-      .member("tokens", num_rows)
+      .member("tokens", writer.num_rows())
       .member("vocab", vocab_size)
       .end_object();
-  return print_document(std::move(out));
+  return print_document(std::move(out), interruption.exit_code());
 }
 
 void add_shared_options(CLI::App& verb, EvalOptions& options) {

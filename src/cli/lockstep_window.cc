@@ -4,16 +4,9 @@
 
 namespace kvasir::cli {
 
-void LockstepWindow::all_submitted() {
-  const std::lock_guard lock(mutex_);
-  all_submitted_ = true;
-  changed_.notify_all();
-}
-
 void LockstepWindow::record(std::size_t stream, const RequestOutput& output) {
   const auto now = Clock::now();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return all_submitted_; });
+  const std::lock_guard lock(mutex_);
   Stream& news = streams_[stream];
   for (TokenId token : output.token_ids) {
     news.tokens.push_back(token);
@@ -36,9 +29,9 @@ void LockstepWindow::open(Clock::time_point now) {
   end_ = now;
 }
 
-void LockstepWindow::wait_until_closed() {
+bool LockstepWindow::wait_until_closed(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return end_ || all_finished(); });
+  return changed_.wait_for(lock, patience, [this] { return end_ || all_finished(); });
 }
 
 Result<LockstepWindow::Times> LockstepWindow::wait_until_finished() {

@@ -27,14 +27,11 @@ class LockstepWindow {
 
   LockstepWindow(std::size_t num_streams, std::int32_t n_gen) : n_gen_(n_gen), streams_(num_streams) {}
 
-  // Until this is called, record() holds the engine thread at the first token: a stream that is submitted first
-  // must not run ahead of those still to come. The caller's loop over submit() is all that it waits for.
-  void all_submitted();
   // News of one stream, in the engine's order.
   void record(std::size_t stream, const RequestOutput& output);
 
-  // Until the window has closed, or all streams have ended without that.
-  void wait_until_closed();
+  // Until the window has closed, all streams have ended without that, or `patience` is over; false: the last.
+  bool wait_until_closed(std::chrono::milliseconds patience);
   // Until all streams have ended. Errors: the first stream's own; kInternal when the window never closed.
   Result<Times> wait_until_finished();
   // Per stream, all that it gave. Call after wait_until_finished().
@@ -53,7 +50,6 @@ class LockstepWindow {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<Stream> streams_;
-  bool all_submitted_ = false;
   std::size_t num_started_ = 0;
   std::size_t num_complete_ = 0;  // have their n_gen tokens
   std::size_t num_finished_ = 0;

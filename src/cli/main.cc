@@ -6,7 +6,7 @@
 
 #include "cli/build_info.h"
 #include "cli/settings.h"
-#include "cli/suggestion.h"
+#include "cli/usage_error.h"
 #include "cli/verb.h"
 
 namespace kvasir::cli {
@@ -40,10 +40,7 @@ void add_verbs(CLI::App& app, Context& context) {
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::string message = error.what();
-  for (char& c : message) c = c == '\n' ? ' ' : c;
-  if (const std::string hint = suggest(app, argc, argv); !hint.empty()) message += "; " + hint;
-  std::fprintf(stderr, "kvasir: %s (see kvasir --help)\n", message.c_str());
+  std::fprintf(stderr, "kvasir: %s (see kvasir --help)\n", explain(app, error, argc, argv).c_str());
   return kExitUsage;
 }
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "base/progress_reporter.h"
 #include "store/model_store.h"
@@ -9,8 +11,12 @@
 namespace kvasir::cli {
 
 Result<std::string> resolve_model(const std::string& model) {
-  KVASIR_TRY(const auto models, store::ModelStore::open_default());
-  return models.resolve(model);
+  const auto models = store::ModelStore::open_default();
+  if (models) return models->resolve(model);
+  // A file needs no store, and without HOME there is none.
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(model, ignored)) return model;
+  return std::unexpected(models.error());
 }
 
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,

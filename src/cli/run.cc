@@ -76,7 +76,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
   json.key("memory")
       .begin_object()
       .member("peak_bytes", stats.peak_rss_bytes)
-      .member("kv_bytes", stats.kv_bytes_total)
+      .member("kv_bytes", stats.kv_bytes_peak)
       .end_object()
       .end_object();
   return out;

@@ -49,12 +49,26 @@ std::string variable_of(const std::string& flag) {
   return name;
 }
 
+std::optional<std::string> text_of(const toml::node* node);
+
+// As on the command line: 128,512.
+std::optional<std::string> text_of_list(const toml::array& list) {
+  std::string joined;
+  for (const toml::node& element : list) {
+    const auto text = text_of(&element);
+    if (!text) return std::nullopt;
+    joined += (joined.empty() ? "" : ",") + *text;
+  }
+  return joined;
+}
+
 std::optional<std::string> text_of(const toml::node* node) {
   if (node == nullptr) return std::nullopt;
   if (const auto value = node->value_exact<std::string>()) return *value;
   if (const auto value = node->value_exact<bool>()) return *value ? "true" : "false";
   if (const auto value = node->value_exact<std::int64_t>()) return std::to_string(*value);
   if (const auto value = node->value_exact<double>()) return fmt::format("{}", *value);
+  if (const toml::array* list = node->as_array()) return text_of_list(*list);
   return std::nullopt;
 }
 

@@ -9,7 +9,7 @@ store::TransferEvents TransferView::events() {
   store::TransferEvents events;
   events.progress = [this](const store::Progress& progress) {
     reporter_.report_bytes(progress.phase, progress.bytes_done, progress.bytes_total);
-    return !interrupt_.interrupted();
+    return !interruption_.requested();
   };
   events.note = [this](const std::string& line) { reporter_.note(line); };
   return events;

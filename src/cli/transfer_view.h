@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/progress_reporter.h"
+#include "cli/interruption.h"
 #include "cli/verb.h"
-#include "store/interrupt_guard.h"
 #include "store/progress.h"
 
 namespace kvasir::cli {
@@ -20,7 +20,7 @@ class TransferView {
 
  private:
   ProgressReporter reporter_;
-  store::InterruptGuard interrupt_;
+  Interruption interruption_;
 };
 
 }  // namespace kvasir::cli

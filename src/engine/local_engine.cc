@@ -42,6 +42,13 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const L
   return std::make_unique<LocalEngine>(config, std::move(loaded));
 }
 
+Result<RequestId> Engine::submit(Request request, OutputSink sink) {
+  std::vector<Submission> one;
+  one.push_back({std::move(request), std::move(sink)});
+  KVASIR_TRY(const std::vector<RequestId> ids, submit(std::move(one)));
+  return ids.front();
+}
+
 LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     : config_(config),
       loaded_(std::move(loaded)),
@@ -94,32 +101,42 @@ Status LocalEngine::check_request(const Request& request) const {
   return {};
 }
 
-Result<RequestId> LocalEngine::submit(Request request, OutputSink sink) {
-  if (auto status = check_request(request); !status) {
-    ++num_rejected_;
-    return std::unexpected(std::move(status).error());
+Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submissions) {
+  const auto num_requests = std::ssize(submissions);
+  for (Submission& submission : submissions) {
+    Request& request = submission.request;
+    if (auto status = check_request(request); !status) {
+      num_rejected_ += num_requests;
+      return std::unexpected(std::move(status).error());
+    }
+    const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
+    if (!request.sampling.max_tokens)
+      request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
   }
-  const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
-  if (!request.sampling.max_tokens) request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
-  const RequestId id{next_request_id_++};
+  auto ids = enqueue(std::move(submissions));
+  if (!ids) num_rejected_ += num_requests;
+  return ids;
+}
+
+Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> submissions) {
+  std::vector<RequestId> ids;
   {
     const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_) {
-      ++num_rejected_;
-      return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-    }
+    if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
     const std::int64_t limit = std::int64_t{config_.max_num_seqs} + config_.max_queued_requests;
-    if (num_unfinished_ >= limit) {
-      ++num_rejected_;
-      return make_error(
-          ErrorKind::kUnavailable,
-          fmt::format("queue: {} requests are waiting or running, the limit is {}", num_unfinished_, limit));
+    if (num_unfinished_ + std::ssize(submissions) > limit) {
+      return make_error(ErrorKind::kUnavailable,
+                        fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
+                                    num_unfinished_, submissions.size(), limit));
     }
-    ++num_unfinished_;
-    mailbox_.push_back(Submission{id, std::move(request), std::move(sink)});
+    num_unfinished_ += std::ssize(submissions);
+    for (Submission& submission : submissions) {
+      ids.push_back(RequestId{next_request_id_++});
+      mailbox_.push_back(Arrival{ids.back(), std::move(submission)});
+    }
   }
   work_available_.notify_one();
-  return id;
+  return ids;
 }
 
 void LocalEngine::cancel(RequestId id) {
@@ -175,8 +192,8 @@ void LocalEngine::take_commands() {
     std::swap(cancel_all, cancel_all_);
   }
   for (Command& command : commands) {
-    if (auto* submission = std::get_if<Submission>(&command)) {
-      start_request(std::move(*submission));
+    if (auto* arrival = std::get_if<Arrival>(&command)) {
+      start_request(std::move(*arrival));
     } else {
       cancel_request(std::get<Cancellation>(command).id);
     }
@@ -184,12 +201,12 @@ void LocalEngine::take_commands() {
   if (cancel_all) cancel_everything();
 }
 
-void LocalEngine::start_request(Submission submission) {
+void LocalEngine::start_request(Arrival arrival) {
   auto active = std::make_unique<ActiveRequest>();
   ActiveRequest& request = *active;
-  request.id = submission.id;
-  request.request = std::move(submission.request);
-  request.sink = std::move(submission.sink);
+  request.id = arrival.id;
+  request.request = std::move(arrival.submission.request);
+  request.sink = std::move(arrival.submission.sink);
   const SamplingParams& params = request.request.sampling;
   request.seed =
       params.seed ? *params.seed : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
@@ -256,6 +273,7 @@ void LocalEngine::step() {
   const auto begin = std::chrono::steady_clock::now();
   const sched::SchedulerOutput& output = scheduler_.schedule(begin);
   if (output.empty()) return;
+  counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_bytes_held());
   build_tasks(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
   step_result_.next_tokens.clear();
@@ -392,6 +410,16 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   ++counters_.num_requests_finished;
   const std::lock_guard lock(mutex_);
   if (--num_unfinished_ == 0) all_done_.notify_all();
+}
+
+std::int64_t LocalEngine::kv_bytes_held() const {
+  std::int64_t bytes = 0;
+  for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
+    const std::int64_t num_held = kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
+    const auto& layout = loaded_.kv_storage->layout(static_cast<std::size_t>(group));
+    bytes += num_held * static_cast<std::int64_t>(layout.block_bytes());
+  }
+  return bytes;
 }
 
 void LocalEngine::publish_stats() {

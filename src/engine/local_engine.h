@@ -31,29 +31,30 @@ class LocalEngine final : public Engine {
   const ModelInfo& model_info() const override { return loaded_.info; }
   const text::Tokenizer* tokenizer() const override { return loaded_.tokenizer.get(); }
   const text::ChatTemplate* chat_template() const override { return loaded_.chat_template.get(); }
-  Result<RequestId> submit(Request request, OutputSink sink) override;
+  using Engine::submit;
+  Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void drain(std::int64_t timeout_ms) override;
 
  private:
-  struct Submission {
+  struct Arrival {
     RequestId id{};
-    Request request;
-    OutputSink sink;
+    Submission submission;
   };
   struct Cancellation {
     RequestId id{};
   };
-  using Command = std::variant<Submission, Cancellation>;
+  using Command = std::variant<Arrival, Cancellation>;
 
   Status check_request(const Request& request) const;
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
 
   // The engine thread.
   void run();
   bool wait_for_work();  // false: time to end
   void take_commands();
-  void start_request(Submission submission);
+  void start_request(Arrival arrival);
   void cancel_request(RequestId id);
   void cancel_everything();
   void step();
@@ -64,6 +65,7 @@ class LocalEngine final : public Engine {
                    RequestOutput& output);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
+  std::int64_t kv_bytes_held() const;
   void publish_stats();
 
   const EngineConfig config_;
@@ -89,13 +91,13 @@ class LocalEngine final : public Engine {
   std::condition_variable work_available_;
   std::condition_variable all_done_;
   std::vector<Command> mailbox_;
+  std::uint64_t next_request_id_ = 1;
   EngineStats stats_;
   std::int64_t num_unfinished_ = 0;  // submitted, last output not yet delivered
   bool draining_ = false;
   bool cancel_all_ = false;
   bool stopping_ = false;
 
-  std::atomic<std::uint64_t> next_request_id_{1};
   std::atomic<std::int64_t> num_rejected_{0};
   std::thread thread_;  // last: everything else exists while it runs
 };

@@ -11,25 +11,29 @@
 
 namespace kvasir::eval {
 
-// The number of rows is fixed when the file is opened; close() checks that all came.
+// The header says no rows until close() counts those that came, so a file that was cut off never claims more
+// than it has. Not thread-safe.
 class NpyWriter {
  public:
   // Errors: kMachine when the file cannot be written.
-  static Result<NpyWriter> create(const std::string& path, std::int64_t num_rows, std::int64_t num_columns);
+  static Result<NpyWriter> create(const std::string& path, std::int64_t num_columns);
   // Requires: row.size() == num_columns. A write error is reported by close().
   void write_row(std::span<const float> row);
+  std::int64_t num_rows() const { return num_rows_; }
   Status close();
 
  private:
   struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  NpyWriter(std::FILE* file, std::string path, std::int64_t num_rows)
-      : file_(file), path_(std::move(path)), rows_left_(num_rows) {}
+  NpyWriter(std::FILE* file, std::string path, std::int64_t num_columns)
+      : file_(file), path_(std::move(path)), num_columns_(num_columns) {}
+  void write_header();
 
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::string path_;
-  std::int64_t rows_left_ = 0;
+  std::int64_t num_columns_ = 0;
+  std::int64_t num_rows_ = 0;
   bool failed_ = false;
 };
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include "eval/scoring.h"
-
 namespace kvasir::eval {
 
 void PerplexitySum::add(double nll) {
@@ -17,6 +14,7 @@ Perplexity PerplexitySum::result() const {
   Perplexity result;
   result.num_tokens = num_tokens_;
   result.nll_sum = sum_;
+  result.num_windows = num_windows_;
   if (num_tokens_ == 0) return result;
   const auto n = static_cast<double>(num_tokens_);
   const double mean = sum_ / n;
@@ -29,12 +27,15 @@ Perplexity PerplexitySum::result() const {
 }
 
 Result<Perplexity> measure_perplexity(Engine& engine, std::span<const std::vector<TokenId>> windows,
-                                      const PerplexityProgress& progress) {
+                                      const PerplexityProgress& progress, const KeepGoing& keep_going) {
   PerplexitySum sum;
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    KVASIR_TRY(const std::vector<float> logprobs, score_prompt(engine, windows[i]));
-    for (std::size_t t = windows[i].size() / 2 + 1; t < logprobs.size(); ++t) sum.add(-double{logprobs[t]});
-    if (progress) progress(i + 1, sum.result());
+  for (const std::vector<TokenId>& window : windows) {
+    const auto logprobs = score_prompt(engine, window, keep_going);
+    if (!logprobs && logprobs.error().kind == ErrorKind::kCancelled) break;
+    if (!logprobs) return std::unexpected(logprobs.error());
+    for (std::size_t t = window.size() / 2 + 1; t < logprobs->size(); ++t) sum.add(-double{(*logprobs)[t]});
+    sum.end_window();
+    if (progress) progress(sum.result());
   }
   return sum.result();
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "eval/scoring.h"
 #include "kvasir/engine.h"
 
 namespace kvasir::eval {
@@ -14,27 +15,32 @@ struct Perplexity {
   double ppl = 0.0;
   double stderr_ppl = 0.0;  // standard error, from the spread of the token losses
   std::int64_t num_tokens = 0;
-  double nll_sum = 0.0;  // nats
+  double nll_sum = 0.0;         // nats
+  std::size_t num_windows = 0;  // scored; fewer than given when somebody asked to stop
 };
 
 // Adds up token losses (nats).
 class PerplexitySum {
  public:
   void add(double nll);
+  void end_window() { ++num_windows_; }
   Perplexity result() const;
 
  private:
   std::int64_t num_tokens_ = 0;
   double sum_ = 0.0;
   double sum_of_squares_ = 0.0;
+  std::size_t num_windows_ = 0;
 };
 
-// After each window: how many are done, and the figure so far.
-using PerplexityProgress = std::function<void(std::size_t done, const Perplexity& so_far)>;
+// After each window: the figure so far.
+using PerplexityProgress = std::function<void(const Perplexity& so_far)>;
 
 // Scores the second half of each window, so that every scored token has at least half a window of context
-// (the protocol of llama.cpp's perplexity tool). Windows have two tokens or more.
+// (the protocol of llama.cpp's perplexity tool). Windows have two tokens or more. When `keep_going` says no,
+// the figure over the windows done so far comes back.
 Result<Perplexity> measure_perplexity(Engine& engine, std::span<const std::vector<TokenId>> windows,
-                                      const PerplexityProgress& progress = {});
+                                      const PerplexityProgress& progress = {},
+                                      const KeepGoing& keep_going = {});
 
 }  // namespace kvasir::eval

@@ -1,5 +1,6 @@
 #include "eval/scoring.h"
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <utility>
@@ -7,32 +8,46 @@
 namespace kvasir::eval {
 namespace {
 
+constexpr std::chrono::milliseconds kQuestionInterval{50};
+
 // Submits a request that generates nothing and waits for its end.
-Result<std::vector<PositionLogprobs>> run_prompt(Engine& engine, Request request) {
+Result<std::vector<PositionLogprobs>> run_prompt(Engine& engine, Request request,
+                                                 const KeepGoing& keep_going) {
   struct Outcome {
     std::vector<PositionLogprobs> logprobs;
     std::promise<Status> finished;
   };
+  const auto interrupted = [] { return make_error(ErrorKind::kCancelled, "interrupted"); };
+  if (keep_going && !keep_going()) return interrupted();
   request.sampling.max_tokens = 0;
   request.use_prefix_cache = false;
   auto outcome = std::make_shared<Outcome>();
   std::future<Status> finished = outcome->finished.get_future();
-  KVASIR_CHECKED(engine.submit(std::move(request), [outcome](RequestOutput output) {
+  KVASIR_TRY(const RequestId id, engine.submit(std::move(request), [outcome, interrupted](RequestOutput output) {
     for (PositionLogprobs& entry : output.prompt_logprobs) outcome->logprobs.push_back(std::move(entry));
     if (!output.request_finished) return;
-    outcome->finished.set_value(output.error ? Status(std::unexpected(*output.error)) : Status());
+    if (output.error) return outcome->finished.set_value(std::unexpected(*output.error));
+    if (output.finish_reason == FinishReason::kCancelled)
+      return outcome->finished.set_value(interrupted());
+    outcome->finished.set_value({});
   }));
+  while (keep_going && finished.wait_for(kQuestionInterval) != std::future_status::ready) {
+    if (keep_going()) continue;
+    engine.cancel(id);
+    break;
+  }
   KVASIR_CHECKED(finished.get());
   return std::move(outcome->logprobs);
 }
 
 }  // namespace
 
-Result<std::vector<float>> score_prompt(Engine& engine, std::vector<TokenId> prompt) {
+Result<std::vector<float>> score_prompt(Engine& engine, std::vector<TokenId> prompt,
+                                        const KeepGoing& keep_going) {
   Request request;
   request.prompt_token_ids = std::move(prompt);
   request.sampling.prompt_logprobs = 0;
-  KVASIR_TRY(const auto positions, run_prompt(engine, std::move(request)));
+  KVASIR_TRY(const auto positions, run_prompt(engine, std::move(request), keep_going));
   std::vector<float> logprobs;
   logprobs.reserve(positions.size());
   for (const PositionLogprobs& position : positions) {
@@ -41,11 +56,12 @@ Result<std::vector<float>> score_prompt(Engine& engine, std::vector<TokenId> pro
   return logprobs;
 }
 
-Status observe_logits(Engine& engine, std::vector<TokenId> prompt, LogitsObserver observer) {
+Status observe_logits(Engine& engine, std::vector<TokenId> prompt, LogitsObserver observer,
+                      const KeepGoing& keep_going) {
   Request request;
   request.prompt_token_ids = std::move(prompt);
   request.logits_observer = std::move(observer);
-  KVASIR_CHECKED(run_prompt(engine, std::move(request)));
+  KVASIR_CHECKED(run_prompt(engine, std::move(request), keep_going));
   return {};
 }
 

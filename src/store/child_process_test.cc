@@ -5,8 +5,6 @@
 
 #include <chrono>
 
-#include "store/interrupt_guard.h"
-
 namespace kvasir::store {
 namespace {
 
@@ -48,14 +46,6 @@ TEST(RunChild, SurvivesOutputThatNobodyNeeds) {
   EXPECT_EQ(exit->code, 0);
   EXPECT_LE(exit->stderr_tail.size(), 8192u);
   EXPECT_TRUE(exit->stderr_tail.ends_with("xend\n"));
-}
-
-TEST(InterruptGuard, HoldsASignalUntilAsked) {
-  InterruptGuard guard;
-  EXPECT_FALSE(guard.interrupted());
-  ::raise(SIGINT);
-  EXPECT_TRUE(guard.interrupted());
-  EXPECT_TRUE(guard.interrupted());
 }
 
 }  // namespace

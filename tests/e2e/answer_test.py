@@ -1,4 +1,5 @@
 """What run, tokenize, eval and bench print when all is well."""
+import json
 import signal
 import subprocess
 import unittest
@@ -130,6 +131,29 @@ class Tokenize(CommandLineTest):
 
 
 class Measure(CommandLineTest):
+    def interrupted(self, *args):
+        """What a measurement that would take minutes prints on stdout when Ctrl-C comes after its first news."""
+        process = self.start(*args, "--json", stdin=subprocess.DEVNULL)
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=TIME_LIMIT_S)
+        self.assertEqual(process.returncode, INTERRUPTED, stderr)
+        self.assertIn(b"interrupted after ", stderr)
+        return stdout
+
+    def test_ctrl_c_keeps_the_windows_and_cases_that_are_done(self):
+        path = self.file("text.txt", self.TEXT * 2000)
+        done = json.loads(self.interrupted("eval", "ppl", LLAMA, "--file", path, "--ctx", "64"))
+        self.assertGreater(done["tokens"], 0)
+        logits = json.loads(self.interrupted("eval", "logits", LLAMA, "--file", path, "--ctx", "64",
+                                             "--out", "logits.npy"))
+        rows, columns = logits["tokens"], logits["vocab"]
+        self.assertIn(f"'shape': ({rows}, {columns})".encode(), (self.folder / "logits.npy").read_bytes()[:128])
+        self.assertEqual((self.folder / "logits.npy").stat().st_size, 128 + 4 * rows * columns)
+        done = json.loads(self.interrupted("bench", LLAMA, "--prompt", "0", "--gen", "1000", "--repeat", "1000",
+                                           "--batch", "1,1,1,1,1,1,1,1"))
+        self.assertLess(len(done["results"]), 8)
+
     TEXT = b"the quick brown fox and the lazy dog in 12 stories on the hill " * 30
 
     def test_perplexity(self):

@@ -8,8 +8,9 @@ from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, UNMET, USAGE, C
 
 class WrongUsage(CommandLineTest):
     def test_unknown_verb_suggests_the_nearest(self):
-        self.refusal(USAGE, "rnu", says="did you mean 'run'?")
-        self.refusal(USAGE, "eval", "pll", says="did you mean 'ppl'?")
+        self.refusal(USAGE, "rnu", says="there is no verb 'rnu'; did you mean 'run'?")
+        self.refusal(USAGE, "--threads", "2", "rnu", says="there is no verb 'rnu'; did you mean 'run'?")
+        self.refusal(USAGE, "eval", "pll", says="there is no verb 'eval pll'; did you mean 'ppl'?")
 
     def test_unknown_flag_suggests_the_nearest(self):
         self.refusal(USAGE, "run", LLAMA, "hi", "--max-token", "3", says="did you mean '--max-tokens'?")

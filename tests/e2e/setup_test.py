@@ -29,6 +29,12 @@ class Settings(CommandLineTest):
         self.assertEqual(self.setting("ctx", "eval.ppl"), ("32", "kvasir.toml"))
         self.assertEqual(self.setting("ctx", "eval.logits"), ("512", "default"))
 
+    def test_a_list_is_what_commas_are_on_the_command_line(self):
+        self.file("kvasir.toml", b"[bench]\nprompt = [16, 32]\n")
+        self.assertEqual(self.setting("prompt", "bench"), ("16,32", "kvasir.toml"))
+        results = self.json("bench", LLAMA, "--gen", "0", "--repeat", "1")["results"]
+        self.assertEqual([result["n_prompt"] for result in results], [16, 32])
+
     def test_wrong_settings_are_named(self):
         self.refusal(USAGE, "version", env={"KVASIR_THREADS": "many"}, says="KVASIR_THREADS")
         self.file("kvasir.toml", b"[serve]\nprot = 1\n")

@@ -18,18 +18,20 @@ Request greedy_request(std::vector<TokenId> prompt, std::int32_t max_tokens) {
 std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
   std::vector<Answer> answers(requests.size());
   std::vector<std::promise<void>> done(requests.size());
+  std::vector<Submission> submissions;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto id = engine.submit(
-        std::move(requests[i]), [&answer = answers[i], &promise = done[i]](RequestOutput output) {
-          answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
-          answer.usage = output.usage;
-          if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
-          if (output.error) answer.error = output.error->message;
-          if (output.request_finished) promise.set_value();
-        });
-    if (id) continue;
-    answers[i].error = id.error().message;
-    done[i].set_value();
+    auto sink = [&answer = answers[i], &promise = done[i]](RequestOutput output) {
+      answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+      answer.usage = output.usage;
+      if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
+      if (output.error) answer.error = output.error->message;
+      if (output.request_finished) promise.set_value();
+    };
+    submissions.push_back({std::move(requests[i]), std::move(sink)});
+  }
+  if (const auto ids = engine.submit(std::move(submissions)); !ids) {
+    for (Answer& answer : answers) answer.error = ids.error().message;
+    return answers;
   }
   for (auto& promise : done) promise.get_future().wait();
   return answers;

@@ -43,24 +43,33 @@ FakeEngine::~FakeEngine() {
   thread_.join();
 }
 
-Result<RequestId> FakeEngine::submit(Request request, OutputSink sink) {
-  if (request.prompt_token_ids.empty())
-    return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
+Result<std::vector<RequestId>> FakeEngine::submit(std::vector<Submission> submissions) {
+  for (const Submission& submission : submissions) {
+    if (submission.request.prompt_token_ids.empty())
+      return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
+  }
   const std::lock_guard lock(mutex_);
   if (draining_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-  if (running_.size() >= options_.max_requests) return make_error(ErrorKind::kUnavailable, "queue: full");
+  if (running_.size() + submissions.size() > options_.max_requests)
+    return make_error(ErrorKind::kUnavailable, "queue: full");
+  std::vector<RequestId> ids;
+  for (Submission& submission : submissions) ids.push_back(start(std::move(submission)));
+  changed_.notify_all();
+  return ids;
+}
+
+RequestId FakeEngine::start(Submission submission) {
   auto running = std::make_shared<Running>();
   running->id = RequestId{next_id_++};
   running->ready = std::chrono::steady_clock::now() + options_.prefill;
-  for (std::int32_t i = 0; i < request.sampling.n; ++i) {
+  for (std::int32_t i = 0; i < submission.request.sampling.n; ++i) {
     running->choices.push_back({});
     if (tokenizer_) running->choices.back().text = std::make_unique<text::StreamingDetokenizer>(*tokenizer_);
   }
-  last_request_ = request;
-  running->request = std::move(request);
-  running->sink = std::move(sink);
+  last_request_ = submission.request;
+  running->request = std::move(submission.request);
+  running->sink = std::move(submission.sink);
   running_.push_back(running);
-  changed_.notify_all();
   return running->id;
 }
 

@@ -44,7 +44,7 @@ class FakeEngine final : public Engine {
   const ModelInfo& model_info() const override { return info_; }
   const text::Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   const text::ChatTemplate* chat_template() const override { return template_.get(); }
-  Result<RequestId> submit(Request request, OutputSink sink) override;
+  Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void drain(std::int64_t timeout_ms) override;
@@ -69,6 +69,7 @@ class FakeEngine final : public Engine {
     bool cancelled = false;
   };
 
+  RequestId start(Submission submission);  // with mutex_ held
   void run();
   bool step(Running& running);  // false: it is over
   RequestOutput next_output(Running& running, std::size_t choice);

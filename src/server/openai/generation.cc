@@ -37,16 +37,18 @@ void Generation::submit(std::vector<Request> requests) {
     self->is_over_ = true;
     self->cancel_all();
   });
+  std::vector<Submission> submissions;
   for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
     auto sink = [self, prompt](RequestOutput output) {
       self->parts_.exchange->post([self, prompt, output = std::move(output)]() mutable {
         self->on_output(prompt, std::move(output));
       });
     };
-    const auto id = parts_.engine.submit(std::move(requests[prompt]), std::move(sink));
-    if (!id) return fail(to_api_error(id.error()));
-    ids_.push_back(*id);
+    submissions.push_back({std::move(requests[prompt]), std::move(sink)});
   }
+  auto ids = parts_.engine.submit(std::move(submissions));
+  if (!ids) return fail(to_api_error(ids.error()));
+  ids_ = std::move(*ids);
   if (!parts_.stream) return;
   parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
 }

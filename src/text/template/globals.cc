@@ -24,10 +24,12 @@ Result<Value> range(Runtime& runtime, const Value&, const Arguments& arguments) 
       return template_error("{}", arguments.positional[i].undefined_reason());
     KVASIR_TRY(bounds[count == 1 ? 1 : i], int_argument(arguments.positional[i], "range", 0));
   }
-  const auto [start, stop, step] = bounds;
+  const std::int64_t start = bounds[0];
+  const std::int64_t stop = bounds[1];
+  const std::int64_t step = bounds[2];
   if (step == 0) return template_error("range: the step must not be zero");
   std::vector<Value> items;
-  const auto more = [&, stop = stop, step = step](std::int64_t value) {
+  const auto more = [=](std::int64_t value) {
     return step > 0 ? value < stop : value > stop;
   };
   for (std::int64_t value = start; more(value);) {

@@ -1,0 +1,80 @@
+#include "cli/usage_error.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "base/nearest_name.h"
+#include "base/printable.h"
+#include "cli/settings.h"
+
+namespace kvasir::cli {
+namespace {
+
+std::string did_you_mean(std::string_view prefix, std::string_view name,
+                         const std::vector<std::string>& known) {
+  const std::vector<std::string_view> candidates(known.begin(), known.end());
+  const std::string_view nearest = nearest_name(name, candidates);
+  if (nearest.empty()) return {};
+  return "did you mean '" + std::string(prefix) + std::string(nearest) + "'?";
+}
+
+// The option of the program or of the verb that has this long name, or null.
+const CLI::Option* find_flag(const CLI::App& app, const CLI::App& verb, std::string_view name) {
+  for (const CLI::App* owner : {&app, &verb}) {
+    for (const CLI::Option* option : owner->get_options()) {
+      if (std::ranges::find(option->get_lnames(), name) != option->get_lnames().end()) return option;
+    }
+  }
+  return nullptr;
+}
+
+std::string nearest_flag(const CLI::App& app, const CLI::App& verb, std::string_view name) {
+  std::vector<std::string> flags;
+  for (const CLI::App* owner : {&app, &verb}) {
+    for (const CLI::Option* option : owner->get_options()) {
+      for (const std::string& flag : option->get_lnames()) flags.push_back(flag);
+    }
+  }
+  return did_you_mean("--", name, flags);
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    verbs.push_back(verb->get_name());
+  }
+  return verbs;
+}
+
+}  // namespace
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::string message = error.what();
+  std::ranges::replace(message, '\n', ' ');
+  const auto with_hint = [](std::string text, const std::string& hint) {
+    return hint.empty() ? text : std::move(text) + "; " + hint;
+  };
+  const CLI::App* current = &app;  // the verb so far
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with("--") && argument.size() > 2) {
+      const std::string_view name = argument.substr(2, argument.find('=') - 2);
+      const CLI::Option* flag = find_flag(app, *current, name);
+      if (flag == nullptr) return with_hint(message, nearest_flag(app, *current, name));
+      const bool value_follows = flag->get_expected_max() > 0 && argument.find('=') == argument.npos;
+      if (value_follows) ++i;
+    } else if (const auto verbs = verbs_of(*current); !verbs.empty() && !argument.starts_with("-")) {
+      const CLI::App* below = find_verb(*current, argument);
+      if (below == nullptr) {
+        const std::string parent = current == &app ? "" : current->get_name() + " ";
+        return with_hint("there is no verb '" + parent + printable(argument) + "'",
+                         did_you_mean("", argument, verbs));
+      }
+      current = below;
+    }
+  }
+  return message;
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,28 @@
+"""Runs the invariance test on a model of the store: real_model_test.py TEST_BINARY KVASIR MODEL ISA PROMPTS.
+
+Exit code 77 (skipped) when the model is not there or the host lacks the ISA.
+"""
+import json
+import os
+import subprocess
+import sys
+
+SKIPPED = 77
+
+
+def main(test_binary, kvasir, model, isa, prompts):
+    shown = subprocess.run([kvasir, "show", model, "--json"], capture_output=True, text=True)
+    if shown.returncode != 0:
+        print(f"skipped: {shown.stderr.strip()}")
+        return SKIPPED
+    doctor = json.loads(subprocess.run([kvasir, "doctor", "--json"], capture_output=True, text=True).stdout)
+    if isa not in doctor["isas"]:
+        print(f"skipped: this host has no {isa}")
+        return SKIPPED
+    env = os.environ | {"KVASIR_INVARIANCE_MODEL": json.loads(shown.stdout)[0]["path"],
+                        "KVASIR_INVARIANCE_PROMPTS": prompts, "KVASIR_ISA": isa}
+    return subprocess.run([test_binary, "--gtest_filter=*Solo*"], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
