@@ -48,7 +48,8 @@ function(kvasir_layer name)
   foreach(dep ${arg_DEPS})
     list(APPEND deps kvasir_${dep})
   endforeach()
-  target_link_libraries(kvasir_${name} ${scope} kvasir_flags ${deps} ${arg_LIBS})
+  target_link_libraries(kvasir_${name} ${scope} $<BUILD_INTERFACE:kvasir_flags> ${deps} ${arg_LIBS})
+  target_compile_features(kvasir_${name} ${scope} cxx_std_23)
 endfunction()
 
 # kvasir_test(NAME SOURCES a_test.cc ... DEPS layer ... LIBS lib ...): one executable per layer,

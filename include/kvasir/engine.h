@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kvasir/ids.h"
@@ -96,6 +97,10 @@ class Engine {
   virtual const text::Tokenizer* tokenizer() const = 0;
   // Null when the model has no chat template and none was given.
   virtual const text::ChatTemplate* chat_template() const = 0;
+
+  // Text as token ids: BOS where the model wants one, control tokens in the text as plain text. Error: kBadFile
+  // when the file carries no tokenizer.
+  Result<std::vector<TokenId>> encode(std::string_view text) const;
 
   // Queues all requests, so that the scheduler meets them in one step, or none of them; ids in their order.
   // Outputs come through each `sink` on the engine thread until one has request_finished set; the sink is not

@@ -42,13 +42,6 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const L
   return std::make_unique<LocalEngine>(config, std::move(loaded));
 }
 
-Result<RequestId> Engine::submit(Request request, OutputSink sink) {
-  std::vector<Submission> one;
-  one.push_back({std::move(request), std::move(sink)});
-  KVASIR_TRY(const std::vector<RequestId> ids, submit(std::move(one)));
-  return ids.front();
-}
-
 LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     : config_(config),
       loaded_(std::move(loaded)),
@@ -277,16 +270,18 @@ void LocalEngine::step() {
   build_tasks(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
   step_result_.next_tokens.clear();
-  result_of_.clear();
+  scheduled_.clear();
   for (std::size_t i = 0; i < results.size(); ++i) {
     // A failed sequence leaves before its step counts; its slot still holds a token.
     step_result_.next_tokens.push_back(results[i].error ? TokenId{0} : results[i].token);
-    result_of_[output.sequences[i].id] = i;
+    scheduled_.push_back(output.sequences[i].id);
   }
   finish_failed(output, results);
   const auto end = std::chrono::steady_clock::now();
+  std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(step_result_, end)) {
-    emit_update(update, results[result_of_.at(update.id)]);
+    while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
+    emit_update(update, results[i]);
   }
   ++counters_.num_steps;
   counters_.step_seconds_total += std::chrono::duration<double>(end - begin).count();

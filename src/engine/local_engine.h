@@ -83,7 +83,7 @@ class LocalEngine final : public Engine {
   std::map<SequenceId, Stream> streams_;
   std::vector<runtime::SamplingTask> tasks_;
   sched::ModelStepResult step_result_;
-  std::map<SequenceId, std::size_t> result_of_;  // index into the step's results
+  std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
 
   // Guarded by mutex_.

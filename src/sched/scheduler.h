@@ -83,7 +83,8 @@ class Scheduler {
   // running. Valid until that update().
   const SchedulerOutput& schedule(TimePoint now);
 
-  // Takes in the results of the last schedule(). The updates are valid until the next call.
+  // Takes in the results of the last schedule(). The updates, in the order of the schedule, are valid until the
+  // next call.
   std::span<const SequenceUpdate> update(const ModelStepResult& result, TimePoint now);
 
   bool has_unfinished() const { return !sequences_.empty(); }

@@ -38,14 +38,8 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value()};
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));
-  Generation::start({.engine = context.engine,
-                     .metrics = context.metrics,
-                     .exchange = exchange,
-                     .format = std::make_unique<ChatFormat>(std::move(options), *context.engine.tokenizer()),
-                     .choices_per_prompt = request.sampling.n,
-                     .stream = request.stream,
-                     .keep_stop_token = request.sampling.include_stop_str_in_output},
-                    std::move(requests));
+  auto format = std::make_unique<ChatFormat>(std::move(options), *context.engine.tokenizer());
+  Generation::start(context, exchange, request, std::move(format), std::move(requests));
   return {};
 }
 

@@ -6,7 +6,8 @@
 
 namespace kvasir::server {
 
-ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request, const text::ChatTemplate& chat_template,
+ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
+                                            const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer) {
   text::ChatTemplateInputs inputs;
   inputs.messages = request.messages;

@@ -47,14 +47,8 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
     KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
     requests.push_back(std::move(wanted));
   }
-  Generation::start({.engine = context.engine,
-                     .metrics = context.metrics,
-                     .exchange = exchange,
-                     .format = std::make_unique<CompletionFormat>(std::move(options), tokenizer),
-                     .choices_per_prompt = request.sampling.n,
-                     .stream = request.stream,
-                     .keep_stop_token = request.sampling.include_stop_str_in_output},
-                    std::move(requests));
+  auto format = std::make_unique<CompletionFormat>(std::move(options), tokenizer);
+  Generation::start(context, exchange, request, std::move(format), std::move(requests));
   return {};
 }
 

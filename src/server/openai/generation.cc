@@ -22,7 +22,16 @@ void drop_stop_token(RequestOutput& output) {
 
 }  // namespace
 
-void Generation::start(Parts parts, std::vector<Request> requests) {
+void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+                       const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
+                       std::vector<Request> requests) {
+  Parts parts = {.engine = context.engine,
+                 .metrics = context.metrics,
+                 .exchange = exchange,
+                 .format = std::move(format),
+                 .choices_per_prompt = asked.sampling.n,
+                 .stream = asked.stream,
+                 .keep_stop_token = asked.sampling.include_stop_str_in_output};
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
 

@@ -11,6 +11,7 @@
 #include "server/http/exchange.h"
 #include "server/metrics.h"
 #include "server/openai/answer_format.h"
+#include "server/openai/api_context.h"
 
 namespace kvasir::server {
 
@@ -31,8 +32,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool keep_stop_token = false;  // the token that ended a choice counts among its logprobs
   };
 
-  // Submits one request a prompt and answers the exchange, now or later.
-  static void start(Parts parts, std::vector<Request> requests);
+  // Submits one request a prompt and answers the exchange, now or later, in the form that `asked` wants.
+  static void start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+                    const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
+                    std::vector<Request> requests);
 
   explicit Generation(Parts parts) : parts_(std::move(parts)) {}
 
