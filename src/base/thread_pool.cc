@@ -17,6 +17,7 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr int kPausesPerClockRead = 32;
 constexpr std::int64_t kChunksPerRange = 64;
+constexpr std::int64_t kClosed = std::numeric_limits<std::int32_t>::max();  // a cursor's: no task is left
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -69,23 +70,32 @@ void ThreadPool::run(std::int64_t num_tasks, Invoke body, void* function) {
   if (num_threads_ == 1 || num_tasks <= 1) {
     body(function, 0, num_tasks, 0);
   } else {
-    const std::uint32_t operation = operation_.load(std::memory_order_relaxed) + 1;
-    invoke_.store(body, std::memory_order_relaxed);
-    function_.store(function, std::memory_order_relaxed);
-    num_tasks_.store(num_tasks, std::memory_order_relaxed);
-    num_unfinished_.store(static_cast<std::int32_t>(num_tasks), std::memory_order_relaxed);
-    for (int i = 0; i <= num_threads_; ++i) {
-      cursors_[static_cast<std::size_t>(i)].tagged_next.store(tagged(operation, range(i, num_tasks).begin),
-                                                              std::memory_order_relaxed);
-    }
-    // Sequentially consistent, as num_sleeping_ is: either the worker going to sleep sees the new operation,
-    // or it is seen here as sleeping.
-    operation_.store(operation);
-    if (num_sleeping_.load() > 0) operation_.notify_all();
+    const std::uint32_t operation = publish(num_tasks, body, function);
     work(operation, 0);
     wait_until_done();
   }
   busy_.store(false, std::memory_order_relaxed);
+}
+
+// Makes the operation known to the workers and returns its number. Requires: no task of the one before is
+// left.
+std::uint32_t ThreadPool::publish(std::int64_t num_tasks, Invoke body, void* function) {
+  const std::uint32_t operation = operation_.load(std::memory_order_relaxed) + 1;
+  const auto set_cursor = [&](int range, std::int64_t next) {
+    cursors_[static_cast<std::size_t>(range)].tagged_next.store(tagged(operation, next),
+                                                                std::memory_order_release);
+  };
+  for (int i = 0; i <= num_threads_; ++i) set_cursor(i, kClosed);
+  invoke_.store(body, std::memory_order_release);
+  function_.store(function, std::memory_order_release);
+  num_tasks_.store(num_tasks, std::memory_order_release);
+  num_unfinished_.store(static_cast<std::int32_t>(num_tasks), std::memory_order_relaxed);
+  for (int i = 0; i <= num_threads_; ++i) set_cursor(i, range(i, num_tasks).begin);
+  // Sequentially consistent, as num_sleeping_ is: either the worker going to sleep sees the new operation,
+  // or it is seen here as sleeping.
+  operation_.store(operation);
+  if (num_sleeping_.load() > 0) operation_.notify_all();
+  return operation;
 }
 
 ThreadPool::Range ThreadPool::range(int index, std::int64_t num_tasks) const {
@@ -97,7 +107,7 @@ ThreadPool::Range ThreadPool::range(int index, std::int64_t num_tasks) const {
 
 // Own range first, then the shared rest, then what the others have not started.
 void ThreadPool::work(std::uint32_t operation, int worker) {
-  const std::int64_t num_tasks = num_tasks_.load(std::memory_order_relaxed);
+  const std::int64_t num_tasks = num_tasks_.load(std::memory_order_acquire);
   std::int64_t num_finished = drain(operation, worker, worker, range(worker, num_tasks));
   num_finished += drain(operation, num_threads_, worker, range(num_threads_, num_tasks));
   for (int i = 1; i < num_threads_; ++i) {
@@ -113,15 +123,14 @@ void ThreadPool::work(std::uint32_t operation, int worker) {
 // Runs tasks of one range until it is empty or belongs to another operation; returns how many it ran.
 std::int64_t ThreadPool::drain(std::uint32_t operation, int range, int worker, Range tasks) {
   std::atomic<std::uint64_t>& tagged_next = cursors_[static_cast<std::size_t>(range)].tagged_next;
-  const Invoke body = invoke_.load(std::memory_order_relaxed);
-  void* const function = function_.load(std::memory_order_relaxed);
+  const Invoke body = invoke_.load(std::memory_order_acquire);
+  void* const function = function_.load(std::memory_order_acquire);
   std::int64_t num_finished = 0;
   std::uint64_t seen = tagged_next.load(std::memory_order_relaxed);
   while (seen >> 32 == operation) {
     const auto begin = static_cast<std::int64_t>(seen & 0xffffffffu);
     if (begin >= tasks.end) break;
     const std::int64_t end = std::min(begin + tasks.chunk, tasks.end);
-    // Release keeps the reads of the operation above the claim that makes them valid.
     if (!tagged_next.compare_exchange_weak(seen, tagged(operation, end), std::memory_order_acq_rel,
                                            std::memory_order_relaxed)) {
       continue;

@@ -68,6 +68,7 @@ class ThreadPool {
   };
 
   void run(std::int64_t num_tasks, Invoke body, void* function);
+  std::uint32_t publish(std::int64_t num_tasks, Invoke body, void* function);
   void work(std::uint32_t operation, int worker);
   std::int64_t drain(std::uint32_t operation, int range, int worker, Range tasks);
   Range range(int index, std::int64_t num_tasks) const;
@@ -80,9 +81,10 @@ class ThreadPool {
   // Ranges 0 .. num_threads - 1 are the workers' own; range num_threads is the shared rest.
   const std::unique_ptr<Cursor[]> cursors_;
 
-  // The operation. Written by the caller only while no task is left; a late worker may read it torn between
-  // two operations, but uses it only after taking a task, which proves that all it read belongs to that
-  // operation.
+  // The operation. A worker that comes late may read a newer one here than it was called for, or a mixture.
+  // It uses what it read only after taking a task of its own operation, and then all of it was that
+  // operation's: run() closes the cursors to the old operation before it stores (release) what the new one
+  // is, so whoever has read (acquire) any of the new finds every cursor closed.
   std::atomic<Invoke> invoke_{nullptr};
   std::atomic<void*> function_{nullptr};
   std::atomic<std::int64_t> num_tasks_{0};

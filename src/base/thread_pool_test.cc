@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,23 @@ TEST_P(ThreadPoolWith, RunsEachTaskOfManyOperationsExactlyOnce) {
     pool.parallel_for(static_cast<std::int64_t>(num_tasks),
                       [&](std::int64_t task) { ++runs[static_cast<std::size_t>(task)]; });
     for (std::size_t task = 0; task < kMaxTasks; ++task) ASSERT_EQ(runs[task], task < num_tasks ? 1 : 0);
+  }
+}
+
+// Many more workers than cores, small operations between large ones: workers lose their core with a finished
+// operation in hand and come back in the middle of a larger one, whose tasks they must not take for their
+// own.
+TEST(ThreadPool, WorkersThatComeLateTakeNoTaskOfALaterOperation) {
+  ThreadPool pool(16);
+  constexpr std::size_t kManyTasks = 100;
+  std::vector<std::atomic<int>> runs(kManyTasks);
+  for (int operation = 0; operation < 200'000; ++operation) {
+    const std::size_t num_tasks = operation % 2 == 0 ? 2 : kManyTasks;
+    for (auto& count : runs) count.store(0, std::memory_order_relaxed);
+    pool.parallel_for(static_cast<std::int64_t>(num_tasks), [&](std::int64_t task) {
+      runs[static_cast<std::size_t>(task)].fetch_add(1, std::memory_order_relaxed);
+    });
+    for (std::size_t task = 0; task < kManyTasks; ++task) ASSERT_EQ(runs[task], task < num_tasks ? 1 : 0);
   }
 }
 

@@ -77,7 +77,11 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
     }
     return bytes;
   };
-  std::int64_t tokens = config.kv_cache_tokens > 0 ? config.kv_cache_tokens : config.max_num_seqs * length;
+  // Sequences share no block but by prefix, so each takes its last one whole.
+  const std::int64_t length_in_blocks =
+      ceil_div<std::int64_t>(length, kv::kTokensPerBlock) * kv::kTokensPerBlock;
+  std::int64_t tokens =
+      config.kv_cache_tokens > 0 ? config.kv_cache_tokens : config.max_num_seqs * length_in_blocks;
   if (bytes_for(tokens, nullptr) > room) {
     std::int64_t low = 0, high = tokens;  // the largest number of tokens in [low, high) that fits
     while (high - low > 1) {

@@ -141,6 +141,11 @@ class Measure(CommandLineTest):
         self.assertIn(b"interrupted after ", stderr)
         return stdout
 
+    def test_any_batch_finds_room(self):
+        for gen, batch in ((5, "2,3,4,5,7,8"), (8, "4"), (16, "2"), (30, "6")):
+            with self.subTest(gen=gen, batch=batch):
+                self.json("bench", LLAMA, "--prompt", "0", "--gen", str(gen), "--repeat", "1", "--batch", batch)
+
     def test_ctrl_c_keeps_the_windows_and_cases_that_are_done(self):
         path = self.file("text.txt", self.TEXT * 2000)
         done = json.loads(self.interrupted("eval", "ppl", LLAMA, "--file", path, "--ctx", "64"))
