@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kSignalInterval{100};
 constexpr std::chrono::milliseconds kLastGrace{1500};  // after a second signal
+constexpr std::chrono::seconds kCancelGrace{15};       // a step of a large model may take that long
 
 struct ServeOptions {
   std::string model;
@@ -92,13 +93,22 @@ void announce(const Engine& engine, const std::string& url, const std::string& m
   print(out + "\n");
 }
 
-// The first signal drains, the second ends the process, finished or not.
-Result<int> serve_until_signal(server::Server& server, BlockedSignals& signals, Logger& logger) {
+// The first signal drains, the second ends the process, finished or not; so does time, when the drain takes
+// kCancelGrace longer than it may.
+Result<int> serve_until_signal(server::Server& server, std::chrono::seconds drain, BlockedSignals& signals,
+                               Logger& logger) {
+  using Clock = std::chrono::steady_clock;
   std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
   int num_signals = 0;
+  auto deadline = Clock::time_point::max();
   while (finished.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (Clock::now() > deadline) {
+      logger.error("the running requests did not end within {} s of being cancelled", kCancelGrace.count());
+      std::_Exit(kExitMachine);
+    }
     if (!signals.take(kSignalInterval)) continue;
     server.stop();
+    deadline = Clock::now() + drain + kCancelGrace;
     if (++num_signals == 1) {
       logger.info("stopping: running requests may finish; a second signal ends them");
       continue;
@@ -124,7 +134,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   announce(*session.engine, url_of(options.server.host, server->port()), options.server.served_model_name,
            globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
-  return serve_until_signal(*server, signals, logger);
+  return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
 
 }  // namespace
