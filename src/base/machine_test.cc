@@ -120,7 +120,8 @@ TEST(ProcessMemory, GrowsWithWhatIsTouched) {
   AlignedBuffer buffer = AlignedBuffer::allocate(kSize).value();
   for (std::byte& byte : buffer.bytes()) byte = std::byte{1};
   EXPECT_GE(rss_bytes() - before, kSize * 9 / 10);
-  EXPECT_GE(peak_rss_bytes(), rss_bytes());
+  constexpr std::int64_t kCountingError = 1 << 20;  // the kernel adds up per-thread counters lazily
+  EXPECT_GE(peak_rss_bytes() + kCountingError, rss_bytes());
 }
 
 }  // namespace
