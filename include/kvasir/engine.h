@@ -39,7 +39,7 @@ struct EngineConfig {
 };
 
 struct ModelInfo {
-  std::string name;
+  std::string name;  // general.name, printable
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;

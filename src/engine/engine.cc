@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "base/printable.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {
@@ -17,7 +16,7 @@ Result<RequestId> Engine::submit(Request request, OutputSink sink) {
 
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {
   if (tokenizer() == nullptr) {
-    return make_error(ErrorKind::kBadFile, printable(model_info().name) + ": the model has no tokenizer");
+    return make_error(ErrorKind::kBadFile, model_info().name + ": the model has no tokenizer");
   }
   return tokenizer()->encode(text, {.parse_special = false, .add_special = true});
 }

@@ -75,7 +75,7 @@ std::string main_quantization(const io::WeightSource& source) {
 ModelInfo describe(const LoadedModel& loaded) {
   const model::ModelConfig& config = loaded.model->config();
   ModelInfo info;
-  info.name = config.name;
+  info.name = printable_line(config.name);
   info.architecture = config.architecture;
   info.quantization = main_quantization(*loaded.source);
   for (const TensorView& tensor : loaded.source->tensors()) {

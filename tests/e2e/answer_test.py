@@ -37,6 +37,13 @@ class Run(CommandLineTest):
         self.assertEqual(first["token_ids"], again["token_ids"])
         self.assertNotEqual(first["token_ids"], other["token_ids"])
 
+    def test_name_of_the_model_cannot_steer_the_terminal(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        gguf.metadata["general.name"] = gguf_edit.string("evil\x1b[31m\nname")
+        said = self.kvasir("bench", self.file("named.gguf", gguf.content()), "--prompt", "8", "--gen", "2")
+        self.assertIn(rb"evil\x1b[31m\x0aname", said.stdout)
+        self.assertNotIn(b"\x1b", said.stdout)
+
     def test_padding_of_the_vocabulary_is_never_chosen(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
         rows, known = len(gguf.strings("tokenizer.ggml.tokens")), 259
