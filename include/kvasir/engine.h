@@ -39,7 +39,7 @@ struct EngineConfig {
 };
 
 struct ModelInfo {
-  std::string name;
+  std::string name;  // general.name, printable
   std::string architecture;
   std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;
@@ -47,7 +47,7 @@ struct ModelInfo {
       0;  // without embedding and head: about the products of one prompt token
   std::int64_t weight_bytes = 0;
   std::int32_t num_layers = 0;
-  std::int32_t vocab_size = 0;
+  std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for
   std::int32_t max_model_len_tokens = 0;   // what this engine accepts: prompt + completion
 };
@@ -98,8 +98,8 @@ class Engine {
   // Null when the model has no chat template and none was given.
   virtual const text::ChatTemplate* chat_template() const = 0;
 
-  // Text as token ids: BOS where the model wants one, control tokens in the text as plain text. Error: kBadFile
-  // when the file carries no tokenizer.
+  // Text as token ids: BOS where the model wants one, control tokens in the text as plain text. Error:
+  // kBadFile when the file carries no tokenizer.
   Result<std::vector<TokenId>> encode(std::string_view text) const;
 
   // Queues all requests, so that the scheduler meets them in one step, or none of them; ids in their order.

@@ -10,6 +10,7 @@
 
 #include "backend/registry.h"
 #include "base/machine.h"
+#include "base/printable.h"
 
 namespace kvasir {
 namespace {
@@ -55,7 +56,7 @@ Status validate_limits(const EngineConfig& config) {
 template <class T>
 Result<T> in_file(const EngineConfig& config, Result<T> result) {
   if (!result && result.error().kind == ErrorKind::kBadFile) {
-    result.error().message = fmt::format("{}: {}", config.model_path, result.error().message);
+    result.error().message = fmt::format("{}: {}", printable_line(config.model_path), result.error().message);
   }
   return result;
 }
@@ -74,7 +75,7 @@ std::string main_quantization(const io::WeightSource& source) {
 ModelInfo describe(const LoadedModel& loaded) {
   const model::ModelConfig& config = loaded.model->config();
   ModelInfo info;
-  info.name = config.name;
+  info.name = printable_line(config.name);
   info.architecture = config.architecture;
   info.quantization = main_quantization(*loaded.source);
   for (const TensorView& tensor : loaded.source->tensors()) {
@@ -83,7 +84,7 @@ ModelInfo describe(const LoadedModel& loaded) {
   }
   info.weight_bytes = loaded.model->weight_bytes();
   info.num_layers = config.num_layers;
-  info.vocab_size = config.vocab_size;
+  info.vocab_size = config.num_tokens;
   info.context_length_tokens = config.context_length_tokens;
   info.max_model_len_tokens = loaded.memory.max_model_len_tokens;
   return info;
@@ -126,7 +127,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, available_bytes));
 
   say("tokenizer", 0.0);
-  KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source, model_config.vocab_size)));
+  KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source)));
   KVASIR_TRY(loaded.chat_template, in_file(config, load_chat_template(*loaded.source, config.chat_template)));
 
   const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();

@@ -34,12 +34,14 @@ Status read_special_ids(const io::Metadata& metadata, text::VocabData& data) {
 }
 
 Status read_token_lists(const io::Metadata& metadata, text::VocabData& data) {
-  if (const auto* tokens = metadata.find_strings("tokenizer.ggml.tokens")) data.tokens = *tokens;
-  if (const auto* merges = metadata.find_strings("tokenizer.ggml.merges")) data.merges = *merges;
-  if (const auto* scores = metadata.find_floats("tokenizer.ggml.scores")) {
-    data.scores.assign(scores->begin(), scores->end());
-  }
-  if (const auto* types = metadata.find_ints("tokenizer.ggml.token_type")) {
+  KVASIR_TRY(const auto* tokens, metadata.find_strings("tokenizer.ggml.tokens"));
+  KVASIR_TRY(const auto* merges, metadata.find_strings("tokenizer.ggml.merges"));
+  KVASIR_TRY(const auto* scores, metadata.find_floats("tokenizer.ggml.scores"));
+  KVASIR_TRY(const auto* types, metadata.find_ints("tokenizer.ggml.token_type"));
+  if (tokens != nullptr) data.tokens = *tokens;
+  if (merges != nullptr) data.merges = *merges;
+  if (scores != nullptr) data.scores.assign(scores->begin(), scores->end());
+  if (types != nullptr) {
     data.token_types.reserve(types->size());
     for (std::int64_t type : *types) {
       if (type < 0 || type > kMaxId) {
@@ -55,8 +57,7 @@ Status read_token_lists(const io::Metadata& metadata, text::VocabData& data) {
 
 }  // namespace
 
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& source,
-                                                        std::int32_t vocab_size) {
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& source) {
   const io::Metadata& metadata = source.metadata();
   text::VocabData data;
   KVASIR_TRY(auto model, metadata.find_string("tokenizer.ggml.model"));
@@ -66,12 +67,6 @@ Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& 
   data.pre = pre.value_or("");
   KVASIR_CHECKED(read_token_lists(metadata, data));
   KVASIR_CHECKED(read_special_ids(metadata, data));
-  if (data.tokens.size() > static_cast<std::size_t>(vocab_size)) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("metadata tokenizer.ggml.tokens: the model has {} logits, the "
-                                  "tokenizer {} tokens",
-                                  vocab_size, data.tokens.size()));
-  }
   return text::Tokenizer::create(std::move(data));
 }
 
@@ -86,7 +81,7 @@ Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const io::WeightS
   auto parsed = text::ChatTemplate::parse(std::move(template_source));
   if (!parsed) {
     return make_error(override_source.empty() ? ErrorKind::kBadFile : ErrorKind::kUsage,
-                      "chat template: " + parsed.error().message);
+                      parsed.error().message);
   }
   return std::make_unique<text::ChatTemplate>(std::move(*parsed));
 }

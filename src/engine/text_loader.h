@@ -12,9 +12,8 @@
 namespace kvasir {
 
 // Null when the file carries no tokenizer at all. Error (kBadFile) when it carries a broken or unsupported
-// one, or one with more tokens than the model has logits.
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& source,
-                                                        std::int32_t vocab_size);
+// one.
+Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& source);
 
 // The override when it is not empty, else the file's own template; null when there is neither.
 // Error (kBadFile, or kUsage for the override) when it does not parse.

@@ -1,7 +1,6 @@
 #include "engine/tokenizer_file.h"
 
-#include <limits>
-
+#include "base/printable.h"
 #include "engine/text_loader.h"
 #include "io/weight_source.h"
 
@@ -9,9 +8,9 @@ namespace kvasir {
 
 Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const std::string& path) {
   KVASIR_TRY(const auto source, io::open_gguf(path));
-  // Nobody computes logits here, so there is no vocabulary size to compare with.
-  KVASIR_TRY(auto tokenizer, load_tokenizer(*source, std::numeric_limits<std::int32_t>::max()));
-  if (tokenizer == nullptr) return make_error(ErrorKind::kBadFile, path + ": the file has no tokenizer");
+  KVASIR_TRY(auto tokenizer, load_tokenizer(*source));
+  if (tokenizer == nullptr)
+    return make_error(ErrorKind::kBadFile, printable_line(path) + ": the file has no tokenizer");
   return tokenizer;
 }
 

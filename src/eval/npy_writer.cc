@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/printable.h"
+
 namespace kvasir::eval {
 
 namespace {
@@ -18,7 +20,7 @@ Result<NpyWriter> NpyWriter::create(const std::string& path, std::int64_t num_co
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     return make_error(ErrorKind::kMachine,
-                      fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+                      fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(errno)));
   }
   NpyWriter writer(file, path, num_columns);
   writer.write_header();
@@ -35,20 +37,29 @@ void NpyWriter::write_header() {
       fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", num_rows_, num_columns_);
   header.resize(kHeaderBytes - 1, ' ');
   header.push_back('\n');
-  if (std::fwrite(header.data(), 1, header.size(), file_.get()) != header.size()) failed_ = true;
+  write(header.data(), header.size());
+}
+
+void NpyWriter::write(const void* data, std::size_t num_bytes) {
+  if (std::fwrite(data, 1, num_bytes, file_.get()) != num_bytes) note_failure();
+}
+
+void NpyWriter::note_failure() {
+  if (error_number_ == 0) error_number_ = errno != 0 ? errno : EIO;
 }
 
 void NpyWriter::write_row(std::span<const float> row) {
-  if (std::fwrite(row.data(), sizeof(float), row.size(), file_.get()) != row.size()) failed_ = true;
+  write(row.data(), row.size_bytes());
   ++num_rows_;
 }
 
 Status NpyWriter::close() {
-  if (std::fseek(file_.get(), 0, SEEK_SET) != 0) failed_ = true;
+  if (std::fseek(file_.get(), 0, SEEK_SET) != 0) note_failure();
   write_header();
-  if (std::fclose(file_.release()) != 0 || failed_) {
-    return make_error(ErrorKind::kMachine,
-                      fmt::format("{}: writing failed: {}", path_, std::strerror(errno)));
+  if (std::fclose(file_.release()) != 0) note_failure();
+  if (error_number_ != 0) {
+    return make_error(ErrorKind::kMachine, fmt::format("{}: writing failed: {}", printable_line(path_),
+                                                       std::strerror(error_number_)));
   }
   return {};
 }

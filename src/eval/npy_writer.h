@@ -1,6 +1,7 @@
 // Writes a float32 matrix in NumPy's .npy format, row by row.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -29,12 +30,15 @@ class NpyWriter {
   NpyWriter(std::FILE* file, std::string path, std::int64_t num_columns)
       : file_(file), path_(std::move(path)), num_columns_(num_columns) {}
   void write_header();
+  void write(const void* data, std::size_t num_bytes);
+  // Remembers errno unless an earlier failure did: later calls overwrite it.
+  void note_failure();
 
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::string path_;
   std::int64_t num_columns_ = 0;
   std::int64_t num_rows_ = 0;
-  bool failed_ = false;
+  int error_number_ = 0;  // of the first failure
 };
 
 }  // namespace kvasir::eval

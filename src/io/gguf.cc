@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::int64_t kMaxParts = 9999;
 constexpr std::int64_t kMaxTensors = 1 << 30;
-constexpr std::size_t kMaxPathInMessage = 300;
 
 struct Part {
   MmapFile file;
@@ -64,7 +63,7 @@ class GgufSource final : public WeightSource {
 };
 
 std::unexpected<Error> bad(std::string_view path, std::string_view problem) {
-  return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable(path, kMaxPathInMessage), problem));
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), problem));
 }
 
 Result<Part> open_part(const std::string& path) {
@@ -95,7 +94,7 @@ Status open_other_parts(std::vector<Part>& parts, std::int64_t num_parts) {
   const std::string stem = first_path.substr(0, first_path.size() - suffix.size());
   if (first_index != 0) {
     return bad(first_path, fmt::format("is part {} of {}; open the first one: {}", first_index + 1, num_parts,
-                                       printable(stem + part_suffix(0, num_parts), kMaxPathInMessage)));
+                                       printable_line(stem + part_suffix(0, num_parts))));
   }
   for (std::int64_t index = 1; index < num_parts; ++index) {
     KVASIR_TRY(Part part, open_part(stem + part_suffix(index, num_parts)));

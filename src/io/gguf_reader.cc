@@ -285,7 +285,7 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_vi
   auto contents = GgufReader(bytes).read();
   if (!contents) {
     return make_error(contents.error().kind,
-                      fmt::format("{}: {}", printable(name, 300), contents.error().message));
+                      fmt::format("{}: {}", printable_line(name), contents.error().message));
   }
   return contents;
 }

@@ -57,8 +57,8 @@ TEST(GgufReader, WidensEveryFamilyOfMetadata) {
   EXPECT_EQ(std::get<std::int64_t>(*metadata.find("a.i32")), -5);
   EXPECT_EQ(std::get<double>(*metadata.find("a.f32")), 0.5);
   EXPECT_TRUE(std::get<bool>(*metadata.find("a.bool")));
-  EXPECT_EQ(*metadata.find_strings("a.strings"), (std::vector<std::string>{"one", ""}));
-  EXPECT_EQ(*metadata.find_ints("a.ints"), (std::vector<std::int64_t>{1, -2, 3}));
+  EXPECT_EQ(**metadata.find_strings("a.strings"), (std::vector<std::string>{"one", ""}));
+  EXPECT_EQ(**metadata.find_ints("a.ints"), (std::vector<std::int64_t>{1, -2, 3}));
   EXPECT_EQ(std::get<std::vector<bool>>(*metadata.find("a.bools")), (std::vector<bool>{true, false}));
 }
 

@@ -129,7 +129,7 @@ TEST_F(OpenGguf, RefusesWhatIsNoReadableFile) {
   EXPECT_EQ(error_of(empty).message, empty + ": header: the file is empty");
 }
 
-TEST_F(OpenGguf, ReportsMissingPermissionAsTheMachines) {
+TEST_F(OpenGguf, RefusesAFileThatMayNotBeReadAsUnusable) {
   const std::string path = write("secret.gguf", {});
   fs::permissions(path, fs::perms::none);
   const bool is_root = ::geteuid() == 0;  // whom permissions do not stop
@@ -138,7 +138,7 @@ TEST_F(OpenGguf, ReportsMissingPermissionAsTheMachines) {
   const auto source = open_gguf(path);
   ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
   ASSERT_FALSE(source);
-  EXPECT_EQ(source.error().kind, ErrorKind::kMachine);
+  EXPECT_EQ(source.error().kind, ErrorKind::kBadFile);
   EXPECT_EQ(source.error().message, path + ": cannot open: Permission denied");
 }
 

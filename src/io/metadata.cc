@@ -40,9 +40,12 @@ Result<std::optional<T>> find_typed(const Metadata& metadata, std::string_view k
 }
 
 template <class T>
-const std::vector<T>* find_array(const Metadata& metadata, std::string_view key) {
+Result<const std::vector<T>*> find_array(const Metadata& metadata, std::string_view key, const char* wanted) {
   const MetadataValue* value = metadata.find(key);
-  return value == nullptr ? nullptr : std::get_if<std::vector<T>>(value);
+  if (value == nullptr) return nullptr;
+  const auto* array = std::get_if<std::vector<T>>(value);
+  if (array == nullptr) return wrong_type(key, wanted, *value);
+  return array;
 }
 
 template <class T>
@@ -112,16 +115,16 @@ Result<std::string> Metadata::get_string(std::string_view key) const {
   return require(key, find_string(key));
 }
 
-const std::vector<std::string>* Metadata::find_strings(std::string_view key) const {
-  return find_array<std::string>(*this, key);
+Result<const std::vector<std::string>*> Metadata::find_strings(std::string_view key) const {
+  return find_array<std::string>(*this, key, "a string array");
 }
 
-const std::vector<std::int64_t>* Metadata::find_ints(std::string_view key) const {
-  return find_array<std::int64_t>(*this, key);
+Result<const std::vector<std::int64_t>*> Metadata::find_ints(std::string_view key) const {
+  return find_array<std::int64_t>(*this, key, "an integer array");
 }
 
-const std::vector<double>* Metadata::find_floats(std::string_view key) const {
-  return find_array<double>(*this, key);
+Result<const std::vector<double>*> Metadata::find_floats(std::string_view key) const {
+  return find_array<double>(*this, key, "a number array");
 }
 
 }  // namespace kvasir::io

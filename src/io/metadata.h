@@ -14,8 +14,9 @@
 namespace kvasir::io {
 
 // Integers of every width are widened; arrays keep one of three element families.
-using MetadataValue = std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
-                                   std::vector<double>, std::vector<std::string>, std::vector<bool>>;
+using MetadataValue =
+    std::variant<bool, std::int64_t, std::uint64_t, double, std::string, std::vector<std::int64_t>,
+                 std::vector<double>, std::vector<std::string>, std::vector<bool>>;
 
 // Immutable after load; safe to read from any thread.
 class Metadata {
@@ -29,18 +30,20 @@ class Metadata {
 
   // Absent key -> nullopt. Wrong type, or an integer outside [min, max], is an Error that names the key, the
   // limit and the value.
-  Result<std::optional<std::int64_t>> find_int(std::string_view key, std::int64_t min, std::int64_t max) const;
-  Result<std::optional<double>> find_float(std::string_view key) const;  // accepts integers; rejects NaN and inf
+  Result<std::optional<std::int64_t>> find_int(std::string_view key, std::int64_t min,
+                                               std::int64_t max) const;
+  Result<std::optional<double>> find_float(
+      std::string_view key) const;  // accepts integers; rejects NaN and inf
   Result<std::optional<bool>> find_bool(std::string_view key) const;
   Result<std::optional<std::string>> find_string(std::string_view key) const;
   // As above, but an absent key is an Error too.
   Result<std::int64_t> get_int(std::string_view key, std::int64_t min, std::int64_t max) const;
   Result<double> get_float(std::string_view key) const;
   Result<std::string> get_string(std::string_view key) const;
-  // Null when absent or of another element family.
-  const std::vector<std::string>* find_strings(std::string_view key) const;
-  const std::vector<std::int64_t>* find_ints(std::string_view key) const;
-  const std::vector<double>* find_floats(std::string_view key) const;
+  // Absent key -> null; another type, or another family of elements, is an Error. They live as long as this.
+  Result<const std::vector<std::string>*> find_strings(std::string_view key) const;
+  Result<const std::vector<std::int64_t>*> find_ints(std::string_view key) const;
+  Result<const std::vector<double>*> find_floats(std::string_view key) const;
 
  private:
   std::map<std::string, MetadataValue, std::less<>> values_;

@@ -27,7 +27,11 @@ TEST(Metadata, TellsAbsentFromWrong) {
             "metadata: int must be a boolean, but it is an integer");
   EXPECT_EQ(metadata.find_string("texts").error().message,
             "metadata: texts must be a string, but it is a string array");
-  EXPECT_EQ(metadata.find_ints("texts"), nullptr);
+  EXPECT_EQ(*metadata.find_ints("absent"), nullptr);
+  EXPECT_EQ(metadata.find_ints("texts").error().message,
+            "metadata: texts must be an integer array, but it is a string array");
+  EXPECT_EQ(metadata.find_floats("flag").error().message,
+            "metadata: flag must be a number array, but it is a boolean");
 }
 
 TEST(Metadata, ChecksTheRangeOfIntegers) {
@@ -47,7 +51,7 @@ TEST(Metadata, TakesIntegersAsNumbersButNoNan) {
             "metadata: nan must be a finite number, but it is nan");
   EXPECT_EQ(*metadata.get_string("text"), "llama");
   EXPECT_TRUE(**metadata.find_bool("flag"));
-  EXPECT_EQ(metadata.find_strings("texts")->size(), 2u);
+  EXPECT_EQ((*metadata.find_strings("texts"))->size(), 2u);
 }
 
 }  // namespace

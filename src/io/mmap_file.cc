@@ -6,17 +6,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/printable.h"
 
 namespace kvasir::io {
 namespace {
-
-constexpr std::size_t kMaxPathInMessage = 300;
 
 class FileDescriptor {
  public:
@@ -32,11 +32,13 @@ class FileDescriptor {
   int fd_;
 };
 
+// The path's own fault, or that of a machine out of memory or descriptors.
 std::unexpected<Error> system_error(const std::string& path, const char* action, int error_number) {
-  const bool missing = error_number == ENOENT || error_number == ENOTDIR || error_number == ENAMETOOLONG;
-  return make_error(missing ? ErrorKind::kBadFile : ErrorKind::kMachine,
-                    fmt::format("{}: cannot {}: {}", printable(path, kMaxPathInMessage), action,
-                                std::strerror(error_number)));
+  constexpr int kUnusablePath[] = {ENOENT, ENOTDIR, ENAMETOOLONG, EACCES, EPERM, ELOOP};
+  const bool unusable = std::ranges::find(kUnusablePath, error_number) != std::end(kUnusablePath);
+  return make_error(
+      unusable ? ErrorKind::kBadFile : ErrorKind::kMachine,
+      fmt::format("{}: cannot {}: {}", printable_line(path), action, std::strerror(error_number)));
 }
 
 }  // namespace
@@ -48,12 +50,10 @@ Result<MmapFile> MmapFile::open(const std::string& path) {
   struct stat status = {};
   if (::fstat(file.get(), &status) != 0) return system_error(path, "read its size", errno);
   if (S_ISDIR(status.st_mode)) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: is a folder, not a file", printable(path, kMaxPathInMessage)));
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: is a folder, not a file", printable_line(path)));
   }
   if (!S_ISREG(status.st_mode)) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: is not a regular file", printable(path, kMaxPathInMessage)));
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: is not a regular file", printable_line(path)));
   }
   const auto size_bytes = static_cast<std::size_t>(status.st_size);
   if (size_bytes == 0) return MmapFile(path, nullptr, 0);

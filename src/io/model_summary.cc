@@ -59,8 +59,8 @@ ModelSummary summarize(const WeightSource& source) {
   }
   summary.context_length_tokens = int_or_zero(metadata, summary.architecture + ".context_length");
   summary.num_layers = int_or_zero(metadata, summary.architecture + ".block_count");
-  if (const auto* tokens = metadata.find_strings("tokenizer.ggml.tokens")) {
-    summary.vocab_size = static_cast<std::int64_t>(tokens->size());
+  if (const auto tokens = metadata.find_strings("tokenizer.ggml.tokens"); tokens && *tokens != nullptr) {
+    summary.vocab_size = static_cast<std::int64_t>((*tokens)->size());
   }
   summary.has_chat_template = !string_or_empty(metadata, "tokenizer.chat_template").empty();
   return summary;

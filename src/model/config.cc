@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "backend/kv_layout.h"
+#include "base/printable.h"
 
 namespace kvasir::model {
 namespace {
@@ -50,7 +52,7 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
   return make_error(
       ErrorKind::kBadFile,
       fmt::format("metadata {}rope.scaling.type: '{}' is not supported (none, linear, llama3 are)", prefix,
-                  *type));
+                  printable(*type)));
 }
 
 Status read_rope(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
@@ -96,7 +98,42 @@ Status read_heads(const io::Metadata& metadata, const std::string& prefix, Model
   return {};
 }
 
+Status read_vocab_size(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
+  const TensorView* embedding = source.find("token_embd.weight");
+  if (embedding == nullptr) return make_error(ErrorKind::kBadFile, "tensor token_embd.weight: missing");
+  const std::int64_t num_rows = embedding->num_rows();
+  if (num_rows > kMaxContext) {
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor token_embd.weight: at most {} rows, has {}",
+                                                       kMaxContext, num_rows));
+  }
+  const io::Metadata& metadata = source.metadata();
+  KVASIR_TRY(const auto* tokens, metadata.find_strings("tokenizer.ggml.tokens"));
+  const bool has_tokens = tokens != nullptr && !tokens->empty();
+  const std::int64_t num_tokens = has_tokens ? std::ssize(*tokens) : num_rows;
+  if (num_tokens > num_rows) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata tokenizer.ggml.tokens: at most as many as token_embd.weight has "
+                                  "rows, {}, has {}",
+                                  num_rows, num_tokens));
+  }
+  // The size before or after padding.
+  KVASIR_CHECKED(metadata.find_int(prefix + "vocab_size", has_tokens ? num_tokens : 0, num_rows));
+  config.vocab_size = static_cast<std::int32_t>(num_rows);
+  config.num_tokens = static_cast<std::int32_t>(num_tokens);
+  return {};
+}
+
 }  // namespace
+
+Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config) {
+  const std::string key = config.architecture + ".attention.sliding_window";
+  KVASIR_TRY(const auto window, source.metadata().find_int(key, 0, kMaxContext));
+  if (window.value_or(0) == 0 || *window >= config.context_length_tokens) return {};
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("metadata {}: must be 0 or at least context_length {}, as sliding-window "
+                                "attention is not supported for this architecture, is {}",
+                                key, config.context_length_tokens, *window));
+}
 
 Result<ModelConfig> read_config(const io::WeightSource& source) {
   const io::Metadata& metadata = source.metadata();
@@ -125,13 +162,7 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
                                   "supported, the file has {} experts",
                                   prefix, *experts));
   }
-  const TensorView* embedding = source.find("token_embd.weight");
-  if (embedding == nullptr) return make_error(ErrorKind::kBadFile, "tensor token_embd.weight: missing");
-  if (embedding->num_rows() > kMaxContext) {
-    return make_error(ErrorKind::kBadFile, fmt::format("tensor token_embd.weight: at most {} rows, has {}",
-                                                       kMaxContext, embedding->num_rows()));
-  }
-  config.vocab_size = static_cast<std::int32_t>(embedding->num_rows());
+  KVASIR_CHECKED(read_vocab_size(source, prefix, config));
   LayerGroup everything;
   everything.layers.resize(static_cast<std::size_t>(config.num_layers));
   std::iota(everything.layers.begin(), everything.layers.end(), 0);

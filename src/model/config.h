@@ -40,7 +40,10 @@ struct ModelConfig {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
-  std::int32_t vocab_size = 0;
+  std::int32_t vocab_size = 0;  // rows of the embedding and logits of a row
+  // Ids that have a token, <= vocab_size: some models pad their matrices to a round number of rows, and no
+  // tokenizer knows what those stand for. vocab_size when the file has no tokenizer.
+  std::int32_t num_tokens = 0;
   std::int32_t context_length_tokens = 0;
   float rms_norm_eps = 1e-5f;
   float attention_scale = 0.0f;  // multiplies q.k
@@ -55,5 +58,9 @@ struct ModelConfig {
 // Reads what all decoder architectures share, under the key prefix `<architecture>.`; one full-attention
 // group. Errors: kBadFile naming the key, the limit and the value.
 Result<ModelConfig> read_config(const io::WeightSource& source);
+
+// For architectures whose layers all see every earlier token: kBadFile when the file asks for a window that
+// its context outgrows (Mistral 7B v0.1), which would be computed wrongly without a sign.
+Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config);
 
 }  // namespace kvasir::model

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/printable.h"
 #include "io/finite_check.h"
 #include "quant/format.h"
 
@@ -58,7 +59,7 @@ Status WeightLoader::check_all_used() const {
       return make_error(
           ErrorKind::kBadFile,
           fmt::format("tensor {}: not part of this architecture as Kvasir knows it ({} of {} tensors used)",
-                      tensor.name, used_.size(), source_.tensors().size()));
+                      printable(tensor.name), used_.size(), source_.tensors().size()));
     }
   }
   return {};

@@ -34,6 +34,8 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   const bool want_mass = std::ranges::any_of(tasks, &SamplingTask::want_attention_mass);
   model_.forward(builder_.build(output, want_mass));
   collect_wanted_rows(output);
+  // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
+  const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
     const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
     rows_.clear();
@@ -44,7 +46,7 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
       const WantedRow& wanted = wanted_[i];
       if (results_[wanted.sequence].error) continue;
       read_row(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence],
-               {logits.row(static_cast<std::int64_t>(i - begin)), static_cast<std::size_t>(logits.width)});
+               {logits.row(static_cast<std::int64_t>(i - begin)), num_tokens});
     }
   }
   mark_non_finite(output);
@@ -121,8 +123,9 @@ void ModelRunner::mark_non_finite(const sched::SchedulerOutput& output) {
       if (flags[static_cast<std::size_t>(row)] == 0 || results_[i].error) continue;
       const std::int32_t position =
           output.sequences[i].first_position + row - (end - output.sequences[i].num_tokens);
+      // Weights are checked when they are loaded, but products of finite ones may overflow.
       results_[i].error =
-          Error{ErrorKind::kInternal,
+          Error{ErrorKind::kBadFile,
                 fmt::format("the model produced a NaN or infinity at position {}", position), ""};
     }
   }

@@ -22,8 +22,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Status check_row(const LogitRow& row) {
   if (row.has_nan())
-    return make_error(ErrorKind::kInternal, "the model computed a logit that is not a number");
-  if (row.max() == kInfinity) return make_error(ErrorKind::kInternal, "the model computed an infinite logit");
+    return make_error(ErrorKind::kBadFile, "the model computed a logit that is not a number");
+  if (row.max() == kInfinity) return make_error(ErrorKind::kBadFile, "the model computed an infinite logit");
   if (row.max() == -kInfinity) {
     return make_error(
         ErrorKind::kInternal,

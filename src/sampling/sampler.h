@@ -54,7 +54,8 @@ struct SamplerScratch {
 // Temperature 0 takes the most likely token, the lowest id among equals. Equal seeds, choices and rows give
 // equal tokens whatever else runs. Never sorts the vocabulary.
 //
-// Error (kInternal) when a logit is NaN or +inf, or every token is impossible: it concerns this request only.
+// Error when a logit is NaN or +inf (kBadFile: finite weights may be too large for floats) or every token is
+// impossible (kInternal): it concerns this request only.
 // Thread safety: concurrent calls need their own scratch and logits.
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch);
 

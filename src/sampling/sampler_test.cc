@@ -283,7 +283,7 @@ TEST(Sampler, FailsTheRequestWhenTheLogitsAreBroken) {
         call.logits[place] = broken;
         const auto output = run(call, scratch);
         ASSERT_FALSE(output);
-        EXPECT_EQ(output.error().kind, ErrorKind::kInternal);
+        EXPECT_EQ(output.error().kind, ErrorKind::kBadFile);
       }
     }
     Call call{.logits = std::vector<float>(size, -kInfinity), .params = {}};

@@ -18,7 +18,7 @@ constexpr std::size_t kSha256Digits = 64;
 // Reads one catalogue; every fault becomes an Error that names the source and the line.
 class Reader {
  public:
-  explicit Reader(std::string_view source) : source_(source) {}
+  explicit Reader(std::string_view source) : source_(printable_line(source)) {}
 
   std::unexpected<Error> bad(const toml::node& node, std::string_view problem) const {
     return make_error(ErrorKind::kBadFile,
@@ -126,7 +126,7 @@ class Reader {
     return !name.empty() && name.front() != '-' && std::ranges::all_of(name, allowed);
   }
 
-  std::string_view source_;
+  std::string source_;
 };
 
 // The library throws; this is where that ends.
@@ -134,8 +134,9 @@ Result<toml::table> parse_toml(std::string_view text, std::string_view source) {
   try {
     return toml::parse(text, source);
   } catch (const toml::parse_error& error) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: line {}: {}", source, error.source().begin.line,
-                                                       printable(error.description(), 200)));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: line {}: {}", printable_line(source), error.source().begin.line,
+                                  printable(error.description(), 200)));
   }
 }
 

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxNameInMessage = 300;
-
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -47,12 +45,12 @@ std::unexpected<Error> unusable_folder(std::string_view folder) {
   if (!files_with_extension(folder, ".safetensors").empty()) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: safetensors folders are not supported yet; convert the model to GGUF",
-                                  printable(folder, kMaxNameInMessage)));
+                                  printable_line(folder)));
   }
   return make_error(ErrorKind::kBadFile,
                     fmt::format("{}: is a folder; a model is a .gguf file or a name from "
                                 "`kvasir list`",
-                                printable(folder, kMaxNameInMessage)));
+                                printable_line(folder)));
 }
 
 bool looks_like_path(std::string_view model) {
@@ -93,7 +91,7 @@ Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
   const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
                                            : fmt::format("did you mean {}?", nearest);
   return make_error(ErrorKind::kNotFound,
-                    fmt::format("no model is called {}; {}", printable(name, kMaxNameInMessage), hint));
+                    fmt::format("no model is called {}; {}", printable_line(name), hint));
 }
 
 std::vector<StoredModel> ModelStore::list() const {
@@ -120,7 +118,7 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
     if (size_of(path) != entry->size_bytes) {
       return make_error(ErrorKind::kBadFile,
                         fmt::format("{}: has {} bytes instead of {}; repair it with: kvasir pull {}",
-                                    path.native(), size_of(path), entry->size_bytes, model));
+                                    printable_line(path.native()), size_of(path), entry->size_bytes, model));
     }
     return path.native();
   }
@@ -129,9 +127,9 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
   if (fs::is_directory(status)) return unusable_folder(model);
   if (fs::exists(status)) return std::string(model);
   if (looks_like_path(model)) {
-    if (error && error.value() != ENOENT) return file_error(model, "open", error.value());
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: no such file", printable(model, kMaxNameInMessage)));
+    const bool is_missing = !error || error.value() == ENOENT;
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(model),
+                                                       is_missing ? "no such file" : error.message()));
   }
   return std::unexpected(find(model).error());
 }

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "store/file_error.h"
 #include "store/file_lock.h"
@@ -23,7 +24,8 @@ Status make_folder(const fs::path& folder) {
   fs::create_directories(folder, error);
   if (!error) return {};
   // Whatever stands in the way, the user named no such file: it is the machine that cannot.
-  return make_error(ErrorKind::kMachine, file_error(folder.native(), "create", error.value()).error().message);
+  return make_error(ErrorKind::kMachine,
+                    file_error(folder.native(), "create", error.value()).error().message);
 }
 
 // An empty folder while it lives; what an earlier, killed pull left there goes first.
@@ -89,7 +91,7 @@ Result<std::vector<Origin>> wanted_origins(const CatalogueEntry& entry, const Pu
   for (const Origin& origin : entry.origins) known.push_back(type_of(origin));
   return make_error(ErrorKind::kUsage,
                     fmt::format("{} has no source of type {} (it has {}); a file of your own is --from FILE",
-                                entry.name, options.source_type, fmt::join(known, ", ")),
+                                entry.name, printable(options.source_type), fmt::join(known, ", ")),
                     "--source");
 }
 

@@ -40,7 +40,7 @@ std::string last_line(std::string_view text) {
     std::string_view line = line_break == text.npos ? text : text.substr(line_break + 1);
     text = line_break == text.npos ? std::string_view() : text.substr(0, line_break);
     if (line.starts_with("ERROR: ")) line.remove_prefix(7);
-    if (line.find_first_not_of(" \t\r") != line.npos) return printable(line, 300);
+    if (line.find_first_not_of(" \t\r") != line.npos) return printable_line(line);
   }
   return "it gave no reason";
 }

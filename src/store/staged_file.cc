@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/units.h"
 #include "store/file_error.h"
 
@@ -44,8 +45,9 @@ StagedFile::~StagedFile() {
 Status StagedFile::write(std::span<const std::byte> bytes) {
   const auto room = static_cast<std::uint64_t>(expected_bytes_ - bytes_written_);
   if (bytes.size() > room) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: more than the expected {} bytes arrived",
-                                                       path_.filename().native(), expected_bytes_));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: more than the expected {} bytes arrived",
+                                  printable_line(path_.filename().native()), expected_bytes_));
   }
   hash_.update(bytes);
   while (!bytes.empty()) {
@@ -59,7 +61,7 @@ Status StagedFile::write(std::span<const std::byte> bytes) {
 }
 
 Status StagedFile::publish(const std::filesystem::path& final_path, const std::string& expected_sha256) {
-  const std::string name = final_path.filename().native();
+  const std::string name = printable_line(final_path.filename().native());
   if (bytes_written_ != expected_bytes_) {
     return make_error(ErrorKind::kBadFile, fmt::format("{}: {} bytes arrived, the catalogue says {}", name,
                                                        bytes_written_, expected_bytes_));

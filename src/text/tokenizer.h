@@ -61,7 +61,7 @@ class Tokenizer {
 
   // The bytes one token stands for: a part of a character perhaps, and with the leading space that belongs
   // to the token. Control and unknown tokens have none unless render_special asks for their text; nor has
-  // an id outside the vocabulary, which a padded output layer can produce. The view lives as long as this.
+  // an id outside the vocabulary. The view lives as long as this.
   std::string_view decode_token(TokenId id, bool render_special = false) const;
 
   // decode_token for the next token of a text, without the space that encode puts before a text.

@@ -1,10 +1,13 @@
 """What run, tokenize, eval and bench print when all is well."""
 import json
+import pathlib
 import signal
 import subprocess
 import unittest
 
+import gguf_edit
 from command_line import GEMMA, INTERRUPTED, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, CommandLineTest
+from gguf_edit import Gguf
 
 
 class Run(CommandLineTest):
@@ -33,6 +36,27 @@ class Run(CommandLineTest):
         first, again, other = self.answer(*hot, "7"), self.answer(*hot, "7"), self.answer(*hot, "8")
         self.assertEqual(first["token_ids"], again["token_ids"])
         self.assertNotEqual(first["token_ids"], other["token_ids"])
+
+    def test_name_of_the_model_cannot_steer_the_terminal(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        gguf.metadata["general.name"] = gguf_edit.string("evil\x1b[31m\nname")
+        said = self.kvasir("bench", self.file("named.gguf", gguf.content()), "--prompt", "8", "--gen", "2")
+        self.assertIn(rb"evil\x1b[31m\x0aname", said.stdout)
+        self.assertNotIn(b"\x1b", said.stdout)
+
+    def test_padding_of_the_vocabulary_is_never_chosen(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        rows, known = len(gguf.strings("tokenizer.ggml.tokens")), 259
+        for key in ("tokens", "token_type"):
+            values = gguf.metadata["tokenizer.ggml." + key]
+            gguf.metadata["tokenizer.ggml." + key] = gguf_edit.first_elements(values, known)
+        padded = self.file("padded.gguf", gguf.content())
+        answer = self.json("run", padded, "Hello", "--max-tokens", "300", "--temperature", "2", "--ignore-eos")
+        self.assertEqual(len(answer["token_ids"]), 300)
+        self.assertLess(max(answer["token_ids"]), known)
+        whole = self.json("run", LLAMA, "Hello", "--max-tokens", "300", "--temperature", "2", "--ignore-eos")
+        self.assertLess(max(whole["token_ids"]), rows)
+        self.assertGreaterEqual(max(whole["token_ids"]), known)
 
     def test_isas_agree(self):
         usable = self.json("version")["isas"]

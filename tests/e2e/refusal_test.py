@@ -3,7 +3,9 @@ import os
 import pathlib
 import unittest
 
+import gguf_edit
 from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
+from gguf_edit import F32, I32, STRING, U32, Gguf
 
 
 class WrongUsage(CommandLineTest):
@@ -81,7 +83,58 @@ class BadFiles(CommandLineTest):
     def test_no_permission(self):
         path = self.file("locked.gguf", pathlib.Path(LLAMA).read_bytes())
         os.chmod(path, 0)
-        self.refuse_model(path, "locked.gguf", expect=MACHINE)
+        self.refuse_model(path, "locked.gguf")
+
+    def test_link_to_itself(self):
+        path = self.folder / "loop.gguf"
+        path.symlink_to(path)
+        self.refuse_model(str(path), "loop.gguf")
+
+    def refuse_edited(self, says, tensors=None, **metadata):
+        """Refuses the fixture with other metadata (the dots of a key are written __) or tensors."""
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        for key, value in metadata.items():
+            gguf.metadata[key.replace("__", ".")] = value
+        gguf.tensors = tensors(gguf.tensors) if tensors else gguf.tensors
+        said = self.refusal(BAD_FILE, "run", self.file("edited.gguf", gguf.content()), "hi", says=says)
+        self.assertLess(len(said), 1000)
+
+    def test_text_of_the_file_cannot_steer_the_terminal(self):
+        evil = "foo\x1b[31m\nbar"
+        shown = r"foo\x1b[31m\x0abar"
+        self.refuse_edited(shown, general__architecture=gguf_edit.string(evil))
+        self.refuse_edited("xxx...", general__architecture=gguf_edit.string("x" * 100_000))
+        self.refuse_edited(shown, llama__rope__scaling__type=gguf_edit.string(evil))
+        self.refuse_edited(shown, tokenizer__ggml__model=gguf_edit.string(evil))
+        self.refuse_edited(shown, tokenizer__ggml__pre=gguf_edit.string(evil))
+        self.refuse_edited(r"unexpected character '\x1b'", tokenizer__chat_template=gguf_edit.string("{{" + evil))
+        self.refuse_edited(shown, tensors=lambda tensors: tensors + [(evil.encode(), tensors[-1][1])])
+
+    def test_vocabulary_of_the_wrong_type(self):
+        for key, value, says in [
+            ("token_type", gguf_edit.string("x"), "token_type must be an integer array, but it is a string"),
+            ("token_type", gguf_edit.array(F32, [1.0] * 275), "token_type must be an integer array, but it is a number"),
+            ("tokens", gguf_edit.array(I32, [1] * 275), "tokens must be a string array, but it is an integer array"),
+            ("merges", gguf_edit.array(I32, [1]), "merges must be a string array, but it is an integer array"),
+            ("scores", gguf_edit.array(STRING, ["1"]), "scores must be a number array, but it is a string array"),
+        ]:
+            with self.subTest(key):
+                self.refuse_edited(says, **{"tokenizer__ggml__" + key: value})
+
+    def test_vocabulary_of_the_wrong_size(self):
+        tokens = Gguf(pathlib.Path(LLAMA).read_bytes()).strings("tokenizer.ggml.tokens")
+        self.refuse_edited("rows, 275, has 276", tokenizer__ggml__tokens=gguf_edit.array(STRING, tokens + ["more"]))
+        for size in (274, 276):
+            self.refuse_edited(f"llama.vocab_size must be between 275 and 275, but it is {size}",
+                               llama__vocab_size=gguf_edit.number(U32, size))
+
+    def test_sliding_window_that_would_be_ignored(self):
+        self.refuse_edited("llama.attention.sliding_window", llama__attention__sliding_window=gguf_edit.number(U32, 64))
+
+    def test_weights_too_large_to_compute_with(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        gguf.fill("output_norm.weight", 64, 3e38)
+        self.refusal(BAD_FILE, "run", self.file("huge.gguf", gguf.content()), "hi", says="NaN or infinity")
 
     def test_no_tokenizer(self):
         self.refusal(BAD_FILE, "run", NO_TOKENIZER, "hi", says="tokenizer")
@@ -117,6 +170,8 @@ class BeyondLimits(CommandLineTest):
         text = self.file("text.txt", b"the and in on " * 100)
         self.refusal(MACHINE, "eval", "logits", LLAMA, "--file", text, "--ctx", "16", "--out", "/no/such/folder/x.npy",
                      says="/no/such/folder/x.npy")
+        self.refusal(MACHINE, "eval", "logits", LLAMA, "--file", text, "--ctx", "16", "--out", "/dev/full",
+                     says="No space left on device")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ void HttpClient::close() {
   fd_ = -1;
 }
 
+void HttpClient::finish_sending() { shutdown(fd_, SHUT_WR); }
+
 void HttpClient::shrink_receive_buffer() {
   const int bytes = 2048;
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);

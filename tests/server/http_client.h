@@ -35,6 +35,8 @@ class HttpClient {
   // Whether the peer closes (after what it may still send) within the time.
   bool closes_within(std::chrono::milliseconds time);
   void close();
+  // Sends no more, but still reads.
+  void finish_sending();
   void shrink_receive_buffer();
 
   ClientResponse request(std::string_view method, std::string_view path, std::string_view body = {},

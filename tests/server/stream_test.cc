@@ -165,6 +165,43 @@ TEST(Disconnect, CancelsEveryRequestOfAnAnswerInOnePieceEvenDuringPrefill) {
   EXPECT_EQ(server.engine.num_cancelled(), 3);
 }
 
+TEST(HalfClose, GetsAWholeStream) {
+  RunningServer server({.answer = std::string(100, 'a'), .step = 2ms});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/chat/completions", chat()));
+  client.receive_until("\"a\"");
+  client.finish_sending();
+  const auto response = client.receive();
+  EXPECT_TRUE(response.complete);
+  EXPECT_EQ(sse_events(response.body).back(), "[DONE]");
+}
+
+TEST(HalfClose, GetsItsAnswersAfterAnInterimOne) {
+  RunningServer server({.prefill = 100ms});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/completions", R"({"prompt":"a"})") +
+              http_request("GET", "/health/live"));
+  client.finish_sending();
+  EXPECT_EQ(client.receive().status, 100);
+  const auto response = client.receive();
+  EXPECT_EQ(response.status, 200);
+  EXPECT_TRUE(response.complete);
+  EXPECT_EQ(client.receive().status, 200);
+  EXPECT_TRUE(client.closes_within(2s));
+  EXPECT_EQ(server.engine.num_cancelled(), 0);
+}
+
+TEST(HalfClose, IsLeavingWithHttp10) {
+  RunningServer server({.prefill = 60s});
+  HttpClient client(server.port());
+  const std::string body = R"({"prompt":"a"})";
+  client.send("POST /v1/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+              body);
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 1; }));
+  client.finish_sending();
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
+}
+
 TEST(Disconnect, DoesNotDisturbOtherRequests) {
   RunningServer server({.answer = std::string(100, 'b'), .step = 1ms});
   HttpClient leaving(server.port()), staying(server.port());

@@ -73,7 +73,9 @@ class Qwen3 final : public Decoder {
   std::int32_t rope_ = 0;
 };
 
-Status configure(const io::WeightSource&, ModelConfig&) { return {}; }
+Status configure(const io::WeightSource& source, ModelConfig& config) {
+  return refuse_sliding_window(source, config);
+}
 
 Result<std::unique_ptr<Model>> load(ModelConfig config, WeightLoader& loader, backend::Backend& backend,
                                     const WorkspaceLimits& limits) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
+
 namespace kvasir::model {
 namespace {
 
@@ -19,8 +21,8 @@ Result<const Architecture*> find_architecture(const io::WeightSource& source) {
     known.push_back(architecture->name);
   }
   return make_error(ErrorKind::kBadFile,
-                    fmt::format("metadata general.architecture: '{}' is not supported ({} are)", name,
-                                fmt::join(known, ", ")));
+                    fmt::format("metadata general.architecture: '{}' is not supported ({} are)",
+                                printable(name), fmt::join(known, ", ")));
 }
 
 }  // namespace

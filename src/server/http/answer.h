@@ -38,6 +38,9 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   void fail_stream() override { end_stream(/*keep_alive=*/false); }
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
 
+  bool has_begun() const { return state_ != State::kOpen; }  // bytes of it were sent
+  bool is_http_1_0() const { return options_.is_http_1_0; }
+
   // The connection is gone: nothing will be sent, and whoever works on the answer hears of it.
   void abort(AbortCause cause);
 

@@ -41,6 +41,7 @@ void Session::read() {
 void Session::on_read(const error_code& error, std::size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
+  if (error == boost::asio::error::eof && state_ == State::kAnswering) return on_half_closed();
   if (error) return answer_ != nullptr ? abort(AbortCause::kDisconnected) : close();
   if (state_ == State::kLingering) {
     lingered_bytes_ += num_bytes;
@@ -49,6 +50,21 @@ void Session::on_read(const error_code& error, std::size_t num_bytes) {
   input_.append(read_buffer_.data(), num_bytes);
   if (state_ == State::kReading) return advance();
   if (input_.size() < kMaxPipelinedBytes) read();
+}
+
+// The client sends no more: either it has finished its request and still reads (shutdown), or it is gone
+// (close). Only its answer to a byte of ours tells: a client that is gone resets the connection. A stream
+// writes anyway. Before the answer begins an interim response is written, which every HTTP/1.1 client must
+// skip (RFC 9110, 15.2); HTTP/1.0 knows none, so there an answer of which nothing is sent yet is given up.
+void Session::on_half_closed() {
+  if (answer_ == nullptr) return;  // it is on its way, and writing it will tell
+  if (!answer_->has_begun() && answer_->is_http_1_0()) return abort(AbortCause::kDisconnected);
+  // Before the write: an event that has passed wakes nobody.
+  socket_.async_wait(boost::asio::ip::tcp::socket::wait_error,
+                     [self = shared_from_this()](const error_code& error) {
+                       if (!error && self->answer_ != nullptr) self->abort(AbortCause::kDisconnected);
+                     });
+  if (!answer_->has_begun()) send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 // Takes what has been read as far as one request goes.

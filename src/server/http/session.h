@@ -35,7 +35,8 @@ struct SessionContext {
 
 // One request is answered at a time; what a client pipelines behind it waits in a bounded buffer, and so does
 // the next request until the answer before it has left. While an answer is made the session keeps reading, so
-// that a client who leaves (or closes only its sending side) ends the work for it at once.
+// that a client who leaves ends the work for it at once; one who closes only its sending side gets its
+// answer.
 //
 // Thread safety: everything runs on the socket's executor, a strand. Lives as long as an operation or an
 // unfinished exchange holds it.
@@ -62,6 +63,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Reading.
   void read();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
+  void on_half_closed();
   void advance();
   void refuse(const ApiError& error);
   void answer_request();

@@ -93,6 +93,9 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
      "control tokens written in the prompt mean themselves",
      read_boolean<&CompletionRequest::parse_special>},
     {"best_of", "integer", {1, kMaxInt32}, "only 1", read_best_of},
+    {"tools", "array", {}, "only of a chat", read_unsupported<CompletionRequest>},
+    {"tool_choice", "string or object", {}, "only of a chat", read_unsupported<CompletionRequest>},
+    {"functions", "array", {}, "only of a chat", read_unsupported<CompletionRequest>},
     {"suffix", "string", {}, "not yet", read_unsupported<CompletionRequest>},
 });
 

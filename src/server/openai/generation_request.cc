@@ -12,14 +12,17 @@ namespace {
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr double kMaxFloat = std::numeric_limits<float>::max();
-constexpr double kMinPositiveFloat = std::numeric_limits<float>::min();
 
 using Sampling = SamplingParams;
 constexpr auto kSampling = &GenerationRequest::sampling;
 
 ApiStatus read_choices(const FieldInput& field, GenerationRequest& request) {
-  KVASIR_TRY(const std::int64_t n, integer_of(field));
-  if (n > field.limits.n.max) return std::unexpected(beyond(field.limits.n, n, field.name));
+  const Limit& limit = field.limits.n;
+  std::int64_t n = 0;
+  if (!field.json.get_int64().get(n) && n > limit.max) return std::unexpected(beyond(limit, n, field.name));
+  FieldInput choices = field;
+  choices.range.max = static_cast<double>(limit.max);
+  KVASIR_TRY(n, integer_of(choices));
   request.sampling.n = static_cast<std::int32_t>(n);
   return {};
 }
@@ -152,12 +155,16 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      "nothing stops the answer before",
      read_integer<kSampling, &Sampling::min_tokens>},
     {"temperature", "number", {0, 2}, "0 is greedy", read_number<kSampling, &Sampling::temperature>},
-    {"top_p", "number", {kMinPositiveFloat, 1}, "1 is off", read_number<kSampling, &Sampling::top_p>},
+    {"top_p",
+     "number",
+     {.min = 0, .max = 1, .is_above_min = true},
+     "1 is off",
+     read_number<kSampling, &Sampling::top_p>},
     {"top_k", "integer", {-1, kMaxInt32}, "0 and -1 are off", read_top_k},
     {"min_p", "number", {0, 1}, "0 is off", read_number<kSampling, &Sampling::min_p>},
     {"repetition_penalty",
      "number",
-     {kMinPositiveFloat, kMaxFloat},
+     {.min = 0, .max = kMaxFloat, .is_above_min = true},
      "1 is off",
      read_number<kSampling, &Sampling::repetition_penalty>},
     {"presence_penalty", "number", {-2, 2}, "0 is off", read_number<kSampling, &Sampling::presence_penalty>},
@@ -211,6 +218,13 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"guided_regex", "string", {}, "not yet", kUnsupported},
     {"guided_choice", "array", {}, "not yet", kUnsupported},
     {"guided_grammar", "string", {}, "not yet", kUnsupported},
+    {"guided_whitespace_pattern", "string", {}, "not yet", kUnsupported},
+    {"guided_decoding_backend", "string", {}, "accepted", kIgnored},
+    {"json_schema", "object", {}, "not yet", kUnsupported},
+    {"grammar", "string", {}, "not yet", kUnsupported},
+    {"regex", "string", {}, "not yet", kUnsupported},
+    {"ebnf", "string", {}, "not yet", kUnsupported},
+    {"structural_tag", "string", {}, "not yet", kUnsupported},
     {"use_beam_search", "boolean", {}, "not yet", kUnsupported},
     {"bad_words", "array", {}, "not yet", kUnsupported},
     {"allowed_token_ids", "array", {}, "not yet", kUnsupported},

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "base/printable.h"
 
 namespace kvasir::server {
 namespace {
@@ -27,18 +30,47 @@ ApiError refusal(simdjson::error_code code, const Limits& limits) {
   }
 }
 
-std::string range_text(const Range& range, std::string_view kind) {
-  const bool has_min = range.min > -std::numeric_limits<double>::infinity();
-  const bool has_max = range.max < std::numeric_limits<double>::infinity();
-  if (has_min && has_max) return fmt::format("{} between {} and {}", kind, range.min, range.max);
-  if (has_min) return fmt::format("{} of at least {}", kind, range.min);
-  return fmt::format("{} of at most {}", kind, range.max);
+// The ends of a type are limits that nobody chose: they are named only to a number beyond them.
+std::string range_text(const Range& range, std::string_view kind, double number) {
+  constexpr double kLimitOfType = std::numeric_limits<std::int32_t>::max();
+  const bool has_min = range.min > -kLimitOfType || number < range.min;
+  const bool has_max = range.max < kLimitOfType || number > range.max;
+  const std::string_view above = range.is_above_min ? "above" : "of at least";
+  if (!has_max) return fmt::format("{} {} {}", kind, above, range.min);
+  if (!has_min) return fmt::format("{} of at most {}", kind, range.max);
+  if (range.is_above_min) return fmt::format("{} above {} and at most {}", kind, range.min, range.max);
+  return fmt::format("{} between {} and {}", kind, range.min, range.max);
 }
 
 std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind) {
-  return bad_request(fmt::format("{} must be {}, got {}", field.name, range_text(field.range, kind),
+  return bad_request(fmt::format("{} must be {}, got {}", field.name,
+                                 range_text(field.range, kind, field.json.get_double().value()),
                                  simdjson::minify(field.json)),
                      field.name);
+}
+
+// The parser refuses integers beyond 64 bits like any other nonsense, without a name. The first member of the
+// body that is one; empty when none is.
+std::string oversized_integer(std::string_view body) {
+  namespace ondemand = simdjson::ondemand;
+  const simdjson::padded_string padded(body);
+  ondemand::parser parser;
+  ondemand::document document;
+  ondemand::object root;
+  if (parser.iterate(padded).get(document) || document.get_object().get(root)) return {};
+  for (auto field : root) {
+    std::string_view key;
+    ondemand::value value;
+    if (field.unescaped_key().get(key) || field.value().get(value)) return {};
+    const std::string_view token = value.raw_json_token();  // and the space behind it
+    const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
+    const std::string_view rest =
+        digits.substr(std::min(digits.size(), digits.find_first_not_of("0123456789")));
+    const bool is_integer = digits.size() > rest.size() && digits[0] != '0' &&
+                            rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    if (is_integer && value.get_int64().error() && value.get_uint64().error()) return printable(key);
+  }
+  return {};
 }
 
 }  // namespace
@@ -48,6 +80,14 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
   JsonObject root;
   auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
   if (!code) code = parser->parse(body.data(), body.size()).get_object().get(root);
+  if (code == simdjson::NUMBER_ERROR) {
+    const std::string name = oversized_integer(body);
+    if (!name.empty()) {
+      return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", name,
+                                     std::numeric_limits<std::uint64_t>::max()),
+                         name);
+    }
+  }
   if (code) return std::unexpected(refusal(code, limits));
   return JsonDocument(std::move(parser), root);
 }
@@ -57,7 +97,7 @@ FieldInput FieldInput::at(std::size_t index, JsonElement element) const {
 }
 
 FieldInput FieldInput::at(std::string_view member, JsonElement element) const {
-  return {fmt::format("{}.{}", name, member), element, limits};
+  return {fmt::format("{}.{}", name, printable(member)), element, limits};
 }
 
 std::string_view type_name(JsonElement json) {
@@ -92,7 +132,7 @@ ApiResult<double> number_of(const FieldInput& field) {
     return wrong_type(field, "a number");
   }
   const double number = field.json.get_double().value();
-  if (!(number >= field.range.min && number <= field.range.max)) return out_of_range(field, "a number");
+  if (!field.range.contains(number)) return out_of_range(field, "a number");
   return number;
 }
 
@@ -101,9 +141,7 @@ ApiResult<std::int64_t> integer_of(const FieldInput& field) {
   if (type == element_type::UINT64) return out_of_range(field, "an integer");  // beyond int64
   if (type != element_type::INT64) return wrong_type(field, "an integer");
   const std::int64_t integer = field.json.get_int64().value();
-  if (!(static_cast<double>(integer) >= field.range.min && static_cast<double>(integer) <= field.range.max)) {
-    return out_of_range(field, "an integer");
-  }
+  if (!field.range.contains(static_cast<double>(integer))) return out_of_range(field, "an integer");
   return integer;
 }
 

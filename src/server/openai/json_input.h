@@ -23,7 +23,8 @@ using JsonArray = simdjson::dom::array;
 // Owns the parsed form that elements point into.
 class JsonDocument {
  public:
-  // Errors (400): not JSON, nested too deep, invalid UTF-8, an integer beyond 64 bits, no object.
+  // Errors (400): not JSON, nested too deep, invalid UTF-8, an integer beyond 64 bits (names the field), no
+  // object.
   static ApiResult<JsonDocument> parse(std::string_view body, const Limits& limits);
 
   JsonObject root() const { return root_; }
@@ -36,10 +37,15 @@ class JsonDocument {
   JsonObject root_;
 };
 
-// Both ends belong to it.
+// Both ends belong to it, unless min is said to be below it.
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
+  bool is_above_min = false;
+
+  bool contains(double number) const {
+    return (is_above_min ? number > min : number >= min) && number <= max;
+  }
 };
 
 // One field of a request with what it may hold. `name` is a path, such as "messages[2].role".

@@ -22,8 +22,10 @@ bool has(const std::vector<TokenLogprob>& top, TokenId token) {
   return std::ranges::find(top, token, &TokenLogprob::token) != top.end();
 }
 
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 std::int64_t count_characters(std::string_view bytes) {
-  return std::ranges::count_if(bytes, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::ranges::count_if(bytes, [](char byte) { return !is_continuation(byte); });
 }
 
 }  // namespace
@@ -97,6 +99,16 @@ void LegacyLogprobs::write_alternatives(JsonWriter& json, const PositionLogprobs
   json.end_object();
 }
 
+// A token that goes on with a character is where that character is, not after it.
+std::int64_t LegacyLogprobs::next_offset(TokenId token) {
+  if (tokenizer_ == nullptr) return offset_;
+  const std::string_view bytes = tokenizer_->decode_next(token, render_special_, at_text_start_);
+  const bool begins_inside = offset_ > 0 && !bytes.empty() && is_continuation(bytes.front());
+  const std::int64_t begin = begins_inside ? offset_ - 1 : offset_;
+  offset_ += count_characters(bytes);
+  return begin;
+}
+
 void LegacyLogprobs::write(JsonWriter& json, std::span<const TokenId> tokens,
                            std::span<const PositionLogprobs> positions) {
   json.begin_object().key("tokens").begin_array();
@@ -118,12 +130,7 @@ void LegacyLogprobs::write(JsonWriter& json, std::span<const TokenId> tokens,
     }
   }
   json.end_array().key("text_offset").begin_array();
-  for (const TokenId token : tokens) {
-    json.value(offset_);
-    if (tokenizer_ != nullptr) {
-      offset_ += count_characters(tokenizer_->decode_next(token, render_special_, at_text_start_));
-    }
-  }
+  for (const TokenId token : tokens) json.value(next_offset(token));
   json.end_array().end_object();
 }
 

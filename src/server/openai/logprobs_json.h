@@ -40,6 +40,8 @@ class LegacyLogprobs {
 
  private:
   std::string name_of(TokenId token) const;
+  // Where in the text the token, the next one, begins.
+  std::int64_t next_offset(TokenId token);
   void write_alternatives(JsonWriter& json, const PositionLogprobs& position) const;
 
   const text::Tokenizer* tokenizer_;

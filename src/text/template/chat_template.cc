@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "text/template/interpreter.h"
 #include "text/template/parser.h"
@@ -25,7 +26,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   }
   if (!is_valid_utf8(source)) return make_error(ErrorKind::kBadFile, "chat template: not valid UTF-8");
   auto body = jinja::parse_template(source);
-  if (!body) return make_error(body.error().kind, "chat template, " + body.error().message);
+  if (!body) return make_error(body.error().kind, "chat template, " + printable_line(body.error().message));
   return ChatTemplate(std::make_shared<const Parsed>(Parsed{std::move(*body)}));
 }
 
@@ -34,7 +35,8 @@ Result<std::string> ChatTemplate::render(const jinja::Value& globals, const Rend
   auto text = interpreter.render(parsed_->body);
   if (!text) {
     Error error = std::move(text).error();
-    error.message = fmt::format("chat template, line {}: {}", interpreter.line(), error.message);
+    error.message =
+        fmt::format("chat template, line {}: {}", interpreter.line(), printable_line(error.message));
     return std::unexpected(std::move(error));
   }
   return text;
