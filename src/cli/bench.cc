@@ -15,6 +15,7 @@
 #include "cli/interruption.h"
 #include "cli/machine_report.h"
 #include "cli/model_session.h"
+#include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "engine/host_isa.h"
@@ -206,29 +207,27 @@ void add_bench(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = app.add_subcommand("bench", "Tokens per second of prompts and of generation");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
-  const CLI::Range lengths(0, 1 << 24);
+  const CLI::Validator lengths = whole_number(0, kMaxLengthTokens);
   verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
       ->delimiter(',')
-      ->check(lengths)
+      ->transform(lengths)
       ->default_str("128,512");
   verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")
-      ->check(lengths)
+      ->transform(lengths)
       ->capture_default_str();
   verb->add_option("--depth", options->depths, "Tokens before the generated ones, e.g. 0,2048")
       ->delimiter(',')
-      ->check(lengths)
+      ->transform(lengths)
       ->default_str("0");
   verb->add_option("--batch", options->batches, "Streams at once, e.g. 1,8")
       ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
+      ->transform(whole_number(1, 4096))
       ->default_str("1");
   verb->add_option("--repeat", options->repeat, "Runs that count; one more warms up")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
-  verb->add_option("--max-num-batched-tokens", options->engine.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }
 

@@ -2,13 +2,19 @@
 
 #include "base/units.h"
 #include "cli/input_file.h"
+#include "cli/number_range.h"
 
 namespace kvasir::cli {
+namespace {
+
+constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limit
+
+}  // namespace
 
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names) {
   verb.add_option(names, options.ctx_tokens,
                   "Most tokens of prompt and answer together (0: what the model was trained for)")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();
 }
 
@@ -23,15 +29,19 @@ void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
                   "A template file instead of the model's own");
 }
 
+void add_step_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
+      ->transform(whole_number(1, kMaxStepTokens))
+      ->capture_default_str();
+}
+
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1, 4096))
       ->capture_default_str();
-  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_step_option(verb, options);
   verb.add_option("--chunk", options.chunk_tokens, "Tokens of one prompt in one step (0: the whole step)")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/build_info.h"
+#include "cli/number_range.h"
 #include "cli/settings.h"
 #include "cli/usage_error.h"
 #include "cli/verb.h"
@@ -14,7 +15,7 @@ namespace {
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
   app.add_option("--threads", options.threads, "Worker threads (0: physical cores)")
-      ->check(CLI::Range(0, 1024))
+      ->transform(whole_number(0, 1024))
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print one JSON document on stdout and nothing else there");
   app.add_option("--memory", options.memory, "Memory for weights, KV and workspace, e.g. 8G");
