@@ -1,13 +1,28 @@
 #include "cli/engine_options.h"
 
+#include <fmt/format.h>
+
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/input_file.h"
 #include "cli/number_range.h"
+#include "text/template/chat_template.h"
 
 namespace kvasir::cli {
 namespace {
 
+constexpr std::size_t kMaxNameInMessage = 300;
 constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limit
+
+// Parsed here too: the engine would not know the file's name.
+Result<std::string> read_chat_template(const std::string& path) {
+  KVASIR_TRY(std::string source, read_input_file(path, text::ChatTemplate::kMaxSourceBytes));
+  if (const auto parsed = text::ChatTemplate::parse(source); !parsed) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: {}", printable(path, kMaxNameInMessage), parsed.error().message));
+  }
+  return source;
+}
 
 }  // namespace
 
@@ -62,7 +77,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_chunk_tokens = options.chunk_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   if (!options.chat_template_file.empty()) {
-    KVASIR_TRY(config.chat_template, read_input_file(options.chat_template_file));
+    KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));
   }
   return config;
 }

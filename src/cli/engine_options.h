@@ -32,7 +32,8 @@ void add_step_option(CLI::App& verb, EngineOptions& options);
 // How requests share the engine's steps, add_step_option included.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
 
-// All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file).
+// All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file
+// cannot be read or is no template).
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals);
 
 }  // namespace kvasir::cli

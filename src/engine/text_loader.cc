@@ -86,7 +86,7 @@ Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const io::WeightS
   auto parsed = text::ChatTemplate::parse(std::move(template_source));
   if (!parsed) {
     return make_error(override_source.empty() ? ErrorKind::kBadFile : ErrorKind::kUsage,
-                      "chat template: " + parsed.error().message);
+                      parsed.error().message);
   }
   return std::make_unique<text::ChatTemplate>(std::move(*parsed));
 }

@@ -93,7 +93,7 @@ Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
   const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
                                            : fmt::format("did you mean {}?", nearest);
   return make_error(ErrorKind::kNotFound,
-                    fmt::format("no model is called {}; {}", printable(name, kMaxNameInMessage), hint));
+                    fmt::format("no model is called '{}'; {}", printable(name, kMaxNameInMessage), hint));
 }
 
 std::vector<StoredModel> ModelStore::list() const {

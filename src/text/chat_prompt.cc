@@ -27,7 +27,7 @@ Result<std::vector<TokenId>> encode_chat(ChatTemplateInputs inputs, const ChatTe
   inputs.eos_token = token_text(tokenizer, tokenizer.vocab().eos());
   auto rendered = chat_template.render(make_globals(inputs));
   if (!rendered) {
-    return make_error(rendered.error().kind, "chat template: " + rendered.error().message, "messages");
+    return make_error(rendered.error().kind, rendered.error().message, "messages");
   }
   const UserText::Unmarked prompt = user_text.unmarked(*rendered);
   return tokenizer.encode(prompt.text, {.parse_special = true, .plain_at = prompt.plain_at});

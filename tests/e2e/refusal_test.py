@@ -3,7 +3,7 @@ import os
 import pathlib
 import unittest
 
-from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
+from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, UNMET, USAGE, CommandLineTest
 
 
 class WrongUsage(CommandLineTest):
@@ -64,6 +64,7 @@ class BadFiles(CommandLineTest):
     def test_missing(self):
         self.refuse_model(str(self.folder / "nothing.gguf"), "nothing.gguf")
         self.refuse_model("no-such-model", "no-such-model")
+        self.refuse_model("", "no model is called ''")
 
     def test_catalogue_model_that_was_not_pulled(self):
         self.refuse_model("smollm2:135m", "kvasir pull smollm2:135m")
@@ -99,9 +100,28 @@ class BadFiles(CommandLineTest):
                 self.refusal(BAD_FILE, *args, "--file", "nothing.txt", says="nothing.txt")
                 self.refusal(BAD_FILE, *args, "--file", str(self.folder), says=str(self.folder))
 
+    def test_input_without_end(self):
+        with open("/dev/zero", "rb") as zeros:
+            process = self.start("tokenize", LLAMA, stdin=zeros)
+            self.assertEqual(process.wait(TIME_LIMIT_S), BAD_FILE)
+            self.assertIn(b"standard input: the limit is 256 MiB", process.stderr.read())
+        for args in (["run", LLAMA], ["tokenize", LLAMA], ["eval", "ppl", LLAMA]):
+            with self.subTest(args):
+                self.refusal(BAD_FILE, *args, "--file", "/dev/zero",
+                             says="/dev/zero: the limit is 256 MiB, this has more than 268435456 bytes")
+        self.refusal(BAD_FILE, "run", LLAMA, "hi", "--chat-template", "/dev/zero", says="the limit is 1.00 MiB")
+
     def test_broken_chat_template(self):
         template = self.file("broken.jinja", b"{% for message in messages %}")
-        self.refusal(USAGE, "run", LLAMA, "hi", "--chat-template", template, says="chat template")
+        for args in (["run", LLAMA, "hi"], ["serve", LLAMA]):
+            said = self.refusal(BAD_FILE, *args, "--chat-template", template, says="broken.jinja: chat template, line 1: ")
+            self.assertEqual(said.count("chat template"), 1)
+            self.assertEqual(said.count("broken.jinja"), 1)
+
+    def test_a_chat_template_that_refuses_is_named_once(self):
+        template = self.file("strict.jinja", b"{{ raise_exception('no such role') }}")
+        said = self.refusal(USAGE, "run", LLAMA, "hi", "--chat-template", template, says="line 1: no such role")
+        self.assertEqual(said.count("chat template"), 1)
 
 
 class BeyondLimits(CommandLineTest):
