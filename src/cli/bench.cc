@@ -113,7 +113,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   }
   progress.clear();
   if (report.results.size() < cases.size()) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} cases\n", report.results.size(), cases.size());
+    say(fmt::format("kvasir: interrupted after {} of {} cases", report.results.size(), cases.size()));
   }
   return report;
 }
@@ -183,11 +183,11 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
 int print_table(const BenchReport& report, int exit_code) {
   print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
                     describe_limits(report.limits)));
-  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch",
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
                     "tokens/s", "min .. max", "of limit"));
   for (const auto& [test, speed, share] : report.results) {
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
-    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12.1f}{:>20}{:>9.0f}%\n", name_of(test.kind),
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
                       fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * share));
   }

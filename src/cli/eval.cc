@@ -90,7 +90,7 @@ Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals
                                       interruption.keep_going()));
   progress.clear();
   if (result.num_windows < num_windows) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} windows\n", result.num_windows, num_windows);
+    say(fmt::format("kvasir: interrupted after {} of {} windows", result.num_windows, num_windows));
     if (result.num_windows == 0) return kExitInterrupted;
   }
   return print_perplexity(result, options, globals, interruption.exit_code());
@@ -129,7 +129,7 @@ Result<int> write_logits(const EvalOptions& options, const GlobalOptions& global
   KVASIR_CHECKED(writer.close());
   progress.clear();
   if (writer.num_rows() < num_rows) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} tokens\n", writer.num_rows(), num_rows);
+    say(fmt::format("kvasir: interrupted after {} of {} tokens", writer.num_rows(), num_rows));
   }
   if (!globals.json) {
     print(fmt::format("{}: float32 [{}, {}]\n", options.out, writer.num_rows(), vocab_size));
