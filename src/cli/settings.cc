@@ -164,7 +164,7 @@ class Applier {
     Setting setting{path, flag, "", "default"};
     const std::string variable = variable_of(flag);
     const auto from_environment = env_string(variable.c_str());
-    const auto from_file = find_in_file(path, flag);
+    KVASIR_TRY(const auto from_file, find_in_file(path, flag));
     if (from_environment) {
       setting.origin = variable;
       KVASIR_CHECKED(set_default(option, *from_environment, variable));
@@ -178,13 +178,20 @@ class Applier {
     return {};
   }
 
-  // The verb's own table before the file's top level; both count as used.
-  std::optional<std::string> find_in_file(const std::string& path, const std::string& flag) {
-    if (!file_) return std::nullopt;
+  // The verb's own table before the file's top level; both count as used. A table is some verb's, never a
+  // value.
+  Result<std::optional<std::string>> find_in_file(const std::string& path, const std::string& flag) {
     std::optional<std::string> value;
+    if (!file_) return value;
     for (const std::string& key : {path.empty() ? flag : path + "." + flag, flag}) {
-      auto found = text_of(file_->table.at_path(key).node());
-      if (!found) continue;
+      const toml::node* node = file_->table.at_path(key).node();
+      if (node == nullptr || node->is_table()) continue;
+      auto found = text_of(node);
+      if (!found) {
+        return make_error(
+            ErrorKind::kUsage,
+            fmt::format("{}: {} takes text, a number, true or false, or a list of them", source(), key));
+      }
       used_.insert(key);
       if (!value) value = std::move(found);
     }

@@ -16,7 +16,7 @@ struct Word {
   std::string name;  // "run", "--threads"
   std::string description;
   bool takes_value = false;
-  std::vector<std::string> values;  // of a flag that takes one of these; else empty
+  std::vector<std::string> values = {};  // of a flag that takes one of these; else empty
 };
 
 // The program itself (no path), a verb, or a verb below a verb (path "eval ppl"), and what may follow it.
@@ -54,7 +54,8 @@ void add_argument(const CLI::Option& argument, Node& node) {
 // `everywhere`: the program's own flags, which work after every verb and are not repeated there.
 void collect(const CLI::App& app, const std::vector<std::string>& path,
              const std::set<std::string>& everywhere, std::vector<Node>& nodes) {
-  Node node = {.path = path};
+  Node node;
+  node.path = path;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) add_argument(*option, node);
     for (const std::string& name : option->get_lnames()) {

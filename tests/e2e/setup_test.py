@@ -72,6 +72,8 @@ class Settings(CommandLineTest):
         self.refusal(USAGE, "version", env={"KVASIR_SEED": "-1"}, says="from 0 to 18446744073709551615, not '-1'")
         self.file("kvasir.toml", b"[rum]\n")
         self.refusal(USAGE, "version", says="kvasir.toml: no verb has the name 'rum'; did you mean 'run'?")
+        self.file("kvasir.toml", b"threads = 2026-01-01\n")
+        self.refusal(USAGE, "version", says="kvasir.toml: threads takes text, a number")
         self.file("kvasir.toml", b"[serve]\nprot = 1\n")
         self.refusal(USAGE, "version", says="serve.prot")
         self.file("kvasir.toml", b"[serve\n")
