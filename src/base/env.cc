@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <string_view>
 
 #include "base/units.h"
 
@@ -33,12 +32,7 @@ Result<std::optional<std::int64_t>> env_integer(const char* name, std::int64_t m
 Result<std::optional<bool>> env_flag(const char* name) {
   const std::optional<std::string> text = env_string(name);
   if (!text) return std::nullopt;
-  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
-    if (*text == yes) return true;
-  }
-  for (const std::string_view no : {"0", "false", "no", "off"}) {
-    if (*text == no) return false;
-  }
+  if (const std::optional<bool> on = parse_switch(*text)) return on;
   return make_error(ErrorKind::kUsage, fmt::format("{} must be 1 or 0, got '{}'", name, *text), name);
 }
 
@@ -50,6 +44,18 @@ Result<std::optional<std::int64_t>> env_bytes(const char* name) {
     return make_error(ErrorKind::kUsage, fmt::format("{}: {}", name, num_bytes.error().message), name);
   }
   return *num_bytes;
+}
+
+std::optional<bool> parse_switch(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (lower == yes) return true;
+  }
+  for (const std::string_view no : {"0", "false", "no", "off"}) {
+    if (lower == no) return false;
+  }
+  return std::nullopt;
 }
 
 }  // namespace kvasir

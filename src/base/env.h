@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kvasir/result.h"
 
@@ -15,9 +16,12 @@ namespace kvasir {
 std::optional<std::string> env_string(const char* name);
 // A decimal integer in [min, max].
 Result<std::optional<std::int64_t>> env_integer(const char* name, std::int64_t min, std::int64_t max);
-// 1, true, yes, on; 0, false, no, off.
+// As parse_switch reads it.
 Result<std::optional<bool>> env_flag(const char* name);
 // A size as parse_bytes reads it.
 Result<std::optional<std::int64_t>> env_bytes(const char* name);
+
+// 1, true, yes, on; 0, false, no, off; in upper or lower case. Nothing for any other text.
+std::optional<bool> parse_switch(std::string_view text);
 
 }  // namespace kvasir

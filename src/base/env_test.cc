@@ -30,6 +30,8 @@ TEST_F(Env, ReadsTypedValues) {
   EXPECT_EQ(env_integer(kName, 0, 9).value(), 7);
   set("off");
   EXPECT_EQ(env_flag(kName).value(), false);
+  set("Yes");
+  EXPECT_EQ(env_flag(kName).value(), true);
   set("2M");
   EXPECT_EQ(env_bytes(kName).value(), 2 << 20);
 }

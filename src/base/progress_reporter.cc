@@ -62,14 +62,12 @@ void ProgressReporter::report_fraction(std::string_view phase, double fraction) 
 void ProgressReporter::note(std::string_view line) {
   if (config_.quiet) return;
   clear();
-  fmt::print(config_.stream, "{}\n", line);
-  std::fflush(config_.stream);
+  write(fmt::format("{}\n", line));
 }
 
 void ProgressReporter::clear() {
   if (shown_columns_ == 0) return;
-  fmt::print(config_.stream, "\r{:{}}\r", "", shown_columns_);
-  std::fflush(config_.stream);
+  write(fmt::format("\r{:{}}\r", "", shown_columns_));
   shown_columns_ = 0;
 }
 
@@ -91,13 +89,17 @@ bool ProgressReporter::due() {
 
 void ProgressReporter::show(const std::string& text) {
   if (!is_terminal_) {
-    fmt::print(config_.stream, "{}\n", text);
+    write(text + '\n');
   } else {
     // Padded over the rest of a longer bar; the last column stays free so that no terminal wraps.
     const std::string line = text.substr(0, static_cast<std::size_t>(width_ - 1));
-    fmt::print(config_.stream, "\r{:<{}}", line, shown_columns_);
+    write(fmt::format("\r{:<{}}", line, shown_columns_));
     shown_columns_ = std::max(line.size(), shown_columns_);
   }
+}
+
+void ProgressReporter::write(const std::string& text) {
+  std::fputs(text.c_str(), config_.stream);
   std::fflush(config_.stream);
 }
 

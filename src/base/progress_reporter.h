@@ -18,7 +18,7 @@ class ProgressReporter {
  public:
   struct Config {
     std::FILE* stream = stderr;
-    bool quiet = false;               // says nothing at all
+    bool quiet = false;                    // says nothing at all
     std::optional<bool> is_terminal = {};  // nothing: ask the stream
     std::chrono::milliseconds redraw_interval{100};
     std::chrono::milliseconds line_interval{5000};
@@ -44,6 +44,8 @@ class ProgressReporter {
   void enter(std::string_view phase, std::int64_t done);
   bool due();
   void show(const std::string& text);
+  // What cannot be written, to a closed stream say, is left out.
+  void write(const std::string& text);
   std::string bar(double fraction) const;
 
   const Config config_;

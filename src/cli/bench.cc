@@ -15,6 +15,7 @@
 #include "cli/interruption.h"
 #include "cli/machine_report.h"
 #include "cli/model_session.h"
+#include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "engine/host_isa.h"
@@ -112,7 +113,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   }
   progress.clear();
   if (report.results.size() < cases.size()) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} cases\n", report.results.size(), cases.size());
+    say(fmt::format("kvasir: interrupted after {} of {} cases", report.results.size(), cases.size()));
   }
   return report;
 }
@@ -182,11 +183,11 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
 int print_table(const BenchReport& report, int exit_code) {
   print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
                     describe_limits(report.limits)));
-  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12}{:>20}{:>10}\n", "test", "tokens", "depth", "batch",
+  print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
                     "tokens/s", "min .. max", "of limit"));
   for (const auto& [test, speed, share] : report.results) {
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
-    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>12.1f}{:>20}{:>9.0f}%\n", name_of(test.kind),
+    print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
                       fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * share));
   }
@@ -206,29 +207,27 @@ void add_bench(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = app.add_subcommand("bench", "Tokens per second of prompts and of generation");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
-  const CLI::Range lengths(0, 1 << 24);
+  const CLI::Validator lengths = whole_number(0, kMaxLengthTokens);
   verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
       ->delimiter(',')
-      ->check(lengths)
+      ->transform(lengths)
       ->default_str("128,512");
   verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")
-      ->check(lengths)
+      ->transform(lengths)
       ->capture_default_str();
   verb->add_option("--depth", options->depths, "Tokens before the generated ones, e.g. 0,2048")
       ->delimiter(',')
-      ->check(lengths)
+      ->transform(lengths)
       ->default_str("0");
   verb->add_option("--batch", options->batches, "Streams at once, e.g. 1,8")
       ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
+      ->transform(whole_number(1, 4096))
       ->default_str("1");
   verb->add_option("--repeat", options->repeat, "Runs that count; one more warms up")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
-  verb->add_option("--max-num-batched-tokens", options->engine.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }
 

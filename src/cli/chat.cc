@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kHelp =
     "/help        this list\n"
     "/clear       forget the conversation\n"
-    "/stats       speed and memory of the last answer\n"
+    "/stats       speed of the last answer, memory so far\n"
     "/save FILE   write the conversation as JSON\n"
     "/exit        leave (as Ctrl-D does)\n"
     "Ctrl-C stops an answer.\n";
@@ -120,7 +120,7 @@ void Chat::print_stats() const {
       "prompt       {} tokens, {} of them cached, {:.1f} tokens/s\n"
       "answer       {} tokens, first after {:.0f} ms, then {:.1f} tokens/s\n"
       "context      {} of {} tokens\n"
-      "memory       {} at most, {} of it KV\n",
+      "memory       {} at most so far, KV {} at most\n",
       last_.usage.prompt_tokens, last_.usage.cached_tokens, last_.prefill_tokens_per_s,
       last_.usage.completion_tokens, last_.ttft_ms, last_.decode_tokens_per_s,
       last_.usage.prompt_tokens + last_.usage.completion_tokens, engine_.model_info().max_model_len_tokens,

@@ -19,7 +19,8 @@ void print_json_setting(JsonWriter& json, const Setting& setting) {
       .end_object();
 }
 
-int print_settings(const Context& context) {
+int print_settings(const CLI::App& app, Context& context) {
+  apply_flags(app, context.settings);
   std::string out;
   if (context.options.json) {
     JsonWriter json(out, JsonWriter::Style::kPretty);
@@ -40,7 +41,7 @@ int print_settings(const Context& context) {
 
 void add_config(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("config", "Each setting, its value and where it came from");
-  on_chosen(*verb, context, [&context] { return print_settings(context); });
+  on_chosen(*verb, context, [&app, &context] { return print_settings(app, context); });
 }
 
 }  // namespace kvasir::cli

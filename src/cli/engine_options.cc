@@ -1,14 +1,35 @@
 #include "cli/engine_options.h"
 
+#include <fmt/format.h>
+
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/input_file.h"
+#include "cli/number_range.h"
+#include "text/template/chat_template.h"
 
 namespace kvasir::cli {
+namespace {
+
+constexpr std::size_t kMaxNameInMessage = 300;
+constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limit
+
+// Parsed here too: the engine would not know the file's name.
+Result<std::string> read_chat_template(const std::string& path) {
+  KVASIR_TRY(std::string source, read_input_file(path, text::ChatTemplate::kMaxSourceBytes));
+  if (const auto parsed = text::ChatTemplate::parse(source); !parsed) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: {}", printable(path, kMaxNameInMessage), parsed.error().message));
+  }
+  return source;
+}
+
+}  // namespace
 
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names) {
   verb.add_option(names, options.ctx_tokens,
                   "Most tokens of prompt and answer together (0: what the model was trained for)")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();
 }
 
@@ -23,15 +44,19 @@ void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
                   "A template file instead of the model's own");
 }
 
+void add_step_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
+      ->transform(whole_number(1, kMaxStepTokens))
+      ->capture_default_str();
+}
+
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1, 4096))
       ->capture_default_str();
-  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_step_option(verb, options);
   verb.add_option("--chunk", options.chunk_tokens, "Tokens of one prompt in one step (0: the whole step)")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
 }
@@ -52,7 +77,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_chunk_tokens = options.chunk_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   if (!options.chat_template_file.empty()) {
-    KVASIR_TRY(config.chat_template, read_input_file(options.chat_template_file));
+    KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));
   }
   return config;
 }

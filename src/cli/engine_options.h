@@ -11,6 +11,9 @@
 
 namespace kvasir::cli {
 
+// Of a text that a flag gives the length of; far above what any model takes.
+inline constexpr std::int32_t kMaxLengthTokens = 1 << 24;
+
 struct EngineOptions {
   std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
   std::string kv_type = "f16";
@@ -25,10 +28,12 @@ struct EngineOptions {
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names);
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
-// How requests share the engine's steps.
+void add_step_option(CLI::App& verb, EngineOptions& options);
+// How requests share the engine's steps, add_step_option included.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
 
-// All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file).
+// All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file
+// cannot be read or is no template).
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals);
 
 }  // namespace kvasir::cli

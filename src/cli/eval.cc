@@ -13,6 +13,7 @@
 #include "cli/input_file.h"
 #include "cli/interruption.h"
 #include "cli/model_session.h"
+#include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "eval/npy_writer.h"
@@ -89,7 +90,7 @@ Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals
                                       interruption.keep_going()));
   progress.clear();
   if (result.num_windows < num_windows) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} windows\n", result.num_windows, num_windows);
+    say(fmt::format("kvasir: interrupted after {} of {} windows", result.num_windows, num_windows));
     if (result.num_windows == 0) return kExitInterrupted;
   }
   return print_perplexity(result, options, globals, interruption.exit_code());
@@ -128,7 +129,7 @@ Result<int> write_logits(const EvalOptions& options, const GlobalOptions& global
   KVASIR_CHECKED(writer.close());
   progress.clear();
   if (writer.num_rows() < num_rows) {
-    fmt::print(stderr, "kvasir: interrupted after {} of {} tokens\n", writer.num_rows(), num_rows);
+    say(fmt::format("kvasir: interrupted after {} of {} tokens", writer.num_rows(), num_rows));
   }
   if (!globals.json) {
     print(fmt::format("{}: float32 [{}, {}]\n", options.out, writer.num_rows(), vocab_size));
@@ -148,12 +149,10 @@ void add_shared_options(CLI::App& verb, EvalOptions& options) {
   verb.add_option("MODEL", options.model, "Catalogue name or .gguf file")->required();
   verb.add_option("--file", options.file, "The text to measure on")->required();
   verb.add_option("--ctx", options.engine.ctx_tokens, "Tokens of a window")
-      ->check(CLI::Range(2, 1 << 24))
+      ->transform(whole_number(2, kMaxLengthTokens))
       ->capture_default_str();
   add_kv_type_option(verb, options.engine);
-  verb.add_option("--max-num-batched-tokens", options.engine.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_step_option(verb, options.engine);
 }
 
 }  // namespace
@@ -166,7 +165,7 @@ void add_eval(CLI::App& app, Context& context) {
   CLI::App* ppl = verb->add_subcommand("ppl", "Perplexity over the second half of each window");
   add_shared_options(*ppl, *ppl_options);
   ppl->add_option("--chunks", ppl_options->num_windows, "Only the first so many windows (0: all)")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();
   on_chosen(*ppl, context, [ppl_options, &context] { return measure_ppl(*ppl_options, context.options); });
 
@@ -174,7 +173,7 @@ void add_eval(CLI::App& app, Context& context) {
   CLI::App* logits = verb->add_subcommand("logits", "Logits after every position, as a NumPy file");
   add_shared_options(*logits, *logits_options);
   logits->add_option("--tokens", logits_options->num_tokens, "Only the first so many tokens (0: all)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 31))
+      ->transform(whole_number(std::int64_t{0}, std::int64_t{1} << 31))
       ->capture_default_str();
   logits->add_option("--out", logits_options->out, "The .npy file to write")->required();
   on_chosen(*logits, context,

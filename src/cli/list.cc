@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "cli/standard_output.h"
 #include "cli/transfer_view.h"
 #include "cli/verb.h"
 #include "store/model_store.h"
@@ -63,23 +66,24 @@ void write_row(JsonWriter& json, const Row& row) {
   json.end_object();
 }
 
-void print_json(const std::vector<Row>& rows) {
+int print_json(const std::vector<Row>& rows) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array();
   for (const Row& row : rows) write_row(json, row);
   json.end_array();
-  fmt::print("{}\n", out);
+  return print_document(std::move(out));
 }
 
-void print_table(const std::vector<Row>& rows) {
-  constexpr const char* kLine = "{:<20} {:>9}  {:<10}  {}\n";
-  fmt::print(fmt::runtime(kLine), "NAME", "SIZE", "STATE", "DESCRIPTION");
+int print_table(const std::vector<Row>& rows) {
+  constexpr std::string_view kLine = "{:<20} {:>9}  {:<10}  {}\n";
+  print(fmt::format(kLine, "NAME", "SIZE", "STATE", "DESCRIPTION"));
   for (const Row& row : rows) {
-    fmt::print(
-        fmt::runtime(kLine), printable(row.model.name), format_bytes(row.model.size_bytes), state_of(row),
-        row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300));
+    print(fmt::format(
+        kLine, printable(row.model.name), format_bytes(row.model.size_bytes), state_of(row),
+        row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300)));
   }
+  return finish_output();
 }
 
 int list(bool verify, const GlobalOptions& options) {
@@ -87,12 +91,7 @@ int list(bool verify, const GlobalOptions& options) {
   if (!store) return report(store.error());
   const auto rows = rows_of(*store, verify, options);
   if (!rows) return report(rows.error());
-  if (options.json) {
-    print_json(*rows);
-  } else {
-    print_table(*rows);
-  }
-  return kExitDone;
+  return options.json ? print_json(*rows) : print_table(*rows);
 }
 
 }  // namespace

@@ -1,11 +1,17 @@
 // kvasir: one binary, a verb each file.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "cli/build_info.h"
+#include "cli/number_range.h"
 #include "cli/settings.h"
+#include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "cli/verb.h"
 
@@ -14,7 +20,7 @@ namespace {
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
   app.add_option("--threads", options.threads, "Worker threads (0: physical cores)")
-      ->check(CLI::Range(0, 1024))
+      ->transform(whole_number(0, 1024))
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print one JSON document on stdout and nothing else there");
   app.add_option("--memory", options.memory, "Memory for weights, KV and workspace, e.g. 8G");
@@ -44,6 +50,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kExitUsage;
 }
 
+// What --help and --version ask for.
+int print_help(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  app.exit(error, text, text);
+  print(text.str());
+  return finish_output();
+}
+
 int run_command(int argc, char** argv) {
   CLI::App app{"Kvasir: serves language models from the machine you have", "kvasir"};
   app.set_version_flag("--version", build_info().version, "The version alone");
@@ -62,16 +76,25 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return print_help(app, error);
     return usage_error(app, error, argc, argv);
   }
   return context.action ? context.action() : kExitUsage;
+}
+
+// A closed stream's number would go to the next file that is opened, which then got what the stream should.
+// Writing to a stdout that was closed still fails, nobody misses what a closed stderr would have said.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace
 }  // namespace kvasir::cli
 
 int main(int argc, char** argv) {
+  kvasir::cli::reserve_standard_streams();
   try {
     return kvasir::cli::run_command(argc, argv);
   } catch (const std::bad_alloc&) {

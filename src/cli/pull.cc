@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/units.h"
+#include "cli/standard_output.h"
 #include "cli/transfer_view.h"
 #include "cli/verb.h"
 #include "store/model_store.h"
@@ -17,7 +19,7 @@ struct PullArguments {
   store::PullOptions pull;
 };
 
-void print_json(const store::CatalogueEntry& entry, const store::PulledModel& pulled) {
+int print_json(const store::CatalogueEntry& entry, const store::PulledModel& pulled) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
@@ -28,7 +30,7 @@ void print_json(const store::CatalogueEntry& entry, const store::PulledModel& pu
       .member("license", entry.license)
       .member("was_present", pulled.was_present);
   json.end_object().end_array();
-  fmt::print("{}\n", out);
+  return print_document(std::move(out));
 }
 
 int pull(const PullArguments& arguments, const GlobalOptions& options) {
@@ -41,13 +43,9 @@ int pull(const PullArguments& arguments, const GlobalOptions& options) {
   const auto pulled = store->pull(**entry, arguments.pull, view.events());
   view.finish();
   if (!pulled) return report(pulled.error());
-  if (options.json) {
-    print_json(**entry, *pulled);
-  } else {
-    view.note(fmt::format("{} {}: {} ({}, SHA-256 checked)", name,
-                          pulled->was_present ? "is here" : "is ready", pulled->path.native(),
-                          format_bytes((*entry)->size_bytes)));
-  }
+  if (options.json) return print_json(**entry, *pulled);
+  view.note(fmt::format("{} {}: {} ({}, SHA-256 checked)", name, pulled->was_present ? "is here" : "is ready",
+                        pulled->path.native(), format_bytes((*entry)->size_bytes)));
   return kExitDone;
 }
 

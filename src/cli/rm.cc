@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "store/model_store.h"
 
@@ -25,9 +27,10 @@ int remove_model(const std::string& name, const GlobalOptions& options) {
         .member("path", removed->path.native())
         .member("freed_bytes", removed->size_bytes);
     json.end_object().end_array();
-    fmt::print("{}\n", out);
-  } else if (!options.quiet) {
-    fmt::print(stderr, "removed {} ({} free again)\n", printable(name), format_bytes(removed->size_bytes));
+    return print_document(std::move(out));
+  }
+  if (!options.quiet) {
+    say(fmt::format("removed {} ({} free again)", printable(name), format_bytes(removed->size_bytes)));
   }
   return kExitDone;
 }

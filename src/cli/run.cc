@@ -101,9 +101,9 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
   if (globals.json) return print_document(generation_json(options, session, generation), exit_code);
   print("\n");
   if (!globals.quiet) {
-    fmt::print(stderr, "prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, first after {:.0f} ms\n",
-               generation.usage.prompt_tokens, generation.prefill_tokens_per_s,
-               generation.usage.completion_tokens, generation.decode_tokens_per_s, generation.ttft_ms);
+    say(fmt::format("prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, first after {:.0f} ms",
+                    generation.usage.prompt_tokens, generation.prefill_tokens_per_s,
+                    generation.usage.completion_tokens, generation.decode_tokens_per_s, generation.ttft_ms));
   }
   return finish_output(exit_code);
 }
@@ -135,8 +135,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
   if (!options.raw && session.engine->chat_template() == nullptr) {
     options.raw = true;
     if (!globals.quiet) {
-      fmt::print(stderr, "kvasir: {} has no chat template; it continues your text as it stands\n",
-                 options.model);
+      say(fmt::format("kvasir: {} has no chat template; it continues your text as it stands", options.model));
     }
   }
   if (prompt) return answer_prompt(options, globals, *prompt, session, signals);

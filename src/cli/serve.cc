@@ -15,6 +15,7 @@
 #include "cli/blocked_signals.h"
 #include "cli/engine_options.h"
 #include "cli/model_session.h"
+#include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/server.h"
@@ -145,12 +146,13 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
+      ->transform(whole_number(0, 65535))
       ->capture_default_str();
   verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
-      ->check(CLI::Range(0, 86400))
+      ->transform(whole_number(0, 86400))
       ->capture_default_str();
   add_context_option(*verb, options->engine, "--max-model-len,--ctx");
   add_kv_type_option(*verb, options->engine);

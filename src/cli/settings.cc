@@ -1,16 +1,26 @@
 #include "cli/settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <set>
 
+#include "base/env.h"
+#include "base/nearest_name.h"
+#include "base/printable.h"
+#include "cli/input_file.h"
+
 namespace kvasir::cli {
 namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxNameInMessage = 300;
 
 struct SettingsFile {
   std::string path;
@@ -19,7 +29,9 @@ struct SettingsFile {
 
 std::optional<std::string> find_file() {
   std::error_code ignored;
-  if (const char* named = std::getenv("KVASIR_CONFIG")) return named;
+  if (const char* named = std::getenv("KVASIR_CONFIG")) {
+    return *named == '\0' ? std::nullopt : std::optional<std::string>(named);
+  }
   if (std::filesystem::exists("kvasir.toml", ignored)) return "kvasir.toml";
   std::filesystem::path home;
   if (const char* xdg = std::getenv("XDG_CONFIG_HOME")) {
@@ -32,14 +44,16 @@ std::optional<std::string> find_file() {
   return std::nullopt;
 }
 
-Result<std::optional<SettingsFile>> read_file() {
+Result<std::optional<SettingsFile>> read_settings_file() {
   const auto path = find_file();
   if (!path) return std::optional<SettingsFile>();
+  KVASIR_TRY(const std::string text, cli::read_file(*path, kMaxFileBytes));
   try {
-    return SettingsFile{*path, toml::parse_file(*path)};
+    return SettingsFile{*path, toml::parse(text)};
   } catch (const toml::parse_error& error) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("{}:{}: {}", *path, error.source().begin.line, error.description()));
+                      fmt::format("{}:{}: {}", printable(*path, kMaxNameInMessage), error.source().begin.line,
+                                  printable(error.description(), kMaxNameInMessage)));
   }
 }
 
@@ -72,18 +86,26 @@ std::optional<std::string> text_of(const toml::node* node) {
   return std::nullopt;
 }
 
+bool is_switch(const CLI::Option& option) { return option.get_expected_max() == 0; }
+
 // Applies one source's value; a value that the flag refuses is an Error naming the source.
 Status set_default(CLI::Option& option, const std::string& value, const std::string& origin) {
+  const std::string source = printable(origin, kMaxNameInMessage);
   try {
-    if (option.get_expected_max() == 0) {  // a switch: its callback wants to be counted
-      if (value == "true" || value == "1") option.default_val("true");
-    } else {
+    if (!is_switch(option)) {
       option.default_val(value);
+    } else if (const std::optional<bool> on = parse_switch(value); !on) {
+      return make_error(ErrorKind::kUsage,
+                        fmt::format("{}: --{} is true or false, 1 or 0, yes or no, on or off, not '{}'",
+                                    source, option.get_lnames()[0], printable(value)));
+    } else if (*on) {  // a switch that is off was not counted
+      option.default_val("true");
     }
+    option.required(false);
     return {};
   } catch (const CLI::Error& error) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("{}: --{} does not take '{}'", origin, option.get_lnames()[0], value));
+                      fmt::format("{}: {}", source, printable(error.what(), kMaxNameInMessage)));
   }
 }
 
@@ -98,12 +120,14 @@ class Applier {
       KVASIR_CHECKED(apply_option(*option, path));
     }
     for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
-      KVASIR_CHECKED(apply(*verb, path.empty() ? verb->get_name() : path + "." + verb->get_name()));
+      const std::string below = path.empty() ? verb->get_name() : path + "." + verb->get_name();
+      verbs_.push_back(below);
+      KVASIR_CHECKED(apply(*verb, below));
     }
     return {};
   }
 
-  // Every key of the file must have been some flag's.
+  // Every key of the file must have been some flag's, every table a verb's.
   Status check_keys() const { return file_ ? check_table(file_->table, "") : Status(); }
 
   std::vector<Setting> take() { return std::move(settings_); }
@@ -115,40 +139,59 @@ class Applier {
     for (const auto& [key, node] : table) {
       const std::string name = prefix + std::string(key.str());
       if (const toml::table* below = node.as_table()) {
+        if (std::ranges::find(verbs_, name) == verbs_.end()) return no_verb(name);
         KVASIR_CHECKED(check_table(*below, name + "."));
       } else if (!used_.contains(name)) {
-        return make_error(ErrorKind::kUsage, fmt::format("{}: no flag has the name '{}'", file_->path, name));
+        return make_error(ErrorKind::kUsage,
+                          fmt::format("{}: no flag has the name '{}'", source(), printable(name)));
       }
     }
     return {};
   }
 
+  Status no_verb(const std::string& name) const {
+    const std::string_view nearest =
+        nearest_name(name, std::vector<std::string_view>(verbs_.begin(), verbs_.end()));
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{}: no verb has the name '{}'{}", source(), printable(name),
+                                  nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+  }
+
+  std::string source() const { return printable(file_->path, kMaxNameInMessage); }
+
   Status apply_option(CLI::Option& option, const std::string& path) {
     const std::string flag = option.get_lnames()[0];
     Setting setting{path, flag, "", "default"};
     const std::string variable = variable_of(flag);
-    const char* from_environment = std::getenv(variable.c_str());
-    const auto from_file = find_in_file(path, flag);
-    if (from_environment != nullptr) {
+    const auto from_environment = env_string(variable.c_str());
+    KVASIR_TRY(const auto from_file, find_in_file(path, flag));
+    if (from_environment) {
       setting.origin = variable;
-      KVASIR_CHECKED(set_default(option, from_environment, variable));
+      KVASIR_CHECKED(set_default(option, *from_environment, variable));
     } else if (from_file) {
       setting.origin = file_->path;
       KVASIR_CHECKED(set_default(option, *from_file, file_->path));
     }
-    const bool is_switch = option.get_expected_max() == 0;
-    setting.value = is_switch && option.get_default_str().empty() ? "false" : option.get_default_str();
+    setting.value =
+        is_switch(option) && option.get_default_str().empty() ? "false" : option.get_default_str();
     settings_.push_back(std::move(setting));
     return {};
   }
 
-  // The verb's own table before the file's top level; both count as used.
-  std::optional<std::string> find_in_file(const std::string& path, const std::string& flag) {
-    if (!file_) return std::nullopt;
+  // The verb's own table before the file's top level; both count as used. A table is some verb's, never a
+  // value.
+  Result<std::optional<std::string>> find_in_file(const std::string& path, const std::string& flag) {
     std::optional<std::string> value;
+    if (!file_) return value;
     for (const std::string& key : {path.empty() ? flag : path + "." + flag, flag}) {
-      auto found = text_of(file_->table.at_path(key).node());
-      if (!found) continue;
+      const toml::node* node = file_->table.at_path(key).node();
+      if (node == nullptr || node->is_table()) continue;
+      auto found = text_of(node);
+      if (!found) {
+        return make_error(
+            ErrorKind::kUsage,
+            fmt::format("{}: {} takes text, a number, true or false, or a list of them", source(), key));
+      }
       used_.insert(key);
       if (!value) value = std::move(found);
     }
@@ -157,7 +200,8 @@ class Applier {
 
   const std::optional<SettingsFile>& file_;
   std::vector<Setting> settings_;
-  std::set<std::string> used_;
+  std::vector<std::string> verbs_;  // "eval", "eval.ppl"
+  std::set<std::string> used_;      // keys of the file
 };
 
 }  // namespace
@@ -168,11 +212,22 @@ const CLI::App* find_verb(const CLI::App& app, std::string_view name) {
 }
 
 Result<std::vector<Setting>> apply_settings(CLI::App& app) {
-  KVASIR_TRY(const auto file, read_file());
+  KVASIR_TRY(const auto file, read_settings_file());
   Applier applier(file);
   KVASIR_CHECKED(applier.apply(app, ""));
   KVASIR_CHECKED(applier.check_keys());
   return applier.take();
+}
+
+void apply_flags(const CLI::App& app, std::vector<Setting>& settings) {
+  for (Setting& setting : settings) {
+    if (!setting.verb.empty()) continue;
+    const CLI::Option& option = *app.get_option("--" + setting.flag);
+    if (option.count() == 0) continue;
+    setting.value = is_switch(option) ? (option.as<bool>() ? "true" : "false")
+                                      : fmt::format("{}", fmt::join(option.reduced_results(), ","));
+    setting.origin = "flag";
+  }
 }
 
 }  // namespace kvasir::cli

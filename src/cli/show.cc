@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "store/model_description.h"
 #include "store/model_store.h"
@@ -31,7 +33,7 @@ void write_tensors(JsonWriter& json, const store::ModelDescription& model) {
   json.end_array();
 }
 
-void print_json(const store::ModelDescription& model, const ShowArguments& arguments) {
+int print_json(const store::ModelDescription& model, const ShowArguments& arguments) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
@@ -54,13 +56,13 @@ void print_json(const store::ModelDescription& model, const ShowArguments& argum
   }
   if (arguments.tensors) write_tensors(json, model);
   json.end_object().end_array();
-  fmt::print("{}\n", out);
+  return print_document(std::move(out));
 }
 
 void print_summary(const store::ModelDescription& model) {
   const io::ModelSummary& summary = model.summary;
   const auto line = [](std::string_view label, const std::string& text) {
-    if (!text.empty()) fmt::print("{:<15} {}\n", label, text);
+    if (!text.empty()) print(fmt::format("{:<15} {}\n", label, text));
   };
   // A figure that the file does not say is left out.
   const auto count = [](std::int64_t number, std::string_view unit) {
@@ -82,16 +84,16 @@ void print_summary(const store::ModelDescription& model) {
 void print_text(const store::ModelDescription& model, const ShowArguments& arguments) {
   print_summary(model);
   if (arguments.metadata) {
-    fmt::print("\n");
+    print("\n");
     for (const store::MetadataDescription& entry : model.metadata) {
-      fmt::print("{:<42} {}\n", printable(entry.key), entry.brief);
+      print(fmt::format("{:<42} {}\n", printable(entry.key), entry.brief));
     }
   }
   if (!arguments.tensors) return;
-  fmt::print("\n");
+  print("\n");
   for (const store::TensorDescription& tensor : model.tensors) {
-    fmt::print("{:<34} {:<5} {:>9}  {}\n", printable(tensor.name), tensor.dtype,
-               format_bytes(tensor.num_bytes), fmt::join(tensor.shape, " x "));
+    print(fmt::format("{:<34} {:<5} {:>9}  {}\n", printable(tensor.name), tensor.dtype,
+                      format_bytes(tensor.num_bytes), fmt::join(tensor.shape, " x ")));
   }
 }
 
@@ -102,12 +104,9 @@ int show(const ShowArguments& arguments, const GlobalOptions& options) {
   if (!path) return report(path.error());
   const auto model = store::describe_model(*path, arguments.metadata);
   if (!model) return report(model.error());
-  if (options.json) {
-    print_json(*model, arguments);
-  } else {
-    print_text(*model, arguments);
-  }
-  return kExitDone;
+  if (options.json) return print_json(*model, arguments);
+  print_text(*model, arguments);
+  return finish_output();
 }
 
 }  // namespace

@@ -20,4 +20,9 @@ int finish_output(int exit_code) {
   return report({ErrorKind::kMachine, "standard output: cannot be written", "stdout"});
 }
 
+void say(std::string_view line) {
+  const std::string whole = std::string(line) + '\n';  // in one write
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// What a command prints as its answer, as against what it says on stderr.
+// What a command prints as its answer on stdout, and what it says beside that on stderr.
 #pragma once
 
 #include <string>
@@ -16,5 +16,8 @@ int print_document(std::string json, int exit_code = kExitDone);
 
 // `exit_code`, or kExitMachine with a line on stderr when something printed did not get out (a full disk).
 int finish_output(int exit_code = kExitDone);
+
+// One line on stderr. Where nobody can read it, a closed stderr too, the command goes on without.
+void say(std::string_view line);
 
 }  // namespace kvasir::cli

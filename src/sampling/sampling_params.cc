@@ -34,7 +34,7 @@ Status check_token(const char* field, TokenId token, std::int32_t vocab_size) {
 
 Status check_distribution(const SamplingParams& params) {
   if (!(params.temperature >= 0.0f && std::isfinite(params.temperature))) {
-    return out_of_range("temperature", "0 or greater", fmt::format("{}", params.temperature));
+    return out_of_range("temperature", "finite and 0 or greater", fmt::format("{}", params.temperature));
   }
   if (params.top_k < 0) return out_of_range("top_k", "0 (off) or greater", fmt::format("{}", params.top_k));
   if (!(params.top_p > 0.0f && params.top_p <= 1.0f)) {
@@ -42,7 +42,8 @@ Status check_distribution(const SamplingParams& params) {
   }
   KVASIR_CHECKED(check_range("min_p", params.min_p, 0.0f, 1.0f));
   if (!(params.repetition_penalty > 0.0f && std::isfinite(params.repetition_penalty))) {
-    return out_of_range("repetition_penalty", "above 0", fmt::format("{}", params.repetition_penalty));
+    return out_of_range("repetition_penalty", "finite and above 0",
+                        fmt::format("{}", params.repetition_penalty));
   }
   KVASIR_CHECKED(check_range("presence_penalty", params.presence_penalty, -2.0f, 2.0f));
   return check_range("frequency_penalty", params.frequency_penalty, -2.0f, 2.0f);

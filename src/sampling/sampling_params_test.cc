@@ -35,15 +35,17 @@ TEST(SamplingParams, DefaultsAndLimitsThemselvesAreValid) {
 
 TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
   const std::vector<BadCase> cases = {
-      {"temperature", "temperature must be 0 or greater, got -0.5", [](auto& p) { p.temperature = -0.5f; }},
-      {"temperature", "temperature must be 0 or greater, got nan",
+      {"temperature", "temperature must be finite and 0 or greater, got -0.5",
+       [](auto& p) { p.temperature = -0.5f; }},
+      {"temperature", "temperature must be finite and 0 or greater, got nan",
        [](auto& p) { p.temperature = std::nanf(""); }},
-      {"temperature", "temperature must be 0 or greater, got inf", [](auto& p) { p.temperature = INFINITY; }},
+      {"temperature", "temperature must be finite and 0 or greater, got inf",
+       [](auto& p) { p.temperature = INFINITY; }},
       {"top_k", "top_k must be 0 (off) or greater, got -1", [](auto& p) { p.top_k = -1; }},
       {"top_p", "top_p must be above 0 and at most 1, got 0", [](auto& p) { p.top_p = 0.0f; }},
       {"top_p", "top_p must be above 0 and at most 1, got 1.5", [](auto& p) { p.top_p = 1.5f; }},
       {"min_p", "min_p must be between 0 and 1, got 2", [](auto& p) { p.min_p = 2.0f; }},
-      {"repetition_penalty", "repetition_penalty must be above 0, got 0",
+      {"repetition_penalty", "repetition_penalty must be finite and above 0, got 0",
        [](auto& p) { p.repetition_penalty = 0.0f; }},
       {"presence_penalty", "presence_penalty must be between -2 and 2, got 3",
        [](auto& p) { p.presence_penalty = 3.0f; }},

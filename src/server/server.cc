@@ -30,7 +30,7 @@ namespace {
 constexpr std::chrono::milliseconds kFlushTime{1000};
 constexpr std::chrono::milliseconds kHurriedFlushTime{200};
 
-void warn_on_stderr(std::string_view line) { fmt::print(stderr, "kvasir: {}\n", line); }
+void warn_on_stderr(std::string_view line) { std::fputs(fmt::format("kvasir: {}\n", line).c_str(), stderr); }
 
 std::string served_name(const ServerConfig& config, const ModelInfo& model) {
   if (!config.served_model_name.empty()) return config.served_model_name;
@@ -165,7 +165,7 @@ void Server::Impl::serve_io() {
       io.run();
     } catch (const std::exception& error) {
       // Out of memory in one connection's handler, which ends that connection; the others go on.
-      fmt::print(stderr, "kvasir: a connection failed: {}\n", error.what());
+      warn_on_stderr(fmt::format("a connection failed: {}", error.what()));
     }
   }
 }

@@ -91,7 +91,7 @@ Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
   const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
                                            : fmt::format("did you mean {}?", nearest);
   return make_error(ErrorKind::kNotFound,
-                    fmt::format("no model is called {}; {}", printable_line(name), hint));
+                    fmt::format("no model is called '{}'; {}", printable_line(name), hint));
 }
 
 std::vector<StoredModel> ModelStore::list() const {

@@ -4,7 +4,7 @@ import pathlib
 import unittest
 
 import gguf_edit
-from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, UNMET, USAGE, CommandLineTest
+from command_line import BAD_FILE, LLAMA, MACHINE, NO_TOKENIZER, TIME_LIMIT_S, UNMET, USAGE, CommandLineTest
 from gguf_edit import F32, I32, STRING, U32, Gguf
 
 
@@ -31,6 +31,12 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--max-tokens", "many"], "max-tokens"),
             (["run", LLAMA, "hi", "--max-tokens", "-1"], "max-tokens"),
             (["run", LLAMA, "hi", "--temperature", "-1"], "temperature"),
+            (["run", LLAMA, "hi", "--temperature", "inf"], "--temperature: takes a finite number, not 'inf'"),
+            (["run", LLAMA, "hi", "--temperature", "nan"], "finite"),
+            (["run", LLAMA, "hi", "--seed", "-1"], "--seed: takes a whole number from 0 to 18446744073709551615, not '-1'"),
+            (["run", LLAMA, "hi", "--seed", "99999999999999999999999"], "99999999999999999999999"),
+            (["run", LLAMA, "hi", "--max-num-seqs", "0"], "takes a whole number from 1 to 4096, not '0'"),
+            (["run", LLAMA, "hi", "--ctx", "-1"], "takes a whole number from 0 to 16777216, not '-1'"),
             (["run", LLAMA, "hi", "--top-p", "1.5"], "top_p"),
             (["run", LLAMA, "hi", "--kv-type", "f8"], "kv-type"),
             (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
@@ -39,7 +45,7 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--ctx", "1000000"], "max_model_len"),
             (["run", LLAMA, "hi", "--file", LLAMA], "file"),
             (["run", LLAMA, "--json"], "empty"),
-            (["serve", LLAMA, "--port", "70000"], "port"),
+            (["serve", LLAMA, "--port", "70000"], "--port: takes a whole number from 0 to 65535, not '70000'"),
             (["bench", LLAMA, "--prompt", "0", "--gen", "0"], "nothing to measure"),
             (["bench", LLAMA, "--batch", "0"], "batch"),
             (["eval", "ppl", LLAMA, "--file", LLAMA, "--ctx", "1"], "ctx"),
@@ -60,6 +66,7 @@ class BadFiles(CommandLineTest):
     def test_missing(self):
         self.refuse_model(str(self.folder / "nothing.gguf"), "nothing.gguf")
         self.refuse_model("no-such-model", "no-such-model")
+        self.refuse_model("", "no model is called ''")
 
     def test_catalogue_model_that_was_not_pulled(self):
         self.refuse_model("smollm2:135m", "kvasir pull smollm2:135m")
@@ -146,9 +153,28 @@ class BadFiles(CommandLineTest):
                 self.refusal(BAD_FILE, *args, "--file", "nothing.txt", says="nothing.txt")
                 self.refusal(BAD_FILE, *args, "--file", str(self.folder), says=str(self.folder))
 
+    def test_input_without_end(self):
+        with open("/dev/zero", "rb") as zeros:
+            process = self.start("tokenize", LLAMA, stdin=zeros)
+            self.assertEqual(process.wait(TIME_LIMIT_S), BAD_FILE)
+            self.assertIn(b"standard input: the limit is 256 MiB", process.stderr.read())
+        for args in (["run", LLAMA], ["tokenize", LLAMA], ["eval", "ppl", LLAMA]):
+            with self.subTest(args):
+                self.refusal(BAD_FILE, *args, "--file", "/dev/zero",
+                             says="/dev/zero: the limit is 256 MiB, this has more than 268435456 bytes")
+        self.refusal(BAD_FILE, "run", LLAMA, "hi", "--chat-template", "/dev/zero", says="the limit is 1.00 MiB")
+
     def test_broken_chat_template(self):
         template = self.file("broken.jinja", b"{% for message in messages %}")
-        self.refusal(USAGE, "run", LLAMA, "hi", "--chat-template", template, says="chat template")
+        for args in (["run", LLAMA, "hi"], ["serve", LLAMA]):
+            said = self.refusal(BAD_FILE, *args, "--chat-template", template, says="broken.jinja: chat template, line 1: ")
+            self.assertEqual(said.count("chat template"), 1)
+            self.assertEqual(said.count("broken.jinja"), 1)
+
+    def test_a_chat_template_that_refuses_is_named_once(self):
+        template = self.file("strict.jinja", b"{{ raise_exception('no such role') }}")
+        said = self.refusal(USAGE, "run", LLAMA, "hi", "--chat-template", template, says="line 1: no such role")
+        self.assertEqual(said.count("chat template"), 1)
 
 
 class BeyondLimits(CommandLineTest):

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import unittest
 
-from command_line import LLAMA, NO, USAGE, CommandLineTest
+from command_line import BAD_FILE, BINARY, LLAMA, MACHINE, NO, TIME_LIMIT_S, USAGE, CommandLineTest
 
 
 class Settings(CommandLineTest):
@@ -35,8 +35,45 @@ class Settings(CommandLineTest):
         results = self.json("bench", LLAMA, "--gen", "0", "--repeat", "1")["results"]
         self.assertEqual([result["n_prompt"] for result in results], [16, 32])
 
+    def test_a_flag_goes_before_every_other_source(self):
+        self.file("kvasir.toml", b"threads = 3\n")
+        self.assertEqual(self.json("config", "--threads", "5")[0],
+                         {"verb": "", "flag": "threads", "value": "5", "origin": "flag"})
+        self.assertIn(("true", "flag"), [(s["value"], s["origin"]) for s in self.json("config") if s["flag"] == "json"])
+
+    def test_a_switch_is_on_or_off_in_every_spelling(self):
+        for on, off in (("true", "false"), ("TRUE", "FALSE"), ("1", "0"), ("yes", "no"), ("On", "oFF")):
+            with self.subTest(on):
+                self.assertIn(b"{", self.kvasir("version", env={"KVASIR_JSON": on}).stdout)
+                self.assertNotIn(b"{", self.kvasir("version", env={"KVASIR_JSON": off}).stdout)
+        self.refusal(USAGE, "version", env={"KVASIR_JSON": "banana"}, says="KVASIR_JSON: --json")
+        self.file("kvasir.toml", b"json = \"maybe\"\n")
+        self.refusal(USAGE, "version", says="not 'maybe'")
+
+    def test_a_setting_counts_as_a_required_flag(self):
+        self.file("text.txt", b"the quick brown fox " * 100)
+        args = ["eval", "ppl", LLAMA, "--ctx", "32", "--chunks", "1"]
+        self.refusal(USAGE, *args, says="--file is required")
+        self.assertGreater(self.json(*args, env={"KVASIR_FILE": "text.txt"})["ppl"], 1)
+        self.refusal(USAGE, *args, env={"KVASIR_FILE": ""}, says="--file is required")
+        self.file("kvasir.toml", b"[eval.ppl]\nfile = \"text.txt\"\n")
+        self.assertGreater(self.json(*args)["ppl"], 1)
+
+    def test_a_file_that_cannot_be_read_is_named(self):
+        self.refusal(BAD_FILE, "version", env={"KVASIR_CONFIG": "missing.toml"}, says="missing.toml: cannot be read")
+        self.refusal(BAD_FILE, "version", env={"KVASIR_CONFIG": str(self.folder)}, says=f"{self.folder}: cannot be read")
+        self.refusal(BAD_FILE, "version", env={"KVASIR_CONFIG": "/dev/zero"}, says="/dev/zero: the limit is 1.00 MiB")
+        (self.folder / "kvasir.toml").mkdir()
+        self.refusal(BAD_FILE, "version", says="kvasir.toml: cannot be read: Is a directory")
+        self.kvasir("version", env={"KVASIR_CONFIG": ""})  # no file at all
+
     def test_wrong_settings_are_named(self):
-        self.refusal(USAGE, "version", env={"KVASIR_THREADS": "many"}, says="KVASIR_THREADS")
+        self.refusal(USAGE, "version", env={"KVASIR_THREADS": "many"}, says="KVASIR_THREADS: --threads")
+        self.refusal(USAGE, "version", env={"KVASIR_SEED": "-1"}, says="from 0 to 18446744073709551615, not '-1'")
+        self.file("kvasir.toml", b"[rum]\n")
+        self.refusal(USAGE, "version", says="kvasir.toml: no verb has the name 'rum'; did you mean 'run'?")
+        self.file("kvasir.toml", b"threads = 2026-01-01\n")
+        self.refusal(USAGE, "version", says="kvasir.toml: threads takes text, a number")
         self.file("kvasir.toml", b"[serve]\nprot = 1\n")
         self.refusal(USAGE, "version", says="serve.prot")
         self.file("kvasir.toml", b"[serve\n")
@@ -64,16 +101,58 @@ class Completion(CommandLineTest):
 
     @unittest.skipIf(shutil.which("bash") is None, "no bash")
     def test_bash_completes(self):
-        def completed(*words):
-            line = " ".join(f"'{word}'" for word in words)
-            script = f'{self.script("bash")}\nCOMP_WORDS=({line})\nCOMP_CWORD={len(words) - 1}\n_kvasir\n'
-            script += 'echo "${COMPREPLY[@]}"'
-            return subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout.split()
+        script = self.script("bash")
 
-        self.assertEqual(completed("kvasir", "ru"), ["run"])
-        self.assertEqual(completed("kvasir", "eval", "p"), ["ppl"])
-        self.assertEqual(completed("kvasir", "eval", "ppl", "--chu"), ["--chunks"])
-        self.assertEqual(completed("kvasir", "run", "x", "--thr"), ["--threads"])
+        def completed(*words, split=None):
+            """What bash is offered for the last word; `split`: the words as bash cuts them, if not at spaces."""
+            line, split = " ".join((BINARY, *words)), split or words
+            setting = " ".join(f"'{word}'" for word in (BINARY, *split))
+            asked = f"{script}\nCOMP_WORDS=({setting})\nCOMP_CWORD={len(split)}\nCOMP_LINE='{line}'\n"
+            asked += f'COMP_POINT={len(line)}\n_kvasir\necho "${{COMPREPLY[@]}}"'
+            return subprocess.run(["bash", "-c", asked], capture_output=True, text=True,
+                                  env=self.environment()).stdout.split()
+
+        self.assertEqual(completed("ru"), ["run"])
+        self.assertEqual(completed("eval", "p"), ["ppl"])
+        self.assertEqual(completed("eval", "ppl", "--chu"), ["--chunks"])
+        self.assertEqual(completed("run", "x", "--thr"), ["--threads"])
+        self.assertEqual(completed("run", "--he"), ["--help"])
+        self.assertEqual(completed("run", "x", "--kv-type", ""), ["f16", "f32"])
+        self.assertEqual(completed("pull", "--source", "py"), ["pypi"])
+        self.assertEqual(completed("completion", "z"), ["zsh"])
+        self.assertEqual(completed("run", "--file", ""), [])  # bash goes on with files
+        self.assertEqual(completed("run", "smol"), ["smollm2:135m"])
+        self.assertEqual(completed("eval", "ppl", "smol"), ["smollm2:135m"])
+        self.assertEqual(completed("run", "smollm2:1", split=("run", "smollm2", ":", "1")), ["135m"])
+
+    def test_json(self):
+        self.assertEqual(self.json("completion", "fish"), {"shell": "fish", "script": self.script("fish")})
+
+
+class Streams(CommandLineTest):
+    def test_an_answer_that_cannot_be_written(self):
+        for args in (["--help"], ["run", "--help"], ["--version"], ["version"], ["list"], ["list", "--json"],
+                     ["show", LLAMA], ["show", LLAMA, "--json"], ["completion", "bash"], ["config"]):
+            with self.subTest(args), open("/dev/full", "wb") as full:
+                process = self.start(*args, stdout=full)
+                self.assertIn(b"standard output: cannot be written", process.communicate(timeout=TIME_LIMIT_S)[1])
+                self.assertEqual(process.returncode, MACHINE)
+
+    def through_shell(self, redirection, *args):
+        return subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirection}', BINARY, *args], cwd=self.folder,
+                              env=self.environment(), capture_output=True, timeout=TIME_LIMIT_S)
+
+    def test_a_closed_stderr_takes_nothing_from_the_answer(self):
+        args = ["run", LLAMA, "Hi", "--max-tokens", "4", "--temperature", "0"]
+        answer = self.kvasir(*args).stdout
+        for redirection in ("2>&-", "2>/dev/full"):
+            with self.subTest(redirection):
+                done = self.through_shell(redirection, *args)
+                self.assertEqual((done.returncode, done.stdout), (0, answer))
+
+    def test_a_closed_stdout_is_an_error(self):
+        done = self.through_shell(">&-", "version")
+        self.assertEqual(done.returncode, MACHINE, done.stderr)
 
 
 class Machine(CommandLineTest):
