@@ -11,7 +11,6 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxNameInMessage = 300;
 constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limit
 
 // Parsed here too: the engine would not know the file's name.
@@ -19,7 +18,7 @@ Result<std::string> read_chat_template(const std::string& path) {
   KVASIR_TRY(std::string source, read_input_file(path, text::ChatTemplate::kMaxSourceBytes));
   if (const auto parsed = text::ChatTemplate::parse(source); !parsed) {
     return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: {}", printable(path, kMaxNameInMessage), parsed.error().message));
+                      fmt::format("{}: {}", printable_line(path), parsed.error().message));
   }
   return source;
 }

@@ -15,16 +15,13 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxNameInMessage = 300;
-
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
 std::unexpected<Error> unreadable(const std::string& name) {
-  return make_error(
-      ErrorKind::kBadFile,
-      fmt::format("{}: cannot be read: {}", printable(name, kMaxNameInMessage), std::strerror(errno)));
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("{}: cannot be read: {}", printable_line(name), std::strerror(errno)));
 }
 
 Result<std::string> read_stream(std::FILE* stream, const std::string& name, std::size_t max_bytes) {
@@ -33,10 +30,9 @@ Result<std::string> read_stream(std::FILE* stream, const std::string& name, std:
   std::size_t num_bytes = 0;
   while ((num_bytes = std::fread(piece.data(), 1, piece.size(), stream)) > 0) {
     if (num_bytes > max_bytes - text.size()) {
-      return make_error(
-          ErrorKind::kBadFile,
-          fmt::format("{}: the limit is {}, this has more than {} bytes", printable(name, kMaxNameInMessage),
-                      format_bytes(static_cast<std::int64_t>(max_bytes)), max_bytes));
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("{}: the limit is {}, this has more than {} bytes", printable_line(name),
+                                    format_bytes(static_cast<std::int64_t>(max_bytes)), max_bytes));
     }
     text.append(piece.data(), num_bytes);
   }
@@ -55,7 +51,7 @@ Result<std::string> read_file(const std::string& path, std::size_t max_bytes) {
 Result<std::string> read_input_file(const std::string& path, std::size_t max_bytes) {
   KVASIR_TRY(std::string text, read_file(path, max_bytes));
   if (text.empty()) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: is empty", printable(path, kMaxNameInMessage)));
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: is empty", printable_line(path)));
   }
   return text;
 }

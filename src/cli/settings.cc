@@ -20,7 +20,6 @@ namespace kvasir::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxNameInMessage = 300;
 
 struct SettingsFile {
   std::string path;
@@ -52,8 +51,8 @@ Result<std::optional<SettingsFile>> read_settings_file() {
     return SettingsFile{*path, toml::parse(text)};
   } catch (const toml::parse_error& error) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("{}:{}: {}", printable(*path, kMaxNameInMessage), error.source().begin.line,
-                                  printable(error.description(), kMaxNameInMessage)));
+                      fmt::format("{}:{}: {}", printable_line(*path), error.source().begin.line,
+                                  printable_line(error.description())));
   }
 }
 
@@ -90,7 +89,7 @@ bool is_switch(const CLI::Option& option) { return option.get_expected_max() == 
 
 // Applies one source's value; a value that the flag refuses is an Error naming the source.
 Status set_default(CLI::Option& option, const std::string& value, const std::string& origin) {
-  const std::string source = printable(origin, kMaxNameInMessage);
+  const std::string source = printable_line(origin);
   try {
     if (!is_switch(option)) {
       option.default_val(value);
@@ -104,8 +103,7 @@ Status set_default(CLI::Option& option, const std::string& value, const std::str
     option.required(false);
     return {};
   } catch (const CLI::Error& error) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("{}: {}", source, printable(error.what(), kMaxNameInMessage)));
+    return make_error(ErrorKind::kUsage, fmt::format("{}: {}", source, printable_line(error.what())));
   }
 }
 
@@ -157,14 +155,14 @@ class Applier {
                                   nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
   }
 
-  std::string source() const { return printable(file_->path, kMaxNameInMessage); }
+  std::string source() const { return printable_line(file_->path); }
 
   Status apply_option(CLI::Option& option, const std::string& path) {
     const std::string flag = option.get_lnames()[0];
     Setting setting{path, flag, "", "default"};
     const std::string variable = variable_of(flag);
     const auto from_environment = env_string(variable.c_str());
-    KVASIR_TRY(const auto from_file, find_in_file(path, flag));
+    KVASIR_TRY(const auto from_file, find_in_file(option, path));
     if (from_environment) {
       setting.origin = variable;
       KVASIR_CHECKED(set_default(option, *from_environment, variable));
@@ -180,12 +178,17 @@ class Applier {
 
   // The verb's own table before the file's top level; both count as used. A table is some verb's, never a
   // value.
-  Result<std::optional<std::string>> find_in_file(const std::string& path, const std::string& flag) {
+  Result<std::optional<std::string>> find_in_file(const CLI::Option& option, const std::string& path) {
+    const std::string flag = option.get_lnames()[0];
     std::optional<std::string> value;
     if (!file_) return value;
     for (const std::string& key : {path.empty() ? flag : path + "." + flag, flag}) {
       const toml::node* node = file_->table.at_path(key).node();
       if (node == nullptr || node->is_table()) continue;
+      if (node->is_array() && option.get_delimiter() != ',') {
+        return make_error(ErrorKind::kUsage,
+                          fmt::format("{}: {} is a list, and --{} takes one value", source(), key, flag));
+      }
       auto found = text_of(node);
       if (!found) {
         return make_error(

@@ -34,6 +34,8 @@ class Settings(CommandLineTest):
         self.assertEqual(self.setting("prompt", "bench"), ("16,32", "kvasir.toml"))
         results = self.json("bench", LLAMA, "--gen", "0", "--repeat", "1")["results"]
         self.assertEqual([result["n_prompt"] for result in results], [16, 32])
+        self.file("kvasir.toml", b"[run]\nstop = ['a', 'b']\n")
+        self.refusal(USAGE, "version", says="run.stop is a list, and --stop takes one value")
 
     def test_a_flag_goes_before_every_other_source(self):
         self.file("kvasir.toml", b"threads = 3\n")
