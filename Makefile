@@ -32,7 +32,7 @@ test-all: build
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
 fuzz:
-	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j $(JOBS)
+	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz --target fuzzers -j $(JOBS)
 	@tests/fuzz/run_all.sh build/fuzz/bin
 
 format:
