@@ -116,7 +116,8 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Stops taking requests, lets the running ones finish for at most `timeout_ms`, then cancels the rest.
+  // Stops taking requests, lets the running ones finish for at most `timeout_ms`, then cancels the rest. When
+  // it returns, every sink has been destroyed.
   virtual void drain(std::int64_t timeout_ms) = 0;
 };
 

@@ -117,15 +117,20 @@ void FakeEngine::run() {
       changed_.wait(lock);
       continue;
     }
-    const auto batch = running_;
-    for (const auto& running : batch) {
-      if (step(*running)) continue;
-      std::erase(running_, running);
-      changed_.notify_all();
-    }
+    step_all();
     // Even without a pause the others need a chance to lock.
     changed_.wait_for(lock,
                       std::max<std::chrono::microseconds>(options_.step, std::chrono::microseconds(10)));
+  }
+}
+
+// Holds no request, and so no sink, once it is back.
+void FakeEngine::step_all() {
+  const auto batch = running_;
+  for (const auto& running : batch) {
+    if (step(*running)) continue;
+    std::erase(running_, running);
+    changed_.notify_all();
   }
 }
 

@@ -71,6 +71,7 @@ class FakeEngine final : public Engine {
 
   RequestId start(Submission submission);  // with mutex_ held
   void run();
+  void step_all();
   bool step(Running& running);  // false: it is over
   RequestOutput next_output(Running& running, std::size_t choice);
   void add_logprobs(const Request& request, std::int32_t index, TokenId token, RequestOutput& output) const;
