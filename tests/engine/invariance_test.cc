@@ -22,6 +22,21 @@ namespace kvasir::testing {
 namespace {
 
 constexpr std::int32_t kNewTokens = 32;
+constexpr std::int32_t kGroup = 64;  // sequences that run together
+
+// Ways to compute the same; each takes several liberties at once, as a thousand prompts take minutes.
+struct Variation {
+  const char* name;
+  std::int32_t chunk_tokens;  // 0: as long as they are
+  std::int32_t num_threads;
+  bool preempts;
+};
+constexpr Variation kVariations[] = {
+    {"in chunks of 1 on 3 threads", 1, 3, false},
+    {"in chunks of 7 on 1 thread", 7, 1, false},
+    {"in chunks of 64", 64, 2, false},
+    {"preempted, on 3 threads", 0, 3, true},
+};
 
 struct Case {
   std::string model;
@@ -57,9 +72,10 @@ class Invariance : public ::testing::TestWithParam<Case> {
     config.model_path = GetParam().model;
     config.isa = GetParam().isa;
     config.num_threads = 2;
-    config.max_num_seqs = 16;
-    config.kv_cache_tokens = 8192;
-    config.memory_bytes = 2ll << 30;
+    config.max_num_seqs = kGroup;
+    config.max_queued_requests = num_prompts();
+    config.kv_cache_tokens = 16384;  // a group of the longest prompts with their answers
+    config.memory_bytes = 3ll << 30;
     return config;
   }
 
@@ -92,6 +108,23 @@ class Invariance : public ::testing::TestWithParam<Case> {
     return tokens;
   }
 
+  // Group by group, so that a group's prefixes are still there when it comes again.
+  static void expect_batched_and_cached(Engine& engine, const std::vector<std::vector<TokenId>>& expected) {
+    const std::vector<Request> all = requests(engine);
+    for (std::size_t begin = 0; begin < all.size(); begin += kGroup) {
+      const auto first = static_cast<std::ptrdiff_t>(begin);
+      const auto last = static_cast<std::ptrdiff_t>(std::min(begin + kGroup, all.size()));
+      const std::vector<Request> group(all.begin() + first, all.begin() + last);
+      const std::vector<std::vector<TokenId>> tokens(expected.begin() + first, expected.begin() + last);
+      expect_tokens(generate(engine, group), tokens, "batched");
+      const std::vector<Answer> cached = generate(engine, group);
+      expect_tokens(cached, tokens, "from cached prefixes");
+      std::int64_t cached_tokens = 0;
+      for (const Answer& answer : cached) cached_tokens += answer.usage.cached_tokens;
+      EXPECT_GT(cached_tokens, 0);
+    }
+  }
+
   static void expect_tokens(const std::vector<Answer>& answers,
                             const std::vector<std::vector<TokenId>>& expected, const std::string& how) {
     std::size_t num_different = 0;
@@ -107,31 +140,20 @@ TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
   const auto engine = load(config());
   ASSERT_NE(engine, nullptr);
   const auto expected = solo(*engine);
-  expect_tokens(generate(*engine, requests(*engine)), expected, "batched");
-  const auto cached = generate(*engine, requests(*engine));
-  expect_tokens(cached, expected, "from cached prefixes");
-  std::int64_t cached_tokens = 0;
-  for (const Answer& answer : cached) cached_tokens += answer.usage.cached_tokens;
-  EXPECT_GT(cached_tokens, 0);
-
-  for (const std::int32_t chunk : {1, 7, 64}) {
-    EngineConfig chunked = config();
-    chunked.max_chunk_tokens = chunk;
-    const auto other = load(chunked);
-    expect_tokens(generate(*other, requests(*other)), expected, "in chunks of " + std::to_string(chunk));
+  expect_batched_and_cached(*engine, expected);
+  for (const Variation& variation : kVariations) {
+    EngineConfig varied = config();
+    varied.max_chunk_tokens = variation.chunk_tokens;
+    varied.num_threads = variation.num_threads;
+    if (variation.preempts) {  // room for about two sequences: the others are preempted while they grow
+      varied.kv_cache_tokens = 512;
+      varied.max_num_seqs = 4;
+    }
+    const auto other = load(varied);
+    ASSERT_NE(other, nullptr);
+    expect_tokens(generate(*other, requests(*other)), expected, variation.name);
+    EXPECT_EQ(other->stats().num_preemptions > 0, variation.preempts);
   }
-  for (const std::int32_t threads : {1, 3}) {
-    EngineConfig threaded = config();
-    threaded.num_threads = threads;
-    const auto other = load(threaded);
-    expect_tokens(generate(*other, requests(*other)), expected, "on " + std::to_string(threads) + " threads");
-  }
-  EngineConfig tight = config();
-  tight.kv_cache_tokens = 512;  // about two sequences: the others are preempted while they grow
-  tight.max_num_seqs = 4;
-  const auto other = load(tight);
-  expect_tokens(generate(*other, requests(*other)), expected, "preempted");
-  EXPECT_GT(other->stats().num_preemptions, 0);
 }
 
 TEST_P(Invariance, ChoicesShareThePromptAndAgree) {
