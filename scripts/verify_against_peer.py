@@ -2,7 +2,7 @@
 """Holds Kvasir against llama.cpp on the catalogue's models: token ids, closeness to the exact model, perplexity,
 tiny models, speed.
 
-Needs scripts/build_peers.sh once, the two models (kvasir pull), and WikiText-2's test text (--text). Prints one line a
+Needs bench/peers/install.sh once, the two models (kvasir pull), and WikiText-2's test text (--text). Prints one line a
 claim with the figure, the limit and the verdict; exit code 1 when one does not hold. About 20 minutes; --only picks.
 """
 import argparse
@@ -19,7 +19,7 @@ PEERS = ROOT / "build" / "peers"
 KVASIR = str(ROOT / "build" / "release" / "bin" / "kvasir")
 MODELS = ("smollm2:135m", "gemma3:270m")
 THREADS = "2"
-ENVIRONMENT = os.environ | {"LLAMA_CPP_LIB_PATH": str(PEERS / "bin"), "PYTHONPATH": str(PEERS)}
+ENVIRONMENT = os.environ | {"LLAMA_CPP_LIB_PATH": str(PEERS / "bin" / "llama-native"), "PYTHONPATH": str(PEERS)}
 
 
 def output_of(*command):
@@ -97,7 +97,7 @@ def check_closeness(model, verdicts):
 def check_perplexity(model, verdicts):
     ours = kvasir_json("eval", "ppl", model.path, "--file", model.text, "--ctx", 512, "--chunks", 100, "--threads",
                        THREADS)["ppl"]
-    said = output_of(PEERS / "bin" / "llama-perplexity", "-m", model.path, "-f", model.text, "-c", 512, "--chunks", 100,
+    said = output_of(PEERS / "bin" / "llama-native" / "llama-perplexity", "-m", model.path, "-f", model.text, "-c", 512, "--chunks", 100,
                      "-t", THREADS)
     peer = float(re.search(r"Final estimate: PPL = ([0-9.]+)", said).group(1))
     verdicts.at_most(f"{model.name}: perplexity {ours:.3f}, llama.cpp {peer:.3f}, ratio", ours / peer, 1.005)
@@ -109,7 +109,7 @@ def check_speed(model, verdicts, rounds=3):
     for _ in range(rounds):
         for result in kvasir_json("bench", model.path, "--prompt", 512, "--gen", 128, "--threads", THREADS)["results"]:
             ours[result["test"]].append(result["tokens_per_s"]["median"])
-        rows = json.loads(output_of(PEERS / "bin" / "llama-bench", "-m", model.path, "-t", THREADS, "-p", 512, "-n", 128,
+        rows = json.loads(output_of(PEERS / "bin" / "llama-native" / "llama-bench", "-m", model.path, "-t", THREADS, "-p", 512, "-n", 128,
                                     "-o", "json").partition("\n]")[0] + "\n]")
         for row in rows:
             theirs["prompt" if row["n_prompt"] else "generation"].append(row["avg_ts"])
@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--text", default=str(ROOT.parent / "shared/data/wikitext-2/wiki.test.raw"))
     parser.add_argument("--only", nargs="+", choices=[*PER_MODEL, "tiny"], default=[*PER_MODEL, "tiny"])
     args = parser.parse_args()
-    for needed in (args.text, PEERS / "bin", KVASIR):
+    for needed in (args.text, PEERS / "bin" / "llama-native", KVASIR):
         if not os.path.exists(needed):
             raise SystemExit(f"{needed}: not here (see the head of this script)")
     verdicts = Verdicts()

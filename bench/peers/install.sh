@@ -1,14 +1,19 @@
 #!/bin/sh
-# Fetches and builds what Kvasir is compared with, into build/peers: llama.cpp from the source in llama-cpp-python, and
-# the Python packages of the comparison scripts. Takes about half an hour on 2 cores, once.
+# Fetches and builds the programs that Kvasir is measured against, into build/peers; pinned, idempotent, about an hour on
+# 2 cores. llama.cpp and ik_llama.cpp come as the sources inside the packages llama-cpp-python and ik-llama-cpp-python:
+#   bin/llama-native    llama.cpp, Release, for this CPU
+#   bin/llama-nofp16    the same without AVX512-FP16, on CPUs that have it: its attention of 64-wide heads is faster
+#   bin/ik              ik_llama.cpp, Release, for this CPU
+# The comparison scripts' Python packages go to venv.
 set -eu
 
-version=0.3.36
-root=$(cd "$(dirname "$0")/.." && pwd)
+llama_version=0.3.36
+ik_version=0.1.5
+root=$(cd "$(dirname "$0")/../.." && pwd)
 peers="$root/build/peers"
-llama="$peers/llama_cpp_python-$version/vendor/llama.cpp"
+jobs=$(nproc)
+mkdir -p "$peers/bin"
 
-mkdir -p "$peers"
 if [ ! -x "$peers/venv/bin/python" ]; then
   python3 -m venv "$peers/venv"
 fi
@@ -17,19 +22,44 @@ if [ ! -f "$peers/packages-installed" ]; then
   "$peers/venv/bin/pip" install -q cmake ninja numpy gguf jinja2 diskcache typing_extensions openai
   touch "$peers/packages-installed"
 fi
-if [ ! -d "$llama" ]; then
-  echo "peers: fetching llama-cpp-python $version"
-  "$peers/venv/bin/pip" download -q --no-deps --no-build-isolation --no-binary :all: -d "$peers" "llama-cpp-python==$version" ||
-    "$peers/venv/bin/pip" download -q --no-deps --no-binary :all: -d "$peers" "llama-cpp-python==$version"
-  tar -xzf "$peers/llama_cpp_python-$version.tar.gz" -C "$peers"
+PATH="$peers/venv/bin:$PATH"
+
+# fetch PACKAGE VERSION: its source below $peers
+fetch() {
+  folder="$peers/$(echo "$1" | tr - _)-$2"
+  if [ ! -d "$folder" ]; then
+    echo "peers: fetching $1 $2"
+    "$peers/venv/bin/pip" download -q --no-deps --no-binary :all: -d "$peers" "$1==$2"
+    tar -xzf "$folder.tar.gz" -C "$peers"
+  fi
+}
+
+# build SOURCE NAME TARGETS CMAKE-FLAGS...: the programs in bin/NAME
+build() {
+  source=$1 name=$2 targets=$3
+  shift 3
+  if [ -f "$peers/bin/$name.built" ]; then
+    return
+  fi
+  echo "peers: building $name"
+  cmake -S "$source" -B "$peers/build-$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF \
+    -DLLAMA_BUILD_TESTS=OFF -DBUILD_SHARED_LIBS=ON "$@" >"$peers/configure-$name.log"
+  # shellcheck disable=SC2086
+  cmake --build "$peers/build-$name" --target $targets -j "$jobs"
+  ln -sfn "$peers/build-$name/bin" "$peers/bin/$name"
+  touch "$peers/bin/$name.built"
+}
+
+fetch llama-cpp-python "$llama_version"
+fetch ik-llama-cpp-python "$ik_version"
+llama="$peers/llama_cpp_python-$llama_version/vendor/llama.cpp"
+ik="$peers/ik_llama_cpp_python-$ik_version/vendor/ik_llama.cpp"
+tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama mtmd"
+build "$llama" llama-native "$tools"
+if grep -q avx512_fp16 /proc/cpuinfo; then
+  build "$llama" llama-nofp16 "llama-bench llama-batched-bench" -DCMAKE_C_FLAGS=-mno-avx512fp16 \
+    -DCMAKE_CXX_FLAGS=-mno-avx512fp16
 fi
-if [ ! -x "$llama/build/bin/llama-perplexity" ]; then
-  echo "peers: building llama.cpp"
-  PATH="$peers/venv/bin:$PATH"
-  cmake -S "$llama" -B "$llama/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF \
-    -DLLAMA_BUILD_TESTS=OFF -DBUILD_SHARED_LIBS=ON >"$peers/configure.log"
-  cmake --build "$llama/build" --target llama-bench llama-perplexity llama mtmd -j "$(nproc)"
-fi
-ln -sfn "$llama/build/bin" "$peers/bin"
-ln -sfn "$peers/llama_cpp_python-$version/llama_cpp" "$peers/llama_cpp"
+build "$ik" ik "llama-bench llama-batched-bench"
+ln -sfn "$peers/llama_cpp_python-$llama_version/llama_cpp" "$peers/llama_cpp"
 echo "peers: ready in $peers"

@@ -130,14 +130,14 @@ void Chat::print_stats() const {
 void Chat::save(const std::string& path) const {
   if (path.empty()) return print("/save needs the name of a file\n");
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool failed = file == nullptr;
-  if (!failed) {
+  int error = file == nullptr ? errno : 0;
+  if (file != nullptr) {
     const std::string json = conversation_json(messages_);
-    failed = std::fwrite(json.data(), 1, json.size(), file) != json.size();
-    failed = std::fclose(file) != 0 || failed;
+    if (std::fwrite(json.data(), 1, json.size(), file) != json.size()) error = errno;
+    if (std::fclose(file) != 0 && error == 0) error = errno;
   }
-  print(failed ? fmt::format("{}: cannot be written: {}\n", path, std::strerror(errno))
-               : fmt::format("{} messages in {}\n", messages_.size(), path));
+  print(error != 0 ? fmt::format("{}: cannot be written: {}\n", path, std::strerror(error))
+                   : fmt::format("{} messages in {}\n", messages_.size(), path));
 }
 
 }  // namespace kvasir::cli

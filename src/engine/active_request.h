@@ -25,7 +25,8 @@ struct ActiveRequest {
   std::uint64_t seed = 0;
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
   std::vector<ActiveChoice> choices;
-  std::vector<PositionLogprobs> prompt_logprobs;  // gathered until choice 0 has its first output
+  bool owes_prompt_logprobs = false;              // they go out with choice 0's first output
+  std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
   std::int32_t cached_tokens = 0;
 

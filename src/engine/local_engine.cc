@@ -223,6 +223,7 @@ void LocalEngine::start_request(Arrival arrival) {
   };
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
+  request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
   request.choices.resize(static_cast<std::size_t>(params.n));
   request.num_unfinished = params.n;
   for (ActiveChoice& choice : request.choices) {
@@ -382,7 +383,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   const RequestId id = request.id;
   output.request_id = id;
   output.index = static_cast<std::int32_t>(choice);
-  if (choice == 0 && request.request.sampling.prompt_logprobs && !request.prompt_logprobs.empty()) {
+  if (choice == 0 && std::exchange(request.owes_prompt_logprobs, false)) {
     output.prompt_logprobs.emplace_back();  // nothing comes before the first token
     for (PositionLogprobs& entry : request.prompt_logprobs)
       output.prompt_logprobs.push_back(std::move(entry));

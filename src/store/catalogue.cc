@@ -170,7 +170,7 @@ const CatalogueEntry* Catalogue::find(std::string_view name) const {
   return it == entries_.end() ? nullptr : &*it;
 }
 
-void Catalogue::merge(Catalogue other) {
+Status Catalogue::merge(Catalogue other, std::string_view source) {
   for (CatalogueEntry& entry : other.entries_) {
     const auto ours = std::ranges::find(entries_, entry.name, &CatalogueEntry::name);
     if (ours == entries_.end()) {
@@ -180,6 +180,21 @@ void Catalogue::merge(Catalogue other) {
     }
   }
   if (!other.default_name_.empty()) default_name_ = std::move(other.default_name_);
+  if (!default_name_.empty() && find(default_name_) == nullptr) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: default is \"{}\", which no model is called",
+                                                       printable_line(source), printable(default_name_)));
+  }
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    const auto other_entry = std::find_if(std::next(entry), entries_.end(), [&](const CatalogueEntry& later) {
+      return later.file_name == entry->file_name;
+    });
+    if (other_entry == entries_.end()) continue;
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("{}: the models {} and {} would share the file {}", printable_line(source),
+                    printable(entry->name), printable(other_entry->name), printable(entry->file_name)));
+  }
+  return {};
 }
 
 }  // namespace kvasir::store

@@ -54,8 +54,9 @@ class Catalogue {
   // Null when no entry has that name.
   const CatalogueEntry* find(std::string_view name) const;
 
-  // Takes over the entries of `other`; one of the same name replaces ours.
-  void merge(Catalogue other);
+  // Takes over the entries of `other`, which `source` names; one of the same name replaces ours. Error
+  // (kBadFile) when the default is then no entry, or two entries share a file.
+  Status merge(Catalogue other, std::string_view source);
 
  private:
   std::vector<CatalogueEntry> entries_;

@@ -72,12 +72,24 @@ TEST(Catalogue, NamesLineAndFault) {
 
 TEST(Catalogue, MergesAdditionsOverItsOwn) {
   auto ours = Catalogue::parse(kGood, "ours");
-  auto theirs = Catalogue::parse("default = \"other\"\n" + with("a tiny one", "their tiny one"), "theirs");
+  auto theirs = Catalogue::parse("default = \"tiny\"\n" + with("a tiny one", "their tiny one"), "theirs");
   ASSERT_TRUE(ours && theirs);
-  ours->merge(std::move(*theirs));
+  ASSERT_TRUE(ours->merge(std::move(*theirs), "theirs"));
   EXPECT_EQ(ours->entries().size(), 1u);
   EXPECT_EQ(ours->find("tiny")->description, "their tiny one");
-  EXPECT_EQ(ours->default_name(), "other");
+  EXPECT_EQ(ours->default_name(), "tiny");
+}
+
+TEST(Catalogue, RefusesADefaultThatNobodyIsCalledAndAFileForTwo) {
+  const auto error_of_merge = [](std::string_view additions) {
+    auto ours = Catalogue::parse(kGood, "ours");
+    auto theirs = Catalogue::parse(additions, "theirs");
+    const Status status = ours->merge(std::move(*theirs), "theirs");
+    return status ? "" : status.error().message;
+  };
+  EXPECT_EQ(error_of_merge("default = \"other\""), "theirs: default is \"other\", which no model is called");
+  EXPECT_EQ(error_of_merge(with("name = \"tiny\"", "name = \"other\"")),
+            "theirs: the models tiny and other would share the file tiny.gguf");
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ Result<ModelStore> ModelStore::open(fs::path home) {
     const auto text = read_text_file(own.native());
     if (!text) return file_error(own.native(), "read", EACCES);
     KVASIR_TRY(Catalogue additions, Catalogue::parse(*text, own.native()));
-    catalogue.merge(std::move(additions));
+    KVASIR_CHECKED(catalogue.merge(std::move(additions), own.native()));
   }
   return ModelStore(std::move(home), std::move(catalogue));
 }

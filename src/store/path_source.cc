@@ -1,5 +1,7 @@
 #include "store/path_source.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/printable.h"
 #include "store/file_error.h"
 
 namespace kvasir::store {
@@ -27,6 +30,12 @@ PathSource::PathSource(const CatalogueEntry& entry, const PathOrigin& origin)
     : entry_(entry), path_(resolve(entry, origin.path)) {}
 
 Status PathSource::fetch(StagedFile& file, const std::filesystem::path&, const TransferEvents& events) {
+  std::error_code error;
+  if (const auto status = std::filesystem::status(path_, error);
+      std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: is not a regular file", printable_line(path_.native())));
+  }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(path_.c_str(), "rbe"), std::fclose);
   if (!input) return file_error(path_.native(), "open", errno);
   std::vector<std::byte> buffer(kCopyBytes);

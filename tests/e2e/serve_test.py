@@ -43,6 +43,16 @@ class Serve(CommandLineTest):
         run = self.json("run", LLAMA, "Hi", "--max-tokens", "4", "--temperature", "0")
         self.assertEqual(answer["choices"][0]["message"]["content"], run["text"])
 
+    def test_a_prompt_of_one_token_is_echoed_with_its_place_among_the_logprobs(self):
+        self.serve(LLAMA)
+        for max_tokens in (0, 2):
+            with self.subTest(max_tokens):
+                choice = self.post("/v1/completions", prompt=[20], max_tokens=max_tokens, temperature=0, echo=True,
+                                   logprobs=1)["choices"][0]
+                self.assertEqual(len(choice["logprobs"]["tokens"]), 1 + max_tokens)
+                self.assertIsNone(choice["logprobs"]["token_logprobs"][0])
+                self.assertTrue(choice["text"].startswith(choice["logprobs"]["tokens"][0]))
+
     def test_a_model_without_template_says_how_to_get_one(self):
         self.serve(GEMMA, "--served-model-name", "tiny")
         self.assertIn("/v1/completions", self.lines[2])

@@ -191,6 +191,19 @@ TEST(HalfClose, GetsItsAnswersAfterAnInterimOne) {
   EXPECT_EQ(server.engine.num_cancelled(), 0);
 }
 
+// The end of the input may be seen before the answer, with it or after it.
+TEST(HalfClose, IsClosedOnceAllIsAnswered) {
+  RunningServer server;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    HttpClient client(server.port());
+    client.send(http_request("GET", attempt % 2 == 0 ? "/health/live" : "/nope"));
+    if (attempt % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(attempt));
+    client.finish_sending();
+    ASSERT_EQ(client.receive().status, attempt % 2 == 0 ? 200 : 404);
+    ASSERT_TRUE(client.closes_within(2s)) << "attempt " << attempt;
+  }
+}
+
 TEST(HalfClose, IsLeavingWithHttp10) {
   RunningServer server({.prefill = 60s});
   HttpClient client(server.port());

@@ -31,6 +31,10 @@ void Session::start() {
 
 void Session::read() {
   if (reading_ || state_ == State::kClosed) return;
+  if (input_ended_) {
+    if (state_ != State::kAnswering) close();
+    return;
+  }
   reading_ = true;
   socket_.async_read_some(boost::asio::buffer(read_buffer_),
                           [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
@@ -41,7 +45,10 @@ void Session::read() {
 void Session::on_read(const error_code& error, std::size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
-  if (error == boost::asio::error::eof && state_ == State::kAnswering) return on_half_closed();
+  if (error == boost::asio::error::eof && state_ == State::kAnswering) {
+    input_ended_ = true;
+    return on_half_closed();
+  }
   if (error) return answer_ != nullptr ? abort(AbortCause::kDisconnected) : close();
   if (state_ == State::kLingering) {
     lingered_bytes_ += num_bytes;
@@ -156,7 +163,8 @@ void Session::write_some() {
   if (writing_.empty()) std::swap(writing_, outgoing_);
   stall_.expires_after(context_.limits.write_stall_timeout);
   stall_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (error || self->stall_.expiry() > std::chrono::steady_clock::now()) return;
+    // As with deadline_; and what was written meanwhile did not stall.
+    if (error || self->stall_.expiry() > std::chrono::steady_clock::now() || self->writing_.empty()) return;
     self->abort(AbortCause::kSlowReader);
   });
   socket_.async_write_some(boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),

@@ -99,6 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::array<char, kReadBytes> read_buffer_;
   bool reading_ = false;
   bool said_continue_ = false;
+  bool input_ended_ = false;  // the client sends no more; asking the socket again would wait for ever
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
   std::size_t lingered_bytes_ = 0;
 
