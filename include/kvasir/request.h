@@ -21,8 +21,9 @@ using LogitsObserver = std::function<void(std::int32_t position, std::span<const
 struct Request {
   std::vector<TokenId> prompt_token_ids;
   SamplingParams sampling;
-  std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
-  std::int32_t priority = 0;    // lower runs first
+  std::string cache_namespace;       // sequences share KV only within one namespace (a tenant)
+  std::int32_t priority = 0;         // lower runs first
+  std::int32_t start_within_ms = 0;  // ends with kUnavailable when nothing of it ran by then; 0: it waits
   bool use_prefix_cache = true;
   bool want_attention_mass = false;  // report attention mass per KV block with each token
   LogitsObserver

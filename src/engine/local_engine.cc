@@ -27,6 +27,13 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loade
   return kv;
 }
 
+using Clock = std::chrono::steady_clock;
+
+std::optional<Clock::time_point> start_deadline_of(const Request& request) {
+  if (request.start_within_ms <= 0) return std::nullopt;
+  return Clock::now() + std::chrono::milliseconds(request.start_within_ms);
+}
+
 sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
   return {.max_num_seqs = config.max_num_seqs,
           .max_num_batched_tokens = config.max_num_batched_tokens,
@@ -219,7 +226,7 @@ void LocalEngine::start_request(Arrival arrival) {
                .stop_token_ids = params.stop_token_ids,
                .max_tokens = *params.max_tokens,
                .min_tokens = params.min_tokens},
-      .start_deadline = {},
+      .start_deadline = start_deadline_of(request.request),
   };
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
@@ -232,7 +239,7 @@ void LocalEngine::start_request(Arrival arrival) {
   }
   requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);
   counters_.num_prompt_tokens += static_cast<std::int64_t>(request.request.prompt_token_ids.size());
-  const auto first = scheduler_.add(std::move(sequence), std::chrono::steady_clock::now());
+  const auto first = scheduler_.add(std::move(sequence), Clock::now());
   if (!first) {
     for (std::size_t i = request.choices.size(); i-- > 0;)
       emit_end(request, i, FinishReason::kError, first.error());
@@ -264,8 +271,9 @@ void LocalEngine::cancel_everything() {
 }
 
 void LocalEngine::step() {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   const sched::SchedulerOutput& output = scheduler_.schedule(begin);
+  end_expired(output);
   if (output.empty()) return;
   counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_bytes_held());
   build_tasks(output);
@@ -278,7 +286,7 @@ void LocalEngine::step() {
     scheduled_.push_back(output.sequences[i].id);
   }
   finish_failed(output, results);
-  const auto end = std::chrono::steady_clock::now();
+  const auto end = Clock::now();
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(step_result_, end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
@@ -286,6 +294,16 @@ void LocalEngine::step() {
   }
   ++counters_.num_steps;
   counters_.step_seconds_total += std::chrono::duration<double>(end - begin).count();
+}
+
+// Those that waited longer for their start than they were ready to.
+void LocalEngine::end_expired(const sched::SchedulerOutput& output) {
+  for (const SequenceId id : output.expired) {
+    const Stream stream = streams_.at(id);
+    emit_end(*stream.request, stream.choice, FinishReason::kError,
+             Error{ErrorKind::kUnavailable, fmt::format("queue: the request did not start within {} ms",
+                                                        stream.request->request.start_within_ms)});
+  }
 }
 
 void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {

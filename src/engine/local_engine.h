@@ -58,6 +58,7 @@ class LocalEngine final : public Engine {
   void cancel_request(RequestId id);
   void cancel_everything();
   void step();
+  void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
