@@ -22,15 +22,16 @@ THREADS = "2"
 ENVIRONMENT = os.environ | {"LLAMA_CPP_LIB_PATH": str(PEERS / "bin" / "llama-native"), "PYTHONPATH": str(PEERS)}
 
 
-def output_of(*command):
+def output_of(*command, may_say_no=False):
+    """What it printed; ends the run when it fails. Exit code 1 is an answer where `may_say_no`."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode != 0:
+    if done.returncode != 0 and not (may_say_no and done.returncode == 1):
         raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")
     return done.stdout + done.stderr
 
 
-def script(name, *args):
-    return output_of(PEERS / "venv" / "bin" / "python", ROOT / "scripts" / name, *args)
+def script(name, *args, may_say_no=False):
+    return output_of(PEERS / "venv" / "bin" / "python", ROOT / "scripts" / name, *args, may_say_no=may_say_no)
 
 
 def kvasir_json(*args):
@@ -47,7 +48,7 @@ class Verdicts:
         print(f"{'holds' if holds else 'FAILS'}  {claim}: {value} (limit {limit})", flush=True)
 
     def at_most(self, claim, value, limit):
-        self.add(claim, f"{value:.3g}", f"{limit:.3g}", value <= limit)
+        self.add(claim, f"{value:.4g}", f"{limit:.4g}", value <= limit)
 
 
 class Model:
@@ -74,7 +75,8 @@ class Model:
 
 def check_tokens(model, verdicts):
     stress = ROOT / "tests" / "cases" / "tokenizer" / "stress.txt"
-    lines = script("compare_tokenizer.py", model.path, model.text, stress, "--kvasir", KVASIR).splitlines()
+    lines = script("compare_tokenizer.py", model.path, model.text, stress, "--kvasir", KVASIR,
+                   may_say_no=True).splitlines()
     equal = sum(line.endswith("equal") for line in lines)
     verdicts.add(f"{model.name}: texts with equal token ids", equal, 4, equal == 4)
 
@@ -121,7 +123,7 @@ def check_speed(model, verdicts, rounds=3):
 
 
 def check_tiny_models(text, verdicts):
-    last = script("compare_tiny_models.py", text, "--binary", KVASIR).splitlines()[-1]
+    last = script("compare_tiny_models.py", text, "--binary", KVASIR, may_say_no=True).splitlines()[-1]
     verdicts.add("tiny models", last, "0 above", last.startswith("0 of"))
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches and builds the programs that Kvasir is measured against, into build/peers; pinned, idempotent, about an hour on
-# 2 cores. llama.cpp and ik_llama.cpp come as the sources inside the packages llama-cpp-python and ik-llama-cpp-python:
+# Fetches and builds the programs that Kvasir is measured against, into build/peers; pinned and idempotent, the builds take
+# long. llama.cpp and ik_llama.cpp come as the sources inside the packages llama-cpp-python and ik-llama-cpp-python:
 #   bin/llama-native    llama.cpp, Release, for this CPU
 #   bin/llama-nofp16    the same without AVX512-FP16, on CPUs that have it: its attention of 64-wide heads is faster
 #   bin/ik              ik_llama.cpp, Release, for this CPU

@@ -15,8 +15,6 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxPathInMessage = 300;
-
 struct ShowArguments {
   std::string model;
   bool tensors = false;
@@ -68,7 +66,7 @@ void print_summary(const store::ModelDescription& model) {
   const auto count = [](std::int64_t number, std::string_view unit) {
     return number == 0 ? std::string() : fmt::format("{}{}", number, unit);
   };
-  line("file", printable(model.path, kMaxPathInMessage));
+  line("file", printable_line(model.path));
   line("name", printable(summary.name));
   line("architecture", printable(summary.architecture));
   line("quantization", summary.quantization);
