@@ -94,7 +94,7 @@ std::vector<float> activations(const MatmulShape& shape) {
   return x;
 }
 
-// One format's weights, repeated until no cache holds them, and activations for the largest batch.
+// One format's weights, repeated until no cache holds them, and a batch of activations.
 class MatmulRun {
  public:
   MatmulRun(const KernelTable& table, const MatmulShape& shape)
@@ -117,7 +117,6 @@ class MatmulRun {
     const std::int64_t few_rows = std::min<std::int64_t>(problem_.shape().num_rows, 4 * kRowsPerGroup);
     MatmulArgs args = args_;
     args.group_end = (few_rows + kRowsPerGroup - 1) / kRowsPerGroup;
-    args.num_tokens = std::min(args.num_tokens, 5);
     std::vector<float> expected(out_.size());
     format_.matmul(args);
     args.out = expected.data();
@@ -131,16 +130,18 @@ class MatmulRun {
     return true;
   }
 
-  // Seconds of one matmul of `num_tokens`, its groups shared out evenly.
-  double seconds(int num_tokens, int num_threads) {
-    const double macs = static_cast<double>(args_.k) * static_cast<double>(args_.num_rows) * num_tokens;
-    const auto passes = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMacsPerRepetition / macs));
+  double macs() const {
+    return static_cast<double>(args_.k) * static_cast<double>(args_.num_rows) * args_.num_tokens;
+  }
+
+  // Seconds of one matmul, its groups shared out evenly.
+  double seconds(int num_threads) {
+    const auto passes = std::max<std::int64_t>(1, static_cast<std::int64_t>(kMacsPerRepetition / macs()));
     const std::int64_t num_matmuls = std::min<std::int64_t>(passes, num_copies_);
     const double total = fastest_seconds(num_threads, kRepetitions, [&](int thread) {
       for (std::int64_t i = 0; i < num_matmuls; ++i) {
         MatmulArgs args = args_;
         args.weights = copies_.data() + i * matrix_bytes_;
-        args.num_tokens = num_tokens;
         args.group_begin = args_.group_end * thread / num_threads;
         args.group_end = args_.group_end * (thread + 1) / num_threads;
         format_.matmul(args);
@@ -159,18 +160,16 @@ class MatmulRun {
 };
 
 void print_format(const KernelTable& table, const Options& options, const DTypeInfo& info, int num_threads) {
-  MatmulShape shape{.dtype = info.dtype, .k = options.k, .num_rows = options.rows};
-  shape.num_tokens = *std::max_element(options.tokens.begin(), options.tokens.end());
-  MatmulRun run(table, shape);
   fmt::print("{:5} {}T", info.name, num_threads);
-  if (!run.equals_reference(*kernels::find_table("ref"))) {
-    fmt::print(" differs from the scalar reference\n");
-    std::exit(1);
-  }
   for (const int num_tokens : options.tokens) {
-    const double seconds = run.seconds(num_tokens, num_threads);
-    const double macs = static_cast<double>(options.k) * static_cast<double>(options.rows) * num_tokens;
-    fmt::print(" | N={} {:.0f}", num_tokens, macs / seconds / 1e9);
+    MatmulRun run(table,
+                  {.dtype = info.dtype, .k = options.k, .num_rows = options.rows, .num_tokens = num_tokens});
+    if (!run.equals_reference(*kernels::find_table("ref"))) {
+      fmt::print(" differs from the scalar reference\n");
+      std::exit(1);
+    }
+    const double seconds = run.seconds(num_threads);
+    fmt::print(" | N={} {:.0f}", num_tokens, run.macs() / seconds / 1e9);
     if (num_tokens == 1)
       fmt::print(" ({:.1f} GB/s)", static_cast<double>(run.matrix_bytes()) / seconds / 1e9);
     std::fflush(stdout);

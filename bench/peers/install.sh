@@ -54,6 +54,17 @@ fetch llama-cpp-python "$llama_version"
 fetch ik-llama-cpp-python "$ik_version"
 llama="$peers/llama_cpp_python-$llama_version/vendor/llama.cpp"
 ik="$peers/ik_llama_cpp_python-$ik_version/vendor/ik_llama.cpp"
+# The source package leaves out the script that writes build-info.cpp.
+if [ ! -f "$ik/common/cmake/build-info-gen-cpp.cmake" ]; then
+  mkdir -p "$ik/common/cmake"
+  cat >"$ik/common/cmake/build-info-gen-cpp.cmake" <<EOF
+set(BUILD_NUMBER 0)
+set(BUILD_COMMIT "package $ik_version")
+set(BUILD_COMPILER "unknown")
+set(BUILD_TARGET "unknown")
+configure_file("$ik/common/build-info.cpp.in" "$ik/common/build-info.cpp" @ONLY)
+EOF
+fi
 tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama mtmd"
 build "$llama" llama-native "$tools"
 if grep -q avx512_fp16 /proc/cpuinfo; then

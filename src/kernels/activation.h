@@ -1,28 +1,35 @@
-// Layout of a quantised activation row: what quantize_row writes and the integer matmuls read.
+// Layout of quantised activations: what quantize_row writes and the integer matmuls read.
 #pragma once
 
-#include <cfloat>
 #include <cstdint>
+
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 
 // 32 consecutive inputs of one token: x[i] is about scale * q[i].
 //
-// The sums serve the weights' zero points and minima: sum((code - zero) * q) = sum(code * q) + zero *
-// neg_sum, and a minimum m shared by the block adds m * scaled_sum.
+// The sums serve the weights' zero points and minima. A kernel whose codes have the zero point 128 starts its
+// integer sum at `offset` and ends with sum((code - 128) * q); other zero points are a power of two below. A
+// minimum m shared by the block adds m * scaled_sum.
 struct ActivationBlock {
-  std::int8_t q[32];          // within [-127, 127]
-  float scale;                // amax / 127, or 0 where that is subnormal
-  float scaled_sum;           // scale * sum(q)
-  std::int32_t neg_sum;       // -sum(q)
-  std::int32_t neg_sum_high;  // -sum(q[16..31])
+  std::int8_t q[32];         // within [-127, 127]
+  float scale;               // amax / 127, or 0 where that is below kLeastScale
+  float scaled_sum;          // scale * sum(q)
+  std::int32_t offset;       // -128 * sum(q)
+  std::int32_t offset_high;  // -128 * sum(q[16..31])
 };
 static_assert(sizeof(ActivationBlock) == 48);
 
-// q is x * inverse_of_scale, rounded to nearest even. A block whose scale would be subnormal is taken as
-// zeros: its largest input is below 1.5e-36, and dividing by a subnormal scale could leave the range of int8.
-inline float normal_or_zero(float scale) { return scale >= FLT_MIN ? scale : 0.0f; }
-inline float activation_scale(float amax) { return normal_or_zero(amax / 127.0f); }
+// Inputs beyond this are refused as infinity is: no model means them, and their products might overflow.
+inline constexpr float kLargestInput = 0x1p100f;
+// Blocks whose scale would be smaller are taken as zeros, so that the product with a weight's scale (2^-24 or
+// more, and some kernels keep it divided by 16) is never subnormal and rounds alike in every kernel.
+inline constexpr float kLeastScale = 0x1p-96f;
+
+// q is x * inverse_of_scale, rounded to nearest even.
+inline float scale_or_zero(float scale) { return scale >= kLeastScale ? scale : 0.0f; }
+inline float activation_scale(float amax) { return scale_or_zero(amax / 127.0f); }
 inline float inverse_of_scale(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
 
 // A few channels of a transformer carry values far above the rest (Dettmers et al. 2022), and the rounding of
@@ -37,38 +44,90 @@ inline float outlier_threshold(float sum_of_maxima, std::int64_t num_blocks) {
   return kOutlierRatio * (sum_of_maxima / static_cast<float>(num_blocks));
 }
 
-// A row of k inputs: num_blocks() blocks, as many residuals (only those of outliers are ever written or
-// read), and one bit per block that tells which are outliers. Which they are depends on the row alone.
-struct ActivationRow {
-  ActivationBlock* blocks;
-  ActivationBlock* residuals;
-  std::uint64_t* outliers;  // [(num_blocks + 63) / 64]
+// Tokens lie in tiles of 16, the last with what is left. In a tile the blocks of its tokens at the same
+// inputs are neighbours, so that a kernel which multiplies them by the same weights reads one linear stream.
+//
+// A tile of `width` tokens: block b of its token t is blocks[b * width + t]. Of the residuals only those of
+// outliers are ever written or read; which blocks are depends on the token's row alone.
+struct ActivationTile {
+  ActivationBlock* blocks;     // [k / 32, width]
+  ActivationBlock* residuals;  // [k / 32, width]
+  std::uint8_t* outliers;      // [k / 32, 16], 1 or 0 for each token; 0 beyond width
+  std::int64_t width;
 };
-struct ConstActivationRow {
+struct ConstActivationTile {
   const ActivationBlock* blocks;
   const ActivationBlock* residuals;
-  const std::uint64_t* outliers;
+  const std::uint8_t* outliers;
+  std::int64_t width;
 
-  bool is_outlier(std::int64_t block) const { return (outliers[block / 64] >> (block % 64) & 1) != 0; }
+  bool is_outlier(std::int64_t block, std::int64_t token) const {
+    return outliers[block * kTokensPerActivationTile + token] != 0;
+  }
 };
 
-constexpr std::int64_t outlier_words(std::int64_t k) { return (k / 32 + 63) / 64; }
-
-inline ActivationRow activation_row(void* quantized, std::int64_t k) {
-  auto* blocks = static_cast<ActivationBlock*>(quantized);
-  return {blocks, blocks + k / 32, reinterpret_cast<std::uint64_t*>(blocks + 2 * (k / 32))};
-}
-inline ConstActivationRow activation_row(const void* quantized, std::int64_t k) {
-  const auto* blocks = static_cast<const ActivationBlock*>(quantized);
-  return {blocks, blocks + k / 32, reinterpret_cast<const std::uint64_t*>(blocks + 2 * (k / 32))};
-}
-
-// Bytes of a row of k inputs: an odd number of cache lines, so that the rows of a tile of tokens, which a
-// kernel reads at the same offset, do not compete for the same sets of the L1 cache.
-constexpr std::int64_t quantized_row_bytes(std::int64_t k) {
+constexpr std::int64_t activation_tile_bytes(std::int64_t k, std::int64_t width) {
   const std::int64_t bytes =
-      2 * (k / 32) * static_cast<std::int64_t>(sizeof(ActivationBlock)) + 8 * outlier_words(k);
-  return ((bytes + 63) / 64 | 1) * 64;
+      k / 32 * (2 * width * static_cast<std::int64_t>(sizeof(ActivationBlock)) + kTokensPerActivationTile);
+  return (bytes + 63) / 64 * 64;
+}
+
+// Bytes of num_tokens rows of k inputs; also where token num_tokens begins when it is the first of a tile.
+constexpr std::int64_t activation_bytes(std::int64_t k, std::int64_t num_tokens) {
+  const std::int64_t rest = num_tokens % kTokensPerActivationTile;
+  return num_tokens / kTokensPerActivationTile * activation_tile_bytes(k, kTokensPerActivationTile) +
+         (rest > 0 ? activation_tile_bytes(k, rest) : 0);
+}
+
+// The tile that starts at first_token, a multiple of 16, of num_tokens.
+inline ConstActivationTile activation_tile(const void* activations, std::int64_t k, std::int64_t first_token,
+                                           std::int64_t num_tokens) {
+  const std::int64_t left = num_tokens - first_token;
+  const std::int64_t width = left < kTokensPerActivationTile ? left : kTokensPerActivationTile;
+  const auto* blocks = reinterpret_cast<const ActivationBlock*>(static_cast<const char*>(activations) +
+                                                                activation_bytes(k, first_token));
+  const ActivationBlock* residuals = blocks + k / 32 * width;
+  return {blocks, residuals, reinterpret_cast<const std::uint8_t*>(residuals + k / 32 * width), width};
+}
+inline ActivationTile activation_tile(void* activations, std::int64_t k, std::int64_t first_token,
+                                      std::int64_t num_tokens) {
+  const ConstActivationTile tile =
+      activation_tile(static_cast<const void*>(activations), k, first_token, num_tokens);
+  return {const_cast<ActivationBlock*>(tile.blocks), const_cast<ActivationBlock*>(tile.residuals),
+          const_cast<std::uint8_t*>(tile.outliers), tile.width};
+}
+
+// One token's column of its tile. The last one also keeps the flags of the columns that do not exist.
+struct ActivationRow {
+  ActivationBlock* blocks;     // block b at b * width
+  ActivationBlock* residuals;  // the same
+  std::uint8_t* outliers;      // block b at b * 16
+  std::int64_t width;
+  int num_flags;  // of a block
+
+  ActivationBlock& block(std::int64_t b) const { return blocks[b * width]; }
+  ActivationBlock& residual(std::int64_t b) const { return residuals[b * width]; }
+  void set_outlier(std::int64_t b, bool is_outlier) const {
+    std::uint8_t* flags = outliers + b * kTokensPerActivationTile;
+    flags[0] = is_outlier ? 1 : 0;
+    for (int i = 1; i < num_flags; ++i) flags[i] = 0;
+  }
+};
+inline ActivationRow activation_row(void* activations, std::int64_t k, std::int64_t token,
+                                    std::int64_t num_tokens) {
+  const std::int64_t column = token % kTokensPerActivationTile;
+  const ActivationTile tile = activation_tile(activations, k, token - column, num_tokens);
+  const bool is_last = column == tile.width - 1;
+  return {tile.blocks + column, tile.residuals + column, tile.outliers + column, tile.width,
+          is_last ? static_cast<int>(kTokensPerActivationTile - column) : 1};
+}
+
+// Writes the row of a token whose inputs cannot be quantised.
+inline void zero_row(const ActivationRow& row, std::int64_t num_blocks) {
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    row.block(b) = {};
+    row.set_outlier(b, false);
+  }
 }
 
 }  // namespace kvasir::kernels

@@ -56,10 +56,9 @@ MatmulArgs MatmulProblem::args(const KernelTable& table, float* out) {
                       packed_ + group * group_bytes);
   }
   if (shape_.k % kActivationBlock == 0) {
-    const std::int64_t row_bytes = table.activation_row_bytes(shape_.k);
-    quantized_ = allocate_aligned(quantized_storage_, shape_.num_tokens * row_bytes);
+    quantized_ = allocate_aligned(quantized_storage_, table.activation_bytes(shape_.k, shape_.num_tokens));
     for (std::int32_t t = 0; t < shape_.num_tokens; ++t) {
-      CHECK(table.quantize_row(x_.data() + t * shape_.k, shape_.k, quantized_ + t * row_bytes));
+      CHECK(table.quantize_row(x_.data() + t * shape_.k, shape_.k, t, shape_.num_tokens, quantized_));
     }
   }
   return {.weights = packed_,

@@ -45,7 +45,7 @@ std::vector<MatmulShape> random_shapes(DType dtype, int count) {
     const std::int64_t unit = has_blocks ? info_of(dtype).block_elements : 1;
     shape.k = unit * static_cast<std::int64_t>(1 + random() % (i % 4 == 0 ? 2048 / unit : 320 / unit + 2));
     shape.num_rows = 1 + static_cast<std::int64_t>(random() % (i % 3 == 0 ? 100 : 20));
-    shape.num_tokens = 1 + static_cast<std::int32_t>(random() % (i % 2 == 0 ? 8 : 40));
+    shape.num_tokens = 1 + static_cast<std::int32_t>(random() % (i % 2 == 0 ? 8 : i % 4 == 1 ? 40 : 150));
     shapes.push_back(shape);
   }
   return shapes;
@@ -58,9 +58,12 @@ std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
 }
 
 // What the quantised row says input i is.
-double quantised_input(const ConstActivationRow& row, std::int64_t i) {
+double quantised_input(const MatmulArgs& args, std::int32_t token, std::int64_t i) {
+  const std::int64_t column = token % kTokensPerActivationTile;
+  const ConstActivationTile tile = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
+  const std::int64_t at = i / 32 * tile.width + column;
   const auto value = [i](const ActivationBlock& block) { return double{block.scale} * block.q[i % 32]; };
-  return value(row.blocks[i / 32]) + (row.is_outlier(i / 32) ? value(row.residuals[i / 32]) : 0.0);
+  return value(tile.blocks[at]) + (tile.is_outlier(i / 32, column) ? value(tile.residuals[at]) : 0.0);
 }
 
 TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
@@ -86,11 +89,9 @@ TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
       for (std::int64_t row = 0; row < shape.num_rows; ++row) {
         const std::vector<float> weights = unpacked(problem, row);
         for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
-          const void* quantized = static_cast<const std::byte*>(args.quantized) +
-                                  (has_blocks ? t * table().activation_row_bytes(shape.k) : 0);
           double sum = 0.0, magnitude = 0.0;
           for (std::int64_t i = 0; i < shape.k; ++i) {
-            const double x = has_blocks ? quantised_input(activation_row(quantized, shape.k), i)
+            const double x = has_blocks ? quantised_input(args, t, i)
                                         : double{problem.x()[static_cast<std::size_t>(t * shape.k + i)]};
             sum += weights[static_cast<std::size_t>(i)] * x;
             magnitude += std::abs(weights[static_cast<std::size_t>(i)] * x);
@@ -134,10 +135,21 @@ TEST_P(Matmul, StaysWithinTheActivationRoundingOfTheExactDot) {
   }
 }
 
+// Rows [begin, begin + count) of the problem's activations, quantised as a batch of their own.
+std::vector<std::byte> quantized_part(const KernelTable& isa, const MatmulProblem& problem,
+                                      std::int32_t begin, std::int32_t count) {
+  const std::int64_t k = problem.shape().k;
+  std::vector<std::byte> part(static_cast<std::size_t>(isa.activation_bytes(k, count)));
+  for (std::int32_t t = 0; t < count; ++t) {
+    EXPECT_TRUE(isa.quantize_row(problem.x().data() + (begin + t) * k, k, t, count, part.data()));
+  }
+  return part;
+}
+
 TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
   for (const DTypeInfo& info : kDTypeInfos) {
     const std::int64_t k = info.block_elements == 256 ? 512 : 160;
-    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 37, .seed = 3};
+    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 150, .seed = 3};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);
     const std::vector<float> whole = run(problem);
@@ -146,9 +158,10 @@ TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
     std::mt19937 random(9);
     for (std::int32_t t = 0; t < shape.num_tokens;) {
       MatmulArgs part = args;
-      part.num_tokens = std::min<std::int32_t>(shape.num_tokens - t, 1 + static_cast<int>(random() % 9));
+      part.num_tokens = std::min<std::int32_t>(shape.num_tokens - t, 1 + static_cast<int>(random() % 40));
       part.x = args.x + t * k;
-      part.quantized = static_cast<const std::byte*>(args.quantized) + t * table().activation_row_bytes(k);
+      const std::vector<std::byte> quantized = quantized_part(table(), problem, t, part.num_tokens);
+      part.quantized = quantized.data();
       part.out = args.out + t * args.out_stride;
       for (std::int64_t group = 0; group < problem.num_groups(); group = part.group_end) {
         part.group_begin = group;
@@ -162,10 +175,31 @@ TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
   }
 }
 
+// Where a batch is cut at a multiple of the tile, the parts read the whole batch's activations.
+TEST_P(Matmul, BeginsAtAnyTile) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    MatmulShape shape{.dtype = info.dtype, .k = 512, .num_rows = 33, .num_tokens = 150, .seed = 3};
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    const std::vector<float> whole = run(problem);
+    for (const std::int32_t begin : {16, 128, 144}) {
+      std::vector<float> out(whole.size());
+      MatmulArgs args = problem.args(table(), out.data());
+      args.num_tokens -= begin;
+      args.quantized =
+          static_cast<const std::byte*>(args.quantized) + table().activation_bytes(shape.k, begin);
+      call(problem, args);
+      const auto skipped = static_cast<std::ptrdiff_t>(begin * shape.num_rows);
+      ASSERT_TRUE(std::equal(whole.begin() + skipped, whole.end(), out.begin()));
+    }
+  }
+}
+
 TEST_P(Matmul, AccumulatesAndLeavesEverythingElseAlone) {
   for (const DTypeInfo& info : kDTypeInfos) {
     const std::int64_t k = info.block_elements == 256 ? 256 : 96;
-    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 41, .num_tokens = 19, .seed = 5};
+    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 41, .num_tokens = 29, .seed = 5};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);
     const std::vector<float> product = run(problem);

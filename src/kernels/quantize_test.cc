@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "kernels/activation.h"
 #include "kernels/every_isa.h"
@@ -17,21 +18,29 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 class QuantizeRow : public EveryIsa {
  protected:
   struct Row {
-    bool finite;
-    std::vector<ActivationBlock> blocks, residuals;  // residuals of outliers; zeros elsewhere
-    std::vector<bool> is_outlier;
+    bool finite = false;
+    std::vector<ActivationBlock> blocks = {}, residuals = {};  // residuals of outliers; zeros elsewhere
+    std::vector<bool> is_outlier = {};
   };
   Row run(const std::vector<float>& x) const { return run(x, table()); }
+  // As the last of three tokens: the others' columns stay as they were.
   static Row run(const std::vector<float>& x, const KernelTable& isa) {
+    constexpr std::int32_t kToken = 2, kNumTokens = 3;
     const auto k = static_cast<std::int64_t>(x.size());
-    std::vector<ActivationBlock> storage(static_cast<std::size_t>(isa.activation_row_bytes(k) / 48 + 2));
-    std::memset(static_cast<void*>(storage.data()), 0xcd, storage.size() * sizeof(ActivationBlock));
-    const bool finite = isa.quantize_row(x.data(), k, storage.data());
-    const ConstActivationRow row = activation_row(static_cast<const void*>(storage.data()), k);
-    Row result{finite, {row.blocks, row.blocks + k / 32}, std::vector<ActivationBlock>(x.size() / 32), {}};
+    std::vector<std::uint8_t> storage(static_cast<std::size_t>(isa.activation_bytes(k, kNumTokens)), 0xcd);
+    const bool finite = isa.quantize_row(x.data(), k, kToken, kNumTokens, storage.data());
+    const ConstActivationTile tile = activation_tile(std::as_const(storage).data(), k, 0, kNumTokens);
+    Row result{.finite = finite};
     for (std::int64_t b = 0; b < k / 32; ++b) {
-      result.is_outlier.push_back(row.is_outlier(b));
-      if (row.is_outlier(b)) result.residuals[static_cast<std::size_t>(b)] = row.residuals[b];
+      const std::int64_t at = b * kNumTokens + kToken;
+      result.blocks.push_back(tile.blocks[at]);
+      result.is_outlier.push_back(tile.is_outlier(b, kToken));
+      result.residuals.push_back(tile.is_outlier(b, kToken) ? tile.residuals[at] : ActivationBlock{});
+      EXPECT_EQ(static_cast<std::uint8_t>(tile.blocks[at - 1].q[0]), 0xcd);
+      EXPECT_EQ(tile.outliers[b * kTokensPerActivationTile + kToken - 1], 0xcd);
+      for (std::int32_t t = kNumTokens; t < kTokensPerActivationTile; ++t) {
+        EXPECT_FALSE(tile.is_outlier(b, t));
+      }
     }
     return result;
   }
@@ -48,7 +57,7 @@ std::vector<float> random_row(std::int64_t k, float deviation, std::uint32_t see
 
 TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
   for (const std::int64_t k : {32, 64, 96, 576, 1536, 2048}) {
-    for (const float deviation : {1.0f, 1e-37f, 1e-41f, 1e35f}) {
+    for (const float deviation : {1.0f, 1e-26f, 1e-37f, 1e-41f, 1e28f}) {
       SCOPED_TRACE("k " + std::to_string(k) + " deviation " + std::to_string(deviation));
       std::vector<float> x = random_row(k, deviation, static_cast<std::uint32_t>(k));
       for (std::size_t i = 5; i < x.size(); i += 211) x[i] *= 30.0f;  // outlier channels
@@ -75,8 +84,8 @@ TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
       if (i >= 16) sum_high += block.q[i];
     }
     EXPECT_EQ(block.scale, amax / 127.0f);
-    EXPECT_EQ(block.neg_sum, -sum);
-    EXPECT_EQ(block.neg_sum_high, -sum_high);
+    EXPECT_EQ(block.offset, -128 * sum);
+    EXPECT_EQ(block.offset_high, -128 * sum_high);
     EXPECT_EQ(block.scaled_sum, block.scale * static_cast<float>(sum));
   }
 }
@@ -108,8 +117,8 @@ TEST_P(QuantizeRow, RoundsTiesToEven) {
   EXPECT_EQ(block.q[5], 126);
 }
 
-TEST_P(QuantizeRow, RefusesNanAndInfinityAnywhereAndWritesZeros) {
-  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
+TEST_P(QuantizeRow, RefusesNanAndInfinityAndHugeValuesAnywhereAndWritesZeros) {
+  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity, 2e30f, -2e30f}) {
     for (const std::size_t at : {0u, 7u, 8u, 31u, 32u, 95u}) {
       std::vector<float> x = random_row(96, 1.0f, 2);
       x[at] = bad;
@@ -117,16 +126,16 @@ TEST_P(QuantizeRow, RefusesNanAndInfinityAnywhereAndWritesZeros) {
       EXPECT_FALSE(row.finite) << bad << " at " << at;
       for (const ActivationBlock& block : row.blocks) {
         EXPECT_EQ(block.scale, 0.0f);
-        EXPECT_EQ(block.neg_sum, 0);
+        EXPECT_EQ(block.offset, 0);
         for (const std::int8_t q : block.q) EXPECT_EQ(q, 0);
       }
     }
   }
 }
 
-TEST_P(QuantizeRow, KeepsTheLargestFloatsAndDropsSubnormalScales) {
-  std::vector<float> x(64, std::numeric_limits<float>::max());
-  for (std::size_t i = 32; i < 64; ++i) x[i] = 100.0f * std::numeric_limits<float>::min();
+TEST_P(QuantizeRow, KeepsTheLargestInputsAndDropsTheSmallestScales) {
+  std::vector<float> x(64, kLargestInput);
+  for (std::size_t i = 32; i < 64; ++i) x[i] = 100.0f * kLeastScale;
   const Row row = run(x);
   EXPECT_TRUE(row.finite);
   EXPECT_EQ(row.blocks[0].q[31], 127);
@@ -134,11 +143,18 @@ TEST_P(QuantizeRow, KeepsTheLargestFloatsAndDropsSubnormalScales) {
   EXPECT_EQ(row.blocks[1].q[0], 0);
 }
 
-TEST(ActivationRows, AreAnOddNumberOfCacheLines) {
-  for (std::int64_t k = 32; k <= 8192; k += 32) {
-    const std::int64_t bytes = quantized_row_bytes(k);
-    EXPECT_GE(bytes, k / 32 * 48);
-    EXPECT_EQ(bytes % 128, 64);
+TEST(ActivationTiles, LieOneAfterTheOther) {
+  for (const std::int64_t k : {32, 96, 640, 2048}) {
+    for (std::int64_t num_tokens = 1; num_tokens < 50; ++num_tokens) {
+      const std::int64_t last_tile = (num_tokens - 1) / 16 * 16;
+      std::vector<std::uint8_t> storage(static_cast<std::size_t>(activation_bytes(k, num_tokens)));
+      const ActivationTile tile = activation_tile(storage.data(), k, last_tile, num_tokens);
+      EXPECT_EQ(tile.width, num_tokens - last_tile);
+      EXPECT_EQ(reinterpret_cast<std::uint8_t*>(tile.blocks) - storage.data(),
+                activation_bytes(k, last_tile));
+      EXPECT_EQ(activation_bytes(k, last_tile) % 64, 0);
+      EXPECT_LE(tile.outliers + k / 32 * 16, storage.data() + storage.size());
+    }
   }
 }
 

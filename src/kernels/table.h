@@ -13,8 +13,11 @@
 
 namespace kvasir::kernels {
 
-inline constexpr int kRowsPerGroup = 16;     // output rows packed together: one row per lane
-inline constexpr int kActivationBlock = 32;  // consecutive inputs that share one activation scale
+inline constexpr int kRowsPerGroup = 16;             // output rows packed together: one row per lane
+inline constexpr int kActivationBlock = 32;          // consecutive inputs that share one activation scale
+inline constexpr int kTokensPerActivationTile = 16;  // quantised rows that lie together
+inline constexpr int kGroupsPerPanel =
+    3;  // row groups that a matmul of many tokens prefers to work on at once
 inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
 inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
@@ -28,7 +31,7 @@ struct MatmulArgs {
   std::int64_t group_begin = 0;
   std::int64_t group_end = 0;
   const float* x = nullptr;         // [num_tokens, k] float activations: read by F32, F16, BF16
-  const void* quantized = nullptr;  // [num_tokens, activation_row_bytes(k)]: read by the block formats
+  const void* quantized = nullptr;  // activation_bytes(k, num_tokens): read by the block formats
   std::int32_t num_tokens = 0;
   float* out = nullptr;         // [num_tokens, out_stride]
   std::int64_t out_stride = 0;  // in floats
@@ -109,12 +112,16 @@ struct KernelTable {
   const char* isa;                    // "ref", "avx2", "avx512"
   FormatKernels formats[kNumDTypes];  // by DType
 
-  // Bytes of one quantised activation row of k inputs (k a multiple of 32); 64-byte aligned rows.
-  std::int64_t (*activation_row_bytes)(std::int64_t k);
-  // Per token and 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1 / scale)) as
-  // int8, and the sums of q that zero points and minima need (activation.h). Returns false when x holds a NaN
-  // or infinity (the row is then written as zeros): the caller fails that request, not the process.
-  bool (*quantize_row)(const float* x, std::int64_t k, void* quantized);
+  // Bytes of num_tokens quantised rows of k inputs (k a multiple of 32), 64-byte aligned. Also where the rows
+  // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul
+  // may begin there, and up to there.
+  std::int64_t (*activation_bytes)(std::int64_t k, std::int64_t num_tokens);
+  // Row `token` of num_tokens. Per 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1
+  // / scale)) as int8, and the sums of q that zero points and minima need (activation.h). Returns false when
+  // x holds a NaN, an infinity or a value beyond 2^100 (the row is then written as zeros): the caller fails
+  // that request, not the process.
+  bool (*quantize_row)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);

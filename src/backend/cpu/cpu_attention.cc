@@ -49,7 +49,8 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
              merge_unit(op, unit, split_partials(unit.partial, head_dim), attn);
            });
   if (batch_.want_attention_mass && op.group == 0) add_attention_mass(op);
-  for_rows(batch_.num_rows(), attn.width, [&](std::int32_t row) { quantize(attn, row, row); });
+  for_rows(batch_.num_rows(), attn.width,
+           [&](std::int32_t row) { quantize(attn, row, batch_.num_rows(), row); });
 }
 
 CpuBackend::Partials CpuBackend::split_partials(std::int64_t first_row, std::int32_t head_dim) {

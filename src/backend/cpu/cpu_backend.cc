@@ -16,9 +16,12 @@ namespace kvasir::backend {
 namespace {
 
 using kernels::kRowsPerGroup;
+constexpr std::int64_t kTokensPerTile = kernels::kTokensPerActivationTile;
 
-// Bytes of quantised activations that one matmul task streams for each row group: half of a small L2.
-constexpr std::int64_t kTokenBlockBytes = 256 << 10;
+// Tokens of one matmul task: enough to share the decoding of its weights. Of float activations, as many as
+// half of a small L2 cache holds.
+constexpr std::int64_t kTokensPerTask = 128;
+constexpr std::int64_t kFloatBytesPerTask = 256 << 10;
 constexpr std::int64_t kMinTasksPerWorker = 8;
 constexpr std::int64_t kMaxGroupsPerTask = 32;
 
@@ -62,15 +65,15 @@ Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max
   auto activation = std::make_unique<CpuActivation>();
   activation->max_rows = max_rows;
   activation->width = width;
-  if (width % kernels::kActivationBlock == 0)
-    activation->quantized_row_bytes = kernels_.activation_row_bytes(width);
   const std::int64_t float_bytes =
       ceil_div<std::int64_t>(std::int64_t{max_rows} * width * 4, AlignedBuffer::kAlignment) *
       AlignedBuffer::kAlignment;
-  KVASIR_TRY(activation->memory,
-             AlignedBuffer::allocate(float_bytes + max_rows * activation->quantized_row_bytes));
+  const bool quantizes = width % kernels::kActivationBlock == 0;
+  KVASIR_TRY(
+      activation->memory,
+      AlignedBuffer::allocate(float_bytes + (quantizes ? kernels_.activation_bytes(width, max_rows) : 0)));
   activation->floats = reinterpret_cast<float*>(activation->memory.data());
-  activation->quantized = activation->memory.data() + float_bytes;
+  if (quantizes) activation->quantized = activation->memory.data() + float_bytes;
   return activation;
 }
 
@@ -128,9 +131,10 @@ void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
   }
 }
 
-void CpuBackend::quantize(CpuActivation& out, std::int32_t row, std::int32_t batch_row) {
+void CpuBackend::quantize(CpuActivation& out, std::int32_t row, std::int32_t num_rows,
+                          std::int32_t batch_row) {
   if (!out.is_quantized()) return;
-  const bool finite = kernels_.quantize_row(out.row(row), out.width, out.quantized_row(row));
+  const bool finite = kernels_.quantize_row(out.row(row), out.width, row, num_rows, out.quantized);
   if (!finite) non_finite_[static_cast<std::size_t>(batch_row)] = 1;
 }
 
@@ -146,7 +150,7 @@ void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activati
   CpuActivation& h = cpu(out);
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
     kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, h.row(row));
-    quantize(h, row, row);
+    quantize(h, row, batch_.num_rows(), row);
   });
 }
 
@@ -162,7 +166,7 @@ void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) 
   const auto multiply = kind == Gate::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
   for_rows(batch_.num_rows(), gate_rows.width, [&](std::int32_t row) {
     multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, h.row(row));
-    quantize(h, row, row);
+    quantize(h, row, batch_.num_rows(), row);
   });
 }
 
@@ -183,11 +187,17 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
   CHECK(ops.size() <= kMaxOps);
   std::int64_t num_groups = 0;
   for (const MatmulOp& op : ops) num_groups += cpu(*op.weight).num_groups;
+  const std::int64_t granule = num_rows >= kTokensPerTile ? kernels::kGroupsPerPanel : 1;
   const std::int64_t groups_per_task =
-      std::clamp<std::int64_t>(num_groups / (kMinTasksPerWorker * pool_.num_threads()), 1, kMaxGroupsPerTask);
-  const std::int64_t row_bytes = in.is_quantized() ? in.quantized_row_bytes : std::int64_t{4} * in.width;
+      ceil_div(std::clamp<std::int64_t>(num_groups / (kMinTasksPerWorker * pool_.num_threads()), 1,
+                                        kMaxGroupsPerTask),
+               granule) *
+      granule;
   const std::int64_t tokens_per_task =
-      std::clamp<std::int64_t>(kTokenBlockBytes / row_bytes, 16, num_rows + 16);
+      in.is_quantized()
+          ? kTokensPerTask
+          : std::clamp<std::int64_t>(kFloatBytesPerTask / (4 * in.width) / kTokensPerTile * kTokensPerTile,
+                                     kTokensPerTile, kTokensPerTask);
   const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, tokens_per_task);
   std::array<std::int64_t, kMaxOps + 1> first_task{};
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -209,7 +219,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     args.group_end = std::min(matrix.num_groups, group + groups_per_task);
     args.num_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(tokens_per_task, num_rows - token));
     args.x = in.row(token);
-    args.quantized = in.is_quantized() ? in.quantized_row(token) : nullptr;
+    args.quantized = in.is_quantized() ? in.quantized + kernels_.activation_bytes(in.width, token) : nullptr;
     args.out = op.out.row(token);
     args.out_stride = op.out.stride;
     args.accumulate = accumulate;
@@ -259,13 +269,14 @@ void CpuBackend::head(Rows x, std::span<const std::int32_t> rows, std::span<cons
                       float eps, const Matrix& weight, Activation& scratch, Rows logits) {
   CpuActivation& h = cpu(scratch);
   CHECK(static_cast<std::int32_t>(rows.size()) <= h.max_rows);
-  for_rows(static_cast<std::int32_t>(rows.size()), x.width, [&](std::int32_t i) {
+  const auto num_rows = static_cast<std::int32_t>(rows.size());
+  for_rows(num_rows, x.width, [&](std::int32_t i) {
     const std::int32_t row = rows[static_cast<std::size_t>(i)];
     kernels_.rms_norm(x.row(row), norm_weight.data(), eps, x.width, h.row(i));
-    quantize(h, i, row);
+    quantize(h, i, num_rows, row);
   });
   const MatmulOp op{.weight = &weight, .out = logits};
-  run_matmul(h, static_cast<std::int32_t>(rows.size()), {&op, 1}, false);
+  run_matmul(h, num_rows, {&op, 1}, false);
 }
 
 }  // namespace kvasir::backend

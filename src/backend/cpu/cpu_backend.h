@@ -73,7 +73,8 @@ class CpuBackend final : public Backend {
   void plan_rope(std::span<const RopeTable> ropes);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
-  void quantize(CpuActivation& out, std::int32_t row, std::int32_t batch_row);
+  // Row `row` of the num_rows of `out`; a bad value in it is blamed on batch_row.
+  void quantize(CpuActivation& out, std::int32_t row, std::int32_t num_rows, std::int32_t batch_row);
   void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
                     const Partials& partials);
   void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,

@@ -22,14 +22,12 @@ class CpuMatrix final : public Matrix {
 class CpuActivation final : public Activation {
  public:
   float* row(std::int64_t index) const { return floats + index * width; }
-  std::byte* quantized_row(std::int64_t index) const { return quantized + index * quantized_row_bytes; }
-  bool is_quantized() const { return quantized_row_bytes > 0; }
+  bool is_quantized() const { return quantized != nullptr; }
 
   std::int32_t max_rows = 0;
   std::int32_t width = 0;
   float* floats = nullptr;         // [max_rows, width]
-  std::byte* quantized = nullptr;  // [max_rows, quantized_row_bytes]
-  std::int64_t quantized_row_bytes = 0;
+  std::byte* quantized = nullptr;  // in tiles of rows: kernels/table.h, quantize_row
   AlignedBuffer memory;
 };
 

@@ -62,9 +62,16 @@ KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) {
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) {
   return {_mm256_xor_si256(load_codes(p).v, _mm256_set1_epi8(INT8_MIN))};
 }
+
+// Codes keep their width: add_quads sums as many as fit.
+inline constexpr bool kScalesCodes = false;
+
+template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
+  static_assert(kUp == 0);
   return {_mm256_and_si256(a.v, _mm256_set1_epi8(0x0f))};
 }
+template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
   return {_mm256_and_si256(_mm256_srli_epi16(a.v, 4), _mm256_set1_epi8(0x0f))};
 }
@@ -108,34 +115,32 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
   return sum;
 }
 
-// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an
+// zero * -sum(q), where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an
 // accumulator starts so that it ends as sum((code - zero) * q).
 template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE __m256i start_sum(std::int32_t neg_sum) {
+KVASIR_FORCE_INLINE __m256i start_sum(std::int32_t offset) {
   if constexpr (kZeroShift == 0 || kBits == 8) return _mm256_setzero_si256();
-  return _mm256_slli_epi32(_mm256_set1_epi32(neg_sum), kZeroShift);
+  return _mm256_srai_epi32(_mm256_set1_epi32(offset), 7 - kZeroShift);
 }
 
-// dots[t] = sum over a block of (code - zero) * q of token t.
+// dots[t] = sum over a block of (code - zero) * q of token t; the tokens' blocks are neighbours.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
-                                    IntLanes* dots) {
+KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* dots) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    dots[t] = {add_quads<kBits, 8>(start_sum<kBits, kZeroShift>(tokens[t]->neg_sum), codes, tokens[t]->q)};
+    dots[t] = {add_quads<kBits, 8>(start_sum<kBits, kZeroShift>(x[t].offset), codes, x[t].q)};
   }
 }
 
 // As dot_blocks, over the first and the last 16 inputs apart.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
-                                         IntLanes* low, IntLanes* high) {
+KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* low,
+                                         IntLanes* high) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    const std::int32_t neg_sum_high = tokens[t]->neg_sum_high;
-    const std::int32_t neg_sum_low = tokens[t]->neg_sum - neg_sum_high;
-    low[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(neg_sum_low), codes, tokens[t]->q)};
-    high[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(neg_sum_high), codes + 4, tokens[t]->q + 16)};
+    const std::int32_t offset_low = x[t].offset - x[t].offset_high;
+    low[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(offset_low), codes, x[t].q)};
+    high[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(x[t].offset_high), codes + 4, x[t].q + 16)};
   }
 }
 

@@ -12,7 +12,13 @@ namespace kvasir::kernels::avx2 {
 #include "kernels/generic/matmul-inl.h"
 #include "kernels/generic/matmul_blocks-inl.h"
 #include "kernels/generic/matmul_columns-inl.h"
-#include "kernels/generic/matmul_of-inl.h"
+
+template <class Unit>
+void block_matmul(const MatmulArgs& args) {
+  matmul<BlockTile<Unit>>(args);
+}
+
+#include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/quantize-inl.h"
 
 }  // namespace kvasir::kernels::avx2

@@ -35,13 +35,24 @@ KVASIR_FORCE_INLINE void store_lanes(float* p, FloatLanes a, int n) { store_part
 KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p, int n) { return load_partial(p, n); }
 
 KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+KVASIR_FORCE_INLINE void store_codes(std::uint8_t* p, CodeLanes a) { _mm512_storeu_si512(p, a.v); }
 // Codes of 8 bits lie as packed.h says: the signed value xor 0x80.
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) { return load_codes(p); }
+
+// Codes with a zero point are decoded times the power of two that makes it 128, so that every format starts
+// its sums at ActivationBlock::offset; load_scales divides the scale by it. All of that is exact.
+inline constexpr bool kScalesCodes = true;
+
+// Nibbles times 2^kUp.
+template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
-  return {_mm512_and_si512(a.v, _mm512_set1_epi8(0x0f))};
+  const __m512i shifted = kUp == 0 ? a.v : _mm512_slli_epi16(a.v, kUp);
+  return {_mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(0x0f << kUp)))};
 }
+template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
-  return {_mm512_and_si512(_mm512_srli_epi16(a.v, 4), _mm512_set1_epi8(0x0f))};
+  const __m512i shifted = kUp == 4 ? a.v : _mm512_srli_epi16(a.v, 4 - kUp);
+  return {_mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(0x0f << kUp)))};
 }
 // codes | (plane shifted left by kShift, or right by -kShift) & kMask
 template <int kShift, int kMask>
@@ -49,57 +60,74 @@ KVASIR_FORCE_INLINE CodeLanes or_bits(CodeLanes codes, CodeLanes plane) {
   __m512i bits = plane.v;
   if constexpr (kShift > 0) bits = _mm512_slli_epi16(bits, kShift);
   if constexpr (kShift < 0) bits = _mm512_srli_epi16(bits, -kShift);
-  return {_mm512_ternarylogic_epi32(codes.v, bits, _mm512_set1_epi8(kMask), 0xf8)};
+  return {_mm512_ternarylogic_epi32(codes.v, bits, _mm512_set1_epi8(static_cast<char>(kMask)), 0xf8)};
 }
 
 // Four bytes of an activation row, read as one integer.
 typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
+// The same four activations for every row.
+struct QuadLanes {
+  __m512i v;
+};
 
-// sum + the dot of each row's four codes with the four activations at q.
+// In assembly, here and below, because GCC 12 does not fold the broadcast into the instruction and Clang 19
+// hoists broadcasts until it runs out of registers.
+KVASIR_FORCE_INLINE QuadLanes broadcast_quad(const std::int8_t* q) {
+  QuadLanes quad;
+  asm("vpbroadcastd %1, %0" : "=v"(quad.v) : "m"(*reinterpret_cast<const ActivationQuad*>(q)));
+  return quad;
+}
+
+// sum + the dot of each row's four codes with four activations.
+KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.v) : "v"(codes.v), "v"(quad.v));
+  return sum;
+}
 KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
   const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
-  // In assembly, because GCC 12 does not fold the broadcast into the instruction and Clang 19 hoists
-  // broadcasts until it runs out of registers.
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
   return sum;
 }
 
-// zero * neg_sum, where zero = 2^kZeroShift; 0 when kZeroShift is 0: where an accumulator starts so that it
-// ends as sum((code - zero) * q).
+// Where the sum over a block, or over one half of it, starts. Formats without a zero point start at 0.
 template <int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_sum(std::int32_t neg_sum) {
-  if constexpr (kZeroShift == 0) return {_mm512_setzero_si512()};
-  return {_mm512_slli_epi32(_mm512_set1_epi32(neg_sum), kZeroShift)};
+KVASIR_FORCE_INLINE IntLanes start_sum(const ActivationBlock& x) {
+  return {kZeroShift == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(x.offset)};
+}
+KVASIR_FORCE_INLINE IntLanes start_high_sum(const ActivationBlock& x) {
+  return {_mm512_set1_epi32(x.offset_high)};
+}
+KVASIR_FORCE_INLINE IntLanes start_low_sum(const ActivationBlock& x) {
+  return {_mm512_sub_epi32(_mm512_set1_epi32(x.offset), _mm512_set1_epi32(x.offset_high))};
 }
 
-// dots[t] = sum over a block of (code - zero) * q of token t.
+// dots[t] = sum over a block of (code - zero) * q of token t; the tokens' blocks are neighbours.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
-                                    IntLanes* dots) {
+KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* dots) {
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) dots[t] = start_sum<kZeroShift>(tokens[t]->neg_sum);
+  for (int t = 0; t < kTokens; ++t) dots[t] = start_sum<kZeroShift>(x[t]);
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad(dots[t], codes[j], tokens[t]->q + 4 * j);
+    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad(dots[t], codes[j], x[t].q + 4 * j);
   }
 }
 
 // As dot_blocks, over the first and the last 16 inputs apart.
 template <int kBits, int kZeroShift, int kTokens>
-KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* const* tokens,
-                                         IntLanes* low, IntLanes* high) {
+KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* low,
+                                         IntLanes* high) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    high[t] = start_sum<kZeroShift>(tokens[t]->neg_sum_high);
-    low[t] = {_mm512_sub_epi32(start_sum<kZeroShift>(tokens[t]->neg_sum).v, high[t].v)};
+    low[t] = start_low_sum(x[t]);
+    high[t] = start_high_sum(x[t]);
   }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
-      low[t] = add_quad(low[t], codes[j], tokens[t]->q + 4 * j);
-      high[t] = add_quad(high[t], codes[j + 4], tokens[t]->q + 16 + 4 * j);
+      low[t] = add_quad(low[t], codes[j], x[t].q + 4 * j);
+      high[t] = add_quad(high[t], codes[j + 4], x[t].q + 16 + 4 * j);
     }
   }
 }

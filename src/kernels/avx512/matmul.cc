@@ -12,7 +12,8 @@ namespace kvasir::kernels::avx512 {
 #include "kernels/generic/matmul-inl.h"
 #include "kernels/generic/matmul_blocks-inl.h"
 #include "kernels/generic/matmul_columns-inl.h"
-#include "kernels/generic/matmul_of-inl.h"
+#include "kernels/generic/matmul_panel-inl.h"
+#include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/quantize-inl.h"
 
 }  // namespace kvasir::kernels::avx512

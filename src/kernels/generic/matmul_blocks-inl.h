@@ -7,47 +7,59 @@
 
 // --- Decoding a block of 32 inputs of kLanes rows, starting at row `lane` of the group ---
 
+// The codes of Unit come out times 2^code_shift.
+template <class Unit>
+constexpr int code_shift() {
+  return kScalesCodes && Unit::kZeroShift > 0 ? 7 - Unit::kZeroShift : 0;
+}
+
+template <int kUp>
 KVASIR_FORCE_INLINE void load_nibbles(const PackedNibbles& nibbles, int lane, CodeLanes* codes) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     const CodeLanes both = load_codes(nibbles[j] + 4 * lane);
-    codes[j] = low_nibbles(both);
-    codes[j + 4] = high_nibbles(both);
+    codes[j] = low_nibbles<kUp>(both);
+    codes[j + 4] = high_nibbles<kUp>(both);
   }
 }
 
+template <int kUp>
 KVASIR_FORCE_INLINE void add_fifth_bits(const PackedFifthBits& high_bits, int lane, CodeLanes* codes) {
+  constexpr int kMask = 0x10 << kUp;
   const CodeLanes plane = load_codes(high_bits + 4 * lane);
-  codes[0] = or_bits<4, 0x10>(codes[0], plane);
-  codes[1] = or_bits<3, 0x10>(codes[1], plane);
-  codes[2] = or_bits<2, 0x10>(codes[2], plane);
-  codes[3] = or_bits<1, 0x10>(codes[3], plane);
-  codes[4] = or_bits<0, 0x10>(codes[4], plane);
-  codes[5] = or_bits<-1, 0x10>(codes[5], plane);
-  codes[6] = or_bits<-2, 0x10>(codes[6], plane);
-  codes[7] = or_bits<-3, 0x10>(codes[7], plane);
+  codes[0] = or_bits<kUp + 4, kMask>(codes[0], plane);
+  codes[1] = or_bits<kUp + 3, kMask>(codes[1], plane);
+  codes[2] = or_bits<kUp + 2, kMask>(codes[2], plane);
+  codes[3] = or_bits<kUp + 1, kMask>(codes[3], plane);
+  codes[4] = or_bits<kUp, kMask>(codes[4], plane);
+  codes[5] = or_bits<kUp - 1, kMask>(codes[5], plane);
+  codes[6] = or_bits<kUp - 2, kMask>(codes[6], plane);
+  codes[7] = or_bits<kUp - 3, kMask>(codes[7], plane);
 }
 
+template <int kUp>
 KVASIR_FORCE_INLINE void add_sixth_bits(const PackedSixthBits& high_bits, int lane, CodeLanes* codes) {
+  constexpr int kMask = 0x30 << kUp;
 #pragma GCC unroll 2
   for (int half = 0; half < 2; ++half) {
     const CodeLanes plane = load_codes(high_bits[half] + 4 * lane);
-    codes[4 * half] = or_bits<4, 0x30>(codes[4 * half], plane);
-    codes[4 * half + 1] = or_bits<2, 0x30>(codes[4 * half + 1], plane);
-    codes[4 * half + 2] = or_bits<0, 0x30>(codes[4 * half + 2], plane);
-    codes[4 * half + 3] = or_bits<-2, 0x30>(codes[4 * half + 3], plane);
+    codes[4 * half] = or_bits<kUp + 4, kMask>(codes[4 * half], plane);
+    codes[4 * half + 1] = or_bits<kUp + 2, kMask>(codes[4 * half + 1], plane);
+    codes[4 * half + 2] = or_bits<kUp, kMask>(codes[4 * half + 2], plane);
+    codes[4 * half + 3] = or_bits<kUp - 2, kMask>(codes[4 * half + 3], plane);
   }
 }
 
 template <class Unit>
 KVASIR_FORCE_INLINE void decode(const Unit& unit, int block, int lane, CodeLanes* codes) {
+  constexpr int kUp = code_shift<Unit>();
   if constexpr (Unit::kBits == 8) {
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) codes[j] = load_byte_codes(unit.codes[block][j] + 4 * lane);
   } else {
-    load_nibbles(unit.nibbles[block], lane, codes);
-    if constexpr (Unit::kBits == 5) add_fifth_bits(unit.high_bits[block], lane, codes);
-    if constexpr (Unit::kBits == 6) add_sixth_bits(unit.high_bits[block], lane, codes);
+    load_nibbles<kUp>(unit.nibbles[block], lane, codes);
+    if constexpr (Unit::kBits == 5) add_fifth_bits<kUp>(unit.high_bits[block], lane, codes);
+    if constexpr (Unit::kBits == 6) add_sixth_bits<kUp>(unit.high_bits[block], lane, codes);
   }
 }
 
@@ -64,9 +76,16 @@ struct SymmetricHalves {
   FloatLanes low, high;
 };
 
+// scale / 2^code_shift
+template <class Unit>
+KVASIR_FORCE_INLINE FloatLanes scale_of_codes(FloatLanes scale) {
+  constexpr int kUp = code_shift<Unit>();
+  return kUp == 0 ? scale : mul(scale, broadcast_lanes(1.0f / (1 << kUp)));
+}
+
 template <class Unit>
 KVASIR_FORCE_INLINE Symmetric load_scales(const Unit& unit, int block, int lane) {
-  return {load_half_lanes(unit.scales[block] + lane)};
+  return {scale_of_codes<Unit>(load_half_lanes(unit.scales[block] + lane))};
 }
 
 KVASIR_FORCE_INLINE Affine load_scales(const PackedQ4_1& unit, int block, int lane) {
@@ -95,44 +114,44 @@ KVASIR_FORCE_INLINE Affine load_scales(const PackedQ5_K& unit, int block, int la
 }
 
 KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedQ6_K& unit, int block, int lane) {
-  const FloatLanes scale = load_half_lanes(unit.scales + lane);
+  const FloatLanes scale = scale_of_codes<PackedQ6_K>(load_half_lanes(unit.scales + lane));
   return {mul(scale, load_int_lanes(unit.sub_scales[block][0] + lane)),
           mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane))};
 }
 
-// --- Adding a block to the sums of kTokens tokens ---
+// --- Adding a block to the sums of kTokens tokens, whose blocks of activations are neighbours ---
 
 template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Symmetric& weights,
-                                   const ActivationBlock* const* tokens, FloatLanes* sums) {
+KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Symmetric& weights, const ActivationBlock* x,
+                                   FloatLanes* sums) {
   IntLanes dots[kTokens];
-  dot_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, tokens, dots);
+  dot_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, x, dots);
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(tokens[t]->scale)), sums[t]);
+    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
   }
 }
 
 template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Affine& weights,
-                                   const ActivationBlock* const* tokens, FloatLanes* sums) {
+KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Affine& weights, const ActivationBlock* x,
+                                   FloatLanes* sums) {
   IntLanes dots[kTokens];
-  dot_blocks<Unit::kBits, 0, kTokens>(codes, tokens, dots);
+  dot_blocks<Unit::kBits, 0, kTokens>(codes, x, dots);
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(tokens[t]->scale)), sums[t]);
-    sums[t] = fma(weights.min, broadcast_lanes(tokens[t]->scaled_sum), sums[t]);
+    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
+    sums[t] = fma(weights.min, broadcast_lanes(x[t].scaled_sum), sums[t]);
   }
 }
 
 template <class Unit, int kTokens>
 KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const SymmetricHalves& weights,
-                                   const ActivationBlock* const* tokens, FloatLanes* sums) {
+                                   const ActivationBlock* x, FloatLanes* sums) {
   IntLanes low[kTokens], high[kTokens];
-  dot_half_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, tokens, low, high);
+  dot_half_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, x, low, high);
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    const FloatLanes scale = broadcast_lanes(tokens[t]->scale);
+    const FloatLanes scale = broadcast_lanes(x[t].scale);
     sums[t] = fma(to_float(low[t]), mul(weights.low, scale), sums[t]);
     sums[t] = fma(to_float(high[t]), mul(weights.high, scale), sums[t]);
   }
@@ -146,50 +165,50 @@ constexpr int interleaved_tokens(int num_tokens) { return num_tokens == 1 ? 1 : 
 // Adds one block of every token of the tile.
 template <class Unit, int kTokens, class Scales>
 KVASIR_FORCE_INLINE void add_tile_block(const CodeLanes* codes, const Scales& scales,
-                                        const ConstActivationRow* rows, std::int64_t b, FloatLanes* sums) {
+                                        const ActivationBlock* x, FloatLanes* sums) {
   constexpr int kStep = interleaved_tokens(kTokens);
   static_assert(kTokens % kStep == 0);
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; t += kStep) {
-    const ActivationBlock* blocks[kStep];
-#pragma GCC unroll 16
-    for (int i = 0; i < kStep; ++i) blocks[i] = rows[t + i].blocks + b;
-    add_block<Unit, kStep>(codes, scales, blocks, sums + t);
+  for (int t = 0; t < kTokens; t += kStep) add_block<Unit, kStep>(codes, scales, x + t, sums + t);
+}
+
+// The flags of a block's 16 tokens, as two words of eight.
+struct OutlierFlags {
+  std::uint64_t __attribute__((may_alias)) words[2];
+};
+
+KVASIR_FORCE_INLINE bool has_outlier(const std::uint8_t* outliers) {
+  const auto& flags = *reinterpret_cast<const OutlierFlags*>(outliers);
+  return (flags.words[0] | flags.words[1]) != 0;
+}
+
+// Adds the residuals of block b, each to the sum of the token whose outlier it is. The others do nothing at
+// all, so that their sums do not depend on company. Out of line, and decoding the block again, so that its
+// needs do not push the tile's values out of registers.
+template <class Unit>
+[[gnu::noinline]] void add_residuals(const Unit& unit, std::int64_t b, const ConstActivationTile& tile,
+                                     int lane, FloatLanes* sums) {
+  const int block = static_cast<int>(b % Unit::kBlocks);
+  CodeLanes codes[8];
+  decode(unit, block, lane, codes);
+  const auto scales = load_scales(unit, block, lane);
+  for (std::int64_t t = 0; t < tile.width; ++t) {
+    if (!tile.is_outlier(b, t)) continue;
+    add_block<Unit, 1>(codes, scales, tile.residuals + b * tile.width + t, sums + t);
   }
 }
 
-// Adds the residual of the block for those tokens whose outlier it is. The others do nothing at all, so that
-// their sums do not depend on company even where a scale is infinite.
-template <class Unit, int kTokens, class Scales>
-KVASIR_FORCE_INLINE void add_tile_residuals(const CodeLanes* codes, const Scales& scales,
-                                            const ConstActivationRow* rows, std::int64_t b,
-                                            FloatLanes* sums) {
-#pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) {
-    if (!rows[t].is_outlier(b)) continue;
-    const ActivationBlock* residual = rows[t].residuals + b;
-    add_block<Unit, 1>(codes, scales, &residual, sums + t);
-  }
-}
-
-// Which of the 64 blocks from 64 * word are an outlier of some token.
-template <int kTokens>
-KVASIR_FORCE_INLINE std::uint64_t tile_outliers(const ConstActivationRow* rows, std::int64_t word) {
-  std::uint64_t outliers = 0;
-  for (int t = 0; t < kTokens; ++t) outliers |= rows[t].outliers[word];
-  return outliers;
-}
-
+// Columns from tile.width to kTokens hold other blocks' activations, or old ones; their sums are not stored.
 template <class Unit, int kTokens>
-void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationRow* rows,
+void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationTile& tile,
                 const TileOutput& output) {
   for (int lane = 0; lane < output.num_rows; lane += kLanes) {
     FloatLanes sums[kTokens];
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) sums[t] = zero_lanes();
-    std::uint64_t outliers = 0;
-    for (std::int64_t b = 0; b < num_blocks; ++b, outliers >>= 1) {
-      if (b % 64 == 0) outliers = tile_outliers<kTokens>(rows, b / 64);
+    const ActivationBlock* x = tile.blocks;
+    const std::uint8_t* outliers = tile.outliers;
+    for (std::int64_t b = 0; b < num_blocks; ++b) {
       const Unit& unit = units[b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
       constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
@@ -197,9 +216,19 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
-      add_tile_block<Unit, kTokens>(codes, scales, rows, b, sums);
-      if ((outliers & 1) != 0) [[unlikely]]
-        add_tile_residuals<Unit, kTokens>(codes, scales, rows, b, sums);
+      add_tile_block<Unit, kTokens>(codes, scales, x, sums);
+      if constexpr (kTokens == 1) {
+        if (*outliers != 0) add_block<Unit, 1>(codes, scales, tile.residuals + b, sums);
+      } else if (has_outlier(outliers)) [[unlikely]] {
+        FloatLanes in_memory[kTokens];
+#pragma GCC unroll 16
+        for (int t = 0; t < kTokens; ++t) in_memory[t] = sums[t];
+        add_residuals(unit, b, tile, lane, in_memory);
+#pragma GCC unroll 16
+        for (int t = 0; t < kTokens; ++t) sums[t] = in_memory[t];
+      }
+      x += tile.width;
+      outliers += kTokensPerActivationTile;
     }
     store_tile<kTokens>(output, lane, sums);
   }
@@ -209,19 +238,13 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
 template <class Unit>
 struct BlockTile {
   static constexpr int kMaxGroups = 1;
-  static constexpr int kMaxTokens = 16;
+  static constexpr int kMaxTokens = kTokensPerActivationTile;
 
   template <int kGroups, int kTokens>
   static void run(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
-    const std::int64_t row_bytes = quantized_row_bytes(args.k);
-    ConstActivationRow rows[kTokens];
-    for (int t = 0; t < kTokens; ++t) {
-      const std::int64_t token = token_of_row(t, first_token, num_tokens);
-      const void* quantized = static_cast<const char*>(args.quantized) + token * row_bytes;
-      rows[t] = activation_row(quantized, args.k);
-    }
     const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
-    block_tile<Unit, kTokens>(units, args.k / kActivationBlock, rows,
+    block_tile<Unit, kTokens>(units, args.k / kActivationBlock,
+                              activation_tile(args.quantized, args.k, first_token, args.num_tokens),
                               tile_output(args, group, first_token, num_tokens));
   }
 };

@@ -1,5 +1,6 @@
 // The matmul kernels of a KernelTable (contracts there), declared inside the namespace of each ISA.
 
-bool quantize_row(const float* x, std::int64_t k, void* quantized);
+bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                  void* quantized);
 // FormatKernels::matmul of a format.
 MatmulKernel matmul_of(DType dtype);

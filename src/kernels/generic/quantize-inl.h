@@ -41,8 +41,8 @@ static __m256i quantize_block(const __m256* x, float scale, ActivationBlock* blo
   const int sum_high = _mm_extract_epi32(sums, 1);
   const int sum = _mm_cvtsi128_si32(sums) + sum_high;
   block->scaled_sum = scale * static_cast<float>(sum);
-  block->neg_sum = -sum;
-  block->neg_sum_high = -sum_high;
+  block->offset = -128 * sum;
+  block->offset_high = -128 * sum_high;
   return q;
 }
 
@@ -60,32 +60,33 @@ static void load_block(const float* x, __m256* inputs) {
   for (int i = 0; i < 4; ++i) inputs[i] = _mm256_loadu_ps(x + 8 * i);
 }
 
-bool quantize_row(const float* x, std::int64_t k, void* quantized) {
-  const ActivationRow row = activation_row(quantized, k);
+bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                  void* quantized) {
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   const std::int64_t num_blocks = k / kActivationBlock;
-  std::memset(row.outliers, 0, static_cast<std::size_t>(8 * outlier_words(k)));
   __m256 inputs[4];
   float sum_of_maxima = 0.0f;
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     load_block(x + b * kActivationBlock, inputs);
     const float amax = largest_magnitude(inputs);
-    if (!(amax <= FLT_MAX)) {
-      std::memset(quantized, 0, static_cast<std::size_t>(quantized_row_bytes(k)));
+    if (!(amax <= kLargestInput)) {
+      zero_row(row, num_blocks);
       return false;
     }
-    row.blocks[b].scale = amax;  // until the second pass
+    row.block(b).scale = amax;  // until the second pass
     sum_of_maxima += amax;
   }
   const float threshold = outlier_threshold(sum_of_maxima, num_blocks);
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     load_block(x + b * kActivationBlock, inputs);
-    const float amax = row.blocks[b].scale;
+    const float amax = row.block(b).scale;
     const float scale = activation_scale(amax);
-    const __m256i q = quantize_block(inputs, scale, &row.blocks[b]);
-    if (!(amax > threshold)) continue;
+    const __m256i q = quantize_block(inputs, scale, &row.block(b));
+    const bool is_outlier = amax > threshold;
+    row.set_outlier(b, is_outlier);
+    if (!is_outlier) continue;
     subtract_codes(inputs, q, scale);
-    row.outliers[b / 64] |= std::uint64_t{1} << b % 64;
-    quantize_block(inputs, normal_or_zero(scale * kResidualScale), &row.residuals[b]);
+    quantize_block(inputs, scale_or_zero(scale * kResidualScale), &row.residual(b));
   }
   return true;
 }

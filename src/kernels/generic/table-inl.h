@@ -4,7 +4,7 @@ KernelTable make_table(const char* isa) {
   KernelTable table{
       .isa = isa,
       .formats = {},
-      .activation_row_bytes = quantized_row_bytes,
+      .activation_bytes = activation_bytes,
       .quantize_row = quantize_row,
       .rms_norm = rms_norm,
       .rope = rope,

@@ -80,16 +80,17 @@ struct BlockSum {
   // right after it.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
     const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
-    const ConstActivationRow x =
-        activation_row(static_cast<const void*>(static_cast<const char*>(args.quantized) +
-                                                token * quantized_row_bytes(args.k)),
-                       args.k);
-    float sum = 0.0f;
-    for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
-      const Unit& unit = units[b / Unit::kBlocks];
+    const std::int64_t column = token % kTokensPerActivationTile;
+    const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
+    const auto add = [&](float sum, const ActivationBlock* blocks, std::int64_t b) {
       const int block = static_cast<int>(b % Unit::kBlocks);
-      sum = add_block(sum, unit, block, row, x.blocks[b]);
-      if (x.is_outlier(b)) sum = add_block(sum, unit, block, row, x.residuals[b]);
+      return add_block(sum, units[b / Unit::kBlocks], block, row, blocks[b * x.width + column]);
+    };
+    const std::int64_t num_blocks = args.k / kActivationBlock;
+    float sum = 0.0f;
+    for (std::int64_t b = 0; b < num_blocks; ++b) {
+      sum = add(sum, x.blocks, b);
+      if (x.is_outlier(b, column)) sum = add(sum, x.residuals, b);
     }
     return sum;
   }

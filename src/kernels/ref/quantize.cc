@@ -1,6 +1,5 @@
 // Quantising an activation row: the definition that the other instruction sets match bit for bit.
 #include <cmath>
-#include <cstring>
 
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
@@ -22,16 +21,16 @@ ActivationBlock quantize_block(const float* x, float scale, float* left_over) {
     if (i >= 16) sum_high += q;
   }
   block.scaled_sum = block.scale * static_cast<float>(sum);
-  block.neg_sum = -sum;
-  block.neg_sum_high = -sum_high;
+  block.offset = -128 * sum;
+  block.offset_high = -128 * sum_high;
   return block;
 }
 
-// The largest magnitude of 32 inputs; infinity when one of them is not finite.
+// The largest magnitude of 32 inputs; infinity when one of them is a NaN.
 float largest_magnitude(const float* x) {
   float amax = 0.0f;
   for (int i = 0; i < kActivationBlock; ++i) {
-    if (!std::isfinite(x[i])) return INFINITY;
+    if (std::isnan(x[i])) return INFINITY;
     amax = std::fmax(amax, std::fabs(x[i]));
   }
   return amax;
@@ -39,15 +38,15 @@ float largest_magnitude(const float* x) {
 
 }  // namespace
 
-bool quantize_row(const float* x, std::int64_t k, void* quantized) {
-  const ActivationRow row = activation_row(quantized, k);
+bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                  void* quantized) {
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   const std::int64_t num_blocks = k / kActivationBlock;
-  std::memset(row.outliers, 0, static_cast<std::size_t>(8 * outlier_words(k)));
   float sum_of_maxima = 0.0f;
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     const float amax = largest_magnitude(x + b * kActivationBlock);
-    if (!std::isfinite(amax)) {
-      std::memset(quantized, 0, static_cast<std::size_t>(quantized_row_bytes(k)));
+    if (amax > kLargestInput) {
+      zero_row(row, num_blocks);
       return false;
     }
     sum_of_maxima += amax;
@@ -58,10 +57,11 @@ bool quantize_row(const float* x, std::int64_t k, void* quantized) {
     const float amax = largest_magnitude(inputs);
     const float scale = activation_scale(amax);
     float left_over[kActivationBlock];
-    row.blocks[b] = quantize_block(inputs, scale, left_over);
-    if (!(amax > threshold)) continue;
-    row.outliers[b / 64] |= std::uint64_t{1} << b % 64;
-    row.residuals[b] = quantize_block(left_over, normal_or_zero(scale * kResidualScale), nullptr);
+    row.block(b) = quantize_block(inputs, scale, left_over);
+    const bool is_outlier = amax > threshold;
+    row.set_outlier(b, is_outlier);
+    if (is_outlier)
+      row.residual(b) = quantize_block(left_over, scale_or_zero(scale * kResidualScale), nullptr);
   }
   return true;
 }

@@ -9,21 +9,21 @@ MatmulKernel matmul_of(DType dtype) {
     case DType::kBF16:
       return matmul<ColumnTile<PackedBF16>>;
     case DType::kQ8_0:
-      return matmul<BlockTile<PackedQ8_0>>;
+      return block_matmul<PackedQ8_0>;
     case DType::kQ4_0:
-      return matmul<BlockTile<PackedQ4_0>>;
+      return block_matmul<PackedQ4_0>;
     case DType::kQ4_1:
-      return matmul<BlockTile<PackedQ4_1>>;
+      return block_matmul<PackedQ4_1>;
     case DType::kQ5_0:
-      return matmul<BlockTile<PackedQ5_0>>;
+      return block_matmul<PackedQ5_0>;
     case DType::kQ5_1:
-      return matmul<BlockTile<PackedQ5_1>>;
+      return block_matmul<PackedQ5_1>;
     case DType::kQ4_K:
-      return matmul<BlockTile<PackedQ4_K>>;
+      return block_matmul<PackedQ4_K>;
     case DType::kQ5_K:
-      return matmul<BlockTile<PackedQ5_K>>;
+      return block_matmul<PackedQ5_K>;
     case DType::kQ6_K:
-      return matmul<BlockTile<PackedQ6_K>>;
+      return block_matmul<PackedQ6_K>;
   }
   return nullptr;
 }
