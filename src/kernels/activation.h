@@ -47,8 +47,8 @@ inline float outlier_threshold(float sum_of_maxima, std::int64_t num_blocks) {
 // Tokens lie in tiles of 16, the last with what is left. In a tile the blocks of its tokens at the same
 // inputs are neighbours, so that a kernel which multiplies them by the same weights reads one linear stream.
 //
-// A tile of `width` tokens: block b of its token t is blocks[b * width + t]. Of the residuals only those of
-// outliers are ever written or read; which blocks are depends on the token's row alone.
+// A tile of `width` tokens: block b of its token t is blocks[b * width + t], and so is its residual, which is
+// all zeros where the block is no outlier. Which blocks are outliers depends on the token's row alone.
 struct ActivationTile {
   ActivationBlock* blocks;     // [k / 32, width]
   ActivationBlock* residuals;  // [k / 32, width]
@@ -126,6 +126,7 @@ inline ActivationRow activation_row(void* activations, std::int64_t k, std::int6
 inline void zero_row(const ActivationRow& row, std::int64_t num_blocks) {
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     row.block(b) = {};
+    row.residual(b) = {};
     row.set_outlier(b, false);
   }
 }

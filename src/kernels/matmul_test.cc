@@ -259,7 +259,7 @@ TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
 
 TEST_P(Matmul, SurvivesSubnormalAndLargestScales) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    for (const float deviation : {1e-6f, 20000.0f}) {
+    for (const float deviation : {1e-6f, 2000.0f}) {
       MatmulShape shape{.dtype = info.dtype, .k = 512, .num_rows = 33, .num_tokens = 6, .seed = 4};
       shape.weight_deviation = deviation;
       for (const float activation_deviation : {1e-30f, 1e6f}) {

@@ -35,7 +35,7 @@ class QuantizeRow : public EveryIsa {
       const std::int64_t at = b * kNumTokens + kToken;
       result.blocks.push_back(tile.blocks[at]);
       result.is_outlier.push_back(tile.is_outlier(b, kToken));
-      result.residuals.push_back(tile.is_outlier(b, kToken) ? tile.residuals[at] : ActivationBlock{});
+      result.residuals.push_back(tile.residuals[at]);
       EXPECT_EQ(static_cast<std::uint8_t>(tile.blocks[at - 1].q[0]), 0xcd);
       EXPECT_EQ(tile.outliers[b * kTokensPerActivationTile + kToken - 1], 0xcd);
       for (std::int32_t t = kNumTokens; t < kTokensPerActivationTile; ++t) {

@@ -1,6 +1,3 @@
-#include <cfloat>
-#include <cstring>
-
 #include "kernels/activation.h"
 #include "kernels/avx2/dot.h"
 #include "kernels/matmul_kernels.h"
@@ -19,7 +16,6 @@ void block_matmul(const MatmulArgs& args) {
 }
 
 #include "kernels/generic/matmul_table-inl.h"
-#include "kernels/generic/quantize-inl.h"
 
 }  // namespace kvasir::kernels::avx2
 KVASIR_TARGET_END

@@ -1,6 +1,3 @@
-#include <cfloat>
-#include <cstring>
-
 #include "kernels/activation.h"
 #include "kernels/avx512/dot.h"
 #include "kernels/matmul_kernels.h"
@@ -14,7 +11,6 @@ namespace kvasir::kernels::avx512 {
 #include "kernels/generic/matmul_columns-inl.h"
 #include "kernels/generic/matmul_panel-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
-#include "kernels/generic/quantize-inl.h"
 
 }  // namespace kvasir::kernels::avx512
 KVASIR_TARGET_END

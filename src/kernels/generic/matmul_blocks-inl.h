@@ -182,22 +182,6 @@ KVASIR_FORCE_INLINE bool has_outlier(const std::uint8_t* outliers) {
   return (flags.words[0] | flags.words[1]) != 0;
 }
 
-// Adds the residuals of block b, each to the sum of the token whose outlier it is. The others do nothing at
-// all, so that their sums do not depend on company. Out of line, and decoding the block again, so that its
-// needs do not push the tile's values out of registers.
-template <class Unit>
-[[gnu::noinline]] void add_residuals(const Unit& unit, std::int64_t b, const ConstActivationTile& tile,
-                                     int lane, FloatLanes* sums) {
-  const int block = static_cast<int>(b % Unit::kBlocks);
-  CodeLanes codes[8];
-  decode(unit, block, lane, codes);
-  const auto scales = load_scales(unit, block, lane);
-  for (std::int64_t t = 0; t < tile.width; ++t) {
-    if (!tile.is_outlier(b, t)) continue;
-    add_block<Unit, 1>(codes, scales, tile.residuals + b * tile.width + t, sums + t);
-  }
-}
-
 // Columns from tile.width to kTokens hold other blocks' activations, or old ones; their sums are not stored.
 template <class Unit, int kTokens>
 void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationTile& tile,
@@ -217,15 +201,9 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
       add_tile_block<Unit, kTokens>(codes, scales, x, sums);
-      if constexpr (kTokens == 1) {
-        if (*outliers != 0) add_block<Unit, 1>(codes, scales, tile.residuals + b, sums);
-      } else if (has_outlier(outliers)) [[unlikely]] {
-        FloatLanes in_memory[kTokens];
-#pragma GCC unroll 16
-        for (int t = 0; t < kTokens; ++t) in_memory[t] = sums[t];
-        add_residuals(unit, b, tile, lane, in_memory);
-#pragma GCC unroll 16
-        for (int t = 0; t < kTokens; ++t) sums[t] = in_memory[t];
+      // What is no outlier has zeros there, which change no bit of its sum: tokens do not depend on company.
+      if (kTokens == 1 ? *outliers != 0 : has_outlier(outliers)) [[unlikely]] {
+        add_tile_block<Unit, kTokens>(codes, scales, tile.residuals + b * tile.width, sums);
       }
       x += tile.width;
       outliers += kTokensPerActivationTile;

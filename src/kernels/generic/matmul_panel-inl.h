@@ -133,15 +133,6 @@ struct PanelSums {
   FloatLanes of[kPanelTokens][kGroups];
 };
 
-template <int kGroups>
-KVASIR_FORCE_INLINE void copy_sums(const PanelSums<kGroups>& from, PanelSums<kGroups>& to) {
-#pragma GCC unroll 4
-  for (int t = 0; t < kPanelTokens; ++t) {
-#pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) to.of[t][g] = from.of[t][g];
-  }
-}
-
 // Four tokens from `column` of a tile.
 struct Quartet {
   const ConstActivationTile& tile;
@@ -154,40 +145,45 @@ struct Quartet {
   }
 };
 
-// Adds the residuals of block b, four tokens at once: what is no outlier counts as zeros, which change no bit
-// of its sum. Out of line, so that its needs do not push the panel's sums out of registers.
-template <class Unit, int kGroups>
-[[gnu::noinline]] void add_panel_residuals(
-    const std::uint8_t (&codes)[kPackedQuads][kGroups][kPackedQuadBytes],
-    const ScalesOf<Unit> (&scales)[kGroups], const Quartet& in, std::int64_t b, PanelSums<kGroups>& sums) {
-  ActivationBlock x[kPanelTokens];
-  for (int t = 0; t < kPanelTokens; ++t) {
-    x[t] = in.outliers(b)[t] != 0 ? in.residuals(b)[t] : ActivationBlock{};
+// What a panel multiplies, in order: its blocks, and after a block its residuals when one of the four tokens
+// has an outlier there. The others' residuals are zeros, which change no bit of their sums.
+struct PanelSteps {
+  struct Step {
+    const ActivationBlock* x;
+    std::int64_t block;  // of the panel
+  };
+  Step steps[2 * kPanelBlocks];
+  int size = 0;
+
+  PanelSteps(const Quartet& in, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      steps[size++] = {in.blocks(b), b - begin};
+      steps[size] = {in.residuals(b), b - begin};
+      size += *reinterpret_cast<const ActivationQuad*>(in.outliers(b)) != 0 ? 1 : 0;
+    }
   }
-  add_panel_block<Unit, kGroups, kPanelTokens>(codes, scales, x, sums.of);
-}
+};
 
 // Adds the panel's blocks [begin, end) to the sums of four tokens, which partial holds between panels.
 template <class Unit, int kGroups>
 void add_panel(const Panel<Unit, kGroups>& panel, std::int64_t begin, std::int64_t end, const Quartet& in,
                PanelSums<kGroups>& partial) {
+  const PanelSteps steps(in, begin, end);
   PanelSums<kGroups> sums;
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) sums.of[t][g] = begin == 0 ? zero_lanes() : partial.of[t][g];
   }
-  for (std::int64_t b = begin; b < end; ++b) {
-    const auto& codes = panel.codes[b - begin];
-    const auto& scales = panel.scales[b - begin];
-    add_panel_block<Unit, kGroups, kPanelTokens>(codes, scales, in.blocks(b), sums.of);
-    if (*reinterpret_cast<const ActivationQuad*>(in.outliers(b)) != 0) [[unlikely]] {
-      copy_sums(sums, partial);
-      add_panel_residuals<Unit, kGroups>(codes, scales, in, b, partial);
-      copy_sums(partial, sums);
-    }
+  for (int i = 0; i < steps.size; ++i) {
+    const auto& [x, block] = steps.steps[i];
+    add_panel_block<Unit, kGroups, kPanelTokens>(panel.codes[block], panel.scales[block], x, sums.of);
   }
-  copy_sums(sums, partial);
+#pragma GCC unroll 4
+  for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) partial.of[t][g] = sums.of[t][g];
+  }
 }
 
 // Asks for where four tokens' outputs will go: they lie far apart, and nothing else announces them.

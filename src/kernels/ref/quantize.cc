@@ -60,8 +60,8 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     row.block(b) = quantize_block(inputs, scale, left_over);
     const bool is_outlier = amax > threshold;
     row.set_outlier(b, is_outlier);
-    if (is_outlier)
-      row.residual(b) = quantize_block(left_over, scale_or_zero(scale * kResidualScale), nullptr);
+    row.residual(b) = is_outlier ? quantize_block(left_over, scale_or_zero(scale * kResidualScale), nullptr)
+                                 : ActivationBlock{};
   }
   return true;
 }

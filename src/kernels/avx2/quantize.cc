@@ -1,5 +1,12 @@
-// Quantising an activation row with 256-bit vectors, which every x86 ISA here has. Included inside an ISA's
-// namespace and target region. ref/quantize.cc is the definition.
+// Quantising an activation row with 256-bit vectors. ref/quantize.cc is the definition.
+#include <immintrin.h>
+
+#include "kernels/activation.h"
+#include "kernels/matmul_kernels.h"
+#include "kernels/target_region.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
+namespace kvasir::kernels::avx2 {
 
 // The largest |x| of a block; a NaN or infinity comes out as one, since their bits are the largest integers.
 static float largest_magnitude(const __m256* x) {
@@ -84,9 +91,15 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     const __m256i q = quantize_block(inputs, scale, &row.block(b));
     const bool is_outlier = amax > threshold;
     row.set_outlier(b, is_outlier);
-    if (!is_outlier) continue;
+    if (!is_outlier) {
+      row.residual(b) = {};
+      continue;
+    }
     subtract_codes(inputs, q, scale);
     quantize_block(inputs, scale_or_zero(scale * kResidualScale), &row.residual(b));
   }
   return true;
 }
+
+}  // namespace kvasir::kernels::avx2
+KVASIR_TARGET_END
