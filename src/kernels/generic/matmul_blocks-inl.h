@@ -182,6 +182,20 @@ KVASIR_FORCE_INLINE bool has_outlier(const std::uint8_t* outliers) {
   return (flags.words[0] | flags.words[1]) != 0;
 }
 
+// Adds the residuals of a block for each pair of tokens that has an outlier there. What is no outlier has
+// zeros, which change no bit of its sum: tokens do not depend on company.
+template <class Unit, int kTokens, class Scales>
+KVASIR_FORCE_INLINE void add_tile_residuals(const CodeLanes* codes, const Scales& scales,
+                                            const std::uint8_t* outliers, const ActivationBlock* residuals,
+                                            FloatLanes* sums) {
+  constexpr int kStep = interleaved_tokens(kTokens);
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; t += kStep) {
+    if ((outliers[t] | outliers[t + kStep - 1]) == 0) continue;
+    add_block<Unit, kStep>(codes, scales, residuals + t, sums + t);
+  }
+}
+
 // Columns from tile.width to kTokens hold other blocks' activations, or old ones; their sums are not stored.
 template <class Unit, int kTokens>
 void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationTile& tile,
@@ -201,9 +215,8 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
       add_tile_block<Unit, kTokens>(codes, scales, x, sums);
-      // What is no outlier has zeros there, which change no bit of its sum: tokens do not depend on company.
       if (kTokens == 1 ? *outliers != 0 : has_outlier(outliers)) [[unlikely]] {
-        add_tile_block<Unit, kTokens>(codes, scales, tile.residuals + b * tile.width, sums);
+        add_tile_residuals<Unit, kTokens>(codes, scales, outliers, tile.residuals + b * tile.width, sums);
       }
       x += tile.width;
       outliers += kTokensPerActivationTile;
