@@ -63,6 +63,7 @@ struct AttentionArgs {
   std::int32_t window = 0;     // 0: no window
   std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
   std::int32_t key_end = 0;
+  std::int32_t prefetch_end = 0;  // keys that the caller may ask for next: they have blocks, or null
   const std::byte* const* blocks = nullptr;  // by logical block index of the sequence
   std::int64_t k_offset = 0;                 // of this (layer, KV head)'s K cell in a block: [head_dim][16]
   std::int64_t v_offset = 0;                 // of its V cell: [16][head_dim]

@@ -103,6 +103,7 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std
   args.window = group.window;
   args.key_begin = chunk * kTokensPerChunk;
   args.key_end = std::min(unit.key_end, (chunk + 1) * kTokensPerChunk);
+  args.prefetch_end = unit.key_end;
   args.blocks = group.blocks[static_cast<std::size_t>(unit.sequence)].data();
   args.k_offset = group.layout.k_offset(op.layer_in_group, unit.kv_head);
   args.v_offset = group.layout.v_offset(op.layer_in_group, unit.kv_head);

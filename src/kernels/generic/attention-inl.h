@@ -72,6 +72,21 @@ static TileCells<Element> find_cells(const AttentionArgs& args, std::int32_t til
   return tile;
 }
 
+// The cells of the tile at next_begin, which may belong to the next chunk, as far as they exist; for a
+// prefetch. Others are replaced by the present ones, which the caches hold.
+template <typename Element>
+static TileCells<Element> next_cells(const AttentionArgs& args, std::int32_t next_begin, std::int64_t offset,
+                                     const TileCells<Element>& present) {
+  TileCells<Element> tile = present;
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    const std::int32_t position = next_begin + c * kTokensPerCell;
+    if (position >= args.prefetch_end) break;
+    const std::byte* block = args.blocks[position / kTokensPerCell];
+    if (block != nullptr) tile.cells[c] = reinterpret_cast<const Element*>(block + offset);
+  }
+  return tile;
+}
+
 // Copies the tile's cells as float32, so that many strips share one conversion.
 template <typename Element>
 static TileCells<float> widen(const TileCells<Element>& tile, std::int32_t head_dim, float* widened) {
@@ -142,7 +157,7 @@ static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const Ti
 // Scores of every row against the tile's visible keys; -inf for the others.
 template <typename Element>
 static void score_tile(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile,
-                       KeyRange seen, bool is_full) {
+                       const TileCells<Element>& next, KeyRange seen, bool is_full) {
   const AttentionArgs& args = *block.args;
   for (int c = seen.begin / kTokensPerCell; c * kTokensPerCell < seen.end;) {
     if (tile.cells[c] == nullptr) {
@@ -154,8 +169,9 @@ static void score_tile(AttentionBlock& block, std::int32_t tile_begin, const Til
     for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
       const int begin = strip_begin(block.num_rows, strip);
       const int height = strip_begin(block.num_rows, strip + 1) - begin;
-      score_rows(height, block.q + static_cast<std::int64_t>(begin) * args.head_dim, tile.cells, c, count,
-                 args.head_dim, block.scores + begin * kTokensPerTile);
+      score_rows(height, block.q + static_cast<std::int64_t>(begin) * args.head_dim,
+                 CellStream<Element>{tile.cells, next.cells}, c, count, args.head_dim,
+                 block.scores + begin * kTokensPerTile);
     }
     c += count;
   }
@@ -196,8 +212,8 @@ static void weigh_tile(AttentionBlock& block, int tile_index) {
 
 // Adds the values of the keys that rows [begin, end) of the block, all of one query token, see.
 template <typename Element>
-static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, KeyRange keys, int begin,
-                        int end) {
+static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, const TileCells<Element>& next,
+                        KeyRange keys, int begin, int end) {
   const AttentionArgs& args = *block.args;
   for (int key = keys.begin; key < keys.end;) {
     int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
@@ -206,8 +222,11 @@ static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, K
       for (int strip = 0; strip < num_strips(end - begin); ++strip) {
         const int first = begin + strip_begin(end - begin, strip);
         const int height = begin + strip_begin(end - begin, strip + 1) - first;
-        const WeightedValues<Element> values = {block.scores + first * kTokensPerTile, tile.cells, key,
-                                                smaller(stop, keys.end), args.head_dim};
+        const WeightedValues<Element> values = {block.scores + first * kTokensPerTile,
+                                                {tile.cells, next.cells},
+                                                key,
+                                                smaller(stop, keys.end),
+                                                args.head_dim};
         add_rows(height, values, args.out + (block.first_row + first) * args.head_dim);
       }
     }
@@ -218,19 +237,20 @@ static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, K
 // out = out * correction + weights x values.
 template <typename Element>
 static void add_tile(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile,
-                     bool is_full) {
+                     const TileCells<Element>& next, bool is_full) {
   const AttentionArgs& args = *block.args;
   for (int r = 0; r < block.num_rows; ++r) {
     if (block.correction[r] == 1.0f) continue;
     float* out = args.out + (block.first_row + r) * args.head_dim;
     scale(out, block.correction[r], args.head_dim, out);
   }
-  if (is_full) return add_visible(block, tile, {0, kTokensPerTile}, 0, block.num_rows);
+  if (is_full) return add_visible(block, tile, next, {0, kTokensPerTile}, 0, block.num_rows);
   for (int r = 0; r < block.num_rows;) {
     const std::int64_t token = (block.first_row + r) / args.group_size;
     const int end =
         smaller(static_cast<int>((token + 1) * args.group_size - block.first_row), block.num_rows);
-    add_visible(block, tile, visible_keys(args, position_of(args, block.first_row + r), tile_begin), r, end);
+    add_visible(block, tile, next, visible_keys(args, position_of(args, block.first_row + r), tile_begin), r,
+                end);
     r = end;
   }
 }
@@ -250,13 +270,16 @@ static void attend_tile(AttentionBlock& block, std::int32_t tile_begin) {
   const KeyRange seen = {of_first.begin, of_last.end};
   const int tile_index = (tile_begin - args.key_begin) / kTokensPerTile;
   if (block.widens) {
-    score_tile(block, tile_begin, widen(keys, args.head_dim, block.widened), seen, is_full);
+    const TileCells<float> wide_keys = widen(keys, args.head_dim, block.widened);
+    score_tile(block, tile_begin, wide_keys, wide_keys, seen, is_full);
     weigh_tile(block, tile_index);
-    add_tile(block, tile_begin, widen(values, args.head_dim, block.widened), is_full);
+    const TileCells<float> wide_values = widen(values, args.head_dim, block.widened);
+    add_tile(block, tile_begin, wide_values, wide_values, is_full);
   } else {
-    score_tile(block, tile_begin, keys, seen, is_full);
+    const std::int32_t next_begin = tile_begin + kTokensPerTile;
+    score_tile(block, tile_begin, keys, next_cells(args, next_begin, args.k_offset, keys), seen, is_full);
     weigh_tile(block, tile_index);
-    add_tile(block, tile_begin, values, is_full);
+    add_tile(block, tile_begin, values, next_cells(args, next_begin, args.v_offset, values), is_full);
   }
 }
 

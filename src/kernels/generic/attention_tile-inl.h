@@ -22,20 +22,44 @@ KVASIR_FORCE_INLINE F32x16 load_widened_partial(const std::uint16_t* p, int n) {
   return load_half_partial(p, n);
 }
 
+// K or V cells that a step of attention reads, and those that the next step will read: blocks lie far apart,
+// so nothing but a prefetch announces them. Float32 cells are copies that L1 or L2 holds, and have no `next`.
+template <typename Element>
+struct CellStream {
+  const Element* const* cells;
+  const Element* const* next;
+
+  CellStream from(int cell) const { return {cells + cell, next + cell}; }
+};
+
+// Asks for the kElements of the next step's cell that lie where this step's do.
+template <typename Element, int kElements>
+KVASIR_FORCE_INLINE void prefetch_next(const CellStream<Element>& stream, int cell, std::int64_t offset) {
+  if constexpr (sizeof(Element) == 2) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kElements; i += 32) __builtin_prefetch(stream.next[cell] + offset + i);
+  }
+}
+
 // scores[row][16 * cell + lane] = q[row] . key, for kCells cells of [head_dim][16].
 // q is [head_dim][kRows], scores is [kRows][kTokensPerTile].
 template <typename Element, int kRows, int kCells>
-static void score_cells(const float* q, const Element* const* cells, std::int32_t head_dim, float* scores) {
+static void score_cells(const float* q, const CellStream<Element>& stream, std::int32_t head_dim,
+                        float* scores) {
   F32x16 acc[kRows][kCells];
   const Element* keys[kCells];
 #pragma GCC unroll 8
-  for (int c = 0; c < kCells; ++c) keys[c] = cells[c];
+  for (int c = 0; c < kCells; ++c) keys[c] = stream.cells[c];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int c = 0; c < kCells; ++c) acc[r][c] = zero();
   }
   for (std::int64_t d = 0; d < head_dim; ++d) {
+    if (d % 2 == 0) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) prefetch_next<Element, 32>(stream, c, d * kTokensPerCell);
+    }
     F32x16 key[kCells];
 #pragma GCC unroll 8
     for (int c = 0; c < kCells; ++c) key[c] = load_widened(keys[c] + d * kTokensPerCell);
@@ -55,23 +79,23 @@ static void score_cells(const float* q, const Element* const* cells, std::int32_
 
 // Cells [first, first + count) of a tile against a strip.
 template <typename Element, int kRows>
-static void score_strip(const float* q, const Element* const* cells, int first, int count,
+static void score_strip(const float* q, const CellStream<Element>& stream, int first, int count,
                         std::int32_t head_dim, float* scores) {
   constexpr int kBeside = vectors_beside(kRows);
   int c = first;
   for (; c + kBeside <= first + count; c += kBeside) {
-    score_cells<Element, kRows, kBeside>(q, cells + c, head_dim, scores + c * kTokensPerCell);
+    score_cells<Element, kRows, kBeside>(q, stream.from(c), head_dim, scores + c * kTokensPerCell);
   }
   for (; c < first + count; ++c) {
-    score_cells<Element, kRows, 1>(q, cells + c, head_dim, scores + c * kTokensPerCell);
+    score_cells<Element, kRows, 1>(q, stream.from(c), head_dim, scores + c * kTokensPerCell);
   }
 }
 
 // What add_values adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
 template <typename Element>
 struct WeightedValues {
-  const float* weights;         // [rows][kTokensPerTile]
-  const Element* const* cells;  // [kCellsPerTile] of [16][head_dim]; those of [begin, end) are not null
+  const float* weights;        // [rows][kTokensPerTile]
+  CellStream<Element> stream;  // [kCellsPerTile] of [16][head_dim]; those of [begin, end) are not null
   int begin;
   int end;
   std::int32_t head_dim;
@@ -92,8 +116,9 @@ static void add_columns(const WeightedValues<Element>& in, std::int64_t column, 
     const int cell = key / kTokensPerCell;
     const int cell_begin = cell * kTokensPerCell;
     const int stop = in.end < cell_begin + kTokensPerCell ? in.end : cell_begin + kTokensPerCell;
-    const Element* values = in.cells[cell] + (key - cell_begin) * head_dim + column;
+    const Element* values = in.stream.cells[cell] + (key - cell_begin) * head_dim + column;
     for (; key < stop; ++key, values += head_dim) {
+      prefetch_next<Element, 16 * kVectors>(in.stream, cell, values - in.stream.cells[cell]);
       F32x16 value[kVectors];
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) value[v] = load_widened(values + 16 * v);
@@ -121,7 +146,8 @@ static void add_last_columns(const WeightedValues<Element>& in, int num_rows, st
     float* target = out + static_cast<std::int64_t>(r) * in.head_dim + column;
     F32x16 acc = load_partial(target, lanes);
     for (int key = in.begin; key < in.end; ++key) {
-      const Element* values = in.cells[key / kTokensPerCell] + (key % kTokensPerCell) * in.head_dim + column;
+      const Element* values =
+          in.stream.cells[key / kTokensPerCell] + (key % kTokensPerCell) * in.head_dim + column;
       acc = fma(broadcast(in.weights[r * kTokensPerTile + key]), load_widened_partial(values, lanes), acc);
     }
     store_partial(target, acc, lanes);
@@ -141,21 +167,21 @@ static void add_strip(const WeightedValues<Element>& in, float* out) {
 
 // Strips of 1 to 6 rows by number.
 template <typename Element>
-static void score_rows(int num_rows, const float* q, const Element* const* cells, int first, int count,
+static void score_rows(int num_rows, const float* q, const CellStream<Element>& stream, int first, int count,
                        std::int32_t head_dim, float* scores) {
   switch (num_rows) {
     case 1:
-      return score_strip<Element, 1>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 1>(q, stream, first, count, head_dim, scores);
     case 2:
-      return score_strip<Element, 2>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 2>(q, stream, first, count, head_dim, scores);
     case 3:
-      return score_strip<Element, 3>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 3>(q, stream, first, count, head_dim, scores);
     case 4:
-      return score_strip<Element, 4>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 4>(q, stream, first, count, head_dim, scores);
     case 5:
-      return score_strip<Element, 5>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 5>(q, stream, first, count, head_dim, scores);
     default:
-      return score_strip<Element, 6>(q, cells, first, count, head_dim, scores);
+      return score_strip<Element, 6>(q, stream, first, count, head_dim, scores);
   }
 }
 
