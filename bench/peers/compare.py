@@ -3,9 +3,10 @@
 
     bench/peers/install.sh                                     once
     bench/peers/compare.py smollm2:135m --out bench/results/smollm2.json
+    bench/peers/table.py bench/results/*.json                  the table
 
 Per cell and peer every variant (build and flags) runs once and the fastest is kept; then come the pairs. A pair whose
-bandwidth or integer probe moved by more than 5% between its ends is run again, at most once each.
+bandwidth or integer probe moved by more than 5% between its ends is run once more, and both are kept in the file.
 """
 import argparse
 import json
@@ -14,13 +15,20 @@ import statistics
 import subprocess
 import tempfile
 
-from programs import Cell, Kvasir, ik_variants, llama_variants, run
+from programs import Cell, Kvasir, LlamaCpp, ProgramFailed, run, variants_of_peers
 
 CELLS = {str(cell): cell for cell in (
     *(Cell("prompt", n) for n in (128, 512, 2048)),
     Cell("generation", 128), Cell("generation", 32, depth=2048), Cell("generation", 32, depth=7000),
-    *(Cell("generation", 32, batch=batch) for batch in (4, 8, 16, 32)))}
-FIRST_TOKEN_PROMPT = "the quick brown fox jumps over the lazy dog " * 14  # about 128 tokens
+    *(Cell("generation", 32, batch=batch) for batch in (4, 8, 16, 32)), Cell("attention", 32, depth=7000))}
+PROMPT = (  # about 128 tokens
+    "The history of the city begins with a small harbour, where merchants from the north met the farmers of the valley. "
+    "They traded wool and salt for grain, and in good years they built houses of stone along the river. When the old "
+    "bridge was washed away in the spring floods, the council decided to build a wider one, so that two carts could "
+    "pass each other without waiting. The work took eleven years and cost more than anybody had expected. Three of "
+    "the masons stayed, married and opened a workshop near the gate, and their grandchildren still tell how the first "
+    "stone was laid. The most important building in the city today is")
+AGREEMENT_TOKENS = 64
 MAX_PROBE_CHANGE = 0.05
 
 
@@ -30,8 +38,9 @@ def path_of(kvasir, model):
     return json.loads(run([kvasir.binary, "show", model, "--json"]).stdout)[0]["path"]
 
 
-def probes_agree(a, b):
-    return all(abs(a[key] - b[key]) <= MAX_PROBE_CHANGE * a[key] for key in ("read_gb_s", "int8_gmac_s"))
+def probes_agree(pair):
+    before, after = pair["limits_before"], pair["limits_after"]
+    return all(abs(before[key] - after[key]) <= MAX_PROBE_CHANGE * before[key] for key in ("read_gb_s", "int8_gmac_s"))
 
 
 def measure_pair(kvasir, peer, model, cell, ours_first):
@@ -42,71 +51,122 @@ def measure_pair(kvasir, peer, model, cell, ours_first):
             "limits_after": kvasir.limits()}
 
 
+def try_variants(variants, model, cell):
+    """Each variant's rate, or why it has none."""
+    tried = {}
+    for variant in variants:
+        try:
+            tried[variant.name] = variant.rate(model, cell)
+        except ProgramFailed as failure:
+            tried[variant.name] = str(failure)
+    return tried
+
+
 def compare(kvasir, variants, model, cell, num_pairs):
-    tried = {variant.name: variant.rate(model, cell) for variant in variants}
-    peer = max(variants, key=lambda variant: tried[variant.name])
+    """One row of the report; without a rate when no variant of the peer can do the cell."""
+    tried = try_variants(variants, model, cell)
+    able = [variant for variant in variants if isinstance(tried[variant.name], float)]
+    row = {"cell": str(cell), "variants": tried}
+    if not able:
+        return row
+    peer = max(able, key=lambda variant: tried[variant.name])
     pairs = []
     for i in range(num_pairs):
-        pair = measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0)
-        if not probes_agree(pair["limits_before"], pair["limits_after"]):
-            pair = measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0)
-        pairs.append(pair)
-    ratios = sorted(pair["kvasir"] / pair["peer"] for pair in pairs)
-    return {"cell": str(cell), "peer": peer.name, "variants": tried, "pairs": pairs,
-            "ratio": statistics.median(ratios), "ratio_min": ratios[0], "ratio_max": ratios[-1],
-            "kvasir": statistics.median(pair["kvasir"] for pair in pairs),
-            "peer_rate": statistics.median(pair["peer"] for pair in pairs)}
+        pairs.append(measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
+        if not probes_agree(pairs[-1]):
+            pairs[-1]["repeated"] = True
+            pairs.append(measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
+    counted = [pair for pair in pairs if not pair.get("repeated")]
+    ratios = sorted(pair["kvasir"] / pair["peer"] for pair in counted)
+    return row | {"peer": peer.name, "pairs": pairs, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
+                  "ratio_max": ratios[-1], "kvasir_rate": statistics.median(pair["kvasir"] for pair in counted),
+                  "peer_rate": statistics.median(pair["peer"] for pair in counted)}
 
 
-def compare_start(kvasir, peer, model, num_pairs):
+def compare_start(kvasir, peer, model, prompt_file, num_pairs):
     """Process start to the first token of a prompt of about 128, and peak resident memory."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as prompt:
-        prompt.write(FIRST_TOKEN_PROMPT)
-        prompt.flush()
-        runs = {"kvasir": [], "peer": []}
-        for i in range(num_pairs):
-            for key, program in (("kvasir", kvasir), ("peer", peer))[::1 if i % 2 == 0 else -1]:
-                done = program.first_token(model, prompt.name)
-                runs[key].append({"seconds": done.seconds, "peak_bytes": done.peak_bytes})
+    runs = {"kvasir": [], "peer": []}
+    for i in range(num_pairs):
+        for key, program in (("kvasir", kvasir), ("peer", peer))[::1 if i % 2 == 0 else -1]:
+            done = program.complete(model, prompt_file, 1)
+            runs[key].append({"seconds": done.seconds, "peak_bytes": done.peak_bytes})
     median = {key: {field: statistics.median(run[field] for run in values) for field in ("seconds", "peak_bytes")}
               for key, values in runs.items()}
     return {"peer": peer.name, "runs": runs, "median": median}
 
 
-def print_row(row):
-    print(f"{row['cell']:16} kvasir {row['kvasir']:8.1f}  {row['peer_rate']:8.1f} {row['peer']:48} "
+def compare_outputs(kvasir, peer, model, prompt_file):
+    """Both continue the same prompt greedily. Rounding differs, so texts may part somewhere; a wrong model parts at
+    once."""
+    ours, theirs = (program.complete(model, prompt_file, AGREEMENT_TOKENS).stdout.strip() for program in (kvasir, peer))
+    same = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), min(len(ours), len(theirs)))
+    return {"peer": peer.name, "kvasir_text": ours, "peer_text": theirs, "same_characters": same}
+
+
+def print_row(peer, row):
+    if "peer" not in row:
+        print(f"{row['cell']:16} {peer}: cannot", flush=True)
+        return
+    print(f"{row['cell']:16} kvasir {row['kvasir_rate']:8.1f}  {row['peer_rate']:8.1f} {row['peer']:52} "
           f"x{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})", flush=True)
 
 
-def main():
+def has_tokenizer(kvasir, model):
+    try:
+        run([kvasir.binary, "tokenize", model, "text"])
+        return True
+    except ProgramFailed:
+        return False
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a name of the catalogue or a GGUF file")
-    parser.add_argument("--out", required=True, help="the JSON file to write")
-    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), metavar="CELL",
+    parser.add_argument("--out", required=True, help="the JSON file to write; rows of cells that it has are replaced")
+    parser.add_argument("--cells", nargs="*", choices=CELLS, default=list(CELLS), metavar="CELL",
                         help=f"of: {', '.join(CELLS)}")
+    parser.add_argument("--peers", nargs="+", default=list(variants_of_peers(1)), choices=list(variants_of_peers(1)))
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--no-start", action="store_true", help="leave out time to first token and memory")
-    args = parser.parse_args()
+    parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
     kvasir = Kvasir(args.threads)
     model = path_of(kvasir, args.model)
-    llama = llama_variants(args.threads)
-    report = {"model": args.model, "threads": args.threads, "rows": [],
-              "commit": subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True,
-                                       cwd=pathlib.Path(__file__).parent).stdout.strip(),
-              "machine": json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)}
+    out = pathlib.Path(args.out)
+    report = json.loads(out.read_text()) if out.exists() else {"rows": []}
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True,
+                            cwd=pathlib.Path(__file__).parent).stdout.strip()
+    report |= {"model": pathlib.Path(args.model).name, "threads": args.threads,
+               "machine": json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)}
+
+    def save():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(report, indent=1) + "\n")
+
+    peers = variants_of_peers(args.threads)
     for name in args.cells:
-        for variants in (llama, ik_variants(args.threads)):
-            row = compare(kvasir, variants, model, CELLS[name], args.pairs)
-            report["rows"].append(row)
-            print_row(row)
-            pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
-    if not args.no_start:
-        report["start"] = compare_start(kvasir, llama[0], model, args.pairs)
-        median = report["start"]["median"]
-        for key in ("kvasir", "peer"):
-            print(f"first token      {key:8} {median[key]['seconds']:.2f} s, {median[key]['peak_bytes'] / 2**20:.0f} MiB")
-        pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
+        for peer in args.peers:
+            row = {"of": peer, "commit": commit} | compare(kvasir, peers[peer], model, CELLS[name], args.pairs)
+            report["rows"] = [old for old in report["rows"] if (old["cell"], old["of"]) != (name, peer)] + [row]
+            print_row(peer, row)
+            save()
+    if not args.no_start and has_tokenizer(kvasir, model):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as prompt:
+            prompt.write(PROMPT)
+            prompt.flush()
+            llama = LlamaCpp("llama.cpp native", "llama-native", args.threads)
+            report["start"] = compare_start(kvasir, llama, model, prompt.name, args.pairs)
+            report["outputs"] = compare_outputs(kvasir, llama, model, prompt.name)
+        save()
+        for key, value in report["start"]["median"].items():
+            print(f"first token      {key:8} {value['seconds']:.2f} s, {value['peak_bytes'] / 2**20:.0f} MiB")
+        print(f"outputs agree for {report['outputs']['same_characters']} characters")
+        if report["outputs"]["same_characters"] == 0:
+            raise SystemExit("compare: the outputs differ from the first character on")
 
 
 if __name__ == "__main__":

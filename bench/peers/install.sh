@@ -9,6 +9,7 @@ set -eu
 
 llama_version=0.3.36
 ik_version=0.1.5
+openvino_version=2026.4.1.0
 root=$(cd "$(dirname "$0")/../.." && pwd)
 peers="$root/build/peers"
 jobs=$(nproc)
@@ -19,7 +20,8 @@ if [ ! -x "$peers/venv/bin/python" ]; then
 fi
 if [ ! -f "$peers/packages-installed" ]; then
   echo "peers: installing Python packages"
-  "$peers/venv/bin/pip" install -q cmake ninja numpy gguf jinja2 diskcache typing_extensions openai
+  "$peers/venv/bin/pip" install -q cmake ninja numpy gguf jinja2 diskcache typing_extensions openai \
+    openvino-genai=="$openvino_version"
   touch "$peers/packages-installed"
 fi
 PATH="$peers/venv/bin:$PATH"

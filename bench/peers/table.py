@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The table of what compare.py measured, as Markdown: table.py bench/results/*.json."""
+import json
+import pathlib
+import sys
+
+
+def of_limit(row):
+    """Median of the probes beside the pairs."""
+    probes = [pair[end] for pair in row["pairs"] for end in ("limits_before", "limits_after")]
+    median = lambda key: sorted(probe[key] for probe in probes)[len(probes) // 2]
+    return f"{median('read_gb_s'):.0f} GB/s, {median('int8_gmac_s'):.0f} GMAC/s"
+
+
+def print_report(report):
+    print(f"\n### {report['model']}, {report['threads']} threads, {report['machine']['cpu']}\n")
+    print("| cell | Kvasir | peer | rate | ratio (least to most) | limits beside it |\n|---|---|---|---|---|---|")
+    for row in report["rows"]:
+        if "peer" not in row:
+            print(f"| {row['cell']} | | {row['of']} | cannot | | |")
+            continue
+        print(f"| {row['cell']} | {row['kvasir_rate']:.0f} | {row['peer']} | {row['peer_rate']:.0f} | "
+              f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}) | {of_limit(row)} |")
+    if "start" in report:
+        ours, theirs = report["start"]["median"]["kvasir"], report["start"]["median"]["peer"]
+        print(f"\nProcess start to the first token of about 128: {ours['seconds']:.2f} s and "
+              f"{ours['peak_bytes'] / 2**20:.0f} MiB at most, llama.cpp {theirs['seconds']:.2f} s and "
+              f"{theirs['peak_bytes'] / 2**20:.0f} MiB. The two programs' greedy continuations agree for "
+              f"{report['outputs']['same_characters']} characters.")
+
+
+def main():
+    for path in sys.argv[1:]:
+        print_report(json.loads(pathlib.Path(path).read_text()))
+
+
+if __name__ == "__main__":
+    main()
