@@ -14,6 +14,8 @@
 
 namespace kvasir::backend {
 
+using kernels::kLogitsPerTile;
+
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
 class Matrix {
  public:
@@ -43,6 +45,8 @@ struct MatmulOp {
   const Matrix* weight = nullptr;
   const float* bias = nullptr;  // [num_rows] or null
   Rows out;
+  Rows tile_maxima =
+      {};  // of the head: the maximum of every kLogitsPerTile outputs, a NaN where there is one
 };
 
 enum class Gate : std::uint8_t { kSilu, kGeluTanh };
@@ -73,15 +77,27 @@ struct AttendOp {
   float softcap = 0.0f;
 };
 
+struct HeadOp {
+  Rows x;
+  std::span<const float> norm_weight;
+  float norm_eps = 0.0f;
+  const Matrix* weight = nullptr;
+  Rows logits;
+  Rows tile_maxima;
+};
+
 // Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is
 // complete. Nothing allocates between plan() and the next plan() once batch shapes repeat.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Packs a matrix; the tensor's bytes are not needed afterwards. Errors: kMachine (memory), kBadFile
-  // (shape).
-  virtual Result<std::unique_ptr<Matrix>> load_matrix(const TensorView& tensor) = 0;
+  // Room for a matrix of the tensor's shape. Errors: kMachine (memory), kBadFile (shape).
+  virtual Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor) = 0;
+  // Packs the rows of `rows` as the matrix's rows from first_row, a multiple of kernels::kRowsPerGroup; only
+  // the last call for a matrix may bring a number of rows that is none. Their bytes are not needed
+  // afterwards.
+  virtual void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) = 0;
   // Room for activations of up to max_rows x max_width.
   virtual Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows,
                                                               std::int32_t max_width) = 0;
@@ -105,8 +121,7 @@ class Backend {
   // out = gate(gate_rows) * up_rows.
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
   // logits = W rms_norm(x[rows]): the head, for the wanted rows only.
-  virtual void head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight, float eps,
-                    const Matrix& weight, Activation& scratch, Rows logits) = 0;
+  virtual void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) = 0;
 
   // Per row of the batch: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;

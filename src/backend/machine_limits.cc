@@ -58,11 +58,12 @@ class BandwidthProbe {
   }
 
   // From the whole buffer, whether one thread reads it or all do.
-  ReadBandwidth measure_whole(std::string level) {
-    return {.level = std::move(level),
-            .working_set_bytes = buffer_.size_bytes(),
-            .one_thread_gb_s = read_gb_s(1, round_down(buffer_.size_bytes())),
-            .all_threads_gb_s = read_gb_s(pool_.num_threads(), slice_bytes())};
+  ReadBandwidth measure_whole(std::string level, ProbeScope scope) {
+    ReadBandwidth bandwidth{.level = std::move(level), .working_set_bytes = buffer_.size_bytes()};
+    bandwidth.all_threads_gb_s = read_gb_s(pool_.num_threads(), slice_bytes());
+    if (scope == ProbeScope::kEverything)
+      bandwidth.one_thread_gb_s = read_gb_s(1, round_down(buffer_.size_bytes()));
+    return bandwidth;
   }
 
  private:
@@ -86,7 +87,7 @@ class BandwidthProbe {
   std::atomic<std::uint64_t> sink_{0};
 };
 
-Result<std::vector<ReadBandwidth>> measure_levels(ThreadPool& pool) {
+Result<std::vector<ReadBandwidth>> measure_levels(ThreadPool& pool, ProbeScope scope) {
   const CacheSizes caches = read_cache_sizes();
   const std::int64_t wanted = std::min(4 * caches.l3_bytes, kMaxBufferBytes);
   const std::int64_t available = std::max(available_memory_bytes() / 4, kLeastBufferBytes);
@@ -94,22 +95,24 @@ Result<std::vector<ReadBandwidth>> measure_levels(ThreadPool& pool) {
              AlignedBuffer::allocate(std::min(std::max(wanted, kUsualBufferBytes), available)));
   BandwidthProbe probe(pool, buffer);
   std::vector<ReadBandwidth> levels;
-  // Half a cache leaves room for what else lives there; a share of L3 that does not fit L2 is L3's.
-  if (caches.l1_bytes > 0) levels.push_back(probe.measure("L1", caches.l1_bytes / 2));
-  if (caches.l2_bytes > 0) levels.push_back(probe.measure("L2", caches.l2_bytes / 2));
-  const std::int64_t l3_share = caches.l3_bytes / 2 / pool.num_threads();
-  if (l3_share > caches.l2_bytes) levels.push_back(probe.measure("L3", l3_share));
-  levels.push_back(probe.measure_whole("DRAM"));
+  if (scope == ProbeScope::kEverything) {
+    // Half a cache leaves room for what else lives there; a share of L3 that does not fit L2 is L3's.
+    if (caches.l1_bytes > 0) levels.push_back(probe.measure("L1", caches.l1_bytes / 2));
+    if (caches.l2_bytes > 0) levels.push_back(probe.measure("L2", caches.l2_bytes / 2));
+    const std::int64_t l3_share = caches.l3_bytes / 2 / pool.num_threads();
+    if (l3_share > caches.l2_bytes) levels.push_back(probe.measure("L3", l3_share));
+  }
+  levels.push_back(probe.measure_whole("DRAM", scope));
   return levels;
 }
 
 }  // namespace
 
-Result<MachineLimits> measure_machine_limits(int num_threads) {
+Result<MachineLimits> measure_machine_limits(int num_threads, ProbeScope scope) {
   ThreadPool pool(num_threads);
   MachineLimits limits;
   limits.num_threads = num_threads;
-  KVASIR_TRY(limits.levels, measure_levels(pool));
+  KVASIR_TRY(limits.levels, measure_levels(pool, scope));
   limits.read_gb_s = limits.levels.back().all_threads_gb_s;
 
   const kernels::ProbeLoops& loops = kernels::probe_loops();
@@ -121,10 +124,12 @@ Result<MachineLimits> measure_machine_limits(int num_threads) {
   };
   const double int8_scale = 1e-9 * static_cast<double>(kRounds * loops.int8_macs_per_round);
   const double fp32_scale = 1e-9 * static_cast<double>(kRounds * loops.fp32_flops_per_round);
-  limits.one_thread_int8_gmac_s = int8_scale * best_rate(pool, 1, int8);
   limits.int8_gmac_s = int8_scale * best_rate(pool, num_threads, int8);
-  limits.one_thread_fp32_gflop_s = fp32_scale * best_rate(pool, 1, fp32);
   limits.fp32_gflop_s = fp32_scale * best_rate(pool, num_threads, fp32);
+  if (scope == ProbeScope::kEverything) {
+    limits.one_thread_int8_gmac_s = int8_scale * best_rate(pool, 1, int8);
+    limits.one_thread_fp32_gflop_s = fp32_scale * best_rate(pool, 1, fp32);
+  }
   return limits;
 }
 

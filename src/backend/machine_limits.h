@@ -27,9 +27,14 @@ struct MachineLimits {
   std::vector<ReadBandwidth> levels;  // nearest first; caches the machine does not report are left out
 };
 
-// Takes about a second and, for its time, four times the L3 of memory (256 MiB to 1 GiB, at most a quarter
+enum class ProbeScope : std::uint8_t {
+  kEverything,
+  kTotals,  // DRAM alone and no figure of one thread: a quarter of the time
+};
+
+// Takes about two seconds and, for its time, four times the L3 of memory (256 MiB to 1 GiB, at most a quarter
 // of what is available). Each figure is the best of a few short runs: other load on the machine lowers it.
 // Error (kMachine): not enough memory. Requires: num_threads >= 1.
-Result<MachineLimits> measure_machine_limits(int num_threads);
+Result<MachineLimits> measure_machine_limits(int num_threads, ProbeScope scope = ProbeScope::kEverything);
 
 }  // namespace kvasir::backend

@@ -71,7 +71,15 @@ void print_json(const Diagnosis& diagnosis) {
   write_machine(json, diagnosis);
   json.key("limits");
   write_limits(json, diagnosis.limits);
-  json.key("checks").begin_array();
+  json.key("read_bandwidth").begin_array();
+  for (const ReadBandwidth& level : diagnosis.limits.levels) {
+    json.begin_object()
+        .member("level", level.level)
+        .member("all_threads_gb_s", level.all_threads_gb_s)
+        .member("one_thread_gb_s", level.one_thread_gb_s)
+        .end_object();
+  }
+  json.end_array().key("checks").begin_array();
   for (const HealthCheck& check : diagnosis.checks) {
     json.begin_object()
         .member("name", check.name)

@@ -19,8 +19,8 @@ std::string describe_limits(const MachineLimits& limits) {
                      limits.read_gb_s, limits.int8_gmac_s, limits.fp32_gflop_s, limits.num_threads);
 }
 
-Result<MachineLimits> measure_limits(int threads) {
-  return measure_machine_limits(threads > 0 ? threads : usable_physical_cores());
+Result<MachineLimits> measure_limits(int threads, ProbeScope scope) {
+  return measure_machine_limits(threads > 0 ? threads : usable_physical_cores(), scope);
 }
 
 }  // namespace kvasir::cli

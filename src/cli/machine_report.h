@@ -14,6 +14,6 @@ void write_limits(JsonWriter& json, const MachineLimits& limits);
 std::string describe_limits(const MachineLimits& limits);
 
 // With as many threads as the engine takes for `threads` (0: physical cores).
-Result<MachineLimits> measure_limits(int threads);
+Result<MachineLimits> measure_limits(int threads, ProbeScope scope = ProbeScope::kEverything);
 
 }  // namespace kvasir::cli

@@ -7,6 +7,7 @@ namespace kvasir {
 
 using backend::MachineLimits;
 using backend::measure_machine_limits;
+using backend::ProbeScope;
 using backend::ReadBandwidth;
 
 }  // namespace kvasir

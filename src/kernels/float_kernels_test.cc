@@ -146,20 +146,32 @@ TEST_P(FloatKernels, VocabularySumsCoverEveryLogit) {
     std::vector<float> logits = random_floats(n, 5.0f, n);
     if (n > 3) logits[n / 2] = -kInfinity;  // a masked token
     const float expected_max = *std::max_element(logits.begin(), logits.end());
-    EXPECT_EQ(table().max(logits.data(), n), expected_max);
+    std::vector<float> maxima(static_cast<std::size_t>((n + kLogitsPerTile - 1) / kLogitsPerTile));
+    table().tile_maxima(logits.data(), n, maxima.data());
+    for (std::size_t tile = 0; tile < maxima.size(); ++tile) {
+      const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(tile * kLogitsPerTile);
+      EXPECT_EQ(maxima[tile], *std::max_element(begin, begin + std::min<std::ptrdiff_t>(
+                                                                   kLogitsPerTile, logits.end() - begin)));
+    }
     double expected = 0.0;
     for (float logit : logits) expected += std::exp(double{logit} - expected_max);
     EXPECT_NEAR(table().sum_exp(logits.data(), expected_max, n), expected, 3e-7 * expected);
   }
 }
 
-TEST_P(FloatKernels, MaxPassesOverNan) {
+TEST_P(FloatKernels, TileMaximaAreNanWhereALogitIs) {
   for (std::int64_t n : {1, 7, 16, 64, 200}) {
     for (std::int64_t at = 0; at < n; ++at) {
-      std::vector<float> logits(n, kNan);
-      EXPECT_EQ(table().max(logits.data(), n), -kInfinity);
-      logits[at] = -3.0f;
-      EXPECT_EQ(table().max(logits.data(), n), -3.0f) << "at " << at << " of " << n;
+      std::vector<float> logits(static_cast<std::size_t>(n), -3.0f), maxima(4);
+      logits[static_cast<std::size_t>(at)] = kNan;
+      table().tile_maxima(logits.data(), n, maxima.data());
+      for (std::int64_t tile = 0; tile * kLogitsPerTile < n; ++tile) {
+        const float maximum = maxima[static_cast<std::size_t>(tile)];
+        EXPECT_EQ(std::isnan(maximum), tile == at / kLogitsPerTile) << "at " << at << " of " << n;
+        if (!std::isnan(maximum)) {
+          EXPECT_EQ(maximum, -3.0f);
+        }
+      }
     }
   }
 }
@@ -216,8 +228,7 @@ TEST(FloatKernelsAcrossIsas, AgreeBitForBitWhereThereAreVectors) {
       const std::int32_t rotary_dim = static_cast<std::int32_t>(n / 2 * 2);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kInterleaved);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kHalves);
-      std::vector<float> all = {static_cast<float>(table->sum_exp(x.data(), 1.0f, n)),
-                                table->max(x.data(), n)};
+      std::vector<float> all = {static_cast<float>(table->sum_exp(x.data(), 1.0f, n))};
       for (const auto& part : {norm, silu_out, gelu_out, head})
         all.insert(all.end(), part.begin(), part.end());
       results.push_back(all);

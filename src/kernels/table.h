@@ -21,6 +21,7 @@ inline constexpr int kGroupsPerPanel =
 inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
 inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
+inline constexpr int kLogitsPerTile = 64;    // that share one entry of tile_maxima
 inline constexpr int kMaxHeadDim = 512;      // of attention; its scratch lives on the stack
 
 // Rows [group_begin, group_end) * 16 of out = activations x W^T, for every token of the batch.
@@ -137,8 +138,9 @@ struct KernelTable {
   void (*attention)(const AttentionArgs& args);
   void (*attention_merge)(const AttentionMergeArgs& args);
 
-  // Over the vocabulary, in fixed tiles added in order.
-  float (*max)(const float* x, std::int64_t n);                  // ignores NaN
+  // The maximum of every kLogitsPerTile of n logits, a NaN where there is one.
+  void (*tile_maxima)(const float* x, std::int64_t n, float* maxima);
+  // In fixed tiles added in order.
   double (*sum_exp)(const float* x, float max, std::int64_t n);  // sum exp(x - max)
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/checked_math.h"
 
 namespace kvasir::model {
 
@@ -48,7 +49,9 @@ Status Decoder::allocate_workspace(const WorkspaceLimits& limits) {
   KVASIR_TRY(ws_.v, backend_.make_rows(rows, config_.kv_size()));
   KVASIR_TRY(ws_.gate, backend_.make_rows(rows, config_.intermediate_size));
   KVASIR_TRY(ws_.up, backend_.make_rows(rows, config_.intermediate_size));
-  KVASIR_TRY(ws_.logits, backend_.make_rows(limits.max_logit_rows, config_.vocab_size));
+  const std::int32_t num_tiles = ceil_div(config_.vocab_size, backend::kLogitsPerTile);
+  KVASIR_TRY(ws_.logits.rows, backend_.make_rows(limits.max_logit_rows, config_.vocab_size));
+  KVASIR_TRY(ws_.logits.tile_maxima, backend_.make_rows(limits.max_logit_rows, num_tiles));
   KVASIR_TRY(ws_.h, backend_.make_activation(rows, config_.hidden_size));
   KVASIR_TRY(ws_.attn, backend_.make_activation(rows, config_.q_size()));
   KVASIR_TRY(ws_.ff, backend_.make_activation(rows, config_.intermediate_size));
@@ -72,8 +75,14 @@ void Decoder::forward(const backend::BatchInput& batch) {
   run_layers(batch);
 }
 
-backend::Rows Decoder::logits(std::span<const std::int32_t> rows) {
-  backend_.head(ws_.x, rows, output_norm_, config_.rms_norm_eps, *output_, *ws_.head, ws_.logits);
+Logits Decoder::logits(std::span<const std::int32_t> rows) {
+  backend_.head({.x = ws_.x,
+                 .norm_weight = output_norm_,
+                 .norm_eps = config_.rms_norm_eps,
+                 .weight = output_.get(),
+                 .logits = ws_.logits.rows,
+                 .tile_maxima = ws_.logits.tile_maxima},
+                rows, *ws_.head);
   return ws_.logits;
 }
 

@@ -17,7 +17,7 @@ struct Workspace {
   backend::Rows q, k, v;   // [rows, heads * head_dim]
   backend::Rows gate, up;  // [rows, intermediate]
   backend::Rows y;         // [rows, hidden]: a sub-layer's output where it is normalised before the residual
-  backend::Rows logits;    // [logit rows, vocab]
+  Logits logits;
   std::unique_ptr<backend::Activation> h;     // normalised hidden states
   std::unique_ptr<backend::Activation> attn;  // attention output
   std::unique_ptr<backend::Activation> ff;    // gated feed-forward
@@ -34,7 +34,7 @@ class Decoder : public Model {
   const ModelConfig& config() const final { return config_; }
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
-  backend::Rows logits(std::span<const std::int32_t> rows) final;
+  Logits logits(std::span<const std::int32_t> rows) final;
 
  protected:
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.

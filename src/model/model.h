@@ -23,6 +23,11 @@ struct WorkspaceLimits {
   std::int32_t max_logit_rows = 64;  // rows of one logits() call
 };
 
+struct Logits {
+  backend::Rows rows;         // [rows, vocab_size]
+  backend::Rows tile_maxima;  // [rows, ceil(vocab_size / backend::kLogitsPerTile)], NaN where a logit is
+};
+
 // Not thread-safe: one engine thread drives it.
 class Model {
  public:
@@ -34,9 +39,9 @@ class Model {
   // Requires: 1 <= batch.num_rows() <= max_rows.
   virtual void forward(const backend::BatchInput& batch) = 0;
 
-  // Logits [rows.size(), vocab_size] of the given rows of the last forward(); valid until the next call.
-  // Requires: 1 <= rows.size() <= max_logit_rows.
-  virtual backend::Rows logits(std::span<const std::int32_t> rows) = 0;
+  // Of the given rows of the last forward(); valid until the next call. Requires: 1 <= rows.size() <=
+  // max_logit_rows.
+  virtual Logits logits(std::span<const std::int32_t> rows) = 0;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/printable.h"
@@ -9,6 +10,25 @@
 #include "quant/format.h"
 
 namespace kvasir::model {
+namespace {
+
+// Of the file, that are in memory beside the packed weights: a few slices stay in the caches between the
+// check and the packing.
+constexpr std::int64_t kSliceBytes = 8 << 20;
+
+// Calls visit(row_begin, row_end) for slices of whole row groups, in order, until one fails.
+template <class Visit>
+Status for_each_slice(const TensorView& tensor, const Visit& visit) {
+  constexpr std::int64_t kGroup = kernels::kRowsPerGroup;
+  const std::int64_t group_bytes = kGroup * row_bytes(tensor.dtype, tensor.row_length());
+  const std::int64_t slice_rows = kGroup * std::max<std::int64_t>(1, kSliceBytes / group_bytes);
+  for (std::int64_t begin = 0; begin < tensor.num_rows(); begin += slice_rows) {
+    KVASIR_CHECKED(visit(begin, std::min(begin + slice_rows, tensor.num_rows())));
+  }
+  return {};
+}
+
+}  // namespace
 
 WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress)
     : source_(source), backend_(backend), progress_(std::move(progress)) {}
@@ -18,8 +38,8 @@ void WeightLoader::mark_used(const std::string& name) {
   if (progress_) progress_(static_cast<double>(used_.size()) / static_cast<double>(source_.tensors().size()));
 }
 
-Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64_t num_rows,
-                                             std::int64_t row_length) {
+Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64_t num_rows,
+                                             std::int64_t row_length) const {
   const TensorView* tensor = source_.find(name);
   if (tensor == nullptr) return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: missing", name));
   if (tensor->num_rows() != num_rows || tensor->row_length() != row_length) {
@@ -27,17 +47,39 @@ Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64
                       fmt::format("tensor {}: must be {} x {}, is {} x {}", name, num_rows, row_length,
                                   tensor->num_rows(), tensor->row_length()));
   }
-  if (!used_.contains(name)) KVASIR_CHECKED(io::check_finite(*tensor));
+  return tensor;
+}
+
+Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64_t num_rows,
+                                             std::int64_t row_length) {
+  KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  if (!used_.contains(name)) {
+    const auto check = [&](std::int64_t begin, std::int64_t end) -> Status {
+      KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
+      source_.release_pages(tensor->rows(begin, end));
+      return {};
+    };
+    KVASIR_CHECKED(for_each_slice(*tensor, check));
+  }
   mark_used(name);
   return tensor;
 }
 
 Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string& name, std::int64_t num_rows,
                                                               std::int64_t row_length) {
-  KVASIR_TRY(const TensorView* tensor, view(name, num_rows, row_length));
-  KVASIR_TRY(auto matrix, backend_.load_matrix(*tensor));
+  KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor));
+  const bool is_checked = used_.contains(name);
+  const auto pack = [&](std::int64_t begin, std::int64_t end) -> Status {
+    if (!is_checked) KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
+    const TensorView slice = tensor->rows(begin, end);
+    backend_.pack_rows(slice, begin, *matrix);
+    source_.release_pages(slice);
+    return {};
+  };
+  KVASIR_CHECKED(for_each_slice(*tensor, pack));
+  mark_used(name);
   packed_bytes_ += matrix->packed_bytes;
-  source_.release_pages(*tensor);
   return matrix;
 }
 

@@ -39,6 +39,9 @@ class WeightLoader {
   std::int64_t packed_bytes() const { return packed_bytes_; }
 
  private:
+  // The tensor, once its shape is right.
+  Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
+                                 std::int64_t row_length) const;
   void mark_used(const std::string& name);
 
   const io::WeightSource& source_;

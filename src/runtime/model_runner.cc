@@ -16,6 +16,8 @@ std::vector<std::int32_t> windows_of(const model::ModelConfig& config) {
   return windows;
 }
 
+static_assert(backend::kLogitsPerTile == sampling::LogitRow::kTileSize);
+
 bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
 
 }  // namespace
@@ -40,13 +42,16 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
     const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
     rows_.clear();
     for (std::size_t i = begin; i < end; ++i) rows_.push_back(wanted_[i].row);
-    const backend::Rows logits = model_.logits(rows_);
+    const model::Logits logits = model_.logits(rows_);
     mark_non_finite(output);
     for (std::size_t i = begin; i < end; ++i) {
       const WantedRow& wanted = wanted_[i];
       if (results_[wanted.sequence].error) continue;
+      const auto row = static_cast<std::int64_t>(i - begin);
+      const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
       read_row(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence],
-               {logits.row(static_cast<std::int64_t>(i - begin)), num_tokens});
+               {.logits = {logits.rows.row(row), num_tokens},
+                .tile_maxima = {logits.tile_maxima.row(row), num_tiles}});
     }
   }
   mark_non_finite(output);
@@ -74,14 +79,14 @@ void ModelRunner::collect_wanted_rows(const sched::SchedulerOutput& output) {
 }
 
 void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                           const SamplingTask& task, std::span<float> logits) {
+                           const SamplingTask& task, const LogitView& row) {
   SequenceResult& result = results_[wanted.sequence];
   if (wanted.position < sequence.num_prompt_tokens) {
-    if (observes(task)) (*task.observer)(wanted.position, logits);
+    if (observes(task)) (*task.observer)(wanted.position, row.logits);
     const auto next = static_cast<std::size_t>(wanted.position) + 1;
     if (task.params->prompt_logprobs && wanted.position + 1 < sequence.num_prompt_tokens) {
       auto logprobs =
-          sampling::logprobs_of(logits, sequence.history[next], *task.params->prompt_logprobs, scratch_);
+          sampling::logprobs_of(row.logits, sequence.history[next], *task.params->prompt_logprobs, scratch_);
       if (!logprobs) {
         result.error = std::move(logprobs.error());
         return;
@@ -89,16 +94,17 @@ void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequen
       result.prompt_logprobs.push_back(std::move(*logprobs));
     }
   }
-  if (wanted.samples) sample(sequence, task, logits, result);
+  if (wanted.samples) sample(sequence, task, row, result);
 }
 
 void ModelRunner::sample(const sched::ScheduledSequence& sequence, const SamplingTask& task,
-                         std::span<float> logits, SequenceResult& result) {
+                         const LogitView& row, SequenceResult& result) {
   const auto num_prompt = static_cast<std::size_t>(sequence.num_prompt_tokens);
   const auto generated = sequence.history.subspan(num_prompt);
   const bool hold_stops = static_cast<std::int32_t>(generated.size()) < task.params->min_tokens;
   sampling::SampleInput input{
-      .logits = logits,
+      .logits = row.logits,
+      .tile_maxima = row.tile_maxima,
       .params = *task.params,
       .prompt = sequence.history.first(num_prompt),
       .generated = generated,

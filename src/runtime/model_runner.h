@@ -55,9 +55,15 @@ class ModelRunner {
   };
 
   void collect_wanted_rows(const sched::SchedulerOutput& output);
+  // One row's logits of tokens, and what the model knows of their maxima.
+  struct LogitView {
+    std::span<float> logits;
+    std::span<const float> tile_maxima;
+  };
+
   void read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence, const SamplingTask& task,
-                std::span<float> logits);
-  void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, std::span<float> logits,
+                const LogitView& row);
+  void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, const LogitView& row,
               SequenceResult& result);
   void mark_non_finite(const sched::SchedulerOutput& output);
 

@@ -72,13 +72,19 @@ std::span<const float> LogitRow::tile(std::size_t index) const {
   return logits_.subspan(begin, std::min(kTileSize, logits_.size() - begin));
 }
 
-void LogitRow::assign(std::span<const float> logits) {
+void LogitRow::assign(std::span<const float> logits, std::span<const float> known_maxima) {
   logits_ = logits;
   max_ = kMinusInfinity;
   has_nan_ = false;
   tile_max_.resize(ceil_div(logits.size(), kTileSize));
+  const std::size_t num_known = std::min(known_maxima.size(), logits.size() / kTileSize);
   for (std::size_t i = 0; i < tile_max_.size(); ++i) {
-    const TileScan scan = scan_tile(tile(i));
+    TileScan scan{i < num_known ? known_maxima[i] : 0.0f, false};
+    if (i >= num_known) {
+      scan = scan_tile(tile(i));
+    } else if (std::isnan(scan.max)) {
+      scan = {kMinusInfinity, true};
+    }
     tile_max_[i] = scan.max;
     max_ = std::max(max_, scan.max);
     has_nan_ |= scan.has_nan;

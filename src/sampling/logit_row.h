@@ -19,8 +19,9 @@ class LogitRow {
  public:
   static constexpr std::size_t kTileSize = 64;
 
-  // Reads the whole row once.
-  void assign(std::span<const float> logits);
+  // Reads the whole row once, or only what lies beyond the whole tiles whose maxima (NaN where a logit is)
+  // the caller knows.
+  void assign(std::span<const float> logits, std::span<const float> known_maxima = {});
 
   std::span<const float> logits() const { return logits_; }
   float max() const { return max_; }  // ignores NaN; -inf for an empty row

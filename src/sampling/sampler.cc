@@ -110,7 +110,9 @@ Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
   apply_logit_bias(input.logits, input.params.logit_bias);
   suppress_tokens(input.logits, input.suppressed);
   apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
-  scratch.row.assign(input.logits);
+  const bool changed =
+      !input.params.logit_bias.empty() || !input.suppressed.empty() || has_penalties(input.params);
+  scratch.row.assign(input.logits, changed ? std::span<const float>() : input.tile_maxima);
   KVASIR_CHECKED(check_row(scratch.row));
   SampleOutput output;
   const bool greedy = input.params.temperature < kGreedyBelowTemperature;

@@ -23,7 +23,9 @@ inline constexpr float kMinLogprob = -9999.0f;
 inline constexpr float kGreedyBelowTemperature = 1e-5f;
 
 struct SampleInput {
-  std::span<float> logits;       // [vocab_size]; changed in place by bias, penalties and suppression
+  std::span<float> logits;  // [vocab_size]; changed in place by bias, penalties and suppression
+  std::span<const float>
+      tile_maxima;               // as LogitRow::assign takes them, of the logits as they are given; or empty
   const SamplingParams& params;  // validated
   std::span<const TokenId> prompt;
   std::span<const TokenId> generated;  // its length is the position the random draw is keyed by

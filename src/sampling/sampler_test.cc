@@ -332,5 +332,28 @@ TEST(Philox, DrawsUniformly) {
   EXPECT_NEAR(squares / kDraws, 1.0 / 3, 0.004);
 }
 
+// What the model's last step found out while it had the logits at hand gives the row that reading it all
+// gives.
+TEST(LogitRow, TakesKnownMaxima) {
+  for (const std::size_t size : {64u, 200u, 640u, 1000u}) {
+    std::vector<float> logits(size);
+    for (std::size_t i = 0; i < size; ++i) logits[i] = static_cast<float>(i * 37 % 101);
+    std::vector<float> maxima((size + 63) / 64,
+                              1000.0f);  // that of a tile which is not whole is not believed
+    for (std::size_t i = 0; i + 64 <= size; i += 64) {
+      maxima[i / 64] = *std::max_element(&logits[i], &logits[i] + 64);
+    }
+    LogitRow row, known;
+    row.assign(logits);
+    known.assign(logits, maxima);
+    EXPECT_EQ(known.max(), row.max());
+    EXPECT_EQ(known.argmax(), row.argmax());
+    EXPECT_FALSE(known.has_nan());
+    logits[5] = maxima[0] = std::numeric_limits<float>::quiet_NaN();
+    known.assign(logits, maxima);
+    EXPECT_TRUE(known.has_nan());
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::sampling

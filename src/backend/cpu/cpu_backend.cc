@@ -38,7 +38,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool)
 
 CpuBackend::~CpuBackend() = default;
 
-Result<std::unique_ptr<Matrix>> CpuBackend::load_matrix(const TensorView& tensor) {
+Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor) {
   const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(tensor.dtype)];
   auto matrix = std::make_unique<CpuMatrix>();
   matrix->num_rows = tensor.num_rows();
@@ -51,14 +51,22 @@ Result<std::unique_ptr<Matrix>> CpuBackend::load_matrix(const TensorView& tensor
     return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
   KVASIR_TRY(matrix->packed, AlignedBuffer::allocate(*bytes));
   matrix->packed_bytes = *bytes;
-  const std::int64_t file_row_bytes = row_bytes(tensor.dtype, tensor.row_length());
-  pool_.parallel_for(matrix->num_groups, [&](std::int64_t group) {
-    const std::int64_t first = group * kRowsPerGroup;
-    const auto rows = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, tensor.num_rows() - first));
-    format.pack_group(tensor.row(first), file_row_bytes, rows, tensor.row_length(),
-                      matrix->packed.data() + group * group_bytes);
-  });
   return matrix;
+}
+
+void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
+  auto& target = static_cast<CpuMatrix&>(matrix);
+  CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
+  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(target.dtype)];
+  const std::int64_t group_bytes = format.packed_group_bytes(target.row_length);
+  const std::int64_t file_row_bytes = row_bytes(target.dtype, target.row_length);
+  std::byte* packed = target.packed.data() + first_row / kRowsPerGroup * group_bytes;
+  pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
+    const std::int64_t first = group * kRowsPerGroup;
+    const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
+    format.pack_group(rows.row(first), file_row_bytes, count, target.row_length,
+                      packed + group * group_bytes);
+  });
 }
 
 Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
@@ -187,7 +195,10 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
   CHECK(ops.size() <= kMaxOps);
   std::int64_t num_groups = 0;
   for (const MatmulOp& op : ops) num_groups += cpu(*op.weight).num_groups;
-  const std::int64_t granule = num_rows >= kTokensPerTile ? kernels::kGroupsPerPanel : 1;
+  const bool wants_maxima =
+      std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
+  const std::int64_t granule = (num_rows >= kTokensPerTile ? kernels::kGroupsPerPanel : 1) *
+                               (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
   const std::int64_t groups_per_task =
       ceil_div(std::clamp<std::int64_t>(num_groups / (kMinTasksPerWorker * pool_.num_threads()), 1,
                                         kMaxGroupsPerTask),
@@ -224,14 +235,20 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     args.out_stride = op.out.stride;
     args.accumulate = accumulate;
     kernels_.formats[static_cast<std::size_t>(matrix.dtype)].matmul(args);
-    if (op.bias == nullptr) return;
-    const std::int64_t begin = args.group_begin * kRowsPerGroup;
-    const std::int64_t end = std::min(matrix.num_rows, args.group_end * kRowsPerGroup);
-    for (std::int32_t t = 0; t < args.num_tokens; ++t) {
-      float* out = op.out.row(token + t) + begin;
-      kernels_.add(out, op.bias + begin, end - begin, out);
-    }
+    finish_matmul(op, args, token);
   });
+}
+
+// What comes after the products, while the outputs are in this worker's caches.
+void CpuBackend::finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
+  const std::int64_t begin = args.group_begin * kRowsPerGroup;
+  const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);
+  for (std::int64_t row = first_row; row < first_row + args.num_tokens; ++row) {
+    float* out = op.out.row(row) + begin;
+    if (op.bias != nullptr) kernels_.add(out, op.bias + begin, end - begin, out);
+    if (op.tile_maxima.data != nullptr)
+      kernels_.tile_maxima(out, end - begin, op.tile_maxima.row(row) + begin / kLogitsPerTile);
+  }
 }
 
 void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
@@ -265,18 +282,17 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
   });
 }
 
-void CpuBackend::head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight,
-                      float eps, const Matrix& weight, Activation& scratch, Rows logits) {
+void CpuBackend::head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) {
   CpuActivation& h = cpu(scratch);
   CHECK(static_cast<std::int32_t>(rows.size()) <= h.max_rows);
   const auto num_rows = static_cast<std::int32_t>(rows.size());
-  for_rows(num_rows, x.width, [&](std::int32_t i) {
+  for_rows(num_rows, op.x.width, [&](std::int32_t i) {
     const std::int32_t row = rows[static_cast<std::size_t>(i)];
-    kernels_.rms_norm(x.row(row), norm_weight.data(), eps, x.width, h.row(i));
+    kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, h.row(i));
     quantize(h, i, num_rows, row);
   });
-  const MatmulOp op{.weight = &weight, .out = logits};
-  run_matmul(h, num_rows, {&op, 1}, false);
+  const MatmulOp product{.weight = op.weight, .out = op.logits, .tile_maxima = op.tile_maxima};
+  run_matmul(h, num_rows, {&product, 1}, false);
 }
 
 }  // namespace kvasir::backend

@@ -25,7 +25,8 @@ class CpuBackend final : public Backend {
   CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool);
   ~CpuBackend() override;
 
-  Result<std::unique_ptr<Matrix>> load_matrix(const TensorView& tensor) override;
+  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor) override;
+  void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) override;
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
@@ -37,8 +38,7 @@ class CpuBackend final : public Backend {
   void rope_and_store(const RopeAndStoreOp& op) override;
   void attend(const AttendOp& op, Activation& out) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
-  void head(Rows x, std::span<const std::int32_t> rows, std::span<const float> norm_weight, float eps,
-            const Matrix& weight, Activation& scratch, Rows logits) override;
+  void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
   std::span<const std::vector<float>> attention_mass() const override { return mass_; }
   const kernels::KernelTable& kernels() const override { return kernels_; }
@@ -73,6 +73,7 @@ class CpuBackend final : public Backend {
   void plan_rope(std::span<const RopeTable> ropes);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
+  void finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);
   // Row `row` of the num_rows of `out`; a bad value in it is blamed on batch_row.
   void quantize(CpuActivation& out, std::int32_t row, std::int32_t num_rows, std::int32_t batch_row);
   void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,

@@ -9,5 +9,5 @@ void scale(const float* x, float factor, std::int64_t n, float* out);
 void write_kv(const KvWriteArgs& args);
 void attention(const AttentionArgs& args);
 void attention_merge(const AttentionMergeArgs& args);
-float max(const float* x, std::int64_t n);
+void tile_maxima(const float* x, std::int64_t n, float* maxima);
 double sum_exp(const float* x, float max, std::int64_t n);

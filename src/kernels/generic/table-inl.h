@@ -15,7 +15,7 @@ KernelTable make_table(const char* isa) {
       .write_kv = write_kv,
       .attention = attention,
       .attention_merge = attention_merge,
-      .max = max,
+      .tile_maxima = tile_maxima,
       .sum_exp = sum_exp,
   };
   for (const DTypeInfo& info : kDTypeInfos) {

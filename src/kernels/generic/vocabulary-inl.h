@@ -1,19 +1,18 @@
 // Reductions over a row of logits. Included inside an ISA's namespace and target region.
 
-float max(const float* x, std::int64_t n) {
+void tile_maxima(const float* x, std::int64_t n, float* maxima) {
   const F32x16 lowest = broadcast(-__builtin_inff());
-  F32x16 largest[4] = {lowest, lowest, lowest, lowest};
-  std::int64_t i = 0;
-  // Of two operands max keeps the second when either is NaN, so a NaN in x is passed over.
-  for (; i + 64 <= n; i += 64) {
-    for (int a = 0; a < 4; ++a) largest[a] = max(load(x + i + 16 * a), largest[a]);
+  for (std::int64_t i = 0; i < n; i += kLogitsPerTile) {
+    F32x16 largest = lowest, sum = zero();
+    for (std::int64_t j = i; j < n && j < i + kLogitsPerTile; j += 16) {
+      const int lanes = n - j < 16 ? static_cast<int>(n - j) : 16;
+      const F32x16 value = select(first_lanes(lanes), load_partial(x + j, lanes), lowest);
+      largest = max(value, largest);  // of two operands max keeps the second when either is NaN
+      sum = select(equal(value, value), sum, value);
+    }
+    const float lost = reduce_add(sum);  // a NaN if there was one, else 0
+    maxima[i / kLogitsPerTile] = lost == 0.0f ? reduce_max(largest) : lost;
   }
-  for (; i < n; i += 16) {
-    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
-    const F32x16 value = select(first_lanes(lanes), load_partial(x + i, lanes), lowest);
-    largest[0] = max(value, largest[0]);
-  }
-  return reduce_max(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
 }
 
 // One tile of at most 1024 logits in float32: 64 additions deep, error below 4e-6 of the tile.

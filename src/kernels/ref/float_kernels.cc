@@ -63,12 +63,12 @@ void write_kv(const KvWriteArgs& args) {
   }
 }
 
-float max(const float* x, std::int64_t n) {
-  float largest = -std::numeric_limits<float>::infinity();
+void tile_maxima(const float* x, std::int64_t n, float* maxima) {
   for (std::int64_t i = 0; i < n; ++i) {
-    if (x[i] > largest) largest = x[i];
+    float& largest = maxima[i / kLogitsPerTile];
+    if (i % kLogitsPerTile == 0) largest = -std::numeric_limits<float>::infinity();
+    if (std::isnan(x[i]) || x[i] > largest) largest = x[i];  // nothing is above a NaN
   }
-  return largest;
 }
 
 double sum_exp(const float* x, float max, std::int64_t n) {

@@ -13,10 +13,15 @@ float penalise_repetition(float logit, float penalty) {
 
 }  // namespace
 
+bool has_penalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
+         params.frequency_penalty != 0.0f;
+}
+
 void apply_penalties(std::span<float> logits, const SamplingParams& params, std::span<const TokenId> prompt,
                      std::span<const TokenId> generated, std::vector<std::int32_t>& counts) {
+  if (!has_penalties(params)) return;
   const bool repetition = params.repetition_penalty != 1.0f;
-  if (!repetition && params.presence_penalty == 0.0f && params.frequency_penalty == 0.0f) return;
   if (!repetition) prompt = {};
   if (counts.size() < logits.size()) counts.resize(logits.size());
   const auto count_of = [&counts](TokenId token) -> std::int32_t& {

@@ -9,6 +9,9 @@
 
 namespace kvasir::sampling {
 
+// Whether apply_penalties would change anything.
+bool has_penalties(const SamplingParams& params);
+
 // Makes seen tokens less likely (for usual settings), first by repetition, then by frequency and presence:
 //   of the prompt or generated:  logit = logit > 0 ? logit / r : logit * r       (Keskar et al., CTRL, 2019)
 //   generated c > 0 times:       logit -= frequency_penalty * c + presence_penalty          (the OpenAI API)
