@@ -91,6 +91,13 @@ Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
   return Rows{.data = reinterpret_cast<float*>(row_buffers_.back().data()), .stride = width, .width = width};
 }
 
+std::int32_t CpuBackend::rows_of_task(std::int32_t num_rows, std::int64_t floats_per_row) const {
+  constexpr std::int32_t kTile = kernels::kTokensPerActivationTile;
+  const std::int32_t granule = num_rows / kTile >= 2 * pool_.num_threads() ? kTile : kTile / 4;
+  const auto rows = static_cast<std::int32_t>(kInlineFloats / 4 / floats_per_row);
+  return ceil_div(std::max(1, rows), granule) * granule;
+}
+
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   batch_ = batch;
   const auto num_rows = static_cast<std::size_t>(batch.num_rows());

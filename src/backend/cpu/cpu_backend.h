@@ -62,14 +62,15 @@ class CpuBackend final : public Backend {
       for (std::int32_t row = 0; row < num_rows; ++row) fn(row);
       return;
     }
-    const auto rows_per_task =
-        static_cast<std::int32_t>(std::max<std::int64_t>(1, kInlineFloats / 4 / floats_per_row));
+    const std::int32_t rows_per_task = rows_of_task(num_rows, floats_per_row);
     pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task) {
       const auto begin = static_cast<std::int32_t>(task) * rows_per_task;
       const std::int32_t end = std::min(num_rows, begin + rows_per_task);
       for (std::int32_t row = begin; row < end; ++row) fn(row);
     });
   }
+  // Whole tiles of quantised rows, or quarters of one, whose cache lines nobody else writes.
+  std::int32_t rows_of_task(std::int32_t num_rows, std::int64_t floats_per_row) const;
   void plan_rope(std::span<const RopeTable> ropes);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
