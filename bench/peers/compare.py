@@ -5,8 +5,8 @@
     bench/peers/compare.py smollm2:135m --out bench/results/smollm2.json
     bench/peers/table.py bench/results/*.json                  the table
 
-Per cell and peer every variant (build and flags) runs once and the fastest is kept; then come the pairs. A pair whose
-bandwidth or integer probe moved by more than 5% between its ends is run once more, and both are kept in the file.
+Per cell and peer every variant (build and flags) runs once and the fastest is kept; then come the pairs. Kvasir's own
+bench probes the machine's limits before and after each of its runs; they are in the file beside every pair.
 """
 import argparse
 import json
@@ -29,7 +29,6 @@ PROMPT = (  # about 128 tokens
     "the masons stayed, married and opened a workshop near the gate, and their grandchildren still tell how the first "
     "stone was laid. The most important building in the city today is")
 AGREEMENT_TOKENS = 64
-MAX_PROBE_CHANGE = 0.05
 
 
 def path_of(kvasir, model):
@@ -38,17 +37,10 @@ def path_of(kvasir, model):
     return json.loads(run([kvasir.binary, "show", model, "--json"]).stdout)[0]["path"]
 
 
-def probes_agree(pair):
-    before, after = pair["limits_before"], pair["limits_after"]
-    return all(abs(before[key] - after[key]) <= MAX_PROBE_CHANGE * before[key] for key in ("read_gb_s", "int8_gmac_s"))
-
-
 def measure_pair(kvasir, peer, model, cell, ours_first):
-    before = kvasir.limits()
     order = (kvasir, peer) if ours_first else (peer, kvasir)
     rates = {program.name: program.rate(model, cell) for program in order}
-    return {"kvasir": rates["kvasir"], "peer": rates[peer.name], "limits_before": before,
-            "limits_after": kvasir.limits()}
+    return {"kvasir": rates["kvasir"], "peer": rates[peer.name]} | kvasir.probe
 
 
 def try_variants(variants, model, cell):
@@ -70,17 +62,12 @@ def compare(kvasir, variants, model, cell, num_pairs):
     if not able:
         return row
     peer = max(able, key=lambda variant: tried[variant.name])
-    pairs = []
-    for i in range(num_pairs):
-        pairs.append(measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
-        if not probes_agree(pairs[-1]):
-            pairs[-1]["repeated"] = True
-            pairs.append(measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
-    counted = [pair for pair in pairs if not pair.get("repeated")]
-    ratios = sorted(pair["kvasir"] / pair["peer"] for pair in counted)
+    pairs = [measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0) for i in range(num_pairs)]
+    ratios = sorted(pair["kvasir"] / pair["peer"] for pair in pairs)
+    median = lambda key: statistics.median(pair[key] for pair in pairs)
     return row | {"peer": peer.name, "pairs": pairs, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
-                  "ratio_max": ratios[-1], "kvasir_rate": statistics.median(pair["kvasir"] for pair in counted),
-                  "peer_rate": statistics.median(pair["peer"] for pair in counted)}
+                  "ratio_max": ratios[-1], "kvasir_rate": median("kvasir"), "peer_rate": median("peer"),
+                  "share_of_limit": median("share_of_limit")}
 
 
 def compare_start(kvasir, peer, model, prompt_file, num_pairs):
@@ -108,7 +95,8 @@ def print_row(peer, row):
         print(f"{row['cell']:16} {peer}: cannot", flush=True)
         return
     print(f"{row['cell']:16} kvasir {row['kvasir_rate']:8.1f}  {row['peer_rate']:8.1f} {row['peer']:52} "
-          f"x{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})", flush=True)
+          f"x{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}), "
+          f"{row['share_of_limit']:.0%} of the limit", flush=True)
 
 
 def has_tokenizer(kvasir, model):

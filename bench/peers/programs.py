@@ -89,6 +89,7 @@ class Kvasir(Program):
 
     def __init__(self, threads, flags=()):
         self.binary, self.threads, self.flags = ROOT / "build" / "release" / "bin" / "kvasir", threads, flags
+        self.probe = {}  # the machine's limits beside the last rate, and its share of them
 
     def prompt_rate(self, model, cell):
         return self._bench(model, "--prompt", cell.tokens, "--gen", 0)
@@ -100,14 +101,13 @@ class Kvasir(Program):
     def _bench(self, model, *work):
         done = run([self.binary, "bench", model, "--repeat", 1, "--threads", self.threads, "--json", "--quiet", *work,
                     *self.flags])
-        return json.loads(done.stdout)["results"][0]["tokens_per_s"]["median"]
+        result = json.loads(done.stdout)["results"][0]
+        self.probe = {"limits": result["limits"], "share_of_limit": result["share_of_limit"]}
+        return result["tokens_per_s"]["median"]
 
     def complete(self, model, prompt_file, num_tokens):
         return run([self.binary, "run", model, "--raw", "--file", prompt_file, "--max-tokens", num_tokens,
                     "--temperature", 0, "--threads", self.threads, "--quiet"])
-
-    def limits(self):
-        return json.loads(run([self.binary, "doctor", "--json", "--threads", self.threads]).stdout)["limits"]
 
 
 class LlamaCpp(Program):

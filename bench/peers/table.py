@@ -2,25 +2,25 @@
 """The table of what compare.py measured, as Markdown: table.py bench/results/*.json."""
 import json
 import pathlib
+import statistics
 import sys
 
 
-def of_limit(row):
-    """Median of the probes beside the pairs."""
-    probes = [pair[end] for pair in row["pairs"] for end in ("limits_before", "limits_after")]
-    median = lambda key: sorted(probe[key] for probe in probes)[len(probes) // 2]
-    return f"{median('read_gb_s'):.0f} GB/s, {median('int8_gmac_s'):.0f} GMAC/s"
+def limits_beside(row):
+    limits = [pair["limits"] for pair in row["pairs"]]
+    median = lambda key: statistics.median(limit[key] for limit in limits)
+    return f"{row['share_of_limit']:.0%} of {median('read_gb_s'):.0f} GB/s, {median('int8_gmac_s'):.0f} GMAC/s"
 
 
 def print_report(report):
     print(f"\n### {report['model']}, {report['threads']} threads, {report['machine']['cpu']}\n")
-    print("| cell | Kvasir | peer | rate | ratio (least to most) | limits beside it |\n|---|---|---|---|---|---|")
+    print("| cell | Kvasir | peer | rate | ratio (least to most) | share of the limit beside it |\n|---|---|---|---|---|---|")
     for row in report["rows"]:
         if "peer" not in row:
             print(f"| {row['cell']} | | {row['of']} | cannot | | |")
             continue
         print(f"| {row['cell']} | {row['kvasir_rate']:.0f} | {row['peer']} | {row['peer_rate']:.0f} | "
-              f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}) | {of_limit(row)} |")
+              f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}) | {limits_beside(row)} |")
     if "start" in report:
         ours, theirs = report["start"]["median"]["kvasir"], report["start"]["median"]["peer"]
         print(f"\nProcess start to the first token of about 128: {ours['seconds']:.2f} s and "

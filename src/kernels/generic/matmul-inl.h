@@ -2,7 +2,7 @@
 // Included inside an ISA's namespace and target region, after its dot.h.
 
 inline constexpr int kPassTokens = 128;      // whose activations should stay in the L2 cache
-inline constexpr int kPrefetchBytes = 4096;  // how far ahead of its use a weight is asked for
+inline constexpr int kPrefetchBytes = 8192;  // how far ahead of its use a weight is asked for
 
 KVASIR_FORCE_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
