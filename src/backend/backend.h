@@ -16,6 +16,12 @@ namespace kvasir::backend {
 
 using kernels::kLogitsPerTile;
 
+enum class Precision : std::uint8_t {
+  kExact,  // the file's bits
+  kFast,   // block formats requantised to bytes with a scale per 256 inputs: fewer float operations, less
+           // close
+};
+
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
 class Matrix {
  public:

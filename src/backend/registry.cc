@@ -14,14 +14,15 @@ std::vector<std::string> host_isas() {
   return isas;
 }
 
-Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool) {
+Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool,
+                                                  Precision precision) {
   const kernels::KernelTable* table = isa.empty() ? &kernels::best_table() : kernels::find_table(isa.c_str());
   if (table == nullptr) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("isa: this host runs {}, not '{}'", fmt::join(host_isas(), ", "), isa),
                       "isa");
   }
-  return std::make_unique<CpuBackend>(*table, pool);
+  return std::make_unique<CpuBackend>(*table, pool, precision);
 }
 
 }  // namespace kvasir::backend

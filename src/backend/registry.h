@@ -16,6 +16,7 @@ std::vector<std::string> host_isas();
 
 // The CPU backend with the kernels of one instruction set: "ref", "avx2", "avx512", or empty for the best
 // that this host runs. `pool` must outlive the backend. Error (kUsage) naming what the host runs.
-Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool);
+Result<std::unique_ptr<Backend>> make_cpu_backend(const std::string& isa, ThreadPool& pool,
+                                                  Precision precision = Precision::kExact);
 
 }  // namespace kvasir::backend

@@ -179,6 +179,7 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
       .member("quantization", report.model.quantization)
       .member("parameters", report.model.num_parameters)
       .member("weight_bytes", report.model.weight_bytes)
+      .member("mode", options.engine.fast ? "fast" : "exact")
       .end_object();
 }
 
@@ -196,9 +197,9 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
   return print_document(std::move(out), exit_code);
 }
 
-int print_table(const BenchReport& report, int exit_code) {
-  print(fmt::format("{} {}, limits: {}\n", report.model.name, report.model.quantization,
-                    describe_limits(report.limits)));
+int print_table(const BenchOptions& options, const BenchReport& report, int exit_code) {
+  print(fmt::format("{} {}{}, limits: {}\n", report.model.name, report.model.quantization,
+                    options.engine.fast ? " in fast mode" : "", describe_limits(report.limits)));
   print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
                     "tokens/s", "min .. max", "of limit"));
   for (const auto& [test, speed, limits, share] : report.results) {
@@ -214,7 +215,7 @@ Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
   Interruption interruption;
   KVASIR_TRY(const BenchReport report, measure(options, globals, interruption));
   return globals.json ? print_json(options, globals, report, interruption.exit_code())
-                      : print_table(report, interruption.exit_code());
+                      : print_table(options, report, interruption.exit_code());
 }
 
 }  // namespace
@@ -243,6 +244,7 @@ void add_bench(CLI::App& app, Context& context) {
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
+  add_fast_option(*verb, options->engine);
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

@@ -17,6 +17,7 @@ inline constexpr std::int32_t kMaxLengthTokens = 1 << 24;
 struct EngineOptions {
   std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
   std::string kv_type = "f16";
+  bool fast = false;
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
@@ -27,6 +28,7 @@ struct EngineOptions {
 // The flag that bounds prompt and answer together, under the verb's own names, e.g. "--ctx".
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names);
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
+void add_fast_option(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);
 // How requests share the engine's steps, add_step_option included.

@@ -152,6 +152,7 @@ void add_shared_options(CLI::App& verb, EvalOptions& options) {
       ->transform(whole_number(2, kMaxLengthTokens))
       ->capture_default_str();
   add_kv_type_option(verb, options.engine);
+  add_fast_option(verb, options.engine);
   add_step_option(verb, options.engine);
 }
 

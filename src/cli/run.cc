@@ -159,6 +159,7 @@ void add_run(CLI::App& app, Context& context) {
   add_context_option(*verb, options->engine, "--ctx");
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
+  add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }

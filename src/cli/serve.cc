@@ -156,6 +156,7 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_context_option(*verb, options->engine, "--max-model-len,--ctx");
   add_kv_type_option(*verb, options->engine);
+  add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return serve(*options, context.options); });
 }

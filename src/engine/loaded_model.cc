@@ -132,7 +132,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
 
   const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();
   loaded.pool = std::make_unique<ThreadPool>(num_threads);
-  KVASIR_TRY(loaded.backend, backend::make_cpu_backend(chosen_isa(config), *loaded.pool));
+  KVASIR_TRY(loaded.backend,
+             backend::make_cpu_backend(chosen_isa(config), *loaded.pool,
+                                       config.fast ? backend::Precision::kFast : backend::Precision::kExact));
   loaded.max_logit_rows =
       static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxLogitFloats / model_config.vocab_size, 1, 64));
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,

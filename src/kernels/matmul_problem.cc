@@ -30,7 +30,7 @@ std::vector<float> random_floats(std::int64_t count, float deviation, std::uint3
 std::string describe(const MatmulShape& shape) {
   return std::string(name_of(shape.dtype)) + " k " + std::to_string(shape.k) + " rows " +
          std::to_string(shape.num_rows) + " tokens " + std::to_string(shape.num_tokens) + " seed " +
-         std::to_string(shape.seed);
+         std::to_string(shape.seed) + (shape.wide ? " wide" : "");
 }
 
 MatmulProblem::MatmulProblem(const MatmulShape& shape)
@@ -46,7 +46,7 @@ std::int64_t MatmulProblem::num_groups() const {
 }
 
 MatmulArgs MatmulProblem::args(const KernelTable& table, float* out) {
-  const FormatKernels& format = table.formats[static_cast<int>(shape_.dtype)];
+  const FormatKernels& format = format_of(table, shape_);
   const std::int64_t group_bytes = format.packed_group_bytes(shape_.k);
   packed_ = allocate_aligned(packed_storage_, num_groups() * group_bytes);
   for (std::int64_t group = 0; group < num_groups(); ++group) {
@@ -58,7 +58,8 @@ MatmulArgs MatmulProblem::args(const KernelTable& table, float* out) {
   if (shape_.k % kActivationBlock == 0) {
     quantized_ = allocate_aligned(quantized_storage_, table.activation_bytes(shape_.k, shape_.num_tokens));
     for (std::int32_t t = 0; t < shape_.num_tokens; ++t) {
-      CHECK(table.quantize_row(x_.data() + t * shape_.k, shape_.k, t, shape_.num_tokens, quantized_));
+      const auto quantize = shape_.wide ? table.quantize_row_wide : table.quantize_row;
+      CHECK(quantize(x_.data() + t * shape_.k, shape_.k, t, shape_.num_tokens, quantized_));
     }
   }
   return {.weights = packed_,

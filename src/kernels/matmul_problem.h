@@ -18,7 +18,13 @@ struct MatmulShape {
   std::uint32_t seed = 0;
   float weight_deviation = 0.02f;
   float activation_deviation = 1.0f;
+  bool wide = false;  // the fast mode's format
 };
+
+// The kernels that the shape's problem is for.
+inline const FormatKernels& format_of(const KernelTable& table, const MatmulShape& shape) {
+  return (shape.wide ? table.wide_formats : table.formats)[static_cast<int>(shape.dtype)];
+}
 
 std::string describe(const MatmulShape& shape);
 

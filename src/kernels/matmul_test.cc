@@ -20,11 +20,11 @@ class Matmul : public EveryIsa {
   static std::vector<float> run(MatmulProblem& problem, const KernelTable& isa) {
     const MatmulShape& shape = problem.shape();
     std::vector<float> out(static_cast<std::size_t>(shape.num_tokens * shape.num_rows), kUntouched);
-    isa.formats[static_cast<int>(shape.dtype)].matmul(problem.args(isa, out.data()));
+    format_of(isa, shape).matmul(problem.args(isa, out.data()));
     return out;
   }
   void call(const MatmulProblem& problem, const MatmulArgs& args) const {
-    table().formats[static_cast<int>(problem.shape().dtype)].matmul(args);
+    format_of(table(), problem.shape()).matmul(args);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Isa, Matmul, testing::ValuesIn(host_tables()), isa_name);
@@ -68,12 +68,43 @@ double quantised_input(const MatmulArgs& args, std::int32_t token, std::int64_t 
 
 TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    for (const MatmulShape& shape : random_shapes(info.dtype, 12)) {
-      SCOPED_TRACE(describe(shape));
-      MatmulProblem problem(shape);
-      const std::vector<float> expected = run(problem, ref());
-      ASSERT_TRUE(same_bits(run(problem), expected));
+    for (MatmulShape shape : random_shapes(info.dtype, 12)) {
+      for (const bool wide : {false, true}) {
+        shape.wide = wide;
+        SCOPED_TRACE(describe(shape));
+        MatmulProblem problem(shape);
+        const std::vector<float> expected = run(problem, ref());
+        ASSERT_TRUE(same_bits(run(problem), expected));
+      }
     }
+  }
+}
+
+// The fast mode rounds weights and activations to 1/127 of the largest of 256.
+TEST_P(Matmul, WideStaysNearTheExactDot) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    MatmulShape shape{
+        .dtype = info.dtype, .k = 2048, .num_rows = 33, .num_tokens = 5, .seed = 6, .wide = true};
+    SCOPED_TRACE(describe(shape));
+    MatmulProblem problem(shape);
+    const std::vector<float> out = run(problem);
+    double error = 0.0, magnitude = 0.0;
+    for (std::int64_t row = 0; row < shape.num_rows; ++row) {
+      const std::vector<float> weights = unpacked(problem, row);
+      for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
+        double sum = 0.0;
+        for (std::int64_t i = 0; i < shape.k; ++i) {
+          sum += double{weights[static_cast<std::size_t>(i)]} *
+                 problem.x()[static_cast<std::size_t>(t * shape.k + i)];
+        }
+        const double difference = out[static_cast<std::size_t>(t * shape.num_rows + row)] - sum;
+        error += difference * difference;
+        magnitude += sum * sum;
+      }
+    }
+    EXPECT_LT(std::sqrt(error / magnitude), 0.05);
+    EXPECT_GT(error, 0.0);
   }
 }
 
@@ -139,9 +170,10 @@ TEST_P(Matmul, StaysWithinTheActivationRoundingOfTheExactDot) {
 std::vector<std::byte> quantized_part(const KernelTable& isa, const MatmulProblem& problem,
                                       std::int32_t begin, std::int32_t count) {
   const std::int64_t k = problem.shape().k;
+  const auto quantize = problem.shape().wide ? isa.quantize_row_wide : isa.quantize_row;
   std::vector<std::byte> part(static_cast<std::size_t>(isa.activation_bytes(k, count)));
   for (std::int32_t t = 0; t < count; ++t) {
-    EXPECT_TRUE(isa.quantize_row(problem.x().data() + (begin + t) * k, k, t, count, part.data()));
+    EXPECT_TRUE(quantize(problem.x().data() + (begin + t) * k, k, t, count, part.data()));
   }
   return part;
 }
@@ -149,29 +181,33 @@ std::vector<std::byte> quantized_part(const KernelTable& isa, const MatmulProble
 TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
   for (const DTypeInfo& info : kDTypeInfos) {
     const std::int64_t k = info.block_elements == 256 ? 512 : 160;
-    MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 150, .seed = 3};
-    SCOPED_TRACE(describe(shape));
-    MatmulProblem problem(shape);
-    const std::vector<float> whole = run(problem);
-    std::vector<float> split(whole.size());
-    MatmulArgs args = problem.args(table(), split.data());
-    std::mt19937 random(9);
-    for (std::int32_t t = 0; t < shape.num_tokens;) {
-      MatmulArgs part = args;
-      part.num_tokens = std::min<std::int32_t>(shape.num_tokens - t, 1 + static_cast<int>(random() % 40));
-      part.x = args.x + t * k;
-      const std::vector<std::byte> quantized = quantized_part(table(), problem, t, part.num_tokens);
-      part.quantized = quantized.data();
-      part.out = args.out + t * args.out_stride;
-      for (std::int64_t group = 0; group < problem.num_groups(); group = part.group_end) {
-        part.group_begin = group;
-        part.group_end =
-            std::min<std::int64_t>(problem.num_groups(), group + 1 + static_cast<int>(random() % 3));
-        call(problem, part);
+    const std::uint32_t seed = 3;
+    for (const bool wide : {false, true}) {
+      MatmulShape shape{
+          .dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 150, .seed = seed, .wide = wide};
+      SCOPED_TRACE(describe(shape));
+      MatmulProblem problem(shape);
+      const std::vector<float> whole = run(problem);
+      std::vector<float> split(whole.size());
+      MatmulArgs args = problem.args(table(), split.data());
+      std::mt19937 random(9);
+      for (std::int32_t t = 0; t < shape.num_tokens;) {
+        MatmulArgs part = args;
+        part.num_tokens = std::min<std::int32_t>(shape.num_tokens - t, 1 + static_cast<int>(random() % 40));
+        part.x = args.x + t * k;
+        const std::vector<std::byte> quantized = quantized_part(table(), problem, t, part.num_tokens);
+        part.quantized = quantized.data();
+        part.out = args.out + t * args.out_stride;
+        for (std::int64_t group = 0; group < problem.num_groups(); group = part.group_end) {
+          part.group_begin = group;
+          part.group_end =
+              std::min<std::int64_t>(problem.num_groups(), group + 1 + static_cast<int>(random() % 3));
+          call(problem, part);
+        }
+        t += part.num_tokens;
       }
-      t += part.num_tokens;
+      ASSERT_TRUE(same_bits(split, whole));
     }
-    ASSERT_TRUE(same_bits(split, whole));
   }
 }
 

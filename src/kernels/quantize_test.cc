@@ -70,6 +70,24 @@ TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
   }
 }
 
+TEST_P(QuantizeRow, WideGivesTheBitsOfTheScalarReference) {
+  for (const std::int64_t k : {32, 96, 256, 288, 576, 2048}) {
+    for (const float deviation : {1.0f, 1e-26f, 1e28f}) {
+      SCOPED_TRACE("k " + std::to_string(k) + " deviation " + std::to_string(deviation));
+      std::vector<float> x = random_row(k, deviation, static_cast<std::uint32_t>(k));
+      for (std::size_t i = 5; i < x.size(); i += 411) x[i] *= 30.0f;
+      std::vector<std::vector<std::uint8_t>> results;
+      for (const KernelTable* isa : {&table(), find_table("ref")}) {
+        results.emplace_back(static_cast<std::size_t>(isa->activation_bytes(k, 3)), 0xcd);
+        EXPECT_TRUE(isa->quantize_row_wide(x.data(), k, 1, 3, results.back().data()));
+      }
+      EXPECT_EQ(results[0], results[1]);
+      x[static_cast<std::size_t>(k) - 1] = kNan;
+      EXPECT_FALSE(table().quantize_row_wide(x.data(), k, 1, 3, results[0].data()));
+    }
+  }
+}
+
 TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
   const std::vector<float> x = random_row(640, 3.0f, 11);
   const Row row = run(x);

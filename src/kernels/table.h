@@ -16,8 +16,9 @@ namespace kvasir::kernels {
 inline constexpr int kRowsPerGroup = 16;             // output rows packed together: one row per lane
 inline constexpr int kActivationBlock = 32;          // consecutive inputs that share one activation scale
 inline constexpr int kTokensPerActivationTile = 16;  // quantised rows that lie together
-inline constexpr int kGroupsPerPanel =
-    3;  // row groups that a matmul of many tokens prefers to work on at once
+// Row groups that a matmul of many tokens prefers to work on at once, in the exact and in the fast mode.
+inline constexpr int kGroupsPerPanel = 3;
+inline constexpr int kGroupsPerWidePanel = 4;
 inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
 inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
@@ -113,6 +114,9 @@ enum class RopeStyle : std::uint8_t {
 struct KernelTable {
   const char* isa;                    // "ref", "avx2", "avx512"
   FormatKernels formats[kNumDTypes];  // by DType
+  // The same weights in the fast mode (wide.h): block formats requantised to bytes with a scale per 256
+  // inputs. Their matmul reads what quantize_row_wide writes.
+  FormatKernels wide_formats[kNumDTypes];
 
   // Bytes of num_tokens quantised rows of k inputs (k a multiple of 32), 64-byte aligned. Also where the rows
   // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul
@@ -124,6 +128,9 @@ struct KernelTable {
   // that request, not the process.
   bool (*quantize_row)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized);
+  // As quantize_row, with one scale per 256 inputs.
+  bool (*quantize_row_wide)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                            void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);

@@ -43,14 +43,14 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
     run_attention_task(op, plan.tasks[static_cast<std::size_t>(task)], worker, attn);
   });
   for_rows(static_cast<std::int32_t>(plan.split_units.size()), std::int64_t{group_size} * head_dim,
-           [&](std::int32_t i) {
+           [&](std::int32_t i, int) {
              const auto index = static_cast<std::size_t>(plan.split_units[static_cast<std::size_t>(i)]);
              const AttentionUnit& unit = plan.units[index];
              merge_unit(op, unit, split_partials(unit.partial, head_dim), attn);
            });
   if (batch_.want_attention_mass && op.group == 0) add_attention_mass(op);
   for_rows(batch_.num_rows(), attn.width,
-           [&](std::int32_t row) { quantize(attn, row, batch_.num_rows(), row); });
+           [&](std::int32_t row, int) { quantize(attn, attn.row(row), row, batch_.num_rows(), row); });
 }
 
 CpuBackend::Partials CpuBackend::split_partials(std::int64_t first_row, std::int32_t head_dim) {

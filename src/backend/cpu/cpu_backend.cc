@@ -22,7 +22,10 @@ constexpr std::int64_t kTokensPerTile = kernels::kTokensPerActivationTile;
 // half of a small L2 cache holds.
 constexpr std::int64_t kTokensPerTask = 128;
 constexpr std::int64_t kFloatBytesPerTask = 256 << 10;
-constexpr std::int64_t kMinTasksPerWorker = 8;
+// A worker that is done waits for the others' last tasks, so tasks are small: a 32nd of a worker's part, but
+// not so small that taking one costs more than its work.
+constexpr std::int64_t kTasksPerWorker = 32;
+constexpr std::int64_t kMinTaskBytes = 12 << 10;
 constexpr std::int64_t kMaxGroupsPerTask = 32;
 
 CpuActivation& cpu(Activation& activation) { return static_cast<CpuActivation&>(activation); }
@@ -33,13 +36,17 @@ const CpuMatrix& cpu(const Matrix& matrix) { return static_cast<const CpuMatrix&
 
 }  // namespace
 
-CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool)
-    : kernels_(kernels), pool_(pool), worker_scratch_(static_cast<std::size_t>(pool.num_threads())) {}
+CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision)
+    : kernels_(kernels),
+      pool_(pool),
+      precision_(precision),
+      worker_rows_(static_cast<std::size_t>(pool.num_threads())),
+      worker_scratch_(static_cast<std::size_t>(pool.num_threads())) {}
 
 CpuBackend::~CpuBackend() = default;
 
 Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor) {
-  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(tensor.dtype)];
+  const kernels::FormatKernels& format = format_of(tensor.dtype);
   auto matrix = std::make_unique<CpuMatrix>();
   matrix->num_rows = tensor.num_rows();
   matrix->row_length = tensor.row_length();
@@ -51,13 +58,14 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
     return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
   KVASIR_TRY(matrix->packed, AlignedBuffer::allocate(*bytes));
   matrix->packed_bytes = *bytes;
+  if (info_of(tensor.dtype).block_elements == 1) float_widths_.insert(tensor.row_length());
   return matrix;
 }
 
 void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
   auto& target = static_cast<CpuMatrix&>(matrix);
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
-  const kernels::FormatKernels& format = kernels_.formats[static_cast<std::size_t>(target.dtype)];
+  const kernels::FormatKernels& format = format_of(target.dtype);
   const std::int64_t group_bytes = format.packed_group_bytes(target.row_length);
   const std::int64_t file_row_bytes = row_bytes(target.dtype, target.row_length);
   std::byte* packed = target.packed.data() + first_row / kRowsPerGroup * group_bytes;
@@ -82,6 +90,10 @@ Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max
       AlignedBuffer::allocate(float_bytes + (quantizes ? kernels_.activation_bytes(width, max_rows) : 0)));
   activation->floats = reinterpret_cast<float*>(activation->memory.data());
   if (quantizes) activation->quantized = activation->memory.data() + float_bytes;
+  activation->floats_are_read = !quantizes || float_widths_.contains(width);
+  for (std::vector<float>& row : worker_rows_) {
+    row.resize(std::max(row.size(), static_cast<std::size_t>(width)));
+  }
   return activation;
 }
 
@@ -134,7 +146,7 @@ void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
   for (std::size_t table = 0; table < ropes.size(); ++table) {
     const auto& frequencies = ropes[table].inverse_frequencies;
     const auto half = static_cast<std::int64_t>(frequencies.size());
-    for_rows(num_rows, half * 64, [&](std::int32_t row) {
+    for_rows(num_rows, half * 64, [&](std::int32_t row, int) {
       float* values = rope_values_.data() + rope_offsets_[table] + 2 * half * row;
       const double position = position_of_row_[static_cast<std::size_t>(row)];
       for (std::int64_t i = 0; i < half; ++i) {
@@ -146,16 +158,22 @@ void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
   }
 }
 
-void CpuBackend::quantize(CpuActivation& out, std::int32_t row, std::int32_t num_rows,
+float* CpuBackend::float_row(const CpuActivation& out, std::int32_t row, int worker) {
+  return out.floats_are_read ? out.row(row) : worker_rows_[static_cast<std::size_t>(worker)].data();
+}
+
+void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                           std::int32_t batch_row) {
   if (!out.is_quantized()) return;
-  const bool finite = kernels_.quantize_row(out.row(row), out.width, row, num_rows, out.quantized);
+  const auto quantize_row =
+      precision_ == Precision::kFast ? kernels_.quantize_row_wide : kernels_.quantize_row;
+  const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
   if (!finite) non_finite_[static_cast<std::size_t>(batch_row)] = 1;
 }
 
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
   const quant::UnpackRow unpack = quant::unpack_row_of(table.dtype);
-  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
     unpack(table.row(batch_.token_ids[static_cast<std::size_t>(row)]), x.width, x.row(row));
     if (scale != 1.0f) kernels_.scale(x.row(row), scale, x.width, x.row(row));
   });
@@ -163,14 +181,15 @@ void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
 
 void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activation& out) {
   CpuActivation& h = cpu(out);
-  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
-    kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, h.row(row));
-    quantize(h, row, batch_.num_rows(), row);
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int worker) {
+    float* out_row = float_row(h, row, worker);
+    kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, out_row);
+    quantize(h, out_row, row, batch_.num_rows(), row);
   });
 }
 
 void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows x) {
-  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row) {
+  for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
     kernels_.rms_norm(y.row(row), weight.data(), eps, y.width, y.row(row));
     kernels_.add(x.row(row), y.row(row), x.width, x.row(row));
   });
@@ -179,9 +198,10 @@ void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows
 void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {
   CpuActivation& h = cpu(out);
   const auto multiply = kind == Gate::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
-  for_rows(batch_.num_rows(), gate_rows.width, [&](std::int32_t row) {
-    multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, h.row(row));
-    quantize(h, row, batch_.num_rows(), row);
+  for_rows(batch_.num_rows(), gate_rows.width, [&](std::int32_t row, int worker) {
+    float* out_row = float_row(h, row, worker);
+    multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, out_row);
+    quantize(h, out_row, row, batch_.num_rows(), row);
   });
 }
 
@@ -200,15 +220,20 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
                             bool accumulate) {
   constexpr std::size_t kMaxOps = 4;
   CHECK(ops.size() <= kMaxOps);
-  std::int64_t num_groups = 0;
-  for (const MatmulOp& op : ops) num_groups += cpu(*op.weight).num_groups;
+  std::int64_t num_groups = 0, num_bytes = 0;
+  for (const MatmulOp& op : ops) {
+    num_groups += cpu(*op.weight).num_groups;
+    num_bytes += op.weight->packed_bytes;
+  }
   const bool wants_maxima =
       std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const std::int64_t granule = (num_rows >= kTokensPerTile ? kernels::kGroupsPerPanel : 1) *
-                               (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const std::int64_t panel =
+      precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : kernels::kGroupsPerPanel;
+  const std::int64_t granule =
+      (num_rows >= kTokensPerTile ? panel : 1) * (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
   const std::int64_t groups_per_task =
-      ceil_div(std::clamp<std::int64_t>(num_groups / (kMinTasksPerWorker * pool_.num_threads()), 1,
-                                        kMaxGroupsPerTask),
+      ceil_div(std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least, kMaxGroupsPerTask),
                granule) *
       granule;
   const std::int64_t tokens_per_task =
@@ -241,7 +266,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     args.out = op.out.row(token);
     args.out_stride = op.out.stride;
     args.accumulate = accumulate;
-    kernels_.formats[static_cast<std::size_t>(matrix.dtype)].matmul(args);
+    format_of(matrix.dtype).matmul(args);
     finish_matmul(op, args, token);
   });
 }
@@ -263,7 +288,7 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
   const std::int32_t head_dim = group.layout.head_dim;
   const auto rope = static_cast<std::size_t>(op.rope_index);
   const std::int32_t half = rope_half_dims_[rope];
-  for_rows(batch_.num_rows(), op.q.width + 2 * op.k.width, [&](std::int32_t row) {
+  for_rows(batch_.num_rows(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
     const float* cos = rope_values_.data() + rope_offsets_[rope] + std::int64_t{2} * half * row;
     const auto turn = [&](Rows rows, const float* norm_weight) {
       for (float* head = rows.row(row); head < rows.row(row) + rows.width; head += head_dim) {
@@ -293,10 +318,11 @@ void CpuBackend::head(const HeadOp& op, std::span<const std::int32_t> rows, Acti
   CpuActivation& h = cpu(scratch);
   CHECK(static_cast<std::int32_t>(rows.size()) <= h.max_rows);
   const auto num_rows = static_cast<std::int32_t>(rows.size());
-  for_rows(num_rows, op.x.width, [&](std::int32_t i) {
+  for_rows(num_rows, op.x.width, [&](std::int32_t i, int worker) {
     const std::int32_t row = rows[static_cast<std::size_t>(i)];
-    kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, h.row(i));
-    quantize(h, i, num_rows, row);
+    float* out_row = float_row(h, i, worker);
+    kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, out_row);
+    quantize(h, out_row, i, num_rows, row);
   });
   const MatmulOp product{.weight = op.weight, .out = op.logits, .tile_maxima = op.tile_maxima};
   run_matmul(h, num_rows, {&product, 1}, false);

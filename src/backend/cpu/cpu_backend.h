@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@ class CpuMatrix;
 // Borrows the table and the pool; both must outlive it. One caller at a time (the engine thread).
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool);
+  CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision);
   ~CpuBackend() override;
 
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor) override;
@@ -55,18 +56,18 @@ class CpuBackend final : public Backend {
   // Below this many floats an op is done by the caller alone: handing it over would cost more.
   static constexpr std::int64_t kInlineFloats = 8192;
 
-  // Calls fn(row) for each row: alone when the whole op is small, in runs of rows otherwise.
+  // Calls fn(row, worker) for each row: alone when the whole op is small, in runs of rows otherwise.
   template <class F>
   void for_rows(std::int32_t num_rows, std::int64_t floats_per_row, const F& fn) {
     if (num_rows * floats_per_row <= kInlineFloats || pool_.num_threads() == 1) {
-      for (std::int32_t row = 0; row < num_rows; ++row) fn(row);
+      for (std::int32_t row = 0; row < num_rows; ++row) fn(row, 0);
       return;
     }
     const std::int32_t rows_per_task = rows_of_task(num_rows, floats_per_row);
-    pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task) {
+    pool_.parallel_for(ceil_div(num_rows, rows_per_task), [&](std::int64_t task, int worker) {
       const auto begin = static_cast<std::int32_t>(task) * rows_per_task;
       const std::int32_t end = std::min(num_rows, begin + rows_per_task);
-      for (std::int32_t row = begin; row < end; ++row) fn(row);
+      for (std::int32_t row = begin; row < end; ++row) fn(row, worker);
     });
   }
   // Whole tiles of quantised rows, or quarters of one, whose cache lines nobody else writes.
@@ -75,8 +76,11 @@ class CpuBackend final : public Backend {
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
   void finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);
-  // Row `row` of the num_rows of `out`; a bad value in it is blamed on batch_row.
-  void quantize(CpuActivation& out, std::int32_t row, std::int32_t num_rows, std::int32_t batch_row);
+  // Where a worker writes row `row` of `out` before it is quantised.
+  float* float_row(const CpuActivation& out, std::int32_t row, int worker);
+  // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on batch_row.
+  void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
+                std::int32_t batch_row);
   void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
                     const Partials& partials);
   void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,
@@ -85,9 +89,17 @@ class CpuBackend final : public Backend {
   Partials split_partials(std::int64_t first_row, std::int32_t head_dim);
   void add_attention_mass(const AttendOp& op);
 
+  const kernels::FormatKernels& format_of(DType dtype) const {
+    const auto& formats = precision_ == Precision::kFast ? kernels_.wide_formats : kernels_.formats;
+    return formats[static_cast<std::size_t>(dtype)];
+  }
+
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
+  const Precision precision_;
   std::vector<AlignedBuffer> row_buffers_;
+  std::set<std::int64_t> float_widths_;          // row lengths of the matrices that take float activations
+  std::vector<std::vector<float>> worker_rows_;  // per worker: a row of the widest activation
 
   // The current step.
   BatchInput batch_;

@@ -26,7 +26,9 @@ class CpuActivation final : public Activation {
 
   std::int32_t max_rows = 0;
   std::int32_t width = 0;
-  float* floats = nullptr;         // [max_rows, width]
+  float* floats = nullptr;  // [max_rows, width]
+  bool floats_are_read =
+      true;  // by some matrix of this width; otherwise norm and gate keep them to themselves
   std::byte* quantized = nullptr;  // in tiles of rows: kernels/table.h, quantize_row
   AlignedBuffer memory;
 };

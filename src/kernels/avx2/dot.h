@@ -87,9 +87,26 @@ KVASIR_FORCE_INLINE CodeLanes or_bits(CodeLanes codes, CodeLanes plane) {
 // Four bytes of an activation row, read as one integer.
 typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
 
-KVASIR_FORCE_INLINE __m256i broadcast_quad(const std::int8_t* q) {
-  return _mm256_set1_epi32(*reinterpret_cast<const ActivationQuad*>(q));
+// The same four activations for every row.
+struct QuadLanes {
+  __m256i v;
+};
+
+KVASIR_FORCE_INLINE QuadLanes broadcast_quad(const std::int8_t* q) {
+  return {_mm256_set1_epi32(*reinterpret_cast<const ActivationQuad*>(q))};
 }
+
+// |code| * (quad with the code's sign), in pairs: at most 128 * 127 * 2 = 32512, because q is never -128.
+KVASIR_FORCE_INLINE __m256i signed_products(CodeLanes codes, QuadLanes quad) {
+  return _mm256_maddubs_epi16(_mm256_abs_epi8(codes.v), _mm256_sign_epi8(quad.v, codes.v));
+}
+
+// sum + the dot of each row's four codes of load_byte_codes, which are signed, so that sums begin at 0.
+KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
+  const __m256i quads = _mm256_madd_epi16(signed_products(codes, quad), _mm256_set1_epi16(1));
+  return {_mm256_add_epi32(sum.v, quads)};
+}
+KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return {_mm256_setzero_si256()}; }
 
 // sum + the dot of kQuads quads, without saturation: pairs of products of b-bit codes stay below 2^15 when at
 // most 2^(7 - b) * 16 of them are added in 16 bits (15 * 127 * 2 * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
@@ -103,11 +120,9 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
     __m256i pairs = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int i = j; i < j + kStep; ++i) {
-      const __m256i quad = broadcast_quad(q + 4 * i);
-      // |code| * (quad with the code's sign): at most 128 * 127 * 2 = 32512, because q is never -128.
+      const QuadLanes quad = broadcast_quad(q + 4 * i);
       const __m256i products =
-          kBits == 8 ? _mm256_maddubs_epi16(_mm256_abs_epi8(codes[i].v), _mm256_sign_epi8(quad, codes[i].v))
-                     : _mm256_maddubs_epi16(codes[i].v, quad);
+          kBits == 8 ? signed_products(codes[i], quad) : _mm256_maddubs_epi16(codes[i].v, quad.v);
       pairs = i == j ? products : _mm256_add_epi16(pairs, products);
     }
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));

@@ -2,6 +2,7 @@
 #include "kernels/avx2/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
 namespace kvasir::kernels::avx2 {
@@ -16,6 +17,7 @@ void block_matmul(const MatmulArgs& args) {
 }
 
 #include "kernels/generic/matmul_table-inl.h"
+#include "kernels/generic/matmul_wide-inl.h"
 
 }  // namespace kvasir::kernels::avx2
 KVASIR_TARGET_END

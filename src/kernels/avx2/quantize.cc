@@ -4,6 +4,7 @@
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/target_region.h"
+#include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
 namespace kvasir::kernels::avx2 {
@@ -97,6 +98,59 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     }
     subtract_codes(inputs, q, scale);
     quantize_block(inputs, scale_or_zero(scale * kResidualScale), &row.residual(b));
+  }
+  return true;
+}
+
+// NaN and infinity included: their bits are the largest integers.
+static float span_max(const float* x, int num_blocks) {
+  float amax = 0.0f;
+  for (int b = 0; b < num_blocks; ++b) {
+    __m256 inputs[4];
+    load_block(x + b * kActivationBlock, inputs);
+    const float of_block = largest_magnitude(inputs);
+    if (!(of_block <= amax)) amax = of_block;
+    if (!(amax <= kLargestInput)) break;
+  }
+  return amax;
+}
+
+static void quantize_span(const float* x, std::int64_t begin, int num_blocks, float scale, bool is_outlier,
+                          const ActivationRow& row) {
+  const float residual_scale = is_outlier ? scale_or_zero(scale * kResidualScale) : 0.0f;
+  for (std::int64_t b = begin; b < begin + num_blocks; ++b) {
+    __m256 inputs[4];
+    load_block(x + b * kActivationBlock, inputs);
+    const __m256i q = quantize_block(inputs, scale, &row.block(b));
+    row.set_outlier(b, is_outlier);
+    if (is_outlier) {
+      subtract_codes(inputs, q, scale);
+      quantize_block(inputs, residual_scale, &row.residual(b));
+    } else {
+      row.residual(b) = {};
+    }
+  }
+  gather_span_offsets(&row.block(begin), row.width, num_blocks);
+  if (is_outlier) gather_span_offsets(&row.residual(begin), row.width, num_blocks);
+}
+
+bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized) {
+  constexpr std::int64_t kSpanInputs = kBlocksPerSpan * kActivationBlock;
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
+  float sum_of_maxima = 0.0f;
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(x + s * kSpanInputs, blocks_of_span(k, s));
+    if (!(amax <= kLargestInput)) {
+      zero_row(row, k / kActivationBlock);
+      return false;
+    }
+    sum_of_maxima += amax;
+  }
+  const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(x + s * kSpanInputs, blocks_of_span(k, s));
+    quantize_span(x, s * kBlocksPerSpan, blocks_of_span(k, s), activation_scale(amax), amax > threshold, row);
   }
   return true;
 }

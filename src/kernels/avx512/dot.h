@@ -89,6 +89,14 @@ KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::
   return sum;
 }
 
+// As add_quad for codes of load_byte_codes, in sums that began at start_byte_sum.
+KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
+  return add_quad(sum, codes, quad);
+}
+KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock& x) {
+  return {_mm512_set1_epi32(x.offset)};
+}
+
 // Where the sum over a block, or over one half of it, starts. Formats without a zero point start at 0.
 template <int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_sum(const ActivationBlock& x) {

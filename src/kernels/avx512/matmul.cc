@@ -2,6 +2,7 @@
 #include "kernels/avx512/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
 namespace kvasir::kernels::avx512 {
@@ -11,6 +12,7 @@ namespace kvasir::kernels::avx512 {
 #include "kernels/generic/matmul_columns-inl.h"
 #include "kernels/generic/matmul_panel-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
+#include "kernels/generic/matmul_wide-inl.h"
 
 }  // namespace kvasir::kernels::avx512
 KVASIR_TARGET_END

@@ -4,6 +4,7 @@
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/target_region.h"
+#include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
 namespace kvasir::kernels::avx512 {
@@ -155,6 +156,65 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
       write_blocks(inputs, residual_scales, q,
                    [&](int i) -> ActivationBlock& { return row.residual(in.index(b, i)); });
     }
+  }
+  return true;
+}
+
+namespace {
+
+// NaN and infinity included: their bits are the largest integers.
+float span_max(const RowInputs& in, std::int64_t begin, int num_blocks) {
+  __m128i four = _mm_setzero_si128();
+  for (int b = 0; b < num_blocks; b += kBlocks) {
+    four = _mm_max_epi32(four, _mm_castps_si128(largest_magnitudes(in.load(begin + b))));
+  }
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b10'11'00'01));
+  return _mm_cvtss_f32(_mm_castsi128_ps(four));
+}
+
+void quantize_span(const RowInputs& in, std::int64_t begin, int num_blocks, float scale, bool is_outlier,
+                   const ActivationRow& row) {
+  const __m128 scales = _mm_set1_ps(scale);
+  const __m128 residual_scales = _mm_set1_ps(is_outlier ? scale_or_zero(scale * kResidualScale) : 0.0f);
+  for (int first = 0; first < num_blocks; first += kBlocks) {
+    Inputs inputs = in.load(begin + first);
+    const auto index = [&](int i) { return in.index(begin + first, i); };
+    __m256i q[kBlocks];
+    write_blocks(inputs, scales, q, [&](int i) -> ActivationBlock& { return row.block(index(i)); });
+    for (int i = 0; i < kBlocks; ++i) {
+      row.set_outlier(index(i), is_outlier);
+      if (!is_outlier) row.residual(index(i)) = {};
+    }
+    if (!is_outlier) continue;
+    subtract_codes(inputs, q, scales);
+    write_blocks(inputs, residual_scales, q,
+                 [&](int i) -> ActivationBlock& { return row.residual(index(i)); });
+  }
+  gather_span_offsets(&row.block(begin), row.width, num_blocks);
+  if (is_outlier) gather_span_offsets(&row.residual(begin), row.width, num_blocks);
+}
+
+}  // namespace
+
+bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized) {
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
+  const RowInputs in{x, k / kActivationBlock};
+  float sum_of_maxima = 0.0f;
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
+    if (!(amax <= kLargestInput)) {
+      zero_row(row, in.num_blocks);
+      return false;
+    }
+    sum_of_maxima += amax;
+  }
+  const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
+    quantize_span(in, s * kBlocksPerSpan, blocks_of_span(k, s), activation_scale(amax), amax > threshold,
+                  row);
   }
   return true;
 }

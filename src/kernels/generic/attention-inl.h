@@ -9,7 +9,7 @@
 
 #include "kernels/generic/attention_tile-inl.h"
 
-inline constexpr int kMaxRowsPerBlock = 48;
+inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
 
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.

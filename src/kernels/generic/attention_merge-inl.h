@@ -27,11 +27,30 @@ static void add_chunk(const float* partial, float weight, bool is_first, std::in
   }
 }
 
-static void divide_head(float divisor, std::int32_t head_dim, float* out) {
+// out = x / divisor over one head.
+static void divide_head(const float* x, float divisor, std::int32_t head_dim, float* out) {
   for (std::int32_t d = 0; d < head_dim; d += 16) {
     const int lanes = head_dim - d < 16 ? head_dim - d : 16;
-    store_partial(out + d, div(load_partial(out + d, lanes), broadcast(divisor)), lanes);
+    store_partial(out + d, div(load_partial(x + d, lanes), broadcast(divisor)), lanes);
   }
+}
+
+// A lone chunk has weight 1.
+static float merge_row(const AttentionMergeArgs& args, std::int64_t row, float row_max, float* out) {
+  if (args.num_chunks == 1) {
+    const float sum = args.partial_sum[row];
+    divide_head(args.partial_out + row * args.head_dim, sum == 0.0f ? 1.0f : sum, args.head_dim, out);
+    return sum;
+  }
+  float sum = 0.0f;
+  for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
+    const std::int64_t index = chunk * args.num_rows + row;
+    const float weight = chunk_weight(args.partial_max[index], row_max);
+    sum = __builtin_fmaf(weight, args.partial_sum[index], sum);
+    add_chunk(args.partial_out + index * args.head_dim, weight, chunk == 0, args.head_dim, out);
+  }
+  divide_head(out, sum == 0.0f ? 1.0f : sum, args.head_dim, out);
+  return sum;
 }
 
 void attention_merge(const AttentionMergeArgs& args) {
@@ -39,14 +58,7 @@ void attention_merge(const AttentionMergeArgs& args) {
     const float row_max = largest_chunk_max(args, row);
     float* out =
         args.out + (row / args.group_size) * args.out_stride + (row % args.group_size) * args.head_dim;
-    float sum = 0.0f;
-    for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
-      const std::int64_t index = chunk * args.num_rows + row;
-      const float weight = chunk_weight(args.partial_max[index], row_max);
-      sum = __builtin_fmaf(weight, args.partial_sum[index], sum);
-      add_chunk(args.partial_out + index * args.head_dim, weight, chunk == 0, args.head_dim, out);
-    }
-    divide_head(sum == 0.0f ? 1.0f : sum, args.head_dim, out);
+    const float sum = merge_row(args, row, row_max, out);
     if (args.log_sum_exp != nullptr) args.log_sum_exp[row] = row_max + __builtin_logf(sum);
   }
 }

@@ -2,5 +2,9 @@
 
 bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                   void* quantized);
+bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized);
+// Of the fast mode's format (wide.h).
+void wide_matmul(const MatmulArgs& args);
 // FormatKernels::matmul of a format.
 MatmulKernel matmul_of(DType dtype);

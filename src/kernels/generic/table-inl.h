@@ -4,8 +4,10 @@ KernelTable make_table(const char* isa) {
   KernelTable table{
       .isa = isa,
       .formats = {},
+      .wide_formats = {},
       .activation_bytes = activation_bytes,
       .quantize_row = quantize_row,
+      .quantize_row_wide = quantize_row_wide,
       .rms_norm = rms_norm,
       .rope = rope,
       .silu_mul = silu_mul,
@@ -22,6 +24,9 @@ KernelTable make_table(const char* isa) {
     FormatKernels& format = table.formats[static_cast<int>(info.dtype)];
     format = packing_of(info.dtype);
     format.matmul = matmul_of(info.dtype);
+    FormatKernels& wide = table.wide_formats[static_cast<int>(info.dtype)];
+    wide = wide_packing_of(info.dtype);
+    wide.matmul = info.block_elements == 1 ? format.matmul : wide_matmul;
   }
   return table;
 }

@@ -6,6 +6,7 @@
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/wide.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -96,6 +97,37 @@ struct BlockSum {
   }
 };
 
+struct WideSum {
+  // sum + one span of a row: the exact dot of all its blocks in one fused multiply-add.
+  static float add(float sum, const std::uint8_t* span, int num_blocks, int row, const ActivationBlock* x,
+                   std::int64_t width) {
+    int dot = 0;
+    for (int i = 0; i < num_blocks * kActivationBlock; ++i) {
+      const int code = span[i / 4 * kPackedQuadBytes + 4 * row + i % 4];
+      dot += (code - 128) * x[i / kActivationBlock * width].q[i % kActivationBlock];
+    }
+    const auto* scales =
+        reinterpret_cast<const float*>(span + num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes)));
+    return std::fma(static_cast<float>(dot), scales[row] * x[0].scale, sum);
+  }
+
+  // Output `row` of `group` for one token: spans in order, an outlier's residuals right after it.
+  static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
+    const auto* first = static_cast<const std::uint8_t*>(args.weights) + group * wide_group_bytes(args.k);
+    const std::int64_t column = token % kTokensPerActivationTile;
+    const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
+    float sum = 0.0f;
+    for (std::int64_t s = 0; s < num_spans(args.k); ++s) {
+      const std::uint8_t* span = first + span_offset_bytes(s);
+      const std::int64_t at = s * kBlocksPerSpan * x.width + column;
+      sum = add(sum, span, blocks_of_span(args.k, s), row, x.blocks + at, x.width);
+      if (x.is_outlier(s * kBlocksPerSpan, column))
+        sum = add(sum, span, blocks_of_span(args.k, s), row, x.residuals + at, x.width);
+    }
+    return sum;
+  }
+};
+
 template <class Column>
 struct ColumnSum {
   // Output `row` of `group` for one token: inputs in order, in one float accumulator.
@@ -122,6 +154,8 @@ void matmul(const MatmulArgs& args) {
 }
 
 }  // namespace
+
+void wide_matmul(const MatmulArgs& args) { matmul<WideSum>(args); }
 
 MatmulKernel matmul_of(DType dtype) {
   switch (dtype) {

@@ -3,6 +3,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
+#include "kernels/wide.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -62,6 +63,44 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     row.set_outlier(b, is_outlier);
     row.residual(b) = is_outlier ? quantize_block(left_over, scale_or_zero(scale * kResidualScale), nullptr)
                                  : ActivationBlock{};
+  }
+  return true;
+}
+
+bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized) {
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
+  const auto span_max = [&](std::int64_t s) {
+    float amax = 0.0f;
+    for (int b = 0; b < blocks_of_span(k, s); ++b) {
+      amax = std::fmax(amax, largest_magnitude(x + (s * kBlocksPerSpan + b) * kActivationBlock));
+    }
+    return amax;
+  };
+  float sum_of_maxima = 0.0f;
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(s);
+    if (amax > kLargestInput) {
+      zero_row(row, k / kActivationBlock);
+      return false;
+    }
+    sum_of_maxima += amax;
+  }
+  const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float amax = span_max(s);
+    const float scale = activation_scale(amax);
+    const bool is_outlier = amax > threshold;
+    const float residual_scale = is_outlier ? scale_or_zero(scale * kResidualScale) : 0.0f;
+    const std::int64_t begin = s * kBlocksPerSpan;
+    for (std::int64_t b = begin; b < begin + blocks_of_span(k, s); ++b) {
+      float left_over[kActivationBlock];
+      row.block(b) = quantize_block(x + b * kActivationBlock, scale, left_over);
+      row.residual(b) = quantize_block(left_over, residual_scale, nullptr);
+      row.set_outlier(b, is_outlier);
+    }
+    gather_span_offsets(&row.block(begin), row.width, blocks_of_span(k, s));
+    gather_span_offsets(&row.residual(begin), row.width, blocks_of_span(k, s));
   }
   return true;
 }
