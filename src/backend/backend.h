@@ -124,12 +124,16 @@ class Backend {
   virtual void matmul_add(const Activation& in, const Matrix& weight, Rows x) = 0;
   virtual void rope_and_store(const RopeAndStoreOp& op) = 0;
   virtual void attend(const AttendOp& op, Activation& out) = 0;
+  // Leaves only the rows that want logits in the batch and moves them together, in order, in each of `rows`;
+  // later ops see these alone, numbered from 0. Returns how many there are. Once a batch, and no
+  // rope_and_store after it: the last layer needs the others' keys and values, and nothing else of them.
+  virtual std::int32_t keep_wanted_rows(std::span<const Rows> rows) = 0;
   // out = gate(gate_rows) * up_rows.
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
   // logits = W rms_norm(x[rows]): the head, for the wanted rows only.
   virtual void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) = 0;
 
-  // Per row of the batch: true when a NaN or infinity was met on its way.
+  // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
   // Attention mass per sequence slice and block of group 0, summed over heads and layers since plan(), of
   // each slice's last row; empty unless the batch asked for it.

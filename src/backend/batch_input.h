@@ -17,6 +17,7 @@ struct SequenceSlice {
   std::int32_t first_row = 0;
   std::int32_t num_rows = 0;
   std::int32_t first_position = 0;
+  std::int32_t num_wanted_rows = 0;  // the last so many want logits
 };
 
 // The KV of one layer group for this step.

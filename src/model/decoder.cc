@@ -75,6 +75,11 @@ void Decoder::forward(const backend::BatchInput& batch) {
   run_layers(batch);
 }
 
+bool Decoder::keep_wanted_rows() {
+  const backend::Rows rows[] = {ws_.x, ws_.q};
+  return backend_.keep_wanted_rows(rows) > 0;
+}
+
 Logits Decoder::logits(std::span<const std::int32_t> rows) {
   backend_.head({.x = ws_.x,
                  .norm_weight = output_norm_,

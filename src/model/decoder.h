@@ -39,6 +39,9 @@ class Decoder : public Model {
  protected:
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.
   // Call it after the layers have been loaded.
+  // In the last layer, once its keys and values are stored: goes on with the rows that want logits alone.
+  // False when there are none, and then nothing is left to do.
+  bool keep_wanted_rows();
   Status finish_load(WeightLoader& loader, const WorkspaceLimits& limits);
 
   // The layers, over ws_.x in place; backend_.plan() has been called.

@@ -35,12 +35,12 @@ class Model {
   virtual const ModelConfig& config() const = 0;
   virtual std::int64_t weight_bytes() const = 0;
 
-  // Runs every layer over the batch; final hidden states stay in the workspace until the next forward().
-  // Requires: 1 <= batch.num_rows() <= max_rows.
+  // Runs every layer over the batch. The final hidden states of the rows that want logits stay in the
+  // workspace until the next forward(). Requires: 1 <= batch.num_rows() <= max_rows.
   virtual void forward(const backend::BatchInput& batch) = 0;
 
-  // Of the given rows of the last forward(); valid until the next call. Requires: 1 <= rows.size() <=
-  // max_logit_rows.
+  // Of the last forward()'s rows that want logits, by their number among these; valid until the next call.
+  // Requires: 1 <= rows.size() <= max_logit_rows.
   virtual Logits logits(std::span<const std::int32_t> rows) = 0;
 };
 

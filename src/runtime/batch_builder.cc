@@ -22,7 +22,8 @@ const backend::BatchInput& BatchBuilder::build(const sched::SchedulerOutput& out
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     slices_.push_back({.first_row = static_cast<std::int32_t>(token_ids_.size()),
                        .num_rows = sequence.num_tokens,
-                       .first_position = sequence.first_position});
+                       .first_position = sequence.first_position,
+                       .num_wanted_rows = sequence.num_logits_rows()});
     const auto ids = sequence.token_ids();
     token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
   }

@@ -41,7 +41,7 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
     const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
     rows_.clear();
-    for (std::size_t i = begin; i < end; ++i) rows_.push_back(wanted_[i].row);
+    for (std::size_t i = begin; i < end; ++i) rows_.push_back(static_cast<std::int32_t>(i));
     const model::Logits logits = model_.logits(rows_);
     mark_non_finite(output);
     for (std::size_t i = begin; i < end; ++i) {
@@ -65,16 +65,13 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
 
 void ModelRunner::collect_wanted_rows(const sched::SchedulerOutput& output) {
   wanted_.clear();
-  std::int32_t first_row = 0;
   for (std::size_t i = 0; i < output.sequences.size(); ++i) {
     const sched::ScheduledSequence& sequence = output.sequences[i];
     for (std::int32_t row = sequence.first_logits_row; row < sequence.num_tokens; ++row) {
       wanted_.push_back({.sequence = i,
-                         .row = first_row + row,
                          .position = sequence.first_position + row,
                          .samples = sequence.samples && row == sequence.num_tokens - 1});
     }
-    first_row += sequence.num_tokens;
   }
 }
 

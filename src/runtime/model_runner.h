@@ -49,7 +49,6 @@ class ModelRunner {
   // A row whose logits somebody wants.
   struct WantedRow {
     std::size_t sequence = 0;
-    std::int32_t row = 0;  // of the batch
     std::int32_t position = 0;
     bool samples = false;
   };

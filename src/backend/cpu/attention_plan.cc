@@ -73,6 +73,7 @@ void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView&
   Planner planner(group, group_size, plan);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     const SequenceSlice& slice = sequences[i];
+    if (slice.num_rows == 0) continue;
     const std::int32_t lone = lone_last_rows ? slice.num_rows - 1 : slice.num_rows;
     planner.add_rows(static_cast<std::int32_t>(i), slice, 0, lone);
     if (lone < slice.num_rows) planner.add_rows(static_cast<std::int32_t>(i), slice, lone, slice.num_rows);

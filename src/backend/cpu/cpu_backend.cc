@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "backend/cpu/cpu_tensors.h"
 #include "base/check.h"
@@ -114,6 +115,8 @@ void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
   batch_ = batch;
   const auto num_rows = static_cast<std::size_t>(batch.num_rows());
   non_finite_.assign(num_rows, 0);
+  planned_row_.resize(num_rows);
+  std::iota(planned_row_.begin(), planned_row_.end(), 0);
   sequence_of_row_.resize(num_rows);
   position_of_row_.resize(num_rows);
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
@@ -168,7 +171,10 @@ void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t 
   const auto quantize_row =
       precision_ == Precision::kFast ? kernels_.quantize_row_wide : kernels_.quantize_row;
   const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
-  if (!finite) non_finite_[static_cast<std::size_t>(batch_row)] = 1;
+  if (!finite) {
+    const std::int32_t planned = planned_row_[static_cast<std::size_t>(batch_row)];
+    non_finite_[static_cast<std::size_t>(planned)] = 1;
+  }
 }
 
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
@@ -193,6 +199,33 @@ void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows
     kernels_.rms_norm(y.row(row), weight.data(), eps, y.width, y.row(row));
     kernels_.add(x.row(row), y.row(row), x.width, x.row(row));
   });
+}
+
+std::int32_t CpuBackend::keep_wanted_rows(std::span<const Rows> rows) {
+  wanted_slices_.clear();
+  std::int32_t count = 0;
+  for (const SequenceSlice& slice : batch_.sequences) {
+    const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
+    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
+      planned_row_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;
+    }
+    wanted_slices_.push_back({.first_row = count,
+                              .num_rows = slice.num_wanted_rows,
+                              .first_position = slice.first_position + num_dropped,
+                              .num_wanted_rows = slice.num_wanted_rows});
+    count += slice.num_wanted_rows;
+  }
+  if (count == batch_.num_rows()) return count;
+  for (const Rows& moved : rows) {
+    for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
+      const float* from = moved.row(planned_row_[static_cast<std::size_t>(row)]);
+      std::memmove(moved.row(row), from, static_cast<std::size_t>(moved.width) * sizeof(float));
+    }
+  }
+  batch_.token_ids = batch_.token_ids.first(static_cast<std::size_t>(count));
+  batch_.sequences = wanted_slices_;
+  planned_group_size_.assign(planned_group_size_.size(), 0);  // attention is planned anew
+  return count;
 }
 
 void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {

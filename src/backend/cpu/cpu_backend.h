@@ -38,6 +38,7 @@ class CpuBackend final : public Backend {
   void matmul_add(const Activation& in, const Matrix& weight, Rows x) override;
   void rope_and_store(const RopeAndStoreOp& op) override;
   void attend(const AttendOp& op, Activation& out) override;
+  std::int32_t keep_wanted_rows(std::span<const Rows> rows) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
@@ -105,7 +106,9 @@ class CpuBackend final : public Backend {
   BatchInput batch_;
   std::vector<std::int32_t> sequence_of_row_;
   std::vector<std::int32_t> position_of_row_;
-  std::vector<std::uint8_t> non_finite_;
+  std::vector<std::uint8_t> non_finite_;      // by planned row
+  std::vector<std::int32_t> planned_row_;     // of each row that is left
+  std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after keep_wanted_rows
   std::vector<kernels::RopeStyle> rope_styles_;
   std::vector<std::int32_t> rope_half_dims_;
   std::vector<std::int64_t> rope_offsets_;  // of each table in rope_values_

@@ -87,6 +87,7 @@ class Gemma3 final : public Decoder {
                          .rope_index = rope,
                          .group = group,
                          .layer_in_group = layer_in_group});
+      if (&layer == &layers_.back() && !keep_wanted_rows()) return;
       op.attend(
           {.q = ws_.q, .group = group, .layer_in_group = layer_in_group, .scale = config_.attention_scale},
           *ws_.attn);
