@@ -33,7 +33,7 @@ AGREEMENT_TOKENS = 64
 
 def path_of(kvasir, model):
     if pathlib.Path(model).exists():
-        return model
+        return str(pathlib.Path(model).resolve())
     return json.loads(run([kvasir.binary, "show", model, "--json"]).stdout)[0]["path"]
 
 

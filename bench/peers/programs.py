@@ -53,7 +53,8 @@ def run(command):
     command = [str(part) for part in command]
     out, err = (os.memfd_create(name) for name in ("out", "err"))
     begin = time.monotonic()
-    process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL,
+                               cwd=PEERS)  # ik_llama.cpp leaves a llama.log
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.monotonic() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
