@@ -10,11 +10,14 @@ import json
 import os
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "peers"))
+from compare import compare  # noqa: E402
+from programs import Cell, Kvasir, LlamaCpp  # noqa: E402
+
 PEERS = ROOT / "build" / "peers"
 KVASIR = str(ROOT / "build" / "release" / "bin" / "kvasir")
 MODELS = ("smollm2:135m", "gemma3:270m")
@@ -84,14 +87,16 @@ def check_tokens(model, verdicts):
 def check_closeness(model, verdicts):
     exact = PEERS / "exact.npy"
     model.logits_of_peer(model.wide, "--kv-f32").rename(exact)
-    compare = lambda other: json.loads(script("compare_logits.py", exact, other))
-    peer = compare(model.logits_of_peer(model.path))
-    ours = compare(model.logits_of_kvasir(model.path))
-    wide = compare(model.logits_of_kvasir(model.wide, "--kv-type", "f32"))
+    compare_logits = lambda other: json.loads(script("compare_logits.py", exact, other))
+    peer = compare_logits(model.logits_of_peer(model.path))
+    ours = compare_logits(model.logits_of_kvasir(model.path))
+    wide = compare_logits(model.logits_of_kvasir(model.wide, "--kv-type", "f32"))
     verdicts.at_most(f"{model.name}: mean KL from the exact model, llama.cpp's as limit", ours["mean_kl"],
                      peer["mean_kl"])
     verdicts.at_most(f"{model.name}: top-1 disagreement, llama.cpp's as limit", 1 - ours["top1_agreement"],
                      1 - peer["top1_agreement"])
+    fast = compare_logits(model.logits_of_kvasir(model.path, "--fast"))
+    print(f"figure {model.name} --fast: mean KL {fast['mean_kl']:.4g}, top-1 agreement {fast['top1_agreement']:.4g}")
     verdicts.at_most(f"{model.name} widened: mean KL", wide["mean_kl"], 1e-5)
     verdicts.at_most(f"{model.name} widened: top-1 disagreement", 1 - wide["top1_agreement"], 1e-3)
 
@@ -106,20 +111,12 @@ def check_perplexity(model, verdicts):
 
 
 def check_speed(model, verdicts, rounds=3):
-    """The two programs in turn; medians of the rounds."""
-    ours, theirs = {"prompt": [], "generation": []}, {"prompt": [], "generation": []}
-    for _ in range(rounds):
-        for result in kvasir_json("bench", model.path, "--prompt", 512, "--gen", 128, "--threads", THREADS)["results"]:
-            ours[result["test"]].append(result["tokens_per_s"]["median"])
-        rows = json.loads(output_of(PEERS / "bin" / "llama-native" / "llama-bench", "-m", model.path, "-t", THREADS, "-p", 512, "-n", 128,
-                                    "-o", "json").partition("\n]")[0] + "\n]")
-        for row in rows:
-            theirs["prompt" if row["n_prompt"] else "generation"].append(row["avg_ts"])
-    for test in ours:
-        a, b = statistics.median(ours[test]), statistics.median(theirs[test])
-        spread = "; ".join(f"{min(runs):.0f} to {max(runs):.0f}" for runs in (ours[test], theirs[test]))
-        verdicts.add(f"{model.name}: {test}, {a:.0f} tokens/s, llama.cpp {b:.0f} ({spread}), ratio", f"{a / b:.2f}",
-                     "at least 1", a >= b)
+    kvasir, peer = Kvasir(int(THREADS)), LlamaCpp("llama.cpp", "llama-native", int(THREADS))
+    for cell in (Cell("prompt", 512), Cell("generation", 128)):
+        row = compare(kvasir, [peer], model.path, cell, rounds)
+        verdicts.add(f"{model.name}: {cell}, {row['kvasir_rate']:.0f} tokens/s, llama.cpp {row['peer_rate']:.0f}, ratio",
+                     f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})", "at least 1",
+                     row["ratio"] >= 1)
 
 
 def check_tiny_models(text, verdicts):

@@ -67,7 +67,7 @@ def compare(kvasir, variants, model, cell, num_pairs):
     median = lambda key: statistics.median(pair[key] for pair in pairs)
     return row | {"peer": peer.name, "pairs": pairs, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
                   "ratio_max": ratios[-1], "kvasir_rate": median("kvasir"), "peer_rate": median("peer"),
-                  "share_of_limit": median("share_of_limit")}
+                  "share_of_limit": None if pairs[0]["share_of_limit"] is None else median("share_of_limit")}
 
 
 def compare_start(kvasir, peer, model, prompt_file, num_pairs):
@@ -94,9 +94,9 @@ def print_row(peer, row):
     if "peer" not in row:
         print(f"{row['cell']:16} {peer}: cannot", flush=True)
         return
+    share = "" if row["share_of_limit"] is None else f", {row['share_of_limit']:.0%} of the limit"
     print(f"{row['cell']:16} kvasir {row['kvasir_rate']:8.1f}  {row['peer_rate']:8.1f} {row['peer']:52} "
-          f"x{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}), "
-          f"{row['share_of_limit']:.0%} of the limit", flush=True)
+          f"x{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}){share}", flush=True)
 
 
 def has_tokenizer(kvasir, model):
@@ -128,8 +128,9 @@ def main():
     report = json.loads(out.read_text()) if out.exists() else {"rows": []}
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True,
                             cwd=pathlib.Path(__file__).parent).stdout.strip()
-    report |= {"model": pathlib.Path(args.model).name, "threads": args.threads,
-               "machine": json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)}
+    machine = json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)
+    del machine["checks"]  # about this installation, not about the machine
+    report |= {"model": pathlib.Path(args.model).name, "threads": args.threads, "machine": machine}
 
     def save():
         out.parent.mkdir(parents=True, exist_ok=True)

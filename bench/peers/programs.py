@@ -48,6 +48,11 @@ class Finished:
     peak_bytes: int
 
 
+def without_folders(words):
+    """The words as a report may keep them: a path says nothing where it was not measured."""
+    return " ".join(pathlib.PurePath(word).name if "/" in word else word for word in words)
+
+
 def run(command):
     """The finished process with wall time and peak resident memory."""
     command = [str(part) for part in command]
@@ -65,7 +70,8 @@ def run(command):
             texts.append(file.read().decode(errors="replace"))
     if process.returncode != 0:
         words = texts[1].strip().splitlines()[-1:] or ["no message"]
-        raise ProgramFailed(f"{' '.join(command)}: exit code {process.returncode}: {words[0][:200]}")
+        raise ProgramFailed(f"{without_folders(command)}: exit code {process.returncode}: "
+                            f"{without_folders(words[0].split())[:200]}")
     return Finished(*texts, seconds, usage.ru_maxrss * 1024)
 
 
@@ -97,7 +103,10 @@ class Kvasir(Program):
 
     def generation_rate(self, model, cell):
         depth = cell.depth if cell.batch == 1 else BATCH_DEPTH
-        return self._bench(model, "--prompt", 0, "--gen", cell.tokens, "--batch", cell.batch, "--depth", depth)
+        rate = self._bench(model, "--prompt", 0, "--gen", cell.tokens, "--batch", cell.batch, "--depth", depth)
+        if cell.depth > 0:
+            self.probe["share_of_limit"] = None  # bench counts weights alone, not the KV that depth adds
+        return rate
 
     def _bench(self, model, *work):
         done = run([self.binary, "bench", model, "--repeat", 1, "--threads", self.threads, "--json", "--quiet", *work,

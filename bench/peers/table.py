@@ -9,7 +9,8 @@ import sys
 def limits_beside(row):
     limits = [pair["limits"] for pair in row["pairs"]]
     median = lambda key: statistics.median(limit[key] for limit in limits)
-    return f"{row['share_of_limit']:.0%} of {median('read_gb_s'):.0f} GB/s, {median('int8_gmac_s'):.0f} GMAC/s"
+    share = "" if row["share_of_limit"] is None else f"{row['share_of_limit']:.0%} of "
+    return f"{share}{median('read_gb_s'):.0f} GB/s, {median('int8_gmac_s'):.0f} GMAC/s"
 
 
 def print_report(report):
