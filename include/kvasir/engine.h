@@ -31,8 +31,8 @@ struct EngineConfig {
   std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kF16;
-  bool fast =
-      false;  // block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file
+  // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
+  bool fast = false;
   bool prefix_cache = true;
   std::int32_t max_chunk_tokens = 0;  // of one sequence in one step; 0: the whole step
   std::int32_t max_queued_requests = 256;

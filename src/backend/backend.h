@@ -18,8 +18,7 @@ using kernels::kLogitsPerTile;
 
 enum class Precision : std::uint8_t {
   kExact,  // the file's bits
-  kFast,   // block formats requantised to bytes with a scale per 256 inputs: fewer float operations, less
-           // close
+  kFast,   // block formats requantised to bytes with a scale per 256 inputs
 };
 
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
@@ -51,8 +50,8 @@ struct MatmulOp {
   const Matrix* weight = nullptr;
   const float* bias = nullptr;  // [num_rows] or null
   Rows out;
-  Rows tile_maxima =
-      {};  // of the head: the maximum of every kLogitsPerTile outputs, a NaN where there is one
+  // Of the head: the maximum of every kLogitsPerTile outputs, a NaN where there is one.
+  Rows tile_maxima = {};
 };
 
 enum class Gate : std::uint8_t { kSilu, kGeluTanh };
@@ -130,8 +129,8 @@ class Backend {
   virtual std::int32_t keep_wanted_rows(std::span<const Rows> rows) = 0;
   // out = gate(gate_rows) * up_rows.
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
-  // logits = W rms_norm(x[rows]): the head, for the wanted rows only.
-  virtual void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) = 0;
+  // logits = W rms_norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
+  virtual void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) = 0;
 
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;

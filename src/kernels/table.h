@@ -16,7 +16,9 @@ namespace kvasir::kernels {
 inline constexpr int kRowsPerGroup = 16;             // output rows packed together: one row per lane
 inline constexpr int kActivationBlock = 32;          // consecutive inputs that share one activation scale
 inline constexpr int kTokensPerActivationTile = 16;  // quantised rows that lie together
-// Row groups that a matmul of many tokens prefers to work on at once, in the exact and in the fast mode.
+// Row groups that a matmul works on at once where it can: of this many tokens or more in the exact mode, of
+// any in the fast mode.
+inline constexpr int kLeastPanelTokens = 64;
 inline constexpr int kGroupsPerPanel = 3;
 inline constexpr int kGroupsPerWidePanel = 4;
 inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
@@ -65,7 +67,8 @@ struct AttentionArgs {
   std::int32_t window = 0;     // 0: no window
   std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
   std::int32_t key_end = 0;
-  std::int32_t prefetch_end = 0;  // keys that the caller may ask for next: they have blocks, or null
+  // Keys past key_end and before this have entries in `blocks` too: they may be asked for ahead of time.
+  std::int32_t prefetch_end = 0;
   const std::byte* const* blocks = nullptr;  // by logical block index of the sequence
   std::int64_t k_offset = 0;                 // of this (layer, KV head)'s K cell in a block: [head_dim][16]
   std::int64_t v_offset = 0;                 // of its V cell: [16][head_dim]

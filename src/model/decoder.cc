@@ -80,14 +80,14 @@ bool Decoder::keep_wanted_rows() {
   return backend_.keep_wanted_rows(rows) > 0;
 }
 
-Logits Decoder::logits(std::span<const std::int32_t> rows) {
+Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows) {
   backend_.head({.x = ws_.x,
                  .norm_weight = output_norm_,
                  .norm_eps = config_.rms_norm_eps,
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
                  .tile_maxima = ws_.logits.tile_maxima},
-                rows, *ws_.head);
+                first_row, num_rows, *ws_.head);
   return ws_.logits;
 }
 

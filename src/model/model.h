@@ -39,9 +39,9 @@ class Model {
   // workspace until the next forward(). Requires: 1 <= batch.num_rows() <= max_rows.
   virtual void forward(const backend::BatchInput& batch) = 0;
 
-  // Of the last forward()'s rows that want logits, by their number among these; valid until the next call.
-  // Requires: 1 <= rows.size() <= max_logit_rows.
-  virtual Logits logits(std::span<const std::int32_t> rows) = 0;
+  // Of rows [first_row, first_row + num_rows) among those of the last forward() that want logits; valid until
+  // the next call. Requires: 1 <= num_rows <= max_logit_rows.
+  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows) = 0;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.

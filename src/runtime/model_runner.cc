@@ -40,9 +40,8 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
     const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
-    rows_.clear();
-    for (std::size_t i = begin; i < end; ++i) rows_.push_back(static_cast<std::int32_t>(i));
-    const model::Logits logits = model_.logits(rows_);
+    const model::Logits logits =
+        model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin));
     mark_non_finite(output);
     for (std::size_t i = begin; i < end; ++i) {
       const WantedRow& wanted = wanted_[i];

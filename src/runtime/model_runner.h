@@ -53,13 +53,13 @@ class ModelRunner {
     bool samples = false;
   };
 
-  void collect_wanted_rows(const sched::SchedulerOutput& output);
   // One row's logits of tokens, and what the model knows of their maxima.
   struct LogitView {
     std::span<float> logits;
     std::span<const float> tile_maxima;
   };
 
+  void collect_wanted_rows(const sched::SchedulerOutput& output);
   void read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence, const SamplingTask& task,
                 const LogitView& row);
   void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, const LogitView& row,
@@ -72,7 +72,6 @@ class ModelRunner {
   const std::int32_t max_logit_rows_;
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
-  std::vector<std::int32_t> rows_;
   std::vector<SequenceResult> results_;
 };
 

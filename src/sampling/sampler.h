@@ -24,8 +24,8 @@ inline constexpr float kGreedyBelowTemperature = 1e-5f;
 
 struct SampleInput {
   std::span<float> logits;  // [vocab_size]; changed in place by bias, penalties and suppression
-  std::span<const float>
-      tile_maxima;               // as LogitRow::assign takes them, of the logits as they are given; or empty
+  // As LogitRow::assign takes them, of the logits as they are given; or empty.
+  std::span<const float> tile_maxima;
   const SamplingParams& params;  // validated
   std::span<const TokenId> prompt;
   std::span<const TokenId> generated;  // its length is the position the random draw is keyed by

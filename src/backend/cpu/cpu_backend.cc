@@ -260,10 +260,9 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
   }
   const bool wants_maxima =
       std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const std::int64_t panel =
-      precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : kernels::kGroupsPerPanel;
-  const std::int64_t granule =
-      (num_rows >= kTokensPerTile ? panel : 1) * (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
+  const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : exact_panel;
+  const std::int64_t granule = panel * (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
   const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
   const std::int64_t groups_per_task =
       ceil_div(std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least, kMaxGroupsPerTask),
@@ -347,12 +346,11 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
   });
 }
 
-void CpuBackend::head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) {
+void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) {
   CpuActivation& h = cpu(scratch);
-  CHECK(static_cast<std::int32_t>(rows.size()) <= h.max_rows);
-  const auto num_rows = static_cast<std::int32_t>(rows.size());
+  CHECK(num_rows <= h.max_rows);
   for_rows(num_rows, op.x.width, [&](std::int32_t i, int worker) {
-    const std::int32_t row = rows[static_cast<std::size_t>(i)];
+    const std::int32_t row = first_row + i;
     float* out_row = float_row(h, i, worker);
     kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, out_row);
     quantize(h, out_row, i, num_rows, row);

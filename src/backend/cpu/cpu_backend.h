@@ -40,7 +40,7 @@ class CpuBackend final : public Backend {
   void attend(const AttendOp& op, Activation& out) override;
   std::int32_t keep_wanted_rows(std::span<const Rows> rows) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
-  void head(const HeadOp& op, std::span<const std::int32_t> rows, Activation& scratch) override;
+  void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
   std::span<const std::vector<float>> attention_mass() const override { return mass_; }
   const kernels::KernelTable& kernels() const override { return kernels_; }

@@ -3,12 +3,11 @@
 // matmul_blocks-inl.h.
 //
 // Compared with a tile, which decodes for 16 tokens, each broadcast of four activations serves three
-// instructions: a tile is bound by its loads. The operations on a sum and their order are the tile's, so the
-// results are equal.
+// instructions: a tile is bound by its loads. Below kLeastPanelTokens decoding takes longer than that saves.
+// The operations on a sum and their order are the tile's, so the results are equal.
 
 inline constexpr int kPanelTokens = 4;  // 12 integer and 12 float sums, 3 codes and a broadcast in registers
 inline constexpr int kPanelBlocks = 16;
-inline constexpr int kLeastPanelTokens = 64;  // decoding takes longer than it saves for fewer
 
 template <class Unit>
 using ScalesOf = decltype(load_scales(*static_cast<const Unit*>(nullptr), 0, 0));
