@@ -66,6 +66,8 @@ struct EngineStats {
   std::int64_t num_generated_tokens = 0;
   std::int64_t num_preemptions = 0;
   std::int64_t num_steps = 0;
+  std::int64_t skipped_weight_bytes =
+      0;  // that steps left unread: most of the head where one token is wanted
   std::int64_t kv_blocks_total = 0;
   std::int64_t kv_blocks_used = 0;  // referenced by a sequence
   std::int64_t kv_bytes_total = 0;

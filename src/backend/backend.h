@@ -21,6 +21,11 @@ enum class Precision : std::uint8_t {
   kFast,   // block formats requantised to bytes with a scale per 256 inputs
 };
 
+enum class MatrixUse : std::uint8_t {
+  kLayer,
+  kHead,  // of head()
+};
+
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
 class Matrix {
  public:
@@ -89,6 +94,9 @@ struct HeadOp {
   const Matrix* weight = nullptr;
   Rows logits;
   Rows tile_maxima;
+  // Only a row's greatest logit, and every other as great, is wanted: a tile that has none of them may be
+  // left out. Its maximum is then -infinity and its logits are not written; the last tile is always complete.
+  bool only_greatest = false;
 };
 
 // Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is
@@ -98,7 +106,7 @@ class Backend {
   virtual ~Backend() = default;
 
   // Room for a matrix of the tensor's shape. Errors: kMachine (memory), kBadFile (shape).
-  virtual Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor) = 0;
+  virtual Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) = 0;
   // Packs the rows of `rows` as the matrix's rows from first_row, a multiple of kernels::kRowsPerGroup; only
   // the last call for a matrix may bring a number of rows that is none. Their bytes are not needed
   // afterwards.
@@ -137,6 +145,9 @@ class Backend {
   // Attention mass per sequence slice and block of group 0, summed over heads and layers since plan(), of
   // each slice's last row; empty unless the batch asked for it.
   virtual std::span<const std::vector<float>> attention_mass() const = 0;
+
+  // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
+  virtual std::int64_t skipped_weight_bytes() const = 0;
 
   virtual const kernels::KernelTable& kernels() const = 0;
 };

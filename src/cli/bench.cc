@@ -74,14 +74,16 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
   return make_engine_config(engine, globals);
 }
 
-// Generation reads all weights once a step; a prompt multiplies each by each of its tokens.
-double share_of_limit(const BenchmarkCase& test, double tokens_per_s, const ModelInfo& model,
+// Generation reads the weights once a step, but for what it skips of the head; a prompt multiplies each by
+// each of its tokens.
+double share_of_limit(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model,
                       const MachineLimits& limits) {
   if (test.kind == BenchmarkKind::kGeneration) {
-    const double steps_per_s = tokens_per_s / test.batch;
-    return steps_per_s * static_cast<double>(model.weight_bytes) / (1e9 * limits.read_gb_s);
+    const double steps_per_s = speed.median / test.batch;
+    const double bytes_per_step = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
+    return steps_per_s * bytes_per_step / (1e9 * limits.read_gb_s);
   }
-  return tokens_per_s * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
+  return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
 }
 
 // Other load on the machine lowers a probe and never raises it.
@@ -122,7 +124,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     if (!speed) return std::unexpected(std::move(speed).error());
     KVASIR_TRY(const MachineLimits after, measure_limits(globals.threads, ProbeScope::kTotals));
     const MachineLimits limits = better_of(before, after);
-    const double share = share_of_limit(test, speed->median, report.model, limits);
+    const double share = share_of_limit(test, *speed, report.model, limits);
     report.results.push_back({test, std::move(*speed), limits, share});
   }
   progress.clear();
@@ -147,7 +149,8 @@ void write_result(JsonWriter& json, const BenchResult& result) {
       .key("runs")
       .begin_array();
   for (double run : result.tokens_per_s.runs) json.value(run);
-  json.end_array().end_object().key("limits");
+  json.end_array().end_object();
+  json.member("skipped_weight_bytes_per_step", result.tokens_per_s.skipped_bytes_per_step).key("limits");
   write_limits(json, result.limits);
   json.member("share_of_limit", result.share_of_limit).end_object();
 }

@@ -108,14 +108,14 @@ Speed summarize(std::vector<double> runs) {
   std::ranges::sort(sorted);
   const std::size_t middle = sorted.size() / 2;
   const double median = sorted.size() % 2 == 1 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
-  return {median, sorted.front(), sorted.back(), std::move(runs)};
+  return {.median = median, .min = sorted.front(), .max = sorted.back(), .runs = std::move(runs)};
 }
 
 Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int32_t repeat,
                             std::int32_t max_num_batched_tokens, const BenchmarkEvents& events) {
   const std::vector<Request> requests =
       make_requests(test, engine.model_info().vocab_size, max_tokens_of(test, max_num_batched_tokens));
-  const std::int64_t preemptions = engine.stats().num_preemptions;
+  const EngineStats before = engine.stats();
   KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests, events.keep_going));
   events.run(1);
   std::vector<double> runs;
@@ -129,13 +129,18 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
     }
     runs.push_back(tokens_per_second(test, outcome));
   }
-  if (engine.stats().num_preemptions != preemptions) {
+  const EngineStats after = engine.stats();
+  if (after.num_preemptions != before.num_preemptions) {
     return make_error(
         ErrorKind::kMachine,
         fmt::format("bench: memory: the KV cache does not hold {} streams of {} tokens (see --memory)",
                     test.batch, context_tokens_of(test, max_num_batched_tokens)));
   }
-  return summarize(std::move(runs));
+  Speed speed = summarize(std::move(runs));
+  speed.skipped_bytes_per_step =
+      static_cast<double>(after.skipped_weight_bytes - before.skipped_weight_bytes) /
+      static_cast<double>(after.num_steps - before.num_steps);
+  return speed;
 }
 
 }  // namespace kvasir::cli

@@ -38,6 +38,7 @@ struct Speed {
   double min = 0.0;
   double max = 0.0;
   std::vector<double> runs;
+  double skipped_bytes_per_step = 0.0;  // of the weights: EngineStats
 };
 Speed summarize(std::vector<double> runs);
 

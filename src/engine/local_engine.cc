@@ -449,6 +449,7 @@ void LocalEngine::publish_stats() {
     counters_.kv_blocks_total += kv_.pool(group).num_blocks();
     counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
   }
+  counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
   counters_.kv_bytes_total = loaded_.kv_storage->total_bytes();
   const std::lock_guard lock(mutex_);
   stats_ = counters_;

@@ -6,6 +6,7 @@
 #include "kernels/float_kernels.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/pack.h"
+#include "kernels/split.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {

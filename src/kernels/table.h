@@ -29,9 +29,10 @@ inline constexpr int kMaxHeadDim = 512;      // of attention; its scratch lives 
 
 // Rows [group_begin, group_end) * 16 of out = activations x W^T, for every token of the batch.
 struct MatmulArgs {
-  const void* weights = nullptr;  // packed groups, packed_group_bytes(k) each
-  std::int64_t k = 0;             // inputs
-  std::int64_t num_rows = 0;      // outputs; lanes of the last group beyond it are not stored
+  const void* weights = nullptr;      // packed groups, packed_group_bytes(k) each
+  const void* low_weights = nullptr;  // of the split format: its other plane
+  std::int64_t k = 0;                 // inputs
+  std::int64_t num_rows = 0;          // outputs; lanes of the last group beyond it are not stored
   std::int64_t group_begin = 0;
   std::int64_t group_end = 0;
   const float* x = nullptr;         // [num_tokens, k] float activations: read by F32, F16, BF16
@@ -48,6 +49,48 @@ struct FormatKernels {
   // Packs up to 16 consecutive rows in file layout (row_bytes apart); missing rows become zeros.
   void (*pack_group)(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* packed);
   void (*matmul)(const MatmulArgs& args);
+};
+
+// Bounds on the logits of one token, from one plane of a split matrix and little of the other.
+struct BoundArgs {
+  const void* weights = nullptr;  // as of MatmulArgs
+  const void* low_weights = nullptr;
+  std::int64_t k = 0;
+  std::int64_t num_rows = 0;
+  std::int64_t group_begin = 0;
+  std::int64_t group_end = 0;
+  const void* quantized = nullptr;  // as of MatmulArgs
+  std::int32_t token = 0;           // of num_tokens
+  std::int32_t num_tokens = 0;
+  const void* inputs = nullptr;  // of the token: what measure_inputs wrote
+  // [group_end - group_begin, kRowsPerGroup]: the matmul's logit of a row is within slack of estimate.
+  float* estimate = nullptr;
+  float* slack = nullptr;
+  // [group_end - group_begin]: no logit of the group is above `upper`, and one is not below `lower`. Where
+  // nothing is known upper is infinite, lower -infinite.
+  float* upper = nullptr;
+  float* lower = nullptr;
+};
+
+// Kernels of the split format (split.h), in which a matrix of Q8_0 lies in two planes.
+struct SplitKernels {
+  // 64-byte aligned and padded, as FormatKernels::packed_group_bytes.
+  std::int64_t (*high_group_bytes)(std::int64_t k);
+  std::int64_t (*low_group_bytes)(std::int64_t k);
+  // As FormatKernels::pack_group.
+  void (*pack_group)(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* high,
+                     void* low);
+  // Reads both planes; the bits are those of the format that is not split.
+  void (*matmul)(const MatmulArgs& args);
+  // What the bounds have to know of a quantised row, in input_bytes(k).
+  std::int64_t (*input_bytes)(std::int64_t k);
+  void (*measure_inputs)(const void* quantized, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                         void* inputs);
+  void (*bound)(const BoundArgs& args);  // reads the high plane; writes all four outputs
+  // Asks for what refine will read.
+  void (*prefetch_refine)(const BoundArgs& args);
+  void (*refine)(const BoundArgs& args);  // after bound: reads little of the low plane and narrows them
+  std::int64_t refine_bytes;              // that refine reads of a group's low plane, at most
 };
 
 enum class KvFormat : std::uint8_t { kF16, kF32 };
@@ -120,6 +163,7 @@ struct KernelTable {
   // The same weights in the fast mode (wide.h): block formats requantised to bytes with a scale per 256
   // inputs. Their matmul reads what quantize_row_wide writes.
   FormatKernels wide_formats[kNumDTypes];
+  SplitKernels split;
 
   // Bytes of num_tokens quantised rows of k inputs (k a multiple of 32), 64-byte aligned. Also where the rows
   // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul

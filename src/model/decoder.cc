@@ -63,7 +63,8 @@ Status Decoder::finish_load(WeightLoader& loader, const WorkspaceLimits& limits)
   KVASIR_TRY(embedding_, loader.view("token_embd.weight", config_.vocab_size, config_.hidden_size));
   KVASIR_TRY(output_norm_, loader.vector("output_norm.weight", config_.hidden_size));
   const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
-  KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size));
+  KVASIR_TRY(output_,
+             loader.matrix(head, config_.vocab_size, config_.hidden_size, backend::MatrixUse::kHead));
   KVASIR_CHECKED(loader.check_all_used());
   weight_bytes_ = loader.packed_bytes();
   return allocate_workspace(limits);
@@ -80,13 +81,14 @@ bool Decoder::keep_wanted_rows() {
   return backend_.keep_wanted_rows(rows) > 0;
 }
 
-Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows) {
+Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) {
   backend_.head({.x = ws_.x,
                  .norm_weight = output_norm_,
                  .norm_eps = config_.rms_norm_eps,
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
-                 .tile_maxima = ws_.logits.tile_maxima},
+                 .tile_maxima = ws_.logits.tile_maxima,
+                 .only_greatest = only_greatest},
                 first_row, num_rows, *ws_.head);
   return ws_.logits;
 }

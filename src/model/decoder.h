@@ -34,7 +34,7 @@ class Decoder : public Model {
   const ModelConfig& config() const final { return config_; }
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
-  Logits logits(std::int32_t first_row, std::int32_t num_rows) final;
+  Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) final;
 
  protected:
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.

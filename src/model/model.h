@@ -40,8 +40,9 @@ class Model {
   virtual void forward(const backend::BatchInput& batch) = 0;
 
   // Of rows [first_row, first_row + num_rows) among those of the last forward() that want logits; valid until
-  // the next call. Requires: 1 <= num_rows <= max_logit_rows.
-  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows) = 0;
+  // the next call. With only_greatest tiles without a row's greatest logit may be left out, as
+  // backend::HeadOp says. Requires: 1 <= num_rows <= max_logit_rows.
+  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) = 0;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.

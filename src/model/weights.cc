@@ -66,9 +66,10 @@ Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64
 }
 
 Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string& name, std::int64_t num_rows,
-                                                              std::int64_t row_length) {
+                                                              std::int64_t row_length,
+                                                              backend::MatrixUse use) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
-  KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor));
+  KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor, use));
   const bool is_checked = used_.contains(name);
   const auto pack = [&](std::int64_t begin, std::int64_t end) -> Status {
     if (!is_checked) KVASIR_CHECKED(io::check_finite(*tensor, begin, end));

@@ -25,7 +25,8 @@ class WeightLoader {
 
   // A weight matrix of num_rows outputs and row_length inputs, packed for the backend.
   Result<std::unique_ptr<backend::Matrix>> matrix(const std::string& name, std::int64_t num_rows,
-                                                  std::int64_t row_length);
+                                                  std::int64_t row_length,
+                                                  backend::MatrixUse use = backend::MatrixUse::kLayer);
   // A vector widened to float32.
   Result<std::vector<float>> vector(const std::string& name, std::int64_t length);
   // Empty when the file has none.

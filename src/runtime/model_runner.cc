@@ -20,6 +20,13 @@ static_assert(backend::kLogitsPerTile == sampling::LogitRow::kTileSize);
 
 bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
 
+// Stops are held off until min_tokens are generated.
+std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& sequence,
+                                           const SamplingTask& task) {
+  const auto num_generated = static_cast<std::int32_t>(sequence.history.size()) - sequence.num_prompt_tokens;
+  return num_generated < task.params->min_tokens ? task.stop_tokens : std::span<const TokenId>();
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend, const KvStorage& storage,
@@ -40,8 +47,13 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
     const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
-    const model::Logits logits =
-        model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin));
+    const bool only_greatest = std::all_of(
+        wanted_.begin() + static_cast<std::ptrdiff_t>(begin),
+        wanted_.begin() + static_cast<std::ptrdiff_t>(end), [&](const WantedRow& wanted) {
+          return wants_only_greatest(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence]);
+        });
+    const model::Logits logits = model_.logits(static_cast<std::int32_t>(begin),
+                                               static_cast<std::int32_t>(end - begin), only_greatest);
     mark_non_finite(output);
     for (std::size_t i = begin; i < end; ++i) {
       const WantedRow& wanted = wanted_[i];
@@ -74,6 +86,13 @@ void ModelRunner::collect_wanted_rows(const sched::SchedulerOutput& output) {
   }
 }
 
+bool ModelRunner::wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
+                                      const SamplingTask& task) {
+  const bool is_prompt = wanted.position < sequence.num_prompt_tokens;
+  if (is_prompt && (observes(task) || task.params->prompt_logprobs)) return false;
+  return !wanted.samples || sampling::reads_only_greatest(*task.params, suppressed_tokens(sequence, task));
+}
+
 void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
                            const SamplingTask& task, const LogitView& row) {
   SequenceResult& result = results_[wanted.sequence];
@@ -96,15 +115,13 @@ void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequen
 void ModelRunner::sample(const sched::ScheduledSequence& sequence, const SamplingTask& task,
                          const LogitView& row, SequenceResult& result) {
   const auto num_prompt = static_cast<std::size_t>(sequence.num_prompt_tokens);
-  const auto generated = sequence.history.subspan(num_prompt);
-  const bool hold_stops = static_cast<std::int32_t>(generated.size()) < task.params->min_tokens;
   sampling::SampleInput input{
       .logits = row.logits,
       .tile_maxima = row.tile_maxima,
       .params = *task.params,
       .prompt = sequence.history.first(num_prompt),
-      .generated = generated,
-      .suppressed = hold_stops ? task.stop_tokens : std::span<const TokenId>(),
+      .generated = sequence.history.subspan(num_prompt),
+      .suppressed = suppressed_tokens(sequence, task),
       .seed = task.seed,
       .choice_index = task.choice_index,
   };

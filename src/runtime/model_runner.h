@@ -60,6 +60,8 @@ class ModelRunner {
   };
 
   void collect_wanted_rows(const sched::SchedulerOutput& output);
+  static bool wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
+                                  const SamplingTask& task);
   void read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence, const SamplingTask& task,
                 const LogitView& row);
   void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, const LogitView& row,

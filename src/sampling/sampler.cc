@@ -20,6 +20,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelowTemperature; }
+
+bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed) {
+  return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params);
+}
+
 Status check_row(const LogitRow& row) {
   if (row.has_nan())
     return make_error(ErrorKind::kBadFile, "the model computed a logit that is not a number");
@@ -106,17 +112,19 @@ PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScr
 
 }  // namespace
 
+bool reads_only_greatest(const SamplingParams& params, std::span<const TokenId> suppressed) {
+  return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed);
+}
+
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
   apply_logit_bias(input.logits, input.params.logit_bias);
   suppress_tokens(input.logits, input.suppressed);
   apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
-  const bool changed =
-      !input.params.logit_bias.empty() || !input.suppressed.empty() || has_penalties(input.params);
+  const bool changed = changes_logits(input.params, input.suppressed);
   scratch.row.assign(input.logits, changed ? std::span<const float>() : input.tile_maxima);
   KVASIR_CHECKED(check_row(scratch.row));
   SampleOutput output;
-  const bool greedy = input.params.temperature < kGreedyBelowTemperature;
-  output.token = greedy ? scratch.row.argmax() : draw_token(input, scratch);
+  output.token = is_greedy(input.params) ? scratch.row.argmax() : draw_token(input, scratch);
   if (input.params.logprobs) output.logprobs = logprobs_of_row(output.token, *input.params.logprobs, scratch);
   return output;
 }

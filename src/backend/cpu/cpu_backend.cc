@@ -42,23 +42,35 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       pool_(pool),
       precision_(precision),
       worker_rows_(static_cast<std::size_t>(pool.num_threads())),
-      worker_scratch_(static_cast<std::size_t>(pool.num_threads())) {}
+      worker_scratch_(static_cast<std::size_t>(pool.num_threads())),
+      greatest_(kernels, pool) {}
 
 CpuBackend::~CpuBackend() = default;
 
-Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor) {
+Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor, MatrixUse use) {
   const kernels::FormatKernels& format = format_of(tensor.dtype);
   auto matrix = std::make_unique<CpuMatrix>();
   matrix->num_rows = tensor.num_rows();
   matrix->row_length = tensor.row_length();
   matrix->dtype = tensor.dtype;
   matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
-  const std::int64_t group_bytes = format.packed_group_bytes(tensor.row_length());
-  const auto bytes = checked_mul(matrix->num_groups, group_bytes);
-  if (!bytes)
-    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
-  KVASIR_TRY(matrix->packed, AlignedBuffer::allocate(*bytes));
-  matrix->packed_bytes = *bytes;
+  if (use == MatrixUse::kHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
+    matrix->split = &kernels_.split;
+  }
+  const auto allocate = [&](std::int64_t group_bytes) -> Result<AlignedBuffer> {
+    const auto bytes = checked_mul(matrix->num_groups, group_bytes);
+    if (!bytes)
+      return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
+    matrix->packed_bytes += *bytes;
+    return AlignedBuffer::allocate(*bytes);
+  };
+  const std::int64_t k = tensor.row_length();
+  if (matrix->split != nullptr) {
+    KVASIR_TRY(matrix->packed, allocate(matrix->split->high_group_bytes(k)));
+    KVASIR_TRY(matrix->low, allocate(matrix->split->low_group_bytes(k)));
+  } else {
+    KVASIR_TRY(matrix->packed, allocate(format.packed_group_bytes(k)));
+  }
   if (info_of(tensor.dtype).block_elements == 1) float_widths_.insert(tensor.row_length());
   return matrix;
 }
@@ -67,14 +79,21 @@ void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matri
   auto& target = static_cast<CpuMatrix&>(matrix);
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
   const kernels::FormatKernels& format = format_of(target.dtype);
-  const std::int64_t group_bytes = format.packed_group_bytes(target.row_length);
-  const std::int64_t file_row_bytes = row_bytes(target.dtype, target.row_length);
-  std::byte* packed = target.packed.data() + first_row / kRowsPerGroup * group_bytes;
+  const std::int64_t k = target.row_length;
+  const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
+  const std::int64_t first_group = first_row / kRowsPerGroup;
   pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
     const std::int64_t first = group * kRowsPerGroup;
     const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
-    format.pack_group(rows.row(first), file_row_bytes, count, target.row_length,
-                      packed + group * group_bytes);
+    const std::int64_t at = first_group + group;
+    if (target.split != nullptr) {
+      target.split->pack_group(rows.row(first), file_row_bytes, count, k,
+                               target.packed.data() + at * target.split->high_group_bytes(k),
+                               target.low.data() + at * target.split->low_group_bytes(k));
+    } else {
+      format.pack_group(rows.row(first), file_row_bytes, count, k,
+                        target.packed.data() + at * format.packed_group_bytes(k));
+    }
   });
 }
 
@@ -288,6 +307,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     const std::int64_t token = (task - first_task[i]) % token_tasks * tokens_per_task;
     kernels::MatmulArgs args;
     args.weights = matrix.packed.data();
+    args.low_weights = matrix.low.data();
     args.k = matrix.row_length;
     args.num_rows = matrix.num_rows;
     args.group_begin = group;
@@ -298,7 +318,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     args.out = op.out.row(token);
     args.out_stride = op.out.stride;
     args.accumulate = accumulate;
-    format_of(matrix.dtype).matmul(args);
+    (matrix.split != nullptr ? matrix.split->matmul : format_of(matrix.dtype).matmul)(args);
     finish_matmul(op, args, token);
   });
 }
@@ -355,6 +375,10 @@ void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num
     kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, out_row);
     quantize(h, out_row, i, num_rows, row);
   });
+  if (op.only_greatest && cpu(*op.weight).split != nullptr && num_rows <= GreatestLogits::kMaxRows) {
+    greatest_.find(op, h.quantized, num_rows);
+    return;
+  }
   const MatmulOp product{.weight = op.weight, .out = op.logits, .tile_maxima = op.tile_maxima};
   run_matmul(h, num_rows, {&product, 1}, false);
 }

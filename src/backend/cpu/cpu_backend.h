@@ -11,14 +11,12 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
+#include "backend/cpu/greatest_logits.h"
 #include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::backend {
-
-class CpuActivation;
-class CpuMatrix;
 
 // Borrows the table and the pool; both must outlive it. One caller at a time (the engine thread).
 class CpuBackend final : public Backend {
@@ -26,7 +24,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision);
   ~CpuBackend() override;
 
-  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor) override;
+  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override;
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) override;
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
@@ -43,6 +41,7 @@ class CpuBackend final : public Backend {
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
   std::span<const std::vector<float>> attention_mass() const override { return mass_; }
+  std::int64_t skipped_weight_bytes() const override { return greatest_.skipped_bytes(); }
   const kernels::KernelTable& kernels() const override { return kernels_; }
 
  private:
@@ -118,6 +117,7 @@ class CpuBackend final : public Backend {
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
   std::vector<float> split_out_, split_max_, split_sum_, split_block_sums_, split_lse_;
   std::vector<std::vector<float>> mass_;  // per slice
+  GreatestLogits greatest_;
 };
 
 }  // namespace kvasir::backend

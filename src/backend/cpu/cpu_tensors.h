@@ -15,7 +15,8 @@ class CpuMatrix final : public Matrix {
  public:
   DType dtype = DType::kF32;
   std::int64_t num_groups = 0;
-  AlignedBuffer packed;
+  const kernels::SplitKernels* split = nullptr;  // set: the groups lie in two planes, `packed` and `low`
+  AlignedBuffer packed, low;
 };
 
 // Float rows, and beside each its quantised form when the width is a multiple of the activation block.

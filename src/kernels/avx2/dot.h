@@ -24,6 +24,9 @@ struct CodeLanes {
 KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return {_mm256_setzero_ps()}; }
 KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return {_mm256_set1_ps(x)}; }
 KVASIR_FORCE_INLINE FloatLanes negate(FloatLanes a) { return {_mm256_xor_ps(a.v, _mm256_set1_ps(-0.0f))}; }
+KVASIR_FORCE_INLINE FloatLanes magnitude(FloatLanes a) {
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)};
+}
 KVASIR_FORCE_INLINE FloatLanes add(FloatLanes a, FloatLanes b) { return {_mm256_add_ps(a.v, b.v)}; }
 KVASIR_FORCE_INLINE FloatLanes mul(FloatLanes a, FloatLanes b) { return {_mm256_mul_ps(a.v, b.v)}; }
 KVASIR_FORCE_INLINE FloatLanes fma(FloatLanes a, FloatLanes b, FloatLanes c) {
@@ -74,6 +77,17 @@ KVASIR_FORCE_INLINE CodeLanes low_nibbles(CodeLanes a) {
 template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
   return {_mm256_and_si256(_mm256_srli_epi16(a.v, 4), _mm256_set1_epi8(0x0f))};
+}
+// The byte codes, as load_byte_codes has them, whose high and low nibbles are the low nibbles of `high` and
+// `low`; then those of their high nibbles.
+KVASIR_FORCE_INLINE CodeLanes join_low_nibbles(CodeLanes high, CodeLanes low) {
+  const __m256i up =
+      _mm256_and_si256(_mm256_slli_epi16(high.v, 4), _mm256_set1_epi8(static_cast<char>(0xf0)));
+  return {_mm256_xor_si256(_mm256_or_si256(up, low_nibbles<0>(low).v), _mm256_set1_epi8(INT8_MIN))};
+}
+KVASIR_FORCE_INLINE CodeLanes join_high_nibbles(CodeLanes high, CodeLanes low) {
+  const __m256i up = _mm256_and_si256(high.v, _mm256_set1_epi8(static_cast<char>(0xf0)));
+  return {_mm256_xor_si256(_mm256_or_si256(up, high_nibbles<0>(low).v), _mm256_set1_epi8(INT8_MIN))};
 }
 // codes | (plane shifted left by kShift, or right by -kShift) & kMask
 template <int kShift, int kMask>
@@ -128,6 +142,11 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
   }
   return sum;
+}
+
+// The dot of each row's four codes, of at most 7 bits, with four activations.
+KVASIR_FORCE_INLINE IntLanes dot_quad(CodeLanes codes, const std::int8_t* q) {
+  return {add_quads<4, 1>(_mm256_setzero_si256(), &codes, q)};
 }
 
 // zero * -sum(q), where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an

@@ -2,6 +2,7 @@
 #include "kernels/avx2/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/split.h"
 #include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
@@ -16,6 +17,7 @@ void block_matmul(const MatmulArgs& args) {
   matmul<BlockTile<Unit>>(args);
 }
 
+#include "kernels/generic/matmul_split-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/matmul_wide-inl.h"
 

@@ -22,6 +22,7 @@ KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return broadcast(x); }
 KVASIR_FORCE_INLINE FloatLanes negate(FloatLanes a) {
   return {_mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(INT32_MIN)))};
 }
+KVASIR_FORCE_INLINE FloatLanes magnitude(FloatLanes a) { return abs(a); }
 KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p) { return load(p); }
 KVASIR_FORCE_INLINE FloatLanes load_half_lanes(const std::uint16_t* p) { return load_half(p); }
 KVASIR_FORCE_INLINE FloatLanes load_bf16_lanes(const std::uint16_t* p) { return load_bf16(p); }
@@ -53,6 +54,16 @@ template <int kUp>
 KVASIR_FORCE_INLINE CodeLanes high_nibbles(CodeLanes a) {
   const __m512i shifted = kUp == 4 ? a.v : _mm512_srli_epi16(a.v, 4 - kUp);
   return {_mm512_and_si512(shifted, _mm512_set1_epi8(static_cast<char>(0x0f << kUp)))};
+}
+// The byte codes whose high and low nibbles are the low nibbles of `high` and `low`; then those of their high
+// nibbles.
+KVASIR_FORCE_INLINE CodeLanes join_low_nibbles(CodeLanes high, CodeLanes low) {
+  const __m512i mask = _mm512_set1_epi8(0x0f);
+  return {_mm512_ternarylogic_epi32(mask, low.v, _mm512_slli_epi16(high.v, 4), 0xca)};
+}
+KVASIR_FORCE_INLINE CodeLanes join_high_nibbles(CodeLanes high, CodeLanes low) {
+  const __m512i mask = _mm512_set1_epi8(0x0f);
+  return {_mm512_ternarylogic_epi32(mask, _mm512_srli_epi16(low.v, 4), high.v, 0xca)};
 }
 // codes | (plane shifted left by kShift, or right by -kShift) & kMask
 template <int kShift, int kMask>
@@ -87,6 +98,11 @@ KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::
   const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
   return sum;
+}
+
+// The dot of each row's four codes, of at most 7 bits, with four activations.
+KVASIR_FORCE_INLINE IntLanes dot_quad(CodeLanes codes, const std::int8_t* q) {
+  return add_quad({_mm512_setzero_si512()}, codes, q);
 }
 
 // As add_quad for codes of load_byte_codes, in sums that began at start_byte_sum.

@@ -1,7 +1,10 @@
+#include <utility>
+
 #include "kernels/activation.h"
 #include "kernels/avx512/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/split.h"
 #include "kernels/wide.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
@@ -11,6 +14,7 @@ namespace kvasir::kernels::avx512 {
 #include "kernels/generic/matmul_blocks-inl.h"
 #include "kernels/generic/matmul_columns-inl.h"
 #include "kernels/generic/matmul_panel-inl.h"
+#include "kernels/generic/matmul_split-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/matmul_wide-inl.h"
 

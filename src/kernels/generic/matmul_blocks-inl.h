@@ -50,6 +50,16 @@ KVASIR_FORCE_INLINE void add_sixth_bits(const PackedSixthBits& high_bits, int la
   }
 }
 
+KVASIR_FORCE_INLINE void decode(const SplitUnit& unit, int block, int lane, CodeLanes* codes) {
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const CodeLanes high = load_codes(unit.high.nibbles[block][j] + 4 * lane);
+    const CodeLanes low = load_codes(unit.low.nibbles[block][j] + 4 * lane);
+    codes[j] = join_low_nibbles(high, low);
+    codes[j + 4] = join_high_nibbles(high, low);
+  }
+}
+
 template <class Unit>
 KVASIR_FORCE_INLINE void decode(const Unit& unit, int block, int lane, CodeLanes* codes) {
   constexpr int kUp = code_shift<Unit>();
@@ -88,6 +98,10 @@ KVASIR_FORCE_INLINE Symmetric load_scales(const Unit& unit, int block, int lane)
   return {scale_of_codes<Unit>(load_half_lanes(unit.scales[block] + lane))};
 }
 
+KVASIR_FORCE_INLINE Symmetric load_scales(const SplitUnit& unit, int block, int lane) {
+  return {load_half_lanes(unit.high.scales[block] + lane)};
+}
+
 KVASIR_FORCE_INLINE Affine load_scales(const PackedQ4_1& unit, int block, int lane) {
   return {load_half_lanes(unit.scales[block] + lane), load_half_lanes(unit.mins[block] + lane)};
 }
@@ -117,6 +131,18 @@ KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedQ6_K& unit, int bloc
   const FloatLanes scale = scale_of_codes<PackedQ6_K>(load_half_lanes(unit.scales + lane));
   return {mul(scale, load_int_lanes(unit.sub_scales[block][0] + lane)),
           mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane))};
+}
+
+// --- Asking for a block ahead of its use ---
+
+template <class Unit>
+KVASIR_FORCE_INLINE void prefetch_block(const Unit& unit, int block) {
+  constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
+  prefetch_ahead<kBlockBytes>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
+}
+KVASIR_FORCE_INLINE void prefetch_block(const SplitUnit& unit, int block) {
+  prefetch_block(unit.high, block);
+  prefetch_block(unit.low, block);
 }
 
 // --- Adding a block to the sums of kTokens tokens, whose blocks of activations are neighbours ---
@@ -197,8 +223,8 @@ KVASIR_FORCE_INLINE void add_tile_residuals(const CodeLanes* codes, const Scales
 }
 
 // Columns from tile.width to kTokens hold other blocks' activations, or old ones; their sums are not stored.
-template <class Unit, int kTokens>
-void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivationTile& tile,
+template <class Unit, int kTokens, class Units>
+void block_tile(const Units& units, std::int64_t num_blocks, const ConstActivationTile& tile,
                 const TileOutput& output) {
   for (int lane = 0; lane < output.num_rows; lane += kLanes) {
     FloatLanes sums[kTokens];
@@ -209,8 +235,7 @@ void block_tile(const Unit* units, std::int64_t num_blocks, const ConstActivatio
     for (std::int64_t b = 0; b < num_blocks; ++b) {
       const Unit& unit = units[b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
-      constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
-      prefetch_ahead<kBlockBytes>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
+      prefetch_block(unit, block);
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
@@ -233,8 +258,7 @@ struct BlockTile {
 
   template <int kGroups, int kTokens>
   static void run(const MatmulArgs& args, std::int64_t group, std::int32_t first_token, int num_tokens) {
-    const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
-    block_tile<Unit, kTokens>(units, args.k / kActivationBlock,
+    block_tile<Unit, kTokens>(units_at<Unit>(args, group), args.k / kActivationBlock,
                               activation_tile(args.quantized, args.k, first_token, args.num_tokens),
                               tile_output(args, group, first_token, num_tokens));
   }

@@ -10,7 +10,7 @@ inline constexpr int kPanelTokens = 4;  // 12 integer and 12 float sums, 3 codes
 inline constexpr int kPanelBlocks = 16;
 
 template <class Unit>
-using ScalesOf = decltype(load_scales(*static_cast<const Unit*>(nullptr), 0, 0));
+using ScalesOf = decltype(load_scales(std::declval<const Unit&>(), 0, 0));
 
 template <class Unit, int kGroups>
 struct Panel {
@@ -19,15 +19,14 @@ struct Panel {
 };
 
 // Blocks [begin, end) of kGroups groups.
-template <class Unit, int kGroups>
-void fill_panel(const Unit* units, std::int64_t units_per_group, std::int64_t begin, std::int64_t end,
+template <class Unit, int kGroups, class Units>
+void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t begin, std::int64_t end,
                 Panel<Unit, kGroups>& panel) {
   for (int g = 0; g < kGroups; ++g) {
     for (std::int64_t b = begin; b < end; ++b) {
       const Unit& unit = units[g * units_per_group + b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
-      constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
-      prefetch_ahead<kBlockBytes>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
+      prefetch_block(unit, block);
       CodeLanes codes[kPackedQuads];
       decode(unit, block, 0, codes);
 #pragma GCC unroll 8
@@ -213,7 +212,7 @@ template <class Unit, int kGroups>
 void multiply_groups(const MatmulArgs& args, std::int64_t group, std::int32_t begin, std::int32_t end) {
   Panel<Unit, kGroups> panel;
   PanelSums<kGroups> sums[kPassTokens / kPanelTokens];
-  const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
+  const auto units = units_at<Unit>(args, group);
   const std::int64_t num_blocks = args.k / kActivationBlock;
   const std::int64_t num_panels = (num_blocks + kPanelBlocks - 1) / kPanelBlocks;
   for (std::int64_t i = 0; i < num_panels; ++i) {

@@ -5,6 +5,7 @@ KernelTable make_table(const char* isa) {
       .isa = isa,
       .formats = {},
       .wide_formats = {},
+      .split = split_packing(),
       .activation_bytes = activation_bytes,
       .quantize_row = quantize_row,
       .quantize_row_wide = quantize_row_wide,
@@ -28,5 +29,8 @@ KernelTable make_table(const char* isa) {
     wide = wide_packing_of(info.dtype);
     wide.matmul = info.block_elements == 1 ? format.matmul : wide_matmul;
   }
+  table.split.matmul = split_matmul;
+  table.split.bound = split_bound;
+  table.split.refine = split_refine;
   return table;
 }

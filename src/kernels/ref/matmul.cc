@@ -1,15 +1,21 @@
 // Matmuls of packed weights in scalar code: the definition of every sum's order and rounding, which the other
 // instruction sets match bit for bit.
+#include <algorithm>
 #include <cmath>
 
 #include "base/half.h"
 #include "kernels/activation.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/split.h"
 #include "kernels/wide.h"
 
 namespace kvasir::kernels::ref {
 namespace {
+
+int nibble_of(const PackedNibbles& nibbles, int row, int i) {
+  return nibbles[i / 4 % 4][4 * row + i % 4] >> (i < 16 ? 0 : 4) & 0x0f;
+}
 
 // The unsigned code of input `i` (0..31) of a block and row `row` of the group.
 template <class Unit>
@@ -18,12 +24,16 @@ int code_of(const Unit& unit, int block, int row, int i) {
   if constexpr (Unit::kBits == 8) {
     return unit.codes[block][quad][byte];
   } else {
-    int code = unit.nibbles[block][quad % 4][byte] >> (quad < 4 ? 0 : 4) & 0x0f;
+    int code = nibble_of(unit.nibbles[block], row, i);
     if constexpr (Unit::kBits == 5) code |= (unit.high_bits[block][byte] >> quad & 1) << 4;
     if constexpr (Unit::kBits == 6)
       code |= (unit.high_bits[block][quad / 4][byte] >> 2 * (quad % 4) & 3) << 4;
     return code;
   }
+}
+
+int code_of(const SplitUnit& unit, int block, int row, int i) {
+  return nibble_of(unit.high.nibbles[block], row, i) * 16 + nibble_of(unit.low.nibbles[block], row, i);
 }
 
 // sum((code - zero) * q) over inputs [begin, end) of a block. At most 32 * 255 * 127: exact, also as a float.
@@ -75,12 +85,17 @@ float weight_of(const PackedF32& column, int row) { return column.rows[row]; }
 float weight_of(const PackedF16& column, int row) { return half_to_float(column.rows[row]); }
 float weight_of(const PackedBF16& column, int row) { return bf16_to_float(column.rows[row]); }
 
+float add_block(float sum, const SplitUnit& unit, int block, int row, const ActivationBlock& x) {
+  const float scale = half_to_float(unit.high.scales[block][row]);
+  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.scale, sum);
+}
+
 template <class Unit>
 struct BlockSum {
   // Output `row` of `group` for one token: blocks in order, in one float accumulator; an outlier's residual
   // right after it.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
-    const Unit* units = static_cast<const Unit*>(args.weights) + group * units_of<Unit>(args.k);
+    const auto units = units_at<Unit>(args, group);
     const std::int64_t column = token % kTokensPerActivationTile;
     const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
     const auto add = [&](float sum, const ActivationBlock* blocks, std::int64_t b) {
@@ -156,6 +171,84 @@ void matmul(const MatmulArgs& args) {
 }  // namespace
 
 void wide_matmul(const MatmulArgs& args) { matmul<WideSum>(args); }
+
+void split_matmul(const MatmulArgs& args) { matmul<BlockSum<SplitUnit>>(args); }
+
+namespace {
+
+// The greatest estimate + slack and estimate - slack of a group. Infinities and the NaN they make say
+// nothing.
+void find_greatest_bounds(const BoundArgs& args, std::int64_t group) {
+  const std::int64_t i = group - args.group_begin;
+  args.upper[i] = args.lower[i] = -INFINITY;
+  const std::int64_t num_rows = std::min<std::int64_t>(kRowsPerGroup, args.num_rows - group * kRowsPerGroup);
+  for (std::int64_t row = i * kRowsPerGroup; row < i * kRowsPerGroup + num_rows; ++row) {
+    const float most = args.estimate[row] + args.slack[row], least = args.estimate[row] - args.slack[row];
+    args.upper[i] = std::max(args.upper[i], std::isnan(most) ? INFINITY : most);
+    if (least < INFINITY) args.lower[i] = std::max(args.lower[i], least);
+  }
+}
+
+// Calls visit(units, row of the group, estimate, slack) for every row, then reduces the group.
+template <class Visit>
+void for_each_row(const BoundArgs& args, const Visit& visit) {
+  for (std::int64_t group = args.group_begin; group < args.group_end; ++group) {
+    for (int row = 0; row < kRowsPerGroup; ++row) {
+      const std::int64_t i = (group - args.group_begin) * kRowsPerGroup + row;
+      visit(split_units(args.weights, args.low_weights, args.k, group), row, args.estimate[i], args.slack[i]);
+    }
+    find_greatest_bounds(args, group);
+  }
+}
+
+// Calls add(block) for the token's block b, and for its residual if it has one.
+template <class Add>
+void for_each_part(const BoundArgs& args, std::int64_t b, const Add& add) {
+  const std::int64_t column = args.token % kTokensPerActivationTile;
+  const ConstActivationTile x = activation_tile(args.quantized, args.k, args.token - column, args.num_tokens);
+  add(x.blocks[b * x.width + column]);
+  if (x.is_outlier(b, column)) add(x.residuals[b * x.width + column]);
+}
+
+}  // namespace
+
+void split_bound(const BoundArgs& args) {
+  const auto& inputs = *static_cast<const SplitInputs*>(args.inputs);
+  for_each_row(args, [&](const SplitUnits& units, int row, float& estimate, float& slack) {
+    estimate = slack = 0.0f;
+    for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
+      const PackedHighPlane& unit = units.high[b / PackedHighPlane::kBlocks];
+      const int block = static_cast<int>(b % PackedHighPlane::kBlocks);
+      const float scale = half_to_float(unit.scales[block][row]);
+      for_each_part(args, b, [&](const ActivationBlock& x) {
+        estimate = std::fma(dot(unit, block, row, x, 0, 32), scale * (16.0f * x.scale), estimate);
+        estimate = std::fma(scale, kMiddleOfLow * x.scaled_sum, estimate);
+      });
+      slack = std::fma(std::fabs(scale) * unit.low_norms[block][row], inputs.norms()[b], slack);
+    }
+  });
+}
+
+void split_refine(const BoundArgs& args) {
+  const auto& inputs = *static_cast<const SplitInputs*>(args.inputs);
+  for_each_row(args, [&](const SplitUnits& units, int row, float& estimate, float& slack) {
+    for (int i = 0; i < inputs.num_exact; ++i) {
+      const auto& [b, quad, norm_drop] = inputs.exact[i];
+      const SplitUnit unit = units[b / SplitUnit::kBlocks];
+      const int block = b % SplitUnit::kBlocks;
+      const float scale = half_to_float(unit.high.scales[block][row]);
+      for_each_part(args, b, [&](const ActivationBlock& x) {
+        float difference = 0.0f;  // a multiple of a half: exact
+        for (int j = 4 * quad; j < 4 * quad + 4; ++j) {
+          const auto low = static_cast<float>(nibble_of(unit.low.nibbles[block], row, j));
+          difference += (low - kMiddleOfLow) * x.q[j];
+        }
+        estimate = std::fma(difference, scale * x.scale, estimate);
+      });
+      slack = std::fma(std::fabs(scale) * unit.high.low_norms[block][row], -norm_drop, slack);
+    }
+  });
+}
 
 MatmulKernel matmul_of(DType dtype) {
   switch (dtype) {

@@ -1,0 +1,160 @@
+#include "backend/cpu/greatest_logits.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::kRowsPerGroup;
+
+constexpr std::int64_t kTasksPerWorker = 32;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// max(best, value); a NaN is no value.
+void raise(std::atomic<float>& best, float value) {
+  float known = best.load(std::memory_order_relaxed);
+  while (known < value && !best.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows) {
+  op_ = &op;
+  matrix_ = static_cast<const CpuMatrix*>(op.weight);
+  quantized_ = quantized;
+  num_rows_ = num_rows;
+  CHECK(matrix_->split != nullptr && num_rows <= kMaxRows);
+  const std::int64_t input_bytes = matrix_->split->input_bytes(matrix_->row_length);
+  inputs_.resize(static_cast<std::size_t>(kMaxRows * input_bytes));
+  for (std::int32_t row = 0; row < num_rows; ++row) {
+    matrix_->split->measure_inputs(quantized, matrix_->row_length, row, num_rows,
+                                   inputs_.data() + row * input_bytes);
+    best_[static_cast<std::size_t>(row)] = kMinusInfinity;
+  }
+  const std::int64_t num_tiles = ceil_div(matrix_->num_groups, kGroups);
+  const std::int64_t tiles_per_task =
+      std::max<std::int64_t>(1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
+  pool_.parallel_for(ceil_div(num_tiles, tiles_per_task), [&](std::int64_t task) {
+    const std::int64_t begin = task * tiles_per_task, end = std::min(num_tiles, begin + tiles_per_task);
+    Bounds ring[2];  // a tile is finished when the next one is bounded: by then what it reads has arrived
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      ring[tile % 2].tile = tile;
+      bound(ring[tile % 2]);
+      if (tile > begin) finish(ring[(tile - 1) % 2]);
+    }
+    finish(ring[(end - 1) % 2]);
+  });
+  skipped_bytes_ += matrix_->num_groups * matrix_->split->low_group_bytes(matrix_->row_length);
+}
+
+std::int64_t GreatestLogits::end_group(std::int64_t tile) const {
+  return std::min(matrix_->num_groups, (tile + 1) * kGroups);
+}
+
+// Of groups [group_begin, group_end), which lie in the tile.
+kernels::BoundArgs GreatestLogits::args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
+                                           std::int64_t group_end) {
+  const auto of_row = static_cast<std::size_t>(row);
+  const std::int64_t i = group_begin - first_group(bounds.tile);
+  return {.weights = matrix_->packed.data(),
+          .low_weights = matrix_->low.data(),
+          .k = matrix_->row_length,
+          .num_rows = matrix_->num_rows,
+          .group_begin = group_begin,
+          .group_end = group_end,
+          .quantized = quantized_,
+          .token = row,
+          .num_tokens = num_rows_,
+          .inputs = inputs_.data() + row * matrix_->split->input_bytes(matrix_->row_length),
+          .estimate = bounds.estimate[of_row].data() + i * kRowsPerGroup,
+          .slack = bounds.slack[of_row].data() + i * kRowsPerGroup,
+          .upper = bounds.upper[of_row].data() + i,
+          .lower = bounds.lower[of_row].data() + i};
+}
+
+bool GreatestLogits::reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const {
+  const auto of_row = static_cast<std::size_t>(row);
+  return bounds.upper[of_row][static_cast<std::size_t>(i)] >= best_[of_row].load(std::memory_order_relaxed);
+}
+
+void GreatestLogits::bound(Bounds& bounds) {
+  const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
+  for (std::int32_t row = 0; row < num_rows_; ++row) {
+    const kernels::BoundArgs args = args_of(bounds, row, begin, end);
+    matrix_->split->bound(args);
+    for (std::int64_t i = 0; i < end - begin; ++i) raise(best_[static_cast<std::size_t>(row)], args.lower[i]);
+    for (std::int64_t i = 0; i < end - begin; ++i) {
+      if (!reaches_best(bounds, row, i)) continue;
+      matrix_->split->prefetch_refine(args_of(bounds, row, begin + i, begin + i + 1));
+    }
+  }
+}
+
+// Narrows the bounds of the group where that may rule it out.
+bool GreatestLogits::may_be_greatest(Bounds& bounds, std::int64_t group) {
+  const std::int64_t i = group - first_group(bounds.tile);
+  for (std::int32_t row = 0; row < num_rows_; ++row) {
+    if (!reaches_best(bounds, row, i)) continue;
+    const kernels::BoundArgs args = args_of(bounds, row, group, group + 1);
+    matrix_->split->refine(args);
+    skipped_bytes_ -= matrix_->split->refine_bytes;
+    raise(best_[static_cast<std::size_t>(row)], *args.lower);
+    if (reaches_best(bounds, row, i)) return true;
+  }
+  return false;
+}
+
+void GreatestLogits::finish(Bounds& bounds) {
+  const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
+  const bool is_last = end == matrix_->num_groups;
+  std::array<bool, kGroups> wanted{};
+  for (std::int64_t group = begin; group < end; ++group) {
+    wanted[static_cast<std::size_t>(group - begin)] = is_last || may_be_greatest(bounds, group);
+  }
+  const bool any = std::ranges::find(wanted, true) != wanted.end();
+  for (std::int64_t group = begin; any && group < end; ++group) {
+    if (wanted[static_cast<std::size_t>(group - begin)]) {
+      compute(group);
+    } else {
+      leave_out(group);
+    }
+  }
+  const std::int64_t first = begin * kRowsPerGroup;
+  const std::int64_t count = std::min<std::int64_t>(kLogitsPerTile, matrix_->num_rows - first);
+  for (std::int32_t row = 0; row < num_rows_; ++row) {
+    float& maximum = op_->tile_maxima.row(row)[bounds.tile];
+    maximum = kMinusInfinity;
+    if (any) kernels_.tile_maxima(op_->logits.row(row) + first, count, &maximum);
+    raise(best_[static_cast<std::size_t>(row)], maximum);
+  }
+}
+
+void GreatestLogits::compute(std::int64_t group) {
+  skipped_bytes_ -= matrix_->split->low_group_bytes(matrix_->row_length);
+  matrix_->split->matmul({.weights = matrix_->packed.data(),
+                          .low_weights = matrix_->low.data(),
+                          .k = matrix_->row_length,
+                          .num_rows = matrix_->num_rows,
+                          .group_begin = group,
+                          .group_end = group + 1,
+                          .quantized = quantized_,
+                          .num_tokens = num_rows_,
+                          .out = op_->logits.data,
+                          .out_stride = op_->logits.stride});
+}
+
+// Of a tile that is not left out whole.
+void GreatestLogits::leave_out(std::int64_t group) {
+  const std::int64_t begin = group * kRowsPerGroup;
+  const std::int64_t end = std::min<std::int64_t>(matrix_->num_rows, begin + kRowsPerGroup);
+  for (std::int32_t row = 0; row < num_rows_; ++row) {
+    std::fill(op_->logits.row(row) + begin, op_->logits.row(row) + end, kMinusInfinity);
+  }
+}
+
+}  // namespace kvasir::backend

@@ -1,0 +1,70 @@
+// The greatest logits of rows without the others: a search that reads a little over half of the head.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_tensors.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+
+// Bounds every tile of logits from the high plane of a split matrix (kernels/split.h), narrows the bounds
+// that reach the best logit so far, and computes the groups that still do. Which groups are computed in vain
+// depends on the workers' pace; the greatest logit does not: it comes from the one matmul there is.
+//
+// Borrows the table and the pool. One caller at a time; allocates only for the first search.
+class GreatestLogits {
+ public:
+  // Above this many rows bounding the logits of each takes as long as computing them all.
+  static constexpr std::int32_t kMaxRows = 4;
+
+  GreatestLogits(const kernels::KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+
+  // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::only_greatest allows. `quantized` are the
+  // rows' inputs. Requires: op.weight is split, num_rows <= kMaxRows.
+  void find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows);
+
+  // Of the low plane, left unread by all searches.
+  std::int64_t skipped_bytes() const { return skipped_bytes_; }
+
+ private:
+  static constexpr std::int64_t kGroups = kLogitsPerTile / kernels::kRowsPerGroup;  // of a tile
+
+  // A tile's bounds, by row.
+  struct Bounds {
+    std::int64_t tile = 0;
+    std::array<std::array<float, kLogitsPerTile>, kMaxRows> estimate, slack;
+    std::array<std::array<float, kGroups>, kMaxRows> upper, lower;
+  };
+
+  std::int64_t first_group(std::int64_t tile) const { return tile * kGroups; }
+  std::int64_t end_group(std::int64_t tile) const;
+  kernels::BoundArgs args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
+                             std::int64_t group_end);
+  bool reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const;
+  void bound(Bounds& bounds);
+  bool may_be_greatest(Bounds& bounds, std::int64_t group);
+  void finish(Bounds& bounds);
+  void compute(std::int64_t group);
+  void leave_out(std::int64_t group);
+
+  const kernels::KernelTable& kernels_;
+  ThreadPool& pool_;
+
+  // The current search.
+  const HeadOp* op_ = nullptr;
+  const CpuMatrix* matrix_ = nullptr;
+  const std::byte* quantized_ = nullptr;
+  std::int32_t num_rows_ = 0;
+  std::vector<std::byte> inputs_;                  // per row: what its bounds have to know
+  std::array<std::atomic<float>, kMaxRows> best_;  // of each row, so far
+  std::atomic<std::int64_t> skipped_bytes_ = 0;
+};
+
+}  // namespace kvasir::backend

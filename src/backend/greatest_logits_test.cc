@@ -1,0 +1,153 @@
+#include "backend/cpu/greatest_logits.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "backend/cpu/cpu_backend.h"
+#include "kernels/random_weights.h"
+
+namespace kvasir::backend {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::int32_t kWidth = 96;
+
+// A backend with one head, and its logits of given rows.
+class Head {
+ public:
+  Head(const char* isa, int num_threads, kernels::RandomWeights weights)
+      : pool_(num_threads),
+        backend_(*kernels::find_table(isa), pool_, Precision::kExact),
+        weights_(std::move(weights)) {
+    const TensorView tensor{.name = "head",
+                            .dtype = weights_.dtype,
+                            .rank = 2,
+                            .shape = {weights_.k, weights_.num_rows, 1, 1},
+                            .data = reinterpret_cast<const std::byte*>(weights_.bytes.data())};
+    matrix_ = *backend_.make_matrix(tensor, MatrixUse::kHead);
+    backend_.pack_rows(tensor, 0, *matrix_);
+    scratch_ = *backend_.make_activation(GreatestLogits::kMaxRows, kWidth);
+    x_ = *backend_.make_rows(GreatestLogits::kMaxRows, kWidth);
+    norm_.assign(kWidth, 1.0f);
+  }
+
+  struct Result {
+    std::vector<float> logits, maxima;  // [rows, vocabulary], [rows, tiles]
+  };
+  Result run(const std::vector<float>& x, std::int32_t num_rows, bool only_greatest) {
+    const auto vocab_size = static_cast<std::int32_t>(weights_.num_rows);
+    const std::int32_t num_tiles = (vocab_size + kLogitsPerTile - 1) / kLogitsPerTile;
+    std::memcpy(x_.data, x.data(), x.size() * sizeof(float));
+    Result out;
+    out.logits.assign(static_cast<std::size_t>(num_rows) * vocab_size, std::nanf(""));
+    out.maxima.assign(static_cast<std::size_t>(num_rows) * num_tiles, std::nanf(""));
+    backend_.head({.x = x_,
+                   .norm_weight = norm_,
+                   .norm_eps = 1e-6f,
+                   .weight = matrix_.get(),
+                   .logits = {.data = out.logits.data(), .stride = vocab_size, .width = vocab_size},
+                   .tile_maxima = {.data = out.maxima.data(), .stride = num_tiles, .width = num_tiles},
+                   .only_greatest = only_greatest},
+                  0, num_rows, *scratch_);
+    return out;
+  }
+  std::int64_t skipped_weight_bytes() const { return backend_.skipped_weight_bytes(); }
+  std::int64_t packed_bytes() const { return matrix_->packed_bytes; }
+
+ private:
+  ThreadPool pool_;
+  CpuBackend backend_;
+  kernels::RandomWeights weights_;
+  std::unique_ptr<Matrix> matrix_;
+  std::unique_ptr<Activation> scratch_;
+  Rows x_;
+  std::vector<float> norm_;
+};
+
+std::vector<float> random_rows(std::int32_t num_rows, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(static_cast<std::size_t>(num_rows * kWidth));
+  for (float& value : x) value = normal(random);
+  x[7] *= 40.0f;
+  return x;
+}
+
+// What is left out is below the greatest; what is not left out has its bits.
+void expect_same_greatest(const Head::Result& all, const Head::Result& some, std::int32_t num_rows) {
+  const std::size_t vocab_size = all.logits.size() / num_rows, num_tiles = all.maxima.size() / num_rows;
+  for (std::int32_t row = 0; row < num_rows; ++row) {
+    const float* logits = all.logits.data() + row * vocab_size;
+    const float greatest = *std::max_element(logits, logits + vocab_size);
+    for (std::size_t tile = 0; tile < num_tiles; ++tile) {
+      const float whole = all.maxima[row * num_tiles + tile], part = some.maxima[row * num_tiles + tile];
+      if (part != whole) {
+        ASSERT_LT(whole, greatest);
+        ASSERT_LT(part, greatest);
+        ASSERT_NE(tile, num_tiles - 1);
+      }
+      if (part == -kInfinity) continue;
+      for (std::size_t i = tile * kLogitsPerTile; i < std::min(vocab_size, (tile + 1) * kLogitsPerTile);
+           ++i) {
+        const float value = some.logits[row * vocab_size + i];
+        ASSERT_TRUE(value == logits[i] || (value == -kInfinity && logits[i] < greatest)) << "token " << i;
+      }
+    }
+  }
+}
+
+TEST(GreatestLogits, AreThoseOfTheWholeHead) {
+  for (const char* isa : {"ref", "avx2", "avx512"}) {
+    if (kernels::find_table(isa) == nullptr) continue;
+    for (const std::int64_t vocab_size : {1, 16, 50, 64, 65, 1000, 4099}) {
+      const auto weights = kernels::random_weights(DType::kQ8_0, vocab_size, kWidth, 0.02f, 11);
+      Head head(isa, 1 + static_cast<int>(vocab_size % 3), weights);
+      for (std::int32_t num_rows = 1; num_rows <= GreatestLogits::kMaxRows; ++num_rows) {
+        SCOPED_TRACE(std::string(isa) + " " + std::to_string(vocab_size) + " " + std::to_string(num_rows));
+        const std::vector<float> x = random_rows(num_rows, static_cast<std::uint32_t>(vocab_size + num_rows));
+        expect_same_greatest(head.run(x, num_rows, false), head.run(x, num_rows, true), num_rows);
+      }
+    }
+  }
+}
+
+// Equal rows have equal logits, and all of the greatest are there to choose the first of.
+TEST(GreatestLogits, KeepEveryOneOfEquals) {
+  kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, 640, kWidth, 0.02f, 4);
+  const std::vector<float> x = random_rows(1, 8);
+  Head::Result all = Head(kernels::best_table().isa, 1, weights).run(x, 1, false);
+  const auto best = std::max_element(all.logits.begin(), all.logits.end()) - all.logits.begin();
+  for (const std::int64_t copy : {3, 130, 400, 639}) {
+    std::memcpy(weights.bytes.data() + copy * weights.row_bytes(), weights.row(best),
+                static_cast<std::size_t>(weights.row_bytes()));
+  }
+  const Head::Result some = Head(kernels::best_table().isa, 2, weights).run(x, 1, true);
+  for (const std::int64_t copy : {3, 130, 400, 639}) {
+    EXPECT_EQ(some.logits[static_cast<std::size_t>(copy)], all.logits[static_cast<std::size_t>(best)]);
+  }
+}
+
+// A row that stands out: nearly all of the low plane stays unread, and is counted.
+TEST(GreatestLogits, LeaveOutWhatCannotBeTheGreatest) {
+  kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, 8192, kWidth, 0.001f, 4);
+  std::vector<float> x(kWidth, 1.0f);
+  const std::uint16_t one = float_to_half(1.0f);
+  for (std::int64_t b = 0; b < kWidth / 32; ++b) {
+    char* block = weights.bytes.data() + 70 * weights.row_bytes() + 34 * b;
+    std::memcpy(block, &one, 2);
+    std::memset(block + 2, 100, 32);
+  }
+  Head head(kernels::best_table().isa, 1, weights);
+  const Head::Result some = head.run(x, 1, true);
+  EXPECT_EQ(some.maxima[1], some.logits[70]);
+  EXPECT_GT(std::ranges::count(some.maxima, -kInfinity), 120);  // of 128 tiles
+  EXPECT_GT(head.skipped_weight_bytes(), 0.4 * static_cast<double>(head.packed_bytes()));
+  EXPECT_LT(head.skipped_weight_bytes(), 0.5 * static_cast<double>(head.packed_bytes()));
+}
+
+}  // namespace
+}  // namespace kvasir::backend
