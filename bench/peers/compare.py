@@ -114,6 +114,8 @@ def arguments():
     parser.add_argument("--cells", nargs="*", choices=CELLS, default=list(CELLS), metavar="CELL",
                         help=f"of: {', '.join(CELLS)}")
     parser.add_argument("--peers", nargs="+", default=list(variants_of_peers(1)), choices=list(variants_of_peers(1)))
+    parser.add_argument("--build", nargs=2, metavar=("NAME", "BINARY"),
+                        help="instead of peers: another build of Kvasir, such as clang build/clang/bin/kvasir")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
@@ -137,6 +139,10 @@ def main():
         out.write_text(json.dumps(report, indent=1) + "\n")
 
     peers = variants_of_peers(args.threads)
+    if args.build:
+        name, binary = args.build
+        args.peers, args.no_start = [name], True
+        peers = {name: [Kvasir(args.threads, name=name, binary=pathlib.Path(binary).resolve())]}
     for name in args.cells:
         for peer in args.peers:
             row = {"of": peer, "commit": commit} | compare(kvasir, peers[peer], model, CELLS[name], args.pairs)

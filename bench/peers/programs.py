@@ -92,10 +92,8 @@ class Program:
 
 
 class Kvasir(Program):
-    name = "kvasir"
-
-    def __init__(self, threads, flags=()):
-        self.binary, self.threads, self.flags = ROOT / "build" / "release" / "bin" / "kvasir", threads, flags
+    def __init__(self, threads, flags=(), name="kvasir", binary=ROOT / "build" / "release" / "bin" / "kvasir"):
+        self.threads, self.flags, self.name, self.binary = threads, flags, name, binary
         self.probe = {}  # the machine's limits beside the last rate, and its share of them
 
     def prompt_rate(self, model, cell):
