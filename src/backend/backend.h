@@ -23,7 +23,7 @@ enum class Precision : std::uint8_t {
 
 enum class MatrixUse : std::uint8_t {
   kLayer,
-  kHead,  // of head()
+  kSearchedHead,  // of head() with only_greatest, of which it reads half
 };
 
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.

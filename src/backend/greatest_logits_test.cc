@@ -28,7 +28,7 @@ class Head {
                             .rank = 2,
                             .shape = {weights_.k, weights_.num_rows, 1, 1},
                             .data = reinterpret_cast<const std::byte*>(weights_.bytes.data())};
-    matrix_ = *backend_.make_matrix(tensor, MatrixUse::kHead);
+    matrix_ = *backend_.make_matrix(tensor, MatrixUse::kSearchedHead);
     backend_.pack_rows(tensor, 0, *matrix_);
     scratch_ = *backend_.make_activation(GreatestLogits::kMaxRows, kWidth);
     x_ = *backend_.make_rows(GreatestLogits::kMaxRows, kWidth);

@@ -27,20 +27,6 @@ void pause() {
 #endif
 }
 
-// Spins until `ready` holds; false when it does not within kSpin.
-template <class Ready>
-bool spin_until(Ready ready) {
-  if (ready()) return true;
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
-  do {
-    for (int i = 0; i < kPausesPerClockRead; ++i) {
-      pause();
-      if (ready()) return true;
-    }
-  } while (std::chrono::steady_clock::now() < deadline);
-  return false;
-}
-
 constexpr std::uint64_t tagged(std::uint32_t operation, std::int64_t next) {
   return std::uint64_t{operation} << 32 | static_cast<std::uint32_t>(next);
 }
@@ -48,7 +34,9 @@ constexpr std::uint64_t tagged(std::uint32_t operation, std::int64_t next) {
 }  // namespace
 
 ThreadPool::ThreadPool(int num_threads)
-    : num_threads_(num_threads), cursors_(new Cursor[static_cast<std::size_t>(num_threads) + 1]) {
+    : num_threads_(num_threads),
+      cursors_(new Cursor[static_cast<std::size_t>(num_threads) + 1]),
+      expected_(new ExpectedReads[static_cast<std::size_t>(num_threads)]) {
   CHECK(num_threads >= 1);
   threads_.reserve(static_cast<std::size_t>(num_threads) - 1);
   for (int worker = 1; worker < num_threads; ++worker) {
@@ -62,6 +50,39 @@ ThreadPool::~ThreadPool() {
   operation_.fetch_add(1);
   operation_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::expect_reads(int worker, const std::byte* begin, std::int64_t num_bytes) {
+  ExpectedReads& expected = expected_[static_cast<std::size_t>(worker)];
+  expected.next.store(nullptr, std::memory_order_relaxed);
+  if (begin == nullptr) return;
+  expected.end.store(begin + num_bytes, std::memory_order_relaxed);
+  expected.next.store(begin, std::memory_order_release);
+}
+
+// Asks for a few of the expected lines; past them it pauses. The caller may expect something else meanwhile.
+void ThreadPool::prefetch_expected(int worker) {
+  ExpectedReads& expected = expected_[static_cast<std::size_t>(worker)];
+  const std::byte* next = expected.next.load(std::memory_order_acquire);
+  const std::byte* const end = expected.end.load(std::memory_order_relaxed);
+  if (next == nullptr || next >= end) return pause();
+  constexpr std::ptrdiff_t kLine = 64, kLines = 4;
+  for (int i = 0; i < kLines; ++i) __builtin_prefetch(next + i * kLine, 0, 2);
+  expected.next.compare_exchange_strong(next, next + kLines * kLine, std::memory_order_relaxed);
+}
+
+// Spins until `ready` holds; false when it does not within kSpin.
+template <class Ready>
+bool ThreadPool::spin_until(int worker, const Ready& ready) {
+  if (ready()) return true;
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPausesPerClockRead; ++i) {
+      prefetch_expected(worker);
+      if (ready()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
 }
 
 void ThreadPool::run(std::int64_t num_tasks, Invoke body, void* function) {
@@ -144,7 +165,7 @@ std::int64_t ThreadPool::drain(std::uint32_t operation, int range, int worker, R
 
 void ThreadPool::wait_until_done() {
   const auto done = [this] { return num_unfinished_.load(std::memory_order_acquire) == 0; };
-  if (spin_until(done)) return;
+  if (spin_until(0, done)) return;
   caller_sleeping_.store(true);
   for (std::int32_t left = num_unfinished_.load(); left != 0; left = num_unfinished_.load()) {
     num_unfinished_.wait(left);
@@ -155,19 +176,19 @@ void ThreadPool::wait_until_done() {
 void ThreadPool::worker_main(int worker) {
   std::uint32_t operation = 0;
   for (;;) {
-    operation = next_operation(operation);
+    operation = next_operation(worker, operation);
     if (stopping_.load(std::memory_order_relaxed)) return;
     work(operation, worker);
   }
 }
 
-std::uint32_t ThreadPool::next_operation(std::uint32_t seen) {
+std::uint32_t ThreadPool::next_operation(int worker, std::uint32_t seen) {
   std::uint32_t operation = seen;
   const auto changed = [this, seen, &operation] {
     operation = operation_.load(std::memory_order_acquire);
     return operation != seen;
   };
-  while (!spin_until(changed)) {
+  while (!spin_until(worker, changed)) {
     num_sleeping_.fetch_add(1);
     operation_.wait(seen);
     num_sleeping_.fetch_sub(1);

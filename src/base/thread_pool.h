@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -39,6 +40,14 @@ class ThreadPool {
     run(num_tasks, &invoke<Function>, const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
   }
 
+  // The first task of a worker's own range in an operation of num_tasks.
+  std::int64_t first_task(int worker, std::int64_t num_tasks) const { return range(worker, num_tasks).begin; }
+
+  // What `worker` will read when the next operation begins: it asks for these bytes while it has nothing to
+  // do, so that memory is not idle either. They need not exist by then; null for
+  // nothing. Called by the thread of parallel_for.
+  void expect_reads(int worker, const std::byte* begin, std::int64_t num_bytes);
+
  private:
   // Runs tasks [begin, end) as `worker`.
   using Invoke = void (*)(void* function, std::int64_t begin, std::int64_t end, int worker);
@@ -61,6 +70,11 @@ class ThreadPool {
   struct alignas(128) Cursor {
     std::atomic<std::uint64_t> tagged_next{0};
   };
+  // What a worker asks for while it waits.
+  struct alignas(128) ExpectedReads {
+    std::atomic<const std::byte*> next{nullptr};
+    std::atomic<const std::byte*> end{nullptr};
+  };
   struct Range {
     std::int64_t begin;
     std::int64_t end;
@@ -72,14 +86,18 @@ class ThreadPool {
   void work(std::uint32_t operation, int worker);
   std::int64_t drain(std::uint32_t operation, int range, int worker, Range tasks);
   Range range(int index, std::int64_t num_tasks) const;
+  void prefetch_expected(int worker);
+  template <class Ready>
+  bool spin_until(int worker, const Ready& ready);
   void wait_until_done();
   void worker_main(int worker);
   // The operation after `seen`, once there is one.
-  std::uint32_t next_operation(std::uint32_t seen);
+  std::uint32_t next_operation(int worker, std::uint32_t seen);
 
   const int num_threads_;
   // Ranges 0 .. num_threads - 1 are the workers' own; range num_threads is the shared rest.
   const std::unique_ptr<Cursor[]> cursors_;
+  const std::unique_ptr<ExpectedReads[]> expected_;
 
   // The operation. A worker that comes late may read a newer one here than it was called for, or a mixture.
   // It uses what it read only after taking a task of its own operation, and then all of it was that

@@ -9,6 +9,13 @@
 #include "base/checked_math.h"
 
 namespace kvasir::model {
+namespace {
+
+// Products of a row's logits from which on searching for the greatest beats computing all: measured on heads
+// of 28 and 168 million, of which the search made one slower and the other faster by half.
+constexpr std::int64_t kLeastSearchedLogitProducts = 64 << 20;
+
+}  // namespace
 
 Result<std::vector<float>> load_freq_factors(WeightLoader& loader, const RopeConfig& rope) {
   KVASIR_TRY(auto factors, loader.optional_vector("rope_freqs.weight", rope.rotary_dim / 2));
@@ -63,8 +70,9 @@ Status Decoder::finish_load(WeightLoader& loader, const WorkspaceLimits& limits)
   KVASIR_TRY(embedding_, loader.view("token_embd.weight", config_.vocab_size, config_.hidden_size));
   KVASIR_TRY(output_norm_, loader.vector("output_norm.weight", config_.hidden_size));
   const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
-  KVASIR_TRY(output_,
-             loader.matrix(head, config_.vocab_size, config_.hidden_size, backend::MatrixUse::kHead));
+  const bool is_large = std::int64_t{config_.vocab_size} * config_.hidden_size >= kLeastSearchedLogitProducts;
+  const auto use = is_large ? backend::MatrixUse::kSearchedHead : backend::MatrixUse::kLayer;
+  KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
   KVASIR_CHECKED(loader.check_all_used());
   weight_bytes_ = loader.packed_bytes();
   return allocate_workspace(limits);

@@ -43,7 +43,8 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       precision_(precision),
       worker_rows_(static_cast<std::size_t>(pool.num_threads())),
       worker_scratch_(static_cast<std::size_t>(pool.num_threads())),
-      greatest_(kernels, pool) {}
+      forecast_(pool),
+      greatest_(kernels, pool, forecast_) {}
 
 CpuBackend::~CpuBackend() = default;
 
@@ -54,7 +55,7 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
   matrix->row_length = tensor.row_length();
   matrix->dtype = tensor.dtype;
   matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
-  if (use == MatrixUse::kHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
+  if (use == MatrixUse::kSearchedHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
     matrix->split = &kernels_.split;
   }
   const auto allocate = [&](std::int64_t group_bytes) -> Result<AlignedBuffer> {
@@ -132,6 +133,7 @@ std::int32_t CpuBackend::rows_of_task(std::int32_t num_rows, std::int64_t floats
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   batch_ = batch;
+  forecast_.begin_step();
   const auto num_rows = static_cast<std::size_t>(batch.num_rows());
   non_finite_.assign(num_rows, 0);
   planned_row_.resize(num_rows);
@@ -298,9 +300,22 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     first_task[i + 1] =
         first_task[i] + token_tasks * ceil_div(cpu(*ops[i].weight).num_groups, groups_per_task);
   }
-  pool_.parallel_for(first_task[ops.size()], [&](std::int64_t task) {
+  const auto op_of = [&](std::int64_t task) {
     std::size_t i = 0;
     while (task >= first_task[i + 1]) ++i;
+    return i;
+  };
+  forecast_.announce(first_task[ops.size()], [&](std::int64_t task) {
+    const std::size_t i = op_of(task);
+    const CpuMatrix& matrix = cpu(*ops[i].weight);
+    const std::int64_t group = (task - first_task[i]) / token_tasks * groups_per_task;
+    const std::int64_t group_bytes = matrix.split != nullptr
+                                         ? matrix.split->high_group_bytes(matrix.row_length)
+                                         : format_of(matrix.dtype).packed_group_bytes(matrix.row_length);
+    return matrix.packed.data() + group * group_bytes;
+  });
+  pool_.parallel_for(first_task[ops.size()], [&](std::int64_t task) {
+    const std::size_t i = op_of(task);
     const MatmulOp& op = ops[i];
     const CpuMatrix& matrix = cpu(*op.weight);
     const std::int64_t group = (task - first_task[i]) / token_tasks * groups_per_task;

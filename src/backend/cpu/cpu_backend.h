@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
 #include "backend/cpu/greatest_logits.h"
+#include "backend/cpu/read_forecast.h"
 #include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
@@ -117,6 +118,7 @@ class CpuBackend final : public Backend {
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
   std::vector<float> split_out_, split_max_, split_sum_, split_block_sums_, split_lse_;
   std::vector<std::vector<float>> mass_;  // per slice
+  ReadForecast forecast_;
   GreatestLogits greatest_;
 };
 

@@ -39,7 +39,12 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
   const std::int64_t num_tiles = ceil_div(matrix_->num_groups, kGroups);
   const std::int64_t tiles_per_task =
       std::max<std::int64_t>(1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
-  pool_.parallel_for(ceil_div(num_tiles, tiles_per_task), [&](std::int64_t task) {
+  const std::int64_t num_tasks = ceil_div(num_tiles, tiles_per_task);
+  forecast_.announce(num_tasks, [&](std::int64_t task) {
+    const std::int64_t group_bytes = matrix_->split->high_group_bytes(matrix_->row_length);
+    return matrix_->packed.data() + first_group(task * tiles_per_task) * group_bytes;
+  });
+  pool_.parallel_for(num_tasks, [&](std::int64_t task) {
     const std::int64_t begin = task * tiles_per_task, end = std::min(num_tiles, begin + tiles_per_task);
     Bounds ring[2];  // a tile is finished when the next one is bounded: by then what it reads has arrived
     for (std::int64_t tile = begin; tile < end; ++tile) {

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_tensors.h"
+#include "backend/cpu/read_forecast.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
@@ -18,13 +19,14 @@ namespace kvasir::backend {
 // that reach the best logit so far, and computes the groups that still do. Which groups are computed in vain
 // depends on the workers' pace; the greatest logit does not: it comes from the one matmul there is.
 //
-// Borrows the table and the pool. One caller at a time; allocates only for the first search.
+// Borrows the table, the pool and the forecast. One caller at a time; allocates only for the first search.
 class GreatestLogits {
  public:
   // Above this many rows bounding the logits of each takes as long as computing them all.
   static constexpr std::int32_t kMaxRows = 4;
 
-  GreatestLogits(const kernels::KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+  GreatestLogits(const kernels::KernelTable& kernels, ThreadPool& pool, ReadForecast& forecast)
+      : kernels_(kernels), pool_(pool), forecast_(forecast) {}
 
   // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::only_greatest allows. `quantized` are the
   // rows' inputs. Requires: op.weight is split, num_rows <= kMaxRows.
@@ -56,6 +58,7 @@ class GreatestLogits {
 
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
+  ReadForecast& forecast_;
 
   // The current search.
   const HeadOp* op_ = nullptr;
