@@ -62,8 +62,7 @@ double quantised_input(const MatmulArgs& args, std::int32_t token, std::int64_t 
   const std::int64_t column = token % kTokensPerActivationTile;
   const ConstActivationTile tile = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
   const std::int64_t at = i / 32 * tile.width + column;
-  const auto value = [i](const ActivationBlock& block) { return double{block.scale} * block.q[i % 32]; };
-  return value(tile.blocks[at]) + (tile.is_outlier(i / 32, column) ? value(tile.residuals[at]) : 0.0);
+  return double{tile.blocks[at].scale} * (tile.blocks[at].q[i % 32] + 128 * tile.coarse[at].q[i % 32]);
 }
 
 TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
@@ -268,6 +267,17 @@ TEST_P(Matmul, TreatsZeroActivationsAsZero) {
   }
 }
 
+// A matrix whose codes are all the same byte, with scales of one.
+RandomWeights weights_of_byte(const DTypeInfo& info, const MatmulShape& shape, int code_byte) {
+  RandomWeights weights = random_weights(info.dtype, shape.num_rows, shape.k, 0.02f, 1);
+  std::ranges::fill(weights.bytes, static_cast<char>(code_byte));
+  const std::uint16_t one = float_to_half(1.0f);
+  for (std::size_t at = 0; at < weights.bytes.size(); at += static_cast<std::size_t>(info.block_bytes)) {
+    for (const int offset : half_offsets(info.dtype)) std::memcpy(&weights.bytes[at + offset], &one, 2);
+  }
+  return weights;
+}
+
 // The largest codes of both signs with activations at the ends of int8: no intermediate may saturate.
 TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
   for (const DTypeInfo& info : kDTypeInfos) {
@@ -276,18 +286,40 @@ TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
       for (const float sign : {1.0f, -1.0f}) {
         MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 16, .num_tokens = 2, .seed = 1};
         SCOPED_TRACE(describe(shape) + " code byte " + std::to_string(code_byte));
-        RandomWeights weights = random_weights(info.dtype, shape.num_rows, shape.k, 0.02f, 1);
-        std::ranges::fill(weights.bytes, static_cast<char>(code_byte));
-        const std::uint16_t one = float_to_half(1.0f);
-        for (std::size_t at = 0; at < weights.bytes.size();
-             at += static_cast<std::size_t>(info.block_bytes)) {
-          for (const int offset : half_offsets(info.dtype)) std::memcpy(&weights.bytes[at + offset], &one, 2);
-        }
-        MatmulProblem problem(shape, std::move(weights), std::vector<float>(2 * 256, 127.0f * sign));
+        MatmulProblem problem(shape, weights_of_byte(info, shape, code_byte),
+                              std::vector<float>(2 * 256, 127.0f * sign));
         const std::vector<float> out = run(problem);
         double sum = 0.0;
         for (const float weight : unpacked(problem, 0)) sum += weight * 127.0 * sign;
         for (const float value : out) ASSERT_EQ(value, sum);
+      }
+    }
+  }
+}
+
+// The same with the largest coarse codes in all quads of a block.
+TEST_P(Matmul, HoldsTheLargestCoarseCodes) {
+  constexpr std::int32_t kNumTokens = 70;  // a panel
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    for (const int code_byte : {0x00, 0x7f, 0x80, 0xff}) {
+      for (const float sign : {1.0f, -1.0f}) {
+        MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 50, .num_tokens = kNumTokens, .seed = 1};
+        SCOPED_TRACE(describe(shape) + " code byte " + std::to_string(code_byte));
+        std::vector<float> x(kNumTokens * 256, 0.0f);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          if (i % 256 < 32) x[i] = sign * (i % 2 == 0 ? 16256.0f : 16191.0f);  // 127 * 128, 126 * 128 + 63
+        }
+        MatmulProblem problem(shape, weights_of_byte(info, shape, code_byte), x);
+        const std::vector<float> out = run(problem);
+        ASSERT_TRUE(same_bits(out, run(problem, ref())));
+        double sum = 0.0, magnitude = 0.0;
+        const std::vector<float> weights = unpacked(problem, 0);
+        for (std::size_t i = 0; i < 32; ++i) {
+          sum += double{weights[i]} * x[i];
+          magnitude += std::abs(double{weights[i]} * x[i]);
+        }
+        for (const float value : out) ASSERT_NEAR(value, sum, 4e-7 * magnitude);
       }
     }
   }

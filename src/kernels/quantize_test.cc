@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,8 +20,12 @@ class QuantizeRow : public EveryIsa {
  protected:
   struct Row {
     bool finite = false;
-    std::vector<ActivationBlock> blocks = {}, residuals = {};  // residuals of outliers; zeros elsewhere
-    std::vector<bool> is_outlier = {};
+    std::vector<ActivationBlock> blocks = {};
+    std::vector<CoarseCodes> coarse = {};
+    std::vector<int> coarse_quads = {};
+
+    int code(std::size_t i) const { return blocks[i / 32].q[i % 32] + 128 * coarse[i / 32].q[i % 32]; }
+    double value(std::size_t i) const { return double{blocks[i / 32].scale} * code(i); }
   };
   Row run(const std::vector<float>& x) const { return run(x, table()); }
   // As the last of three tokens: the others' columns stay as they were.
@@ -34,12 +39,13 @@ class QuantizeRow : public EveryIsa {
     for (std::int64_t b = 0; b < k / 32; ++b) {
       const std::int64_t at = b * kNumTokens + kToken;
       result.blocks.push_back(tile.blocks[at]);
-      result.is_outlier.push_back(tile.is_outlier(b, kToken));
-      result.residuals.push_back(tile.residuals[at]);
+      result.coarse.push_back(tile.coarse[at]);
+      result.coarse_quads.push_back(tile.coarse_quads[b * kTokensPerActivationTile + kToken]);
       EXPECT_EQ(static_cast<std::uint8_t>(tile.blocks[at - 1].q[0]), 0xcd);
-      EXPECT_EQ(tile.outliers[b * kTokensPerActivationTile + kToken - 1], 0xcd);
+      EXPECT_EQ(static_cast<std::uint8_t>(tile.coarse[at - 1].q[0]), 0xcd);
+      EXPECT_EQ(tile.coarse_quads[b * kTokensPerActivationTile + kToken - 1], 0xcd);
       for (std::int32_t t = kNumTokens; t < kTokensPerActivationTile; ++t) {
-        EXPECT_FALSE(tile.is_outlier(b, t));
+        EXPECT_EQ(tile.coarse_quads[b * kTokensPerActivationTile + t], 0);
       }
     }
     return result;
@@ -64,8 +70,8 @@ TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
       const Row row = run(x), expected = run(x, *find_table("ref"));
       EXPECT_TRUE(row.finite);
       ASSERT_EQ(std::memcmp(row.blocks.data(), expected.blocks.data(), row.blocks.size() * 48), 0);
-      ASSERT_EQ(row.is_outlier, expected.is_outlier);
-      ASSERT_EQ(std::memcmp(row.residuals.data(), expected.residuals.data(), row.residuals.size() * 48), 0);
+      ASSERT_EQ(row.coarse_quads, expected.coarse_quads);
+      ASSERT_EQ(std::memcmp(row.coarse.data(), expected.coarse.data(), row.coarse.size() * 32), 0);
     }
   }
 }
@@ -89,37 +95,59 @@ TEST_P(QuantizeRow, WideGivesTheBitsOfTheScalarReference) {
 }
 
 TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
-  const std::vector<float> x = random_row(640, 3.0f, 11);
+  std::vector<float> x = random_row(640, 3.0f, 11);
+  for (const std::size_t at : {3u, 70u, 71u, 639u}) x[at] *= -40.0f;
   const Row row = run(x);
   for (std::size_t b = 0; b < row.blocks.size(); ++b) {
     const ActivationBlock& block = row.blocks[b];
-    int sum = 0, sum_high = 0;
-    float amax = 0.0f;
-    for (int i = 0; i < 32; ++i) {
-      amax = std::fmax(amax, std::fabs(x[b * 32 + i]));
-      EXPECT_LE(std::abs(block.q[i] * double{block.scale} - x[b * 32 + i]), 0.50001 * block.scale);
-      sum += block.q[i];
-      if (i >= 16) sum_high += block.q[i];
+    int sum = 0, sum_high = 0, quads = 0;
+    for (std::size_t i = 0; i < 32; ++i) {
+      EXPECT_LE(std::abs(row.value(b * 32 + i) - x[b * 32 + i]), 0.50001 * block.scale);
+      EXPECT_LE(std::abs(block.q[i]), 127);
+      sum += row.code(b * 32 + i);
+      if (i >= 16) sum_high += row.code(b * 32 + i);
+      if (row.coarse[b].q[i] != 0) quads |= 1 << i / 4;
     }
-    EXPECT_EQ(block.scale, amax / 127.0f);
+    EXPECT_EQ(row.coarse_quads[b], quads);
     EXPECT_EQ(block.offset, -128 * sum);
     EXPECT_EQ(block.offset_high, -128 * sum_high);
     EXPECT_EQ(block.scaled_sum, block.scale * static_cast<float>(sum));
   }
 }
 
-TEST_P(QuantizeRow, KeepsSixteenBitsOfOutlierBlocks) {
-  std::vector<float> x = random_row(2048, 1.0f, 5);
-  for (const std::size_t at : {3u, 700u, 701u, 2047u}) x[at] = 40.0f;
+TEST_P(QuantizeRow, TakesTheScaleFromTheQuadsWithoutOutliers) {
+  std::vector<float> x(2048, 1.0f);
+  for (const std::size_t at : {3u, 700u, 701u, 704u, 2047u}) x[at] = -40.0f;
+  x[1] = 20.0f;  // beside an outlier
+  x[695] = 1.2f;
   const Row row = run(x);
   for (std::size_t b = 0; b < row.blocks.size(); ++b) {
-    EXPECT_EQ(row.is_outlier[b], b == 0 || b == 21 || b == 63) << b;
-    if (!row.is_outlier[b]) continue;
-    const ActivationBlock &block = row.blocks[b], &residual = row.residuals[b];
-    for (int i = 0; i < 32; ++i) {
-      const double value = block.q[i] * double{block.scale} + residual.q[i] * double{residual.scale};
-      EXPECT_LE(std::abs(value - x[b * 32 + static_cast<std::size_t>(i)]), 0.502 * residual.scale);
-    }
+    const int quads = b == 0 ? 0x01 : b == 21 ? 0x80 : b == 22 ? 0x01 : b == 63 ? 0x80 : 0;
+    EXPECT_EQ(row.coarse_quads[b], quads) << b;
+    EXPECT_EQ(row.blocks[b].scale, (b == 21 ? 1.2f : 1.0f) / 127.0f) << b;
+  }
+}
+
+TEST_P(QuantizeRow, KeepsFifteenBitsOfBlocksWhereAllAreOutliers) {
+  std::vector<float> x = random_row(2048, 0.01f, 5), large = random_row(32, 100.0f, 6);
+  for (float& value : large) value += value > 0.0f ? 50.0f : -50.0f;
+  std::ranges::copy(large, x.begin() + 64);
+  const Row row = run(x);
+  const float largest = std::abs(*std::ranges::max_element(large, {}, [](float v) { return std::abs(v); }));
+  EXPECT_EQ(row.coarse_quads[2], 0xff);
+  EXPECT_EQ(row.blocks[2].scale, largest / 16256.0f);
+  for (std::size_t i = 64; i < 96; ++i) EXPECT_LE(std::abs(row.value(i) - x[i]), 0.502 * largest / 16256.0f);
+}
+
+TEST_P(QuantizeRow, KeepsCodesInRangeHoweverFarTheOutlierLies) {
+  for (const float outlier : {300.0f, 1e4f, 1e10f, -1e10f, -kLargestInput}) {
+    std::vector<float> x(1024, 1.0f);
+    x[40] = outlier;
+    const Row row = run(x);
+    ASSERT_TRUE(row.finite);
+    EXPECT_EQ(row.coarse_quads[1], 1 << 2);
+    EXPECT_LE(std::abs(row.code(40)), 16256);
+    EXPECT_NEAR(row.value(40) / outlier, 1.0, 1e-4);
   }
 }
 
@@ -147,6 +175,10 @@ TEST_P(QuantizeRow, RefusesNanAndInfinityAndHugeValuesAnywhereAndWritesZeros) {
         EXPECT_EQ(block.offset, 0);
         for (const std::int8_t q : block.q) EXPECT_EQ(q, 0);
       }
+      for (const CoarseCodes& coarse : row.coarse) {
+        for (const std::int8_t q : coarse.q) EXPECT_EQ(q, 0);
+      }
+      EXPECT_EQ(row.coarse_quads, std::vector<int>(3, 0));
     }
   }
 }
@@ -156,7 +188,7 @@ TEST_P(QuantizeRow, KeepsTheLargestInputsAndDropsTheSmallestScales) {
   for (std::size_t i = 32; i < 64; ++i) x[i] = 100.0f * kLeastScale;
   const Row row = run(x);
   EXPECT_TRUE(row.finite);
-  EXPECT_EQ(row.blocks[0].q[31], 127);
+  EXPECT_EQ(row.code(31), 16256);
   EXPECT_EQ(row.blocks[1].scale, 0.0f);
   EXPECT_EQ(row.blocks[1].q[0], 0);
 }
@@ -171,7 +203,7 @@ TEST(ActivationTiles, LieOneAfterTheOther) {
       EXPECT_EQ(reinterpret_cast<std::uint8_t*>(tile.blocks) - storage.data(),
                 activation_bytes(k, last_tile));
       EXPECT_EQ(activation_bytes(k, last_tile) % 64, 0);
-      EXPECT_LE(tile.outliers + k / 32 * 16, storage.data() + storage.size());
+      EXPECT_LE(tile.coarse_quads + k / 32 * 16, storage.data() + storage.size());
     }
   }
 }

@@ -69,10 +69,10 @@ std::int64_t split_input_bytes(std::int64_t k) {
   return static_cast<std::int64_t>(sizeof(SplitInputs)) + k / kActivationBlock * 4;
 }
 
-double square_of_quad(const ActivationBlock& block, const ActivationBlock& residual, int quad) {
+double square_of_quad(const ActivationBlock& block, const CoarseCodes& coarse, int quad) {
   double sum = 0.0;
   for (int i = 4 * quad; i < 4 * quad + 4; ++i) {
-    const double x = double{block.scale} * block.q[i] + double{residual.scale} * residual.q[i];
+    const double x = double{block.scale} * (block.q[i] + (coarse.q[i] << kCoarseShift));
     sum += x * x;
   }
   return sum;
@@ -100,7 +100,7 @@ void measure_split_inputs(const void* quantized, std::int64_t k, std::int32_t to
     const std::int64_t at = b * tile.width + column;
     double sum = 0.0;
     for (int quad = 0; quad < kPackedQuads; ++quad) {
-      const double square = square_of_quad(tile.blocks[at], tile.residuals[at], quad);
+      const double square = square_of_quad(tile.blocks[at], tile.coarse[at], quad);
       sum += square;
       const auto index = static_cast<std::int32_t>(kPackedQuads * b + quad);
       insert_quad({index, square}, largest, inputs.num_exact);
@@ -116,7 +116,7 @@ void measure_split_inputs(const void* quantized, std::int64_t k, std::int32_t to
     const std::int64_t at = block * tile.width + column;
     double sum = 0.0, dropped = 0.0;
     for (int quad = 0; quad < kPackedQuads; ++quad) {
-      sum += square_of_quad(tile.blocks[at], tile.residuals[at], quad);
+      sum += square_of_quad(tile.blocks[at], tile.coarse[at], quad);
     }
     for (int j = i; j < inputs.num_exact && largest[j].index / kPackedQuads == block; ++j) {
       dropped += largest[j].square;

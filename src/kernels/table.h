@@ -169,10 +169,10 @@ struct KernelTable {
   // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul
   // may begin there, and up to there.
   std::int64_t (*activation_bytes)(std::int64_t k, std::int64_t num_tokens);
-  // Row `token` of num_tokens. Per 32 inputs: scale = amax / 127 (float32), q = round-to-nearest-even(x * (1
-  // / scale)) as int8, and the sums of q that zero points and minima need (activation.h). Returns false when
-  // x holds a NaN, an infinity or a value beyond 2^100 (the row is then written as zeros): the caller fails
-  // that request, not the process.
+  // Row `token` of num_tokens. Per 32 inputs: a scale, round-to-nearest-even(x * (1 / scale)) as an int8 and,
+  // for the few inputs too large for that, a second one (activation.h), and the sums that zero points and
+  // minima need. Returns false when x holds a NaN, an infinity or a value beyond 2^100 (the row is then
+  // written as zeros): the caller fails that request, not the process.
   bool (*quantize_row)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized);
   // As quantize_row, with one scale per 256 inputs.

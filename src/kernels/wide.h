@@ -6,8 +6,7 @@
 // float scales[16]. The last span has the blocks that are left.
 //
 // An activation row lies as activation.h says. All blocks of a span have its scale, and the first one's
-// `offset` is that of the whole span. Spans with a largest input above the outlier threshold (of the row's
-// spans) have residuals in all their blocks.
+// `offset` is that of the whole span. The outlier threshold is made of the largest inputs of the row's spans.
 #pragma once
 
 #include <cstdint>

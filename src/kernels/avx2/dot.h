@@ -21,6 +21,11 @@ struct CodeLanes {
   __m256i v;
 };
 
+KVASIR_FORCE_INLINE IntLanes zero_int_lanes() { return {_mm256_setzero_si256()}; }
+// a + sum * 2^kCoarseShift
+KVASIR_FORCE_INLINE IntLanes add_coarse(IntLanes a, IntLanes sum) {
+  return {_mm256_add_epi32(a.v, _mm256_slli_epi32(sum.v, kCoarseShift))};
+}
 KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return {_mm256_setzero_ps()}; }
 KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return {_mm256_set1_ps(x)}; }
 KVASIR_FORCE_INLINE FloatLanes negate(FloatLanes a) { return {_mm256_xor_ps(a.v, _mm256_set1_ps(-0.0f))}; }
@@ -120,7 +125,7 @@ KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLa
   const __m256i quads = _mm256_madd_epi16(signed_products(codes, quad), _mm256_set1_epi16(1));
   return {_mm256_add_epi32(sum.v, quads)};
 }
-KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return {_mm256_setzero_si256()}; }
+KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return zero_int_lanes(); }
 
 // sum + the dot of kQuads quads, without saturation: pairs of products of b-bit codes stay below 2^15 when at
 // most 2^(7 - b) * 16 of them are added in 16 bits (15 * 127 * 2 * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
@@ -144,37 +149,48 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
   return sum;
 }
 
-// The dot of each row's four codes, of at most 7 bits, with four activations.
-KVASIR_FORCE_INLINE IntLanes dot_quad(CodeLanes codes, const std::int8_t* q) {
-  return {add_quads<4, 1>(_mm256_setzero_si256(), &codes, q)};
+// sum + the dot of each row's four codes with four activations.
+template <int kBits>
+KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, const CodeLanes& codes, const std::int8_t* q) {
+  return {add_quads<kBits, 1>(sum.v, &codes, q)};
 }
 
-// zero * -sum(q), where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where an
-// accumulator starts so that it ends as sum((code - zero) * q).
+// zero * -sum(activations), where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where
+// an accumulator over a block, or over one half of it, starts so that it ends as sum((code - zero) *
+// activation).
 template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE __m256i start_sum(std::int32_t offset) {
-  if constexpr (kZeroShift == 0 || kBits == 8) return _mm256_setzero_si256();
-  return _mm256_srai_epi32(_mm256_set1_epi32(offset), 7 - kZeroShift);
+KVASIR_FORCE_INLINE IntLanes start_sum(std::int32_t offset) {
+  if constexpr (kZeroShift == 0 || kBits == 8) return zero_int_lanes();
+  return {_mm256_srai_epi32(_mm256_set1_epi32(offset), 7 - kZeroShift)};
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_sum(const ActivationBlock& x) {
+  return start_sum<kBits, kZeroShift>(x.offset);
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_low_sum(const ActivationBlock& x) {
+  return start_sum<kBits, kZeroShift>(x.offset - x.offset_high);
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_high_sum(const ActivationBlock& x) {
+  return start_sum<kBits, kZeroShift>(x.offset_high);
 }
 
-// dots[t] = sum over a block of (code - zero) * q of token t; the tokens' blocks are neighbours.
-template <int kBits, int kZeroShift, int kTokens>
+// dots[t] += sum over a block of code * q of token t; the tokens' blocks are neighbours.
+template <int kBits, int kTokens>
 KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* dots) {
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) {
-    dots[t] = {add_quads<kBits, 8>(start_sum<kBits, kZeroShift>(x[t].offset), codes, x[t].q)};
-  }
+  for (int t = 0; t < kTokens; ++t) dots[t] = {add_quads<kBits, 8>(dots[t].v, codes, x[t].q)};
 }
 
 // As dot_blocks, over the first and the last 16 inputs apart.
-template <int kBits, int kZeroShift, int kTokens>
+template <int kBits, int kTokens>
 KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* low,
                                          IntLanes* high) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    const std::int32_t offset_low = x[t].offset - x[t].offset_high;
-    low[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(offset_low), codes, x[t].q)};
-    high[t] = {add_quads<kBits, 4>(start_sum<kBits, kZeroShift>(x[t].offset_high), codes + 4, x[t].q + 16)};
+    low[t] = {add_quads<kBits, 4>(low[t].v, codes, x[t].q)};
+    high[t] = {add_quads<kBits, 4>(high[t].v, codes + 4, x[t].q + 16)};
   }
 }
 

@@ -1,3 +1,6 @@
+#include <bit>
+#include <type_traits>
+
 #include "kernels/activation.h"
 #include "kernels/avx2/dot.h"
 #include "kernels/matmul_kernels.h"

@@ -17,6 +17,11 @@ struct CodeLanes {
   __m512i v;
 };
 
+KVASIR_FORCE_INLINE IntLanes zero_int_lanes() { return {_mm512_setzero_si512()}; }
+// a + sum * 2^kCoarseShift
+KVASIR_FORCE_INLINE IntLanes add_coarse(IntLanes a, IntLanes sum) {
+  return {_mm512_add_epi32(a.v, _mm512_slli_epi32(sum.v, kCoarseShift))};
+}
 KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return zero(); }
 KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return broadcast(x); }
 KVASIR_FORCE_INLINE FloatLanes negate(FloatLanes a) {
@@ -94,15 +99,11 @@ KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, QuadLanes q
   asm("vpdpbusd %2, %1, %0" : "+v"(sum.v) : "v"(codes.v), "v"(quad.v));
   return sum;
 }
+template <int kBits>
 KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
   const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
   return sum;
-}
-
-// The dot of each row's four codes, of at most 7 bits, with four activations.
-KVASIR_FORCE_INLINE IntLanes dot_quad(CodeLanes codes, const std::int8_t* q) {
-  return add_quad({_mm512_setzero_si512()}, codes, q);
 }
 
 // As add_quad for codes of load_byte_codes, in sums that began at start_byte_sum.
@@ -114,44 +115,40 @@ KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock& x) {
 }
 
 // Where the sum over a block, or over one half of it, starts. Formats without a zero point start at 0.
-template <int kZeroShift>
+template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_sum(const ActivationBlock& x) {
-  return {kZeroShift == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(x.offset)};
+  return kZeroShift == 0 ? zero_int_lanes() : IntLanes{_mm512_set1_epi32(x.offset)};
 }
+template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_high_sum(const ActivationBlock& x) {
-  return {_mm512_set1_epi32(x.offset_high)};
+  return kZeroShift == 0 ? zero_int_lanes() : IntLanes{_mm512_set1_epi32(x.offset_high)};
 }
+template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_low_sum(const ActivationBlock& x) {
+  if constexpr (kZeroShift == 0) return zero_int_lanes();
   return {_mm512_sub_epi32(_mm512_set1_epi32(x.offset), _mm512_set1_epi32(x.offset_high))};
 }
 
-// dots[t] = sum over a block of (code - zero) * q of token t; the tokens' blocks are neighbours.
-template <int kBits, int kZeroShift, int kTokens>
+// dots[t] += sum over a block of code * q of token t; the tokens' blocks are neighbours.
+template <int kBits, int kTokens>
 KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* dots) {
-#pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) dots[t] = start_sum<kZeroShift>(x[t]);
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad(dots[t], codes[j], x[t].q + 4 * j);
+    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad<kBits>(dots[t], codes[j], x[t].q + 4 * j);
   }
 }
 
 // As dot_blocks, over the first and the last 16 inputs apart.
-template <int kBits, int kZeroShift, int kTokens>
+template <int kBits, int kTokens>
 KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* low,
                                          IntLanes* high) {
-#pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) {
-    low[t] = start_low_sum(x[t]);
-    high[t] = start_high_sum(x[t]);
-  }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
-      low[t] = add_quad(low[t], codes[j], x[t].q + 4 * j);
-      high[t] = add_quad(high[t], codes[j + 4], x[t].q + 16 + 4 * j);
+      low[t] = add_quad<kBits>(low[t], codes[j], x[t].q + 4 * j);
+      high[t] = add_quad<kBits>(high[t], codes[j + 4], x[t].q + 16 + 4 * j);
     }
   }
 }

@@ -1,3 +1,5 @@
+#include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/activation.h"

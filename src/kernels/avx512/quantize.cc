@@ -61,34 +61,78 @@ __m128 largest_magnitudes(const Inputs& x) {
   return _mm_castsi128_ps(_mm512_castsi512_si128(_mm512_permutexvar_epi32(first_of_each, one)));
 }
 
-// scale where it is large enough, else 0 (scale_or_zero).
-__m128 scales_or_zero(__m128 scales) {
-  return _mm_maskz_mov_ps(_mm_cmp_ps_mask(scales, _mm_set1_ps(kLeastScale), _CMP_GE_OQ), scales);
+// The inputs without the quads that have a larger one than the threshold.
+__m512 inliers(__m512 x, __m512 threshold) {
+  const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX));
+  const __m512i two = _mm512_max_epi32(magnitude, _mm512_shuffle_epi32(magnitude, _MM_PERM_BADC));
+  const __m512i four = _mm512_max_epi32(two, _mm512_shuffle_epi32(two, _MM_PERM_CDAB));
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(_mm512_castsi512_ps(four), threshold, _CMP_LE_OQ), x);
+}
+Inputs inliers(const Inputs& x, float threshold) {
+  const __m512 limit = _mm512_set1_ps(threshold);
+  Inputs rest;
+#pragma GCC unroll 4
+  for (int i = 0; i < kBlocks; ++i) {
+    rest.low[i] = inliers(x.low[i], limit);
+    rest.high[i] = inliers(x.high[i], limit);
+  }
+  return rest;
+}
+
+// fine_scale
+__m128 fine_scales(__m128 inlier, __m128 largest) {
+  const __m128 divisor = _mm_set1_ps(127.0f), least = _mm_set1_ps(kLeastScale);
+  const __m128 scales = _mm_max_ps(_mm_max_ps(_mm_div_ps(inlier, divisor), least),
+                                   _mm_div_ps(largest, _mm_set1_ps(kLargestCode)));
+  return _mm_maskz_mov_ps(_mm_cmp_ps_mask(_mm_div_ps(largest, divisor), least, _CMP_GE_OQ), scales);
 }
 __m128 inverses(__m128 scales) {
   return _mm_maskz_div_ps(_mm_cmp_ps_mask(scales, _mm_setzero_ps(), _CMP_GT_OQ), _mm_set1_ps(1.0f), scales);
 }
 
-// 32 inputs to the nearest int8 each, ties to even.
-__m256i round_to_int8(__m512 low, __m512 high, float inverse) {
-  const __m512 factor = _mm512_set1_ps(inverse);
-  const __m128i first = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(low, factor)));
-  const __m128i last = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(high, factor)));
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(first), last, 1);
+// 16 inputs to the nearest code each, ties to even.
+__m512i round_to_codes(__m512 x, float inverse) {
+  return _mm512_cvtps_epi32(_mm512_mul_ps(x, _mm512_set1_ps(inverse)));
 }
-
+// coarse_code
+__m512i coarse_codes(__m512i codes) {
+  const __mmask16 too_large = _mm512_cmpgt_epi32_mask(_mm512_abs_epi32(codes), _mm512_set1_epi32(127));
+  const __m512i rounded = _mm512_add_epi32(codes, _mm512_set1_epi32(1 << (kCoarseShift - 1)));
+  return _mm512_maskz_srai_epi32(too_large, rounded, kCoarseShift);
+}
+__m256i to_int8(__m512i low, __m512i high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm512_cvtepi32_epi8(low)),
+                                 _mm512_cvtepi32_epi8(high), 1);
+}
+__m256i quad_sums(__m256i q) { return _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q); }
 __m128i offsets_of(__m128i sums) { return _mm_sub_epi32(_mm_setzero_si128(), _mm_slli_epi32(sums, 7)); }
 
-// Writes four blocks' codes, scales and sums to where `at(i)` says and returns the codes in `q`.
-template <class At>
-void write_blocks(const Inputs& x, __m128 scales, __m256i* q, const At& at) {
+// Writes four blocks, the first of them `first`. Without kOutliers there is nothing for coarse codes.
+template <bool kOutliers>
+void write_blocks(const Inputs& x, __m128 scales, const RowInputs& in, std::int64_t first,
+                  const ActivationRow& row) {
   alignas(16) float inverse[kBlocks];
   _mm_store_ps(inverse, inverses(scales));
   __m256i quads[kBlocks];  // sums of four codes
 #pragma GCC unroll 4
   for (int i = 0; i < kBlocks; ++i) {
-    q[i] = round_to_int8(x.low[i], x.high[i], inverse[i]);
-    quads[i] = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q[i]);
+    const std::int64_t b = in.index(first, i);
+    __m512i low = round_to_codes(x.low[i], inverse[i]), high = round_to_codes(x.high[i], inverse[i]);
+    __m256i coarse = _mm256_setzero_si256();
+    if constexpr (kOutliers) {
+      const __m512i coarse_low = coarse_codes(low), coarse_high = coarse_codes(high);
+      low = _mm512_sub_epi32(low, _mm512_slli_epi32(coarse_low, kCoarseShift));
+      high = _mm512_sub_epi32(high, _mm512_slli_epi32(coarse_high, kCoarseShift));
+      coarse = to_int8(coarse_low, coarse_high);
+    }
+    const __m256i q = to_int8(low, high);
+    quads[i] = quad_sums(q);
+    if constexpr (kOutliers) {
+      quads[i] = _mm256_add_epi32(quads[i], _mm256_slli_epi32(quad_sums(coarse), kCoarseShift));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.block(b).q), q);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.coarse(b).q), coarse);
+    row.set_coarse_quads(b, kOutliers ? _mm256_cmpneq_epi32_mask(coarse, _mm256_setzero_si256()) : 0);
   }
   const __m256i halves =
       _mm256_hadd_epi32(_mm256_hadd_epi32(quads[0], quads[1]), _mm256_hadd_epi32(quads[2], quads[3]));
@@ -98,25 +142,7 @@ void write_blocks(const Inputs& x, __m128 scales, __m256i* q, const At& at) {
                             _mm_castsi128_ps(offsets_of(sum)), _mm_castsi128_ps(offsets_of(high))};
   _MM_TRANSPOSE4_PS(fields[0], fields[1], fields[2], fields[3]);
 #pragma GCC unroll 4
-  for (int i = 0; i < kBlocks; ++i) {
-    ActivationBlock& block = at(i);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.q), q[i]);
-    _mm_storeu_ps(&block.scale, fields[i]);
-  }
-}
-
-__m512 widened(__m128i codes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)); }
-
-// x - scale * q, each with one rounding.
-void subtract_codes(Inputs& x, const __m256i* q, __m128 scales) {
-  alignas(16) float scale[kBlocks];
-  _mm_store_ps(scale, scales);
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlocks; ++i) {
-    const __m512 factor = _mm512_set1_ps(scale[i]);
-    x.low[i] = _mm512_fnmadd_ps(factor, widened(_mm256_castsi256_si128(q[i])), x.low[i]);
-    x.high[i] = _mm512_fnmadd_ps(factor, widened(_mm256_extracti128_si256(q[i], 1)), x.high[i]);
-  }
+  for (int i = 0; i < kBlocks; ++i) _mm_storeu_ps(&row.block(in.index(first, i)).scale, fields[i]);
 }
 
 }  // namespace
@@ -127,34 +153,25 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
   const RowInputs in{x, k / kActivationBlock};
   float sum_of_maxima = 0.0f;
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
-    alignas(16) float amax[kBlocks];
-    _mm_store_ps(amax, largest_magnitudes(in.load(b)));
+    alignas(16) float largest[kBlocks];
+    _mm_store_ps(largest, largest_magnitudes(in.load(b)));
     for (int i = 0; i < kBlocks && b + i < in.num_blocks; ++i) {
-      if (!(amax[i] <= kLargestInput)) {
+      if (!(largest[i] <= kLargestInput)) {
         zero_row(row, in.num_blocks);
         return false;
       }
-      sum_of_maxima += amax[i];
+      sum_of_maxima += largest[i];
     }
   }
-  const __m128 threshold = _mm_set1_ps(outlier_threshold(sum_of_maxima, in.num_blocks));
+  const float threshold = outlier_threshold(sum_of_maxima, in.num_blocks);
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
-    Inputs inputs = in.load(b);
-    const __m128 amax = largest_magnitudes(inputs);
-    const __m128 scales = scales_or_zero(_mm_div_ps(amax, _mm_set1_ps(127.0f)));
-    __m256i q[kBlocks];
-    write_blocks(inputs, scales, q, [&](int i) -> ActivationBlock& { return row.block(in.index(b, i)); });
-    const __mmask8 outliers = _mm_cmp_ps_mask(amax, threshold, _CMP_GT_OQ);
-    for (int i = 0; i < kBlocks; ++i) row.set_outlier(in.index(b, i), (outliers >> i & 1) != 0);
-    // A scale of 0 gives zeros.
-    const __m128 residual_scales =
-        _mm_maskz_mov_ps(outliers, scales_or_zero(_mm_mul_ps(scales, _mm_set1_ps(kResidualScale))));
-    if (outliers == 0) {
-      for (int i = 0; i < kBlocks; ++i) row.residual(in.index(b, i)) = {};
+    const Inputs inputs = in.load(b);
+    const __m128 largest = largest_magnitudes(inputs);
+    if (_mm_cmp_ps_mask(largest, _mm_set1_ps(threshold), _CMP_GT_OQ) == 0) {
+      write_blocks<false>(inputs, fine_scales(largest, largest), in, b, row);
     } else {
-      subtract_codes(inputs, q, scales);
-      write_blocks(inputs, residual_scales, q,
-                   [&](int i) -> ActivationBlock& { return row.residual(in.index(b, i)); });
+      const __m128 inlier = largest_magnitudes(inliers(inputs, threshold));
+      write_blocks<true>(inputs, fine_scales(inlier, largest), in, b, row);
     }
   }
   return true;
@@ -162,37 +179,44 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
 
 namespace {
 
-// NaN and infinity included: their bits are the largest integers.
-float span_max(const RowInputs& in, std::int64_t begin, int num_blocks) {
-  __m128i four = _mm_setzero_si128();
-  for (int b = 0; b < num_blocks; b += kBlocks) {
-    four = _mm_max_epi32(four, _mm_castps_si128(largest_magnitudes(in.load(begin + b))));
-  }
+float largest_of_four(__m128 magnitudes) {
+  __m128i four = _mm_castps_si128(magnitudes);
   four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
   four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b10'11'00'01));
   return _mm_cvtss_f32(_mm_castsi128_ps(four));
 }
 
-void quantize_span(const RowInputs& in, std::int64_t begin, int num_blocks, float scale, bool is_outlier,
+// The larger of each as integers: NaN and infinity included, since their bits are the largest ones.
+__m128 larger(__m128 a, __m128 b) {
+  return _mm_castsi128_ps(_mm_max_epi32(_mm_castps_si128(a), _mm_castps_si128(b)));
+}
+
+float span_max(const RowInputs& in, std::int64_t begin, int num_blocks) {
+  __m128 four = _mm_setzero_ps();
+  for (int b = 0; b < num_blocks; b += kBlocks) four = larger(four, largest_magnitudes(in.load(begin + b)));
+  return largest_of_four(four);
+}
+
+void quantize_span(const RowInputs& in, std::int64_t begin, int num_blocks, float threshold,
                    const ActivationRow& row) {
-  const __m128 scales = _mm_set1_ps(scale);
-  const __m128 residual_scales = _mm_set1_ps(is_outlier ? scale_or_zero(scale * kResidualScale) : 0.0f);
-  for (int first = 0; first < num_blocks; first += kBlocks) {
-    Inputs inputs = in.load(begin + first);
-    const auto index = [&](int i) { return in.index(begin + first, i); };
-    __m256i q[kBlocks];
-    write_blocks(inputs, scales, q, [&](int i) -> ActivationBlock& { return row.block(index(i)); });
-    for (int i = 0; i < kBlocks; ++i) {
-      row.set_outlier(index(i), is_outlier);
-      if (!is_outlier) row.residual(index(i)) = {};
+  const float largest = span_max(in, begin, num_blocks);
+  float inlier = largest;
+  if (largest > threshold) {
+    __m128 four = _mm_setzero_ps();
+    for (int b = 0; b < num_blocks; b += kBlocks) {
+      four = larger(four, largest_magnitudes(inliers(in.load(begin + b), threshold)));
     }
-    if (!is_outlier) continue;
-    subtract_codes(inputs, q, scales);
-    write_blocks(inputs, residual_scales, q,
-                 [&](int i) -> ActivationBlock& { return row.residual(index(i)); });
+    inlier = largest_of_four(four);
+  }
+  const __m128 scales = _mm_set1_ps(fine_scale(inlier, largest));
+  for (int b = 0; b < num_blocks; b += kBlocks) {
+    if (inlier < largest) {
+      write_blocks<true>(in.load(begin + b), scales, in, begin + b, row);
+    } else {
+      write_blocks<false>(in.load(begin + b), scales, in, begin + b, row);
+    }
   }
   gather_span_offsets(&row.block(begin), row.width, num_blocks);
-  if (is_outlier) gather_span_offsets(&row.residual(begin), row.width, num_blocks);
 }
 
 }  // namespace
@@ -203,18 +227,16 @@ bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::
   const RowInputs in{x, k / kActivationBlock};
   float sum_of_maxima = 0.0f;
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
-    const float amax = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
-    if (!(amax <= kLargestInput)) {
+    const float largest = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
+    if (!(largest <= kLargestInput)) {
       zero_row(row, in.num_blocks);
       return false;
     }
-    sum_of_maxima += amax;
+    sum_of_maxima += largest;
   }
   const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
-    const float amax = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
-    quantize_span(in, s * kBlocksPerSpan, blocks_of_span(k, s), activation_scale(amax), amax > threshold,
-                  row);
+    quantize_span(in, s * kBlocksPerSpan, blocks_of_span(k, s), threshold, row);
   }
   return true;
 }

@@ -3,7 +3,7 @@
 //
 // The sum of one output runs over the blocks of k in order, in one float accumulator: see ref/matmul.cc,
 // whose bits this gives. Tiles of different numbers of tokens do the same operations, so their results are
-// equal.
+// equal. Coarse codes come first: their dot, shifted, is where the sum of the fine codes starts.
 
 // --- Decoding a block of 32 inputs of kLanes rows, starting at row `lane` of the group ---
 
@@ -133,6 +133,13 @@ KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedQ6_K& unit, int bloc
           mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane))};
 }
 
+template <class Unit>
+using ScalesOf = decltype(load_scales(std::declval<const Unit&>(), 0, 0));
+
+// Integer sums of a block: one for each scale a row has there.
+template <class Unit>
+inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2 : 1;
+
 // --- Asking for a block ahead of its use ---
 
 template <class Unit>
@@ -147,78 +154,154 @@ KVASIR_FORCE_INLINE void prefetch_block(const SplitUnit& unit, int block) {
 
 // --- Adding a block to the sums of kTokens tokens, whose blocks of activations are neighbours ---
 
-template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Symmetric& weights, const ActivationBlock* x,
-                                   FloatLanes* sums) {
-  IntLanes dots[kTokens];
-  dot_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, x, dots);
+template <int kTokens>
+KVASIR_FORCE_INLINE void add_dots(const IntLanes (*dots)[kTokens], const Symmetric& weights,
+                                  const ActivationBlock* x, FloatLanes* sums) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
+    sums[t] = fma(to_float(dots[0][t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
   }
 }
 
-template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const Affine& weights, const ActivationBlock* x,
-                                   FloatLanes* sums) {
-  IntLanes dots[kTokens];
-  dot_blocks<Unit::kBits, 0, kTokens>(codes, x, dots);
+template <int kTokens>
+KVASIR_FORCE_INLINE void add_dots(const IntLanes (*dots)[kTokens], const Affine& weights,
+                                  const ActivationBlock* x, FloatLanes* sums) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    sums[t] = fma(to_float(dots[t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
+    sums[t] = fma(to_float(dots[0][t]), mul(weights.scale, broadcast_lanes(x[t].scale)), sums[t]);
     sums[t] = fma(weights.min, broadcast_lanes(x[t].scaled_sum), sums[t]);
   }
 }
 
-template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_block(const CodeLanes* codes, const SymmetricHalves& weights,
-                                   const ActivationBlock* x, FloatLanes* sums) {
-  IntLanes low[kTokens], high[kTokens];
-  dot_half_blocks<Unit::kBits, Unit::kZeroShift, kTokens>(codes, x, low, high);
+template <int kTokens>
+KVASIR_FORCE_INLINE void add_dots(const IntLanes (*dots)[kTokens], const SymmetricHalves& weights,
+                                  const ActivationBlock* x, FloatLanes* sums) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
     const FloatLanes scale = broadcast_lanes(x[t].scale);
-    sums[t] = fma(to_float(low[t]), mul(weights.low, scale), sums[t]);
-    sums[t] = fma(to_float(high[t]), mul(weights.high, scale), sums[t]);
+    sums[t] = fma(to_float(dots[0][t]), mul(weights.low, scale), sums[t]);
+    sums[t] = fma(to_float(dots[1][t]), mul(weights.high, scale), sums[t]);
   }
 }
 
 // --- Tiles: one group of 16 rows by kTokens tokens ---
 
-// Tokens whose integer dots are interleaved, to hide the latency of the dot instruction.
-constexpr int interleaved_tokens(int num_tokens) { return num_tokens == 1 ? 1 : 2; }
+// The integer sums of kTokens tokens' blocks.
+template <class Unit, int kTokens>
+using BlockDots = IntLanes[kSums<Unit>][kTokens];
+
+template <class Unit, int kTokens>
+KVASIR_FORCE_INLINE void start_dots(const ActivationBlock* x, BlockDots<Unit, kTokens>& dots) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) {
+    if constexpr (kSums<Unit> == 1) {
+      dots[0][t] = start_sum<Unit::kBits, Unit::kZeroShift>(x[t]);
+    } else {
+      dots[0][t] = start_low_sum<Unit::kBits, Unit::kZeroShift>(x[t]);
+      dots[1][t] = start_high_sum<Unit::kBits, Unit::kZeroShift>(x[t]);
+    }
+  }
+}
+
+// Adds the products of the coarse codes in `quads`: those that any of the tokens has. The others' zeros
+// change no bit of their sums.
+template <class Unit, int kTokens>
+KVASIR_FORCE_INLINE void start_coarse_dots(const CodeLanes* codes, const ActivationBlock* x,
+                                           const CoarseCodes* coarse, unsigned quads,
+                                           BlockDots<Unit, kTokens>& dots) {
+  BlockDots<Unit, kTokens> starts;
+#pragma GCC unroll 2
+  for (int i = 0; i < kSums<Unit>; ++i) {
+#pragma GCC unroll 16
+    for (int t = 0; t < kTokens; ++t) dots[i][t] = zero_int_lanes();
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < kPackedQuads; ++j) {  // unrolled, so that the weights' codes stay in registers
+    if ((quads >> j & 1) == 0) continue;
+    constexpr int kQuadsOfSum = kPackedQuads / kSums<Unit>;
+#pragma GCC unroll 16
+    for (int t = 0; t < kTokens; ++t) {
+      IntLanes& dot = dots[j / kQuadsOfSum][t];
+      dot = add_quad<Unit::kBits>(dot, codes[j], coarse[t].q + 4 * j);
+    }
+  }
+  start_dots<Unit, kTokens>(x, starts);
+#pragma GCC unroll 2
+  for (int i = 0; i < kSums<Unit>; ++i) {
+#pragma GCC unroll 16
+    for (int t = 0; t < kTokens; ++t) dots[i][t] = add_coarse(starts[i][t], dots[i][t]);
+  }
+}
+
+template <class Unit, int kTokens>
+KVASIR_FORCE_INLINE void add_fine_dots(const CodeLanes* codes, const ActivationBlock* x,
+                                       BlockDots<Unit, kTokens>& dots) {
+  if constexpr (kSums<Unit> == 1) {
+    dot_blocks<Unit::kBits, kTokens>(codes, x, dots[0]);
+  } else {
+    dot_half_blocks<Unit::kBits, kTokens>(codes, x, dots[0], dots[1]);
+  }
+}
+
+// The most tokens that a tile of num_tokens can take at a time without leaving some over.
+constexpr int tokens_at_a_time(int num_tokens, int at_most) {
+  while (num_tokens % at_most != 0) --at_most;
+  return at_most;
+}
 
 // Adds one block of every token of the tile.
 template <class Unit, int kTokens, class Scales>
 KVASIR_FORCE_INLINE void add_tile_block(const CodeLanes* codes, const Scales& scales,
                                         const ActivationBlock* x, FloatLanes* sums) {
-  constexpr int kStep = interleaved_tokens(kTokens);
-  static_assert(kTokens % kStep == 0);
+  constexpr int kStep = tokens_at_a_time(kTokens, 2);  // to hide the latency of the dot instruction
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; t += kStep) add_block<Unit, kStep>(codes, scales, x + t, sums + t);
+  for (int t = 0; t < kTokens; t += kStep) {
+    BlockDots<Unit, kStep> dots;
+    start_dots<Unit, kStep>(x + t, dots);
+    add_fine_dots<Unit, kStep>(codes, x + t, dots);
+    add_dots<kStep>(dots, scales, x + t, sums + t);
+  }
 }
 
 // The flags of a block's 16 tokens, as two words of eight.
-struct OutlierFlags {
+struct CoarseFlags {
   std::uint64_t __attribute__((may_alias)) words[2];
 };
 
-KVASIR_FORCE_INLINE bool has_outlier(const std::uint8_t* outliers) {
-  const auto& flags = *reinterpret_cast<const OutlierFlags*>(outliers);
+template <int kTokens>
+KVASIR_FORCE_INLINE bool has_coarse_codes(const std::uint8_t* coarse_quads) {
+  if constexpr (kTokens == 1) return *coarse_quads != 0;
+  const auto& flags = *reinterpret_cast<const CoarseFlags*>(coarse_quads);
   return (flags.words[0] | flags.words[1]) != 0;
 }
 
-// Adds the residuals of a block for each pair of tokens that has an outlier there. What is no outlier has
-// zeros, which change no bit of its sum: tokens do not depend on company.
+// The quads where one of kTokens tokens has coarse codes.
+template <int kTokens>
+KVASIR_FORCE_INLINE unsigned quads_of_any(const std::uint8_t* coarse_quads) {
+  unsigned quads = 0;
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) quads |= coarse_quads[t];
+  return quads;
+}
+
+// As add_tile_block, for a block where some token has coarse codes.
 template <class Unit, int kTokens, class Scales>
-KVASIR_FORCE_INLINE void add_tile_residuals(const CodeLanes* codes, const Scales& scales,
-                                            const std::uint8_t* outliers, const ActivationBlock* residuals,
-                                            FloatLanes* sums) {
-  constexpr int kStep = interleaved_tokens(kTokens);
+KVASIR_FORCE_INLINE void add_coarse_tile_block(const CodeLanes* codes, const Scales& scales,
+                                               const ActivationBlock* x, const CoarseCodes* coarse,
+                                               const std::uint8_t* coarse_quads, FloatLanes* sums) {
+  constexpr int kStep = tokens_at_a_time(kTokens, kLanes == kPackedRows ? 4 / kSums<Unit> : 2);
+  asm("" : "+r"(x));  // or GCC 12 finds that add_tile_block reads the same addresses, and spills them all
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; t += kStep) {
-    if ((outliers[t] | outliers[t + kStep - 1]) == 0) continue;
-    add_block<Unit, kStep>(codes, scales, residuals + t, sums + t);
+    BlockDots<Unit, kStep> dots;
+    const unsigned quads = quads_of_any<kStep>(coarse_quads + t);
+    if (quads != 0) {
+      start_coarse_dots<Unit, kStep>(codes, x + t, coarse + t, quads, dots);
+    } else {
+      start_dots<Unit, kStep>(x + t, dots);
+    }
+    add_fine_dots<Unit, kStep>(codes, x + t, dots);
+    add_dots<kStep>(dots, scales, x + t, sums + t);
   }
 }
 
@@ -231,7 +314,7 @@ void block_tile(const Units& units, std::int64_t num_blocks, const ConstActivati
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) sums[t] = zero_lanes();
     const ActivationBlock* x = tile.blocks;
-    const std::uint8_t* outliers = tile.outliers;
+    const std::uint8_t* coarse_quads = tile.coarse_quads;
     for (std::int64_t b = 0; b < num_blocks; ++b) {
       const Unit& unit = units[b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
@@ -239,12 +322,14 @@ void block_tile(const Units& units, std::int64_t num_blocks, const ConstActivati
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
-      add_tile_block<Unit, kTokens>(codes, scales, x, sums);
-      if (kTokens == 1 ? *outliers != 0 : has_outlier(outliers)) [[unlikely]] {
-        add_tile_residuals<Unit, kTokens>(codes, scales, outliers, tile.residuals + b * tile.width, sums);
+      if (has_coarse_codes<kTokens>(coarse_quads)) {
+        add_coarse_tile_block<Unit, kTokens>(codes, scales, x, tile.coarse + b * tile.width, coarse_quads,
+                                             sums);
+      } else {
+        add_tile_block<Unit, kTokens>(codes, scales, x, sums);
       }
       x += tile.width;
-      outliers += kTokensPerActivationTile;
+      coarse_quads += kTokensPerActivationTile;
     }
     store_tile<kTokens>(output, lane, sums);
   }

@@ -9,9 +9,6 @@
 inline constexpr int kPanelTokens = 4;  // 12 integer and 12 float sums, 3 codes and a broadcast in registers
 inline constexpr int kPanelBlocks = 16;
 
-template <class Unit>
-using ScalesOf = decltype(load_scales(std::declval<const Unit&>(), 0, 0));
-
 template <class Unit, int kGroups>
 struct Panel {
   alignas(64) std::uint8_t codes[kPanelBlocks][kPackedQuads][kGroups][kPackedQuadBytes];
@@ -36,40 +33,72 @@ void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t b
   }
 }
 
-// Adds quads [kBegin, kEnd) of a block.
-template <int kBegin, int kEnd, int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void dot_panel(const std::uint8_t (&codes)[kPackedQuads][kGroups][kPackedQuadBytes],
-                                   const ActivationBlock* x, IntLanes (&dots)[kTokens][kGroups]) {
-#pragma GCC unroll 8
-  for (int j = kBegin; j < kEnd; ++j) {
-    CodeLanes quads[kGroups];
+template <int kGroups>
+using PanelCodes = std::uint8_t[kPackedQuads][kGroups][kPackedQuadBytes];
+
+// A block of four tokens.
+struct QuartetBlock {
+  const ActivationBlock* x;
+  const CoarseCodes* coarse;
+  unsigned coarse_quads;  // those that any of the tokens has; the others' zeros change no bit of their sums
+};
+
+// Adds quad j, of which a token's activations are at q + t * kStride.
+template <int kStride, int kGroups>
+KVASIR_FORCE_INLINE void add_panel_quad(const std::uint8_t (&codes)[kGroups][kPackedQuadBytes],
+                                        const std::int8_t* q, IntLanes (&dots)[kPanelTokens][kGroups]) {
+  CodeLanes quads[kGroups];
 #pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) quads[g] = load_codes(codes[j][g]);
+  for (int g = 0; g < kGroups; ++g) quads[g] = load_codes(codes[g]);
 #pragma GCC unroll 4
-    for (int t = 0; t < kTokens; ++t) {
-      const QuadLanes q = broadcast_quad(x[t].q + 4 * j);
+  for (int t = 0; t < kPanelTokens; ++t) {
+    const QuadLanes quad = broadcast_quad(q + t * kStride);
 #pragma GCC unroll 4
-      for (int g = 0; g < kGroups; ++g) dots[t][g] = add_quad(dots[t][g], quads[g], q);
-    }
+    for (int g = 0; g < kGroups; ++g) dots[t][g] = add_quad(dots[t][g], quads[g], quad);
   }
 }
 
-template <int kGroups>
-KVASIR_FORCE_INLINE void start_groups(IntLanes start, IntLanes (&dots)[kGroups]) {
+// The dots of quads [kBegin, kEnd) of a block, the coarse codes first. `start_of` says where a token's start.
+template <int kBegin, int kEnd, int kGroups, class StartOf>
+KVASIR_FORCE_INLINE void dot_panel(const PanelCodes<kGroups>& codes, const QuartetBlock& in,
+                                   const StartOf& start_of, IntLanes (&dots)[kPanelTokens][kGroups]) {
+  unsigned coarse_quads = in.coarse_quads & ((1u << kEnd) - (1u << kBegin));
+  if (coarse_quads == 0) {
 #pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) dots[g] = start;
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroups; ++g) dots[t][g] = start_of(in.x[t]);
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroups; ++g) dots[t][g] = zero_int_lanes();
+    }
+    do {
+      const int j = std::countr_zero(coarse_quads);
+      add_panel_quad<sizeof(CoarseCodes)>(codes[j], in.coarse->q + 4 * j, dots);
+      coarse_quads &= coarse_quads - 1;
+    } while (coarse_quads != 0);
+#pragma GCC unroll 4
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroups; ++g) dots[t][g] = add_coarse(start_of(in.x[t]), dots[t][g]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int j = kBegin; j < kEnd; ++j)
+    add_panel_quad<sizeof(ActivationBlock)>(codes[j], in.x->q + 4 * j, dots);
 }
 
-template <class Unit, int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void add_panel_block(const std::uint8_t (&codes)[kPackedQuads][kGroups][kPackedQuadBytes],
-                                         const Symmetric (&scales)[kGroups], const ActivationBlock* x,
-                                         FloatLanes (*sums)[kGroups]) {
-  IntLanes dots[kTokens][kGroups];
+template <class Unit, int kGroups>
+KVASIR_FORCE_INLINE void add_panel_block(const PanelCodes<kGroups>& codes, const Symmetric (&scales)[kGroups],
+                                         const QuartetBlock& in, FloatLanes (*sums)[kGroups]) {
+  const ActivationBlock* x = in.x;
+  IntLanes dots[kPanelTokens][kGroups];
+  dot_panel<0, kPackedQuads>(codes, in, start_sum<Unit::kBits, Unit::kZeroShift>, dots);
 #pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) start_groups(start_sum<Unit::kZeroShift>(x[t]), dots[t]);
-  dot_panel<0, kPackedQuads>(codes, x, dots);
-#pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) {
+  for (int t = 0; t < kPanelTokens; ++t) {
     const FloatLanes scale = broadcast_lanes(x[t].scale);
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
@@ -78,16 +107,14 @@ KVASIR_FORCE_INLINE void add_panel_block(const std::uint8_t (&codes)[kPackedQuad
   }
 }
 
-template <class Unit, int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void add_panel_block(const std::uint8_t (&codes)[kPackedQuads][kGroups][kPackedQuadBytes],
-                                         const Affine (&scales)[kGroups], const ActivationBlock* x,
-                                         FloatLanes (*sums)[kGroups]) {
-  IntLanes dots[kTokens][kGroups];
+template <class Unit, int kGroups>
+KVASIR_FORCE_INLINE void add_panel_block(const PanelCodes<kGroups>& codes, const Affine (&scales)[kGroups],
+                                         const QuartetBlock& in, FloatLanes (*sums)[kGroups]) {
+  const ActivationBlock* x = in.x;
+  IntLanes dots[kPanelTokens][kGroups];
+  dot_panel<0, kPackedQuads>(codes, in, start_sum<Unit::kBits, 0>, dots);
 #pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) start_groups(start_sum<0>(x[t]), dots[t]);
-  dot_panel<0, kPackedQuads>(codes, x, dots);
-#pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) {
+  for (int t = 0; t < kPanelTokens; ++t) {
     const FloatLanes scale = broadcast_lanes(x[t].scale), scaled_sum = broadcast_lanes(x[t].scaled_sum);
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
@@ -97,27 +124,24 @@ KVASIR_FORCE_INLINE void add_panel_block(const std::uint8_t (&codes)[kPackedQuad
   }
 }
 
-template <class Unit, int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void add_panel_block(const std::uint8_t (&codes)[kPackedQuads][kGroups][kPackedQuadBytes],
-                                         const SymmetricHalves (&scales)[kGroups], const ActivationBlock* x,
+template <class Unit, int kGroups>
+KVASIR_FORCE_INLINE void add_panel_block(const PanelCodes<kGroups>& codes,
+                                         const SymmetricHalves (&scales)[kGroups], const QuartetBlock& in,
                                          FloatLanes (*sums)[kGroups]) {
-  IntLanes low[kTokens][kGroups];
+  const ActivationBlock* x = in.x;
+  IntLanes low[kPanelTokens][kGroups];
+  dot_panel<0, kPackedQuads / 2>(codes, in, start_low_sum<Unit::kBits, Unit::kZeroShift>, low);
 #pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) start_groups(start_low_sum(x[t]), low[t]);
-  dot_panel<0, kPackedQuads / 2>(codes, x, low);
-#pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) {
+  for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
       sums[t][g] = fma(to_float(low[t][g]), mul(scales[g].low, broadcast_lanes(x[t].scale)), sums[t][g]);
     }
   }
-  IntLanes high[kTokens][kGroups];
+  IntLanes high[kPanelTokens][kGroups];
+  dot_panel<kPackedQuads / 2, kPackedQuads>(codes, in, start_high_sum<Unit::kBits, Unit::kZeroShift>, high);
 #pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) start_groups(start_high_sum(x[t]), high[t]);
-  dot_panel<kPackedQuads / 2, kPackedQuads>(codes, x, high);
-#pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) {
+  for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) {
       sums[t][g] = fma(to_float(high[t][g]), mul(scales[g].high, broadcast_lanes(x[t].scale)), sums[t][g]);
@@ -131,34 +155,21 @@ struct PanelSums {
   FloatLanes of[kPanelTokens][kGroups];
 };
 
+// The flags of four tokens, read as one integer.
+typedef std::uint32_t __attribute__((may_alias)) QuartetFlags;
+
 // Four tokens from `column` of a tile.
 struct Quartet {
   const ConstActivationTile& tile;
   int column;
 
-  const ActivationBlock* blocks(std::int64_t b) const { return tile.blocks + b * tile.width + column; }
-  const ActivationBlock* residuals(std::int64_t b) const { return tile.residuals + b * tile.width + column; }
-  const std::uint8_t* outliers(std::int64_t b) const {
-    return tile.outliers + b * kTokensPerActivationTile + column;
-  }
-};
-
-// What a panel multiplies, in order: its blocks, and after a block its residuals when one of the four tokens
-// has an outlier there. The others' residuals are zeros, which change no bit of their sums.
-struct PanelSteps {
-  struct Step {
-    const ActivationBlock* x;
-    std::int64_t block;  // of the panel
-  };
-  Step steps[2 * kPanelBlocks];
-  int size = 0;
-
-  PanelSteps(const Quartet& in, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      steps[size++] = {in.blocks(b), b - begin};
-      steps[size] = {in.residuals(b), b - begin};
-      size += *reinterpret_cast<const ActivationQuad*>(in.outliers(b)) != 0 ? 1 : 0;
-    }
+  QuartetBlock block(std::int64_t b) const {
+    const std::int64_t at = b * tile.width + column;
+    const std::uint8_t* flags = tile.coarse_quads + b * kTokensPerActivationTile + column;
+    unsigned quads = *reinterpret_cast<const QuartetFlags*>(flags);
+    quads |= quads >> 16;
+    quads |= quads >> 8;
+    return {tile.blocks + at, tile.coarse + at, quads & 0xff};
   }
 };
 
@@ -166,16 +177,14 @@ struct PanelSteps {
 template <class Unit, int kGroups>
 void add_panel(const Panel<Unit, kGroups>& panel, std::int64_t begin, std::int64_t end, const Quartet& in,
                PanelSums<kGroups>& partial) {
-  const PanelSteps steps(in, begin, end);
   PanelSums<kGroups> sums;
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) sums.of[t][g] = begin == 0 ? zero_lanes() : partial.of[t][g];
   }
-  for (int i = 0; i < steps.size; ++i) {
-    const auto& [x, block] = steps.steps[i];
-    add_panel_block<Unit, kGroups, kPanelTokens>(panel.codes[block], panel.scales[block], x, sums.of);
+  for (std::int64_t b = begin; b < end; ++b) {
+    add_panel_block<Unit>(panel.codes[b - begin], panel.scales[b - begin], in.block(b), sums.of);
   }
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {

@@ -3,16 +3,6 @@
 
 void split_matmul(const MatmulArgs& args) { block_matmul<SplitUnit>(args); }
 
-// Adds a block's high nibbles, with 7.5 for what they lack.
-KVASIR_FORCE_INLINE void add_estimate(const CodeLanes* codes, FloatLanes scale, const ActivationBlock& x,
-                                      FloatLanes& estimate) {
-  constexpr float kNibbleWeight = 16 >> code_shift<PackedHighPlane>();
-  IntLanes dot[1];
-  dot_blocks<PackedHighPlane::kBits, PackedHighPlane::kZeroShift, 1>(codes, &x, dot);
-  estimate = fma(to_float(dot[0]), mul(scale, broadcast_lanes(kNibbleWeight * x.scale)), estimate);
-  estimate = fma(scale, broadcast_lanes(kMiddleOfLow * x.scaled_sum), estimate);
-}
-
 // One token's inputs, and what is known of them.
 struct BoundedToken {
   ConstActivationTile tile;
@@ -23,8 +13,11 @@ struct BoundedToken {
       : column(args.token % kTokensPerActivationTile), inputs(*static_cast<const SplitInputs*>(args.inputs)) {
     tile = activation_tile(args.quantized, args.k, args.token - column, args.num_tokens);
   }
-  const ActivationBlock& block(std::int64_t b) const { return tile.blocks[b * tile.width + column]; }
-  const ActivationBlock& residual(std::int64_t b) const { return tile.residuals[b * tile.width + column]; }
+  const ActivationBlock* block(std::int64_t b) const { return tile.blocks + b * tile.width + column; }
+  const CoarseCodes* coarse(std::int64_t b) const { return tile.coarse + b * tile.width + column; }
+  unsigned coarse_quads(std::int64_t b) const {
+    return tile.coarse_quads[b * kTokensPerActivationTile + column];
+  }
 };
 
 // The outputs of kLanes rows.
@@ -32,6 +25,23 @@ struct BoundedRows {
   float* estimate;
   float* slack;
 };
+
+// Adds the high nibbles of block b, with 7.5 for what they lack.
+KVASIR_FORCE_INLINE void add_estimate(const CodeLanes* codes, FloatLanes scale, const BoundedToken& x,
+                                      std::int64_t b, FloatLanes& estimate) {
+  constexpr float kNibbleWeight = 16 >> code_shift<PackedHighPlane>();
+  const ActivationBlock* block = x.block(b);
+  BlockDots<PackedHighPlane, 1> dots;
+  const unsigned quads = x.coarse_quads(b);
+  if (quads != 0) {
+    start_coarse_dots<PackedHighPlane, 1>(codes, block, x.coarse(b), quads, dots);
+  } else {
+    start_dots<PackedHighPlane, 1>(block, dots);
+  }
+  add_fine_dots<PackedHighPlane, 1>(codes, block, dots);
+  estimate = fma(to_float(dots[0][0]), mul(scale, broadcast_lanes(kNibbleWeight * block->scale)), estimate);
+  estimate = fma(scale, broadcast_lanes(kMiddleOfLow * block->scaled_sum), estimate);
+}
 
 KVASIR_FORCE_INLINE void bound_rows(const PackedHighPlane* units, std::int64_t num_blocks,
                                     const BoundedToken& x, int lane, const BoundedRows& out) {
@@ -43,8 +53,7 @@ KVASIR_FORCE_INLINE void bound_rows(const PackedHighPlane* units, std::int64_t n
     CodeLanes codes[kPackedQuads];
     decode(unit, block, lane, codes);
     const FloatLanes scale = load_half_lanes(unit.scales[block] + lane);
-    add_estimate(codes, scale, x.block(b), estimate);
-    if (x.tile.is_outlier(b, x.column)) add_estimate(codes, scale, x.residual(b), estimate);
+    add_estimate(codes, scale, x, b, estimate);
     const FloatLanes norm = mul(magnitude(scale), load_int_lanes(unit.low_norms[block] + lane));
     slack = fma(norm, broadcast_lanes(x.inputs.norms()[b]), slack);
   }
@@ -52,14 +61,16 @@ KVASIR_FORCE_INLINE void bound_rows(const PackedHighPlane* units, std::int64_t n
   store_lanes(out.slack, slack, kLanes);
 }
 
-// Adds what the estimate of a quad lacks: (low - 7.5) x.
-KVASIR_FORCE_INLINE void add_low_quad(CodeLanes codes, FloatLanes scale, const ActivationBlock& x, int quad,
-                                      FloatLanes& estimate) {
-  const std::int8_t* q = x.q + 4 * quad;
-  const FloatLanes dot = to_float(dot_quad(codes, q));
-  const auto sum = static_cast<float>(q[0] + q[1] + q[2] + q[3]);
-  const FloatLanes difference = add(dot, broadcast_lanes(-kMiddleOfLow * sum));
-  estimate = fma(difference, mul(scale, broadcast_lanes(x.scale)), estimate);
+// Adds what the estimate of a quad of block b lacks: (low - 7.5) x.
+KVASIR_FORCE_INLINE void add_low_quad(CodeLanes codes, FloatLanes scale, const BoundedToken& x,
+                                      std::int64_t b, int quad, FloatLanes& estimate) {
+  const std::int8_t *fine = x.block(b)->q + 4 * quad, *coarse = x.coarse(b)->q + 4 * quad;
+  int sum = 0;
+  for (int i = 0; i < 4; ++i) sum += fine[i] + (coarse[i] << kCoarseShift);
+  const IntLanes dot = add_coarse(add_quad<PackedHighPlane::kBits>(zero_int_lanes(), codes, fine),
+                                  add_quad<PackedHighPlane::kBits>(zero_int_lanes(), codes, coarse));
+  const FloatLanes difference = add(to_float(dot), broadcast_lanes(-kMiddleOfLow * static_cast<float>(sum)));
+  estimate = fma(difference, mul(scale, broadcast_lanes(x.block(b)->scale)), estimate);
 }
 
 KVASIR_FORCE_INLINE void refine_rows(const SplitUnits& units, const BoundedToken& x, int lane,
@@ -72,8 +83,7 @@ KVASIR_FORCE_INLINE void refine_rows(const SplitUnits& units, const BoundedToken
     const CodeLanes both = load_codes(unit.low.nibbles[block][quad % 4] + 4 * lane);
     const CodeLanes codes = quad < 4 ? low_nibbles<0>(both) : high_nibbles<0>(both);
     const FloatLanes scale = load_half_lanes(unit.high.scales[block] + lane);
-    add_low_quad(codes, scale, x.block(b), quad, estimate);
-    if (x.tile.is_outlier(b, x.column)) add_low_quad(codes, scale, x.residual(b), quad, estimate);
+    add_low_quad(codes, scale, x, b, quad, estimate);
     const FloatLanes norm = mul(magnitude(scale), load_int_lanes(unit.high.low_norms[block] + lane));
     slack = fma(norm, broadcast_lanes(-norm_drop), slack);
   }

@@ -2,63 +2,10 @@
 // matmul-inl.h.
 //
 // The sum of one output runs over the spans of k in order: the exact integer dot of a span meets the float
-// sum in one fused multiply-add, then that of its residuals where the token's span is an outlier: see
-// ref/matmul.cc, whose bits this gives.
+// sum in one fused multiply-add: see ref/matmul.cc, whose bits this gives.
 
 inline constexpr int kWideGroups = kLanes == kPackedRows ? kGroupsPerWidePanel : 1;
 inline constexpr int kWideTokens = 4;
-
-// The integer dots of one span of kGroups groups and kTokens tokens. `x` is the span's first block.
-template <int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void dot_span(const std::uint8_t* const* codes, int num_blocks, int lane,
-                                  const ActivationBlock* x, std::int64_t width,
-                                  IntLanes (&dots)[kTokens][kGroups]) {
-#pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) {
-#pragma GCC unroll 4
-    for (int g = 0; g < kGroups; ++g) dots[t][g] = start_byte_sum(x[t]);
-  }
-  for (int b = 0; b < num_blocks; ++b, x += width) {
-    if constexpr (kTokens == 1) {
-      for (int g = 0; g < kGroups; ++g) {
-        prefetch_ahead<sizeof(PackedBytes)>(reinterpret_cast<const char*>(codes[g]) +
-                                            b * sizeof(PackedBytes));
-      }
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < kPackedQuads; ++j) {
-      CodeLanes quads[kGroups];
-#pragma GCC unroll 4
-      for (int g = 0; g < kGroups; ++g) {
-        quads[g] = load_byte_codes(codes[g] + (b * kPackedQuads + j) * kPackedQuadBytes + 4 * lane);
-      }
-#pragma GCC unroll 4
-      for (int t = 0; t < kTokens; ++t) {
-        const QuadLanes q = broadcast_quad(x[t].q + 4 * j);
-#pragma GCC unroll 4
-        for (int g = 0; g < kGroups; ++g) dots[t][g] = add_byte_quad(dots[t][g], quads[g], q);
-      }
-    }
-  }
-}
-
-// Adds one span to the sums.
-template <int kGroups, int kTokens>
-KVASIR_FORCE_INLINE void add_span(const std::uint8_t* const* spans, int num_blocks, int lane,
-                                  const ActivationBlock* x, std::int64_t width,
-                                  FloatLanes (&sums)[kTokens][kGroups]) {
-  IntLanes dots[kTokens][kGroups];
-  dot_span<kGroups, kTokens>(spans, num_blocks, lane, x, width, dots);
-  const std::int64_t scales = num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes));
-#pragma GCC unroll 4
-  for (int g = 0; g < kGroups; ++g) {
-    const FloatLanes weight = load_lanes(reinterpret_cast<const float*>(spans[g] + scales) + lane);
-#pragma GCC unroll 4
-    for (int t = 0; t < kTokens; ++t) {
-      sums[t][g] = fma(to_float(dots[t][g]), mul(weight, broadcast_lanes(x[t].scale)), sums[t][g]);
-    }
-  }
-}
 
 // Tokens [column, column + kTokens) of a tile; those beyond its width are computed from whatever lies there
 // and not stored.
@@ -66,14 +13,97 @@ struct WideColumns {
   const ConstActivationTile& tile;
   std::int32_t first_token;
   int column;
+
+  std::int64_t at(std::int64_t block) const { return block * tile.width + column; }
 };
 
+// Quads of a block where one of kTokens tokens has coarse codes.
 template <int kTokens>
-KVASIR_FORCE_INLINE bool has_wide_outlier(const std::uint8_t* flags) {
-  int any = 0;
+KVASIR_FORCE_INLINE unsigned coarse_quads_of(const WideColumns& in, std::int64_t block) {
+  const std::uint8_t* flags = in.tile.coarse_quads + block * kTokensPerActivationTile + in.column;
+  unsigned quads = 0;
 #pragma GCC unroll 4
-  for (int t = 0; t < kTokens; ++t) any |= flags[t];
-  return any != 0;
+  for (int t = 0; t < kTokens; ++t) quads |= flags[t];
+  return quads;
+}
+
+// The weights of one span of kGroups groups, from row `lane` of each.
+template <int kGroups>
+struct WideSpan {
+  const std::uint8_t* codes[kGroups];
+  std::int64_t first_block;
+  int num_blocks;
+  int lane;
+};
+
+// Adds quad j of the span, of which a token's activations are at q + t * kStride.
+template <int kStride, int kGroups, int kTokens>
+KVASIR_FORCE_INLINE void add_span_quad(const WideSpan<kGroups>& span, int j, const std::int8_t* q,
+                                       IntLanes (&dots)[kTokens][kGroups]) {
+  CodeLanes quads[kGroups];
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) {
+    quads[g] = load_byte_codes(span.codes[g] + j * kPackedQuadBytes + 4 * span.lane);
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < kTokens; ++t) {
+    const QuadLanes quad = broadcast_quad(q + t * kStride);
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) dots[t][g] = add_byte_quad(dots[t][g], quads[g], quad);
+  }
+}
+
+// The integer dots of one span of kTokens tokens.
+template <int kGroups, int kTokens>
+KVASIR_FORCE_INLINE void dot_span(const WideSpan<kGroups>& span, const WideColumns& in,
+                                  IntLanes (&dots)[kTokens][kGroups]) {
+  for (int t = 0; t < kTokens; ++t) {
+    for (int g = 0; g < kGroups; ++g) dots[t][g] = zero_int_lanes();
+  }
+  for (int b = 0; b < span.num_blocks; ++b) {
+    unsigned coarse_quads = coarse_quads_of<kTokens>(in, span.first_block + b);
+    for (; coarse_quads != 0; coarse_quads &= coarse_quads - 1) {
+      const int j = std::countr_zero(coarse_quads);
+      const CoarseCodes* x = in.tile.coarse + in.at(span.first_block + b);
+      add_span_quad<sizeof(CoarseCodes)>(span, b * kPackedQuads + j, x->q + 4 * j, dots);
+    }
+  }
+  const ActivationBlock* x = in.tile.blocks + in.at(span.first_block);
+#pragma GCC unroll 4
+  for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) dots[t][g] = add_coarse(start_byte_sum(x[t]), dots[t][g]);
+  }
+  for (int b = 0; b < span.num_blocks; ++b, x += in.tile.width) {
+    if constexpr (kTokens == 1) {
+      for (int g = 0; g < kGroups; ++g) {
+        prefetch_ahead<sizeof(PackedBytes)>(reinterpret_cast<const char*>(span.codes[g]) +
+                                            b * sizeof(PackedBytes));
+      }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < kPackedQuads; ++j) {
+      add_span_quad<sizeof(ActivationBlock)>(span, b * kPackedQuads + j, x->q + 4 * j, dots);
+    }
+  }
+}
+
+// Adds one span to the sums.
+template <int kGroups, int kTokens>
+KVASIR_FORCE_INLINE void add_span(const WideSpan<kGroups>& span, const WideColumns& in,
+                                  FloatLanes (&sums)[kTokens][kGroups]) {
+  IntLanes dots[kTokens][kGroups];
+  dot_span(span, in, dots);
+  const ActivationBlock* x = in.tile.blocks + in.at(span.first_block);
+  const std::int64_t scales = span.num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes));
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) {
+    const FloatLanes weight = load_lanes(reinterpret_cast<const float*>(span.codes[g] + scales) + span.lane);
+#pragma GCC unroll 4
+    for (int t = 0; t < kTokens; ++t) {
+      sums[t][g] = fma(to_float(dots[t][g]), mul(weight, broadcast_lanes(x[t].scale)), sums[t][g]);
+    }
+  }
 }
 
 template <int kGroups, int kTokens>
@@ -85,18 +115,12 @@ void wide_tile(const MatmulArgs& args, std::int64_t group, const WideColumns& in
       for (int g = 0; g < kGroups; ++g) sums[t][g] = zero_lanes();
     }
     for (std::int64_t s = 0; s < num_spans(args.k); ++s) {
-      const std::uint8_t* spans[kGroups];
+      WideSpan<kGroups> span{
+          .first_block = s * kBlocksPerSpan, .num_blocks = blocks_of_span(args.k, s), .lane = lane};
       for (int g = 0; g < kGroups; ++g) {
-        spans[g] = first + g * wide_group_bytes(args.k) + span_offset_bytes(s);
+        span.codes[g] = first + g * wide_group_bytes(args.k) + span_offset_bytes(s);
       }
-      const int num_blocks = blocks_of_span(args.k, s);
-      const std::int64_t at = s * kBlocksPerSpan * in.tile.width + in.column;
-      add_span<kGroups, kTokens>(spans, num_blocks, lane, in.tile.blocks + at, in.tile.width, sums);
-      const std::uint8_t* flags =
-          in.tile.outliers + s * kBlocksPerSpan * kTokensPerActivationTile + in.column;
-      if (has_wide_outlier<kTokens>(flags)) {
-        add_span<kGroups, kTokens>(spans, num_blocks, lane, in.tile.residuals + at, in.tile.width, sums);
-      }
+      add_span(span, in, sums);
     }
     const int num_tokens = static_cast<int>(in.tile.width) - in.column;
     for (int g = 0; g < kGroups; ++g) {

@@ -36,47 +36,56 @@ int code_of(const SplitUnit& unit, int block, int row, int i) {
   return nibble_of(unit.high.nibbles[block], row, i) * 16 + nibble_of(unit.low.nibbles[block], row, i);
 }
 
-// sum((code - zero) * q) over inputs [begin, end) of a block. At most 32 * 255 * 127: exact, also as a float.
+// A block of one token's activations.
+struct Activations {
+  const ActivationBlock& fine;
+  const CoarseCodes& coarse;
+
+  int code(int i) const { return fine.q[i] + (1 << kCoarseShift) * coarse.q[i]; }
+};
+
+// sum((code - zero) * activation's code) over inputs [begin, end) of a block. At most 32 * 255 * 16256:
+// exact. As a float too, unless there are coarse codes; then it is rounded once.
 template <class Unit>
-float dot(const Unit& unit, int block, int row, const ActivationBlock& x, int begin, int end) {
+float dot(const Unit& unit, int block, int row, const Activations& x, int begin, int end) {
   constexpr int kZero = Unit::kZeroShift == 0 ? 0 : 1 << Unit::kZeroShift;
   int sum = 0;
-  for (int i = begin; i < end; ++i) sum += (code_of(unit, block, row, i) - kZero) * x.q[i];
+  for (int i = begin; i < end; ++i) sum += (code_of(unit, block, row, i) - kZero) * x.code(i);
   return static_cast<float>(sum);
 }
 
 // sum + a block's part of one output: one fused multiply-add for the dot and one for the minimum.
 
 template <class Unit>
-float add_block(float sum, const Unit& unit, int block, int row, const ActivationBlock& x) {
+float add_block(float sum, const Unit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.scales[block][row]);
-  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.scale, sum);
+  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
   if constexpr (requires { unit.mins; })
-    sum = std::fma(half_to_float(unit.mins[block][row]), x.scaled_sum, sum);
+    sum = std::fma(half_to_float(unit.mins[block][row]), x.fine.scaled_sum, sum);
   return sum;
 }
 
 // The products of scales and sub-scales are exact.
 template <class SuperUnit>
-float add_sub_block(float sum, const SuperUnit& unit, int block, int row, const ActivationBlock& x) {
+float add_sub_block(float sum, const SuperUnit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][row];
   const float min = half_to_float(unit.min_scales[row]) * unit.sub_mins[block][row];
-  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.scale, sum);
-  return std::fma(-min, x.scaled_sum, sum);
+  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
+  return std::fma(-min, x.fine.scaled_sum, sum);
 }
 
-float add_block(float sum, const PackedQ4_K& unit, int block, int row, const ActivationBlock& x) {
+float add_block(float sum, const PackedQ4_K& unit, int block, int row, const Activations& x) {
   return add_sub_block(sum, unit, block, row, x);
 }
 
-float add_block(float sum, const PackedQ5_K& unit, int block, int row, const ActivationBlock& x) {
+float add_block(float sum, const PackedQ5_K& unit, int block, int row, const Activations& x) {
   return add_sub_block(sum, unit, block, row, x);
 }
 
-float add_block(float sum, const PackedQ6_K& unit, int block, int row, const ActivationBlock& x) {
+float add_block(float sum, const PackedQ6_K& unit, int block, int row, const Activations& x) {
   for (int half = 0; half < 2; ++half) {
     const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][half][row];
-    sum = std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.scale, sum);
+    sum = std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.fine.scale, sum);
   }
   return sum;
 }
@@ -85,59 +94,48 @@ float weight_of(const PackedF32& column, int row) { return column.rows[row]; }
 float weight_of(const PackedF16& column, int row) { return half_to_float(column.rows[row]); }
 float weight_of(const PackedBF16& column, int row) { return bf16_to_float(column.rows[row]); }
 
-float add_block(float sum, const SplitUnit& unit, int block, int row, const ActivationBlock& x) {
+float add_block(float sum, const SplitUnit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.high.scales[block][row]);
-  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.scale, sum);
+  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
 }
 
 template <class Unit>
 struct BlockSum {
-  // Output `row` of `group` for one token: blocks in order, in one float accumulator; an outlier's residual
-  // right after it.
+  // Output `row` of `group` for one token: blocks in order, in one float accumulator.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
     const auto units = units_at<Unit>(args, group);
     const std::int64_t column = token % kTokensPerActivationTile;
     const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
-    const auto add = [&](float sum, const ActivationBlock* blocks, std::int64_t b) {
-      const int block = static_cast<int>(b % Unit::kBlocks);
-      return add_block(sum, units[b / Unit::kBlocks], block, row, blocks[b * x.width + column]);
-    };
-    const std::int64_t num_blocks = args.k / kActivationBlock;
     float sum = 0.0f;
-    for (std::int64_t b = 0; b < num_blocks; ++b) {
-      sum = add(sum, x.blocks, b);
-      if (x.is_outlier(b, column)) sum = add(sum, x.residuals, b);
+    for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
+      const std::int64_t at = b * x.width + column;
+      sum = add_block(sum, units[b / Unit::kBlocks], static_cast<int>(b % Unit::kBlocks), row,
+                      {x.blocks[at], x.coarse[at]});
     }
     return sum;
   }
 };
 
 struct WideSum {
-  // sum + one span of a row: the exact dot of all its blocks in one fused multiply-add.
-  static float add(float sum, const std::uint8_t* span, int num_blocks, int row, const ActivationBlock* x,
-                   std::int64_t width) {
-    int dot = 0;
-    for (int i = 0; i < num_blocks * kActivationBlock; ++i) {
-      const int code = span[i / 4 * kPackedQuadBytes + 4 * row + i % 4];
-      dot += (code - 128) * x[i / kActivationBlock * width].q[i % kActivationBlock];
-    }
-    const auto* scales =
-        reinterpret_cast<const float*>(span + num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes)));
-    return std::fma(static_cast<float>(dot), scales[row] * x[0].scale, sum);
-  }
-
-  // Output `row` of `group` for one token: spans in order, an outlier's residuals right after it.
+  // Output `row` of `group` for one token: spans in order, the exact dot of all blocks of a span in one fused
+  // multiply-add.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
     const auto* first = static_cast<const std::uint8_t*>(args.weights) + group * wide_group_bytes(args.k);
     const std::int64_t column = token % kTokensPerActivationTile;
     const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
     float sum = 0.0f;
     for (std::int64_t s = 0; s < num_spans(args.k); ++s) {
-      const std::uint8_t* span = first + span_offset_bytes(s);
-      const std::int64_t at = s * kBlocksPerSpan * x.width + column;
-      sum = add(sum, span, blocks_of_span(args.k, s), row, x.blocks + at, x.width);
-      if (x.is_outlier(s * kBlocksPerSpan, column))
-        sum = add(sum, span, blocks_of_span(args.k, s), row, x.residuals + at, x.width);
+      const std::uint8_t* codes = first + span_offset_bytes(s);
+      const std::int64_t begin = s * kBlocksPerSpan * x.width + column;
+      const int num_inputs = blocks_of_span(args.k, s) * kActivationBlock;
+      int dot = 0;
+      for (int i = 0; i < num_inputs; ++i) {
+        const std::int64_t at = begin + i / kActivationBlock * x.width;
+        const Activations block{x.blocks[at], x.coarse[at]};
+        dot += (codes[i / 4 * kPackedQuadBytes + 4 * row + i % 4] - 128) * block.code(i % kActivationBlock);
+      }
+      const auto* scales = reinterpret_cast<const float*>(codes + num_inputs / 4 * kPackedQuadBytes);
+      sum = std::fma(static_cast<float>(dot), scales[row] * x.blocks[begin].scale, sum);
     }
     return sum;
   }
@@ -201,13 +199,11 @@ void for_each_row(const BoundArgs& args, const Visit& visit) {
   }
 }
 
-// Calls add(block) for the token's block b, and for its residual if it has one.
-template <class Add>
-void for_each_part(const BoundArgs& args, std::int64_t b, const Add& add) {
+// Block b of the token.
+Activations block_of(const BoundArgs& args, std::int64_t b) {
   const std::int64_t column = args.token % kTokensPerActivationTile;
   const ConstActivationTile x = activation_tile(args.quantized, args.k, args.token - column, args.num_tokens);
-  add(x.blocks[b * x.width + column]);
-  if (x.is_outlier(b, column)) add(x.residuals[b * x.width + column]);
+  return {x.blocks[b * x.width + column], x.coarse[b * x.width + column]};
 }
 
 }  // namespace
@@ -220,10 +216,9 @@ void split_bound(const BoundArgs& args) {
       const PackedHighPlane& unit = units.high[b / PackedHighPlane::kBlocks];
       const int block = static_cast<int>(b % PackedHighPlane::kBlocks);
       const float scale = half_to_float(unit.scales[block][row]);
-      for_each_part(args, b, [&](const ActivationBlock& x) {
-        estimate = std::fma(dot(unit, block, row, x, 0, 32), scale * (16.0f * x.scale), estimate);
-        estimate = std::fma(scale, kMiddleOfLow * x.scaled_sum, estimate);
-      });
+      const Activations x = block_of(args, b);
+      estimate = std::fma(dot(unit, block, row, x, 0, 32), scale * (16.0f * x.fine.scale), estimate);
+      estimate = std::fma(scale, kMiddleOfLow * x.fine.scaled_sum, estimate);
       slack = std::fma(std::fabs(scale) * unit.low_norms[block][row], inputs.norms()[b], slack);
     }
   });
@@ -237,14 +232,12 @@ void split_refine(const BoundArgs& args) {
       const SplitUnit unit = units[b / SplitUnit::kBlocks];
       const int block = b % SplitUnit::kBlocks;
       const float scale = half_to_float(unit.high.scales[block][row]);
-      for_each_part(args, b, [&](const ActivationBlock& x) {
-        float difference = 0.0f;  // a multiple of a half: exact
-        for (int j = 4 * quad; j < 4 * quad + 4; ++j) {
-          const auto low = static_cast<float>(nibble_of(unit.low.nibbles[block], row, j));
-          difference += (low - kMiddleOfLow) * x.q[j];
-        }
-        estimate = std::fma(difference, scale * x.scale, estimate);
-      });
+      const Activations x = block_of(args, b);
+      int twice = 0;  // the sum of (2 low - 15) x
+      for (int j = 4 * quad; j < 4 * quad + 4; ++j) {
+        twice += (2 * nibble_of(unit.low.nibbles[block], row, j) - 15) * x.code(j);
+      }
+      estimate = std::fma(static_cast<float>(twice), scale * (0.5f * x.fine.scale), estimate);
       slack = std::fma(std::fabs(scale) * unit.high.low_norms[block][row], -norm_drop, slack);
     }
   });
