@@ -17,23 +17,6 @@ namespace kvasir::backend {
 namespace {
 
 using kernels::kRowsPerGroup;
-constexpr std::int64_t kTokensPerTile = kernels::kTokensPerActivationTile;
-
-// Tokens of one matmul task: enough to share the decoding of its weights. Of float activations, as many as
-// half of a small L2 cache holds.
-constexpr std::int64_t kTokensPerTask = 128;
-constexpr std::int64_t kFloatBytesPerTask = 256 << 10;
-// A worker that is done waits for the others' last tasks, so tasks are small: a 32nd of a worker's part, but
-// not so small that taking one costs more than its work.
-constexpr std::int64_t kTasksPerWorker = 32;
-constexpr std::int64_t kMinTaskBytes = 12 << 10;
-constexpr std::int64_t kMaxGroupsPerTask = 32;
-
-CpuActivation& cpu(Activation& activation) { return static_cast<CpuActivation&>(activation); }
-const CpuActivation& cpu(const Activation& activation) {
-  return static_cast<const CpuActivation&>(activation);
-}
-const CpuMatrix& cpu(const Matrix& matrix) { return static_cast<const CpuMatrix&>(matrix); }
 
 }  // namespace
 
@@ -257,97 +240,6 @@ void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) 
     multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, out_row);
     quantize(h, out_row, row, batch_.num_rows(), row);
   });
-}
-
-void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
-  run_matmul(cpu(in), batch_.num_rows(), ops, false);
-}
-
-void CpuBackend::matmul_add(const Activation& in, const Matrix& weight, Rows x) {
-  const MatmulOp op{.weight = &weight, .out = x};
-  run_matmul(cpu(in), batch_.num_rows(), {&op, 1}, true);
-}
-
-// Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
-// hot.
-void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
-                            bool accumulate) {
-  constexpr std::size_t kMaxOps = 4;
-  CHECK(ops.size() <= kMaxOps);
-  std::int64_t num_groups = 0, num_bytes = 0;
-  for (const MatmulOp& op : ops) {
-    num_groups += cpu(*op.weight).num_groups;
-    num_bytes += op.weight->packed_bytes;
-  }
-  const bool wants_maxima =
-      std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
-  const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : exact_panel;
-  const std::int64_t granule = panel * (wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
-  const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
-  const std::int64_t groups_per_task =
-      ceil_div(std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least, kMaxGroupsPerTask),
-               granule) *
-      granule;
-  const std::int64_t tokens_per_task =
-      in.is_quantized()
-          ? kTokensPerTask
-          : std::clamp<std::int64_t>(kFloatBytesPerTask / (4 * in.width) / kTokensPerTile * kTokensPerTile,
-                                     kTokensPerTile, kTokensPerTask);
-  const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, tokens_per_task);
-  std::array<std::int64_t, kMaxOps + 1> first_task{};
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    first_task[i + 1] =
-        first_task[i] + token_tasks * ceil_div(cpu(*ops[i].weight).num_groups, groups_per_task);
-  }
-  const auto op_of = [&](std::int64_t task) {
-    std::size_t i = 0;
-    while (task >= first_task[i + 1]) ++i;
-    return i;
-  };
-  forecast_.announce(first_task[ops.size()], [&](std::int64_t task) {
-    const std::size_t i = op_of(task);
-    const CpuMatrix& matrix = cpu(*ops[i].weight);
-    const std::int64_t group = (task - first_task[i]) / token_tasks * groups_per_task;
-    const std::int64_t group_bytes = matrix.split != nullptr
-                                         ? matrix.split->high_group_bytes(matrix.row_length)
-                                         : format_of(matrix.dtype).packed_group_bytes(matrix.row_length);
-    return matrix.packed.data() + group * group_bytes;
-  });
-  pool_.parallel_for(first_task[ops.size()], [&](std::int64_t task) {
-    const std::size_t i = op_of(task);
-    const MatmulOp& op = ops[i];
-    const CpuMatrix& matrix = cpu(*op.weight);
-    const std::int64_t group = (task - first_task[i]) / token_tasks * groups_per_task;
-    const std::int64_t token = (task - first_task[i]) % token_tasks * tokens_per_task;
-    kernels::MatmulArgs args;
-    args.weights = matrix.packed.data();
-    args.low_weights = matrix.low.data();
-    args.k = matrix.row_length;
-    args.num_rows = matrix.num_rows;
-    args.group_begin = group;
-    args.group_end = std::min(matrix.num_groups, group + groups_per_task);
-    args.num_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(tokens_per_task, num_rows - token));
-    args.x = in.row(token);
-    args.quantized = in.is_quantized() ? in.quantized + kernels_.activation_bytes(in.width, token) : nullptr;
-    args.out = op.out.row(token);
-    args.out_stride = op.out.stride;
-    args.accumulate = accumulate;
-    (matrix.split != nullptr ? matrix.split->matmul : format_of(matrix.dtype).matmul)(args);
-    finish_matmul(op, args, token);
-  });
-}
-
-// What comes after the products, while the outputs are in this worker's caches.
-void CpuBackend::finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
-  const std::int64_t begin = args.group_begin * kRowsPerGroup;
-  const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);
-  for (std::int64_t row = first_row; row < first_row + args.num_tokens; ++row) {
-    float* out = op.out.row(row) + begin;
-    if (op.bias != nullptr) kernels_.add(out, op.bias + begin, end - begin, out);
-    if (op.tile_maxima.data != nullptr)
-      kernels_.tile_maxima(out, end - begin, op.tile_maxima.row(row) + begin / kLogitsPerTile);
-  }
 }
 
 void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {

@@ -76,6 +76,17 @@ class CpuBackend final : public Backend {
   void plan_rope(std::span<const RopeTable> ropes);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
+  // Row groups and tokens of one task.
+  struct MatmulCut {
+    std::int64_t groups_per_task;
+    std::int64_t tokens_per_task;
+  };
+  MatmulCut cut_matmul(const CpuActivation& in, std::int32_t num_rows, std::int64_t num_groups,
+                       std::int64_t num_bytes, std::int64_t tile_groups) const;
+  std::int64_t group_bytes(const CpuMatrix& matrix) const;
+  kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const MatmulCut& cut,
+                              std::int64_t group, std::int64_t token, std::int32_t num_rows) const;
+  void multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const;
   void finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);
   // Where a worker writes row `row` of `out` before it is quantised.
   float* float_row(const CpuActivation& out, std::int32_t row, int worker);

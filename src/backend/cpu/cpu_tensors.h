@@ -34,4 +34,10 @@ class CpuActivation final : public Activation {
   AlignedBuffer memory;
 };
 
+inline CpuActivation& cpu(Activation& activation) { return static_cast<CpuActivation&>(activation); }
+inline const CpuActivation& cpu(const Activation& activation) {
+  return static_cast<const CpuActivation&>(activation);
+}
+inline const CpuMatrix& cpu(const Matrix& matrix) { return static_cast<const CpuMatrix&>(matrix); }
+
 }  // namespace kvasir::backend

@@ -1,0 +1,142 @@
+// Matmuls of the CPU backend: how they are cut into tasks, and what is done with outputs while they are in a
+// worker's caches.
+#include <algorithm>
+#include <array>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/cpu_tensors.h"
+#include "base/check.h"
+#include "base/checked_math.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::kRowsPerGroup;
+constexpr std::int64_t kTokensPerTile = kernels::kTokensPerActivationTile;
+
+// Tokens of one matmul task: enough to share the decoding of its weights. Of float activations, as many as
+// half of a small L2 cache holds.
+constexpr std::int64_t kTokensPerTask = 128;
+constexpr std::int64_t kFloatBytesPerTask = 256 << 10;
+// A worker that is done waits for the others' last tasks, so tasks are small: a 32nd of a worker's part, but
+// not so small that taking one costs more than its work.
+constexpr std::int64_t kTasksPerWorker = 32;
+constexpr std::int64_t kMinTaskBytes = 12 << 10;
+constexpr std::int64_t kMaxGroupsPerTask = 32;
+
+}  // namespace
+
+void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
+  run_matmul(cpu(in), batch_.num_rows(), ops, false);
+}
+
+void CpuBackend::matmul_add(const Activation& in, const Matrix& weight, Rows x) {
+  const MatmulOp op{.weight = &weight, .out = x};
+  run_matmul(cpu(in), batch_.num_rows(), {&op, 1}, true);
+}
+
+// `tile_groups` groups must not be parted.
+CpuBackend::MatmulCut CpuBackend::cut_matmul(const CpuActivation& in, std::int32_t num_rows,
+                                             std::int64_t num_groups, std::int64_t num_bytes,
+                                             std::int64_t tile_groups) const {
+  const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
+  const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : exact_panel;
+  const std::int64_t granule = panel * tile_groups;
+  const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
+  const std::int64_t groups =
+      std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least, kMaxGroupsPerTask);
+  const std::int64_t float_tokens = kFloatBytesPerTask / (4 * in.width) / kTokensPerTile * kTokensPerTile;
+  return {.groups_per_task = ceil_div(groups, granule) * granule,
+          .tokens_per_task = in.is_quantized()
+                                 ? kTokensPerTask
+                                 : std::clamp<std::int64_t>(float_tokens, kTokensPerTile, kTokensPerTask)};
+}
+
+std::int64_t CpuBackend::group_bytes(const CpuMatrix& matrix) const {
+  return matrix.split != nullptr ? matrix.split->high_group_bytes(matrix.row_length)
+                                 : format_of(matrix.dtype).packed_group_bytes(matrix.row_length);
+}
+
+// The product of groups from `group` and tokens from `token`, as many of both as a task has; its outputs are
+// for the caller to place.
+kernels::MatmulArgs CpuBackend::part_of(const CpuMatrix& matrix, const CpuActivation& in,
+                                        const MatmulCut& cut, std::int64_t group, std::int64_t token,
+                                        std::int32_t num_rows) const {
+  kernels::MatmulArgs args;
+  args.weights = matrix.packed.data();
+  args.low_weights = matrix.low.data();
+  args.k = matrix.row_length;
+  args.num_rows = matrix.num_rows;
+  args.group_begin = group;
+  args.group_end = std::min(matrix.num_groups, group + cut.groups_per_task);
+  args.num_tokens = static_cast<std::int32_t>(std::min<std::int64_t>(cut.tokens_per_task, num_rows - token));
+  args.x = in.row(token);
+  args.quantized = in.is_quantized() ? in.quantized + kernels_.activation_bytes(in.width, token) : nullptr;
+  return args;
+}
+
+void CpuBackend::multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const {
+  (matrix.split != nullptr ? matrix.split->matmul : format_of(matrix.dtype).matmul)(args);
+}
+
+// Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
+// hot.
+void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
+                            bool accumulate) {
+  constexpr std::size_t kMaxOps = 4;
+  CHECK(ops.size() <= kMaxOps);
+  std::int64_t num_groups = 0, num_bytes = 0;
+  for (const MatmulOp& op : ops) {
+    num_groups += cpu(*op.weight).num_groups;
+    num_bytes += op.weight->packed_bytes;
+  }
+  const bool wants_maxima =
+      std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
+  const MatmulCut cut =
+      cut_matmul(in, num_rows, num_groups, num_bytes, wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, cut.tokens_per_task);
+  std::array<std::int64_t, kMaxOps + 1> first_task{};
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::int64_t group_tasks = ceil_div(cpu(*ops[i].weight).num_groups, cut.groups_per_task);
+    first_task[i + 1] = first_task[i] + token_tasks * group_tasks;
+  }
+  // Calls visit(op, task of that op) for a task.
+  const auto with_place = [&](std::int64_t task, const auto& visit) {
+    std::size_t i = 0;
+    while (task >= first_task[i + 1]) ++i;
+    return visit(ops[i], task - first_task[i]);
+  };
+  const std::int64_t num_tasks = first_task[ops.size()];
+  forecast_.announce(num_tasks, [&](std::int64_t task) {
+    return with_place(task, [&](const MatmulOp& op, std::int64_t place) {
+      const CpuMatrix& matrix = cpu(*op.weight);
+      return matrix.packed.data() + place / token_tasks * cut.groups_per_task * group_bytes(matrix);
+    });
+  });
+  pool_.parallel_for(num_tasks, [&](std::int64_t task) {
+    with_place(task, [&](const MatmulOp& op, std::int64_t place) {
+      const std::int64_t group = place / token_tasks * cut.groups_per_task;
+      const std::int64_t token = place % token_tasks * cut.tokens_per_task;
+      kernels::MatmulArgs args = part_of(cpu(*op.weight), in, cut, group, token, num_rows);
+      args.out = op.out.row(token);
+      args.out_stride = op.out.stride;
+      args.accumulate = accumulate;
+      multiply(cpu(*op.weight), args);
+      finish_matmul(op, args, token);
+    });
+  });
+}
+
+// What comes after the products, while the outputs are in this worker's caches.
+void CpuBackend::finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
+  const std::int64_t begin = args.group_begin * kRowsPerGroup;
+  const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);
+  for (std::int64_t row = first_row; row < first_row + args.num_tokens; ++row) {
+    float* out = op.out.row(row) + begin;
+    if (op.bias != nullptr) kernels_.add(out, op.bias + begin, end - begin, out);
+    if (op.tile_maxima.data != nullptr)
+      kernels_.tile_maxima(out, end - begin, op.tile_maxima.row(row) + begin / kLogitsPerTile);
+  }
+}
+
+}  // namespace kvasir::backend
