@@ -76,7 +76,7 @@ def run(command):
 
 
 class Program:
-    """rate() of what a subclass measures as prompt_rate and generation_rate."""
+    """rate() of what a subclass measures as prompt_rate and generation_rate, and attention_rate of the latter."""
 
     name = ""
 
@@ -85,7 +85,15 @@ class Program:
             return self.prompt_rate(model, cell)
         if cell.kind == "generation":
             return self.generation_rate(model, cell)
-        seconds = [1 / self.generation_rate(model, cell.at_depth(depth)) for depth in (0, cell.depth)]
+        return self.attention_rate(model, cell)
+
+    def attention_rate(self, model, cell):
+        return self.rate_of_difference(
+            cell, [self.generation_rate(model, cell.at_depth(depth)) for depth in (0, cell.depth)])
+
+    def rate_of_difference(self, cell, rates):
+        """Of what a token at depth takes beyond one at 0."""
+        seconds = [1 / rate for rate in rates]
         if seconds[1] <= seconds[0]:
             raise ProgramFailed(f"{self.name}: generation at depth {cell.depth} took no longer than at 0")
         return 1 / (seconds[1] - seconds[0])
@@ -95,15 +103,23 @@ class Kvasir(Program):
     def __init__(self, threads, flags=(), name="kvasir", binary=ROOT / "build" / "release" / "bin" / "kvasir"):
         self.threads, self.flags, self.name, self.binary = threads, flags, name, binary
         self.probe = {}  # the machine's limits beside the last rate, and its share of them
+        self.bytes_per_step = None  # that the last generation read
 
     def prompt_rate(self, model, cell):
         return self._bench(model, "--prompt", cell.tokens, "--gen", 0)
 
     def generation_rate(self, model, cell):
         depth = cell.depth if cell.batch == 1 else BATCH_DEPTH
-        rate = self._bench(model, "--prompt", 0, "--gen", cell.tokens, "--batch", cell.batch, "--depth", depth)
-        if cell.depth > 0:
-            self.probe["share_of_limit"] = None  # bench counts weights alone, not the KV that depth adds
+        return self._bench(model, "--prompt", 0, "--gen", cell.tokens, "--batch", cell.batch, "--depth", depth)
+
+    def attention_rate(self, model, cell):
+        rates, reads, bandwidths = [], [], []
+        for depth in (0, cell.depth):
+            rates.append(self.generation_rate(model, cell.at_depth(depth)))
+            reads.append(self.bytes_per_step)
+            bandwidths.append(self.probe["limits"]["read_gb_s"])
+        rate = self.rate_of_difference(cell, rates)
+        self.probe["share_of_limit"] = rate * (reads[1] - reads[0]) / (1e9 * max(bandwidths))
         return rate
 
     def _bench(self, model, *work):
@@ -111,6 +127,7 @@ class Kvasir(Program):
                     *self.flags])
         result = json.loads(done.stdout)["results"][0]
         self.probe = {"limits": result["limits"], "share_of_limit": result["share_of_limit"]}
+        self.bytes_per_step = result.get("bytes_per_step")
         return result["tokens_per_s"]["median"]
 
     def complete(self, model, prompt_file, num_tokens):

@@ -40,6 +40,12 @@ struct EngineConfig {
   std::string chat_template;  // overrides the model's own when not empty
 };
 
+// Layers that keep the same tokens.
+struct KvGroupInfo {
+  std::int64_t bytes_per_token = 0;  // keys and values of all the group's layers
+  std::int32_t window_tokens = 0;    // 0: all tokens are kept
+};
+
 struct ModelInfo {
   std::string name;  // general.name, printable
   std::string architecture;
@@ -48,6 +54,7 @@ struct ModelInfo {
   std::int64_t num_layer_parameters =
       0;  // without embedding and head: about the products of one prompt token
   std::int64_t weight_bytes = 0;
+  std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;
   std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for

@@ -38,6 +38,7 @@ struct BenchResult {
   Speed tokens_per_s;
   MachineLimits limits;  // the better of just before and just after
   double share_of_limit = 0.0;
+  double bytes_per_step = 0.0;  // that generation reads
 };
 
 struct BenchReport {
@@ -74,14 +75,30 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
   return make_engine_config(engine, globals);
 }
 
-// Generation reads the weights once a step, but for what it skips of the head; a prompt multiplies each by
-// each of its tokens.
+// Keys and values that one token's attention reads behind num_tokens others.
+double kv_bytes_behind(const ModelInfo& model, double num_tokens) {
+  double bytes = 0.0;
+  for (const KvGroupInfo& group : model.kv_groups) {
+    const bool is_windowed = group.window_tokens > 0;
+    const double num_seen = is_windowed ? std::min<double>(num_tokens, group.window_tokens) : num_tokens;
+    bytes += num_seen * static_cast<double>(group.bytes_per_token);
+  }
+  return bytes;
+}
+
+// What a step of generation reads: all weights but what it skips of the head, and every stream's keys and
+// values, as they are half way.
+double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model) {
+  const double weights = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
+  return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen);
+}
+
+// Of generation to the bandwidth; of a prompt, which multiplies every weight by each token, to the products.
 double share_of_limit(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model,
                       const MachineLimits& limits) {
   if (test.kind == BenchmarkKind::kGeneration) {
     const double steps_per_s = speed.median / test.batch;
-    const double bytes_per_step = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
-    return steps_per_s * bytes_per_step / (1e9 * limits.read_gb_s);
+    return steps_per_s * bytes_per_step(test, speed, model) / (1e9 * limits.read_gb_s);
   }
   return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
 }
@@ -125,7 +142,8 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     KVASIR_TRY(const MachineLimits after, measure_limits(globals.threads, ProbeScope::kTotals));
     const MachineLimits limits = better_of(before, after);
     const double share = share_of_limit(test, *speed, report.model, limits);
-    report.results.push_back({test, std::move(*speed), limits, share});
+    const double bytes = bytes_per_step(test, *speed, report.model);
+    report.results.push_back({test, std::move(*speed), limits, share, bytes});
   }
   progress.clear();
   if (report.results.size() < cases.size()) {
@@ -150,7 +168,8 @@ void write_result(JsonWriter& json, const BenchResult& result) {
       .begin_array();
   for (double run : result.tokens_per_s.runs) json.value(run);
   json.end_array().end_object();
-  json.member("skipped_weight_bytes_per_step", result.tokens_per_s.skipped_bytes_per_step).key("limits");
+  if (result.test.kind == BenchmarkKind::kGeneration) json.member("bytes_per_step", result.bytes_per_step);
+  json.key("limits");
   write_limits(json, result.limits);
   json.member("share_of_limit", result.share_of_limit).end_object();
 }
@@ -205,11 +224,13 @@ int print_table(const BenchOptions& options, const BenchReport& report, int exit
                     options.engine.fast ? " in fast mode" : "", describe_limits(report.limits)));
   print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
                     "tokens/s", "min .. max", "of limit"));
-  for (const auto& [test, speed, limits, share] : report.results) {
+  for (const BenchResult& result : report.results) {
+    const BenchmarkCase& test = result.test;
+    const Speed& speed = result.tokens_per_s;
     const bool is_prompt = test.kind == BenchmarkKind::kPrompt;
     print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14.1f}{:>26}{:>9.0f}%\n", name_of(test.kind),
                       is_prompt ? test.n_prompt : test.n_gen, test.depth, test.batch, speed.median,
-                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * share));
+                      fmt::format("{:.1f} .. {:.1f}", speed.min, speed.max), 100 * result.share_of_limit));
   }
   return finish_output(exit_code);
 }

@@ -83,6 +83,11 @@ ModelInfo describe(const LoadedModel& loaded) {
     if (tensor.name.starts_with("blk.")) info.num_layer_parameters += tensor.num_elements();
   }
   info.weight_bytes = loaded.model->weight_bytes();
+  for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
+    const std::int64_t block_bytes = loaded.kv_storage->layout(i).block_bytes();
+    info.kv_groups.push_back({.bytes_per_token = block_bytes / kernels::kTokensPerCell,
+                              .window_tokens = config.layer_groups[i].window});
+  }
   info.num_layers = config.num_layers;
   info.vocab_size = config.num_tokens;
   info.context_length_tokens = config.context_length_tokens;
