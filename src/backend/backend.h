@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,7 +24,7 @@ enum class Precision : std::uint8_t {
 
 enum class MatrixUse : std::uint8_t {
   kLayer,
-  kSearchedHead,  // of head() with only_greatest, of which it reads half
+  kSearchedHead,  // of head() with greatest_of, of which it reads half
 };
 
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
@@ -94,9 +95,10 @@ struct HeadOp {
   const Matrix* weight = nullptr;
   Rows logits;
   Rows tile_maxima;
-  // Only a row's greatest logit, and every other as great, is wanted: a tile that has none of them may be
-  // left out. Its maximum is then -infinity and its logits are not written; the last tile is always complete.
-  bool only_greatest = false;
+  // Set: of a row's first so many logits only the greatest, and every other as great, is wanted. A tile that
+  // has none of them may be left out: its maximum is then -infinity and its logits are not written. The last
+  // of their tiles is always complete; what follows them is never written.
+  std::optional<std::int32_t> greatest_of = {};
 };
 
 // Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "backend/cpu/cpu_backend.h"
@@ -38,7 +39,8 @@ class Head {
   struct Result {
     std::vector<float> logits, maxima;  // [rows, vocabulary], [rows, tiles]
   };
-  Result run(const std::vector<float>& x, std::int32_t num_rows, bool only_greatest) {
+  Result run(const std::vector<float>& x, std::int32_t num_rows,
+             std::optional<std::int32_t> greatest_of = {}) {
     const auto vocab_size = static_cast<std::int32_t>(weights_.num_rows);
     const std::int32_t num_tiles = (vocab_size + kLogitsPerTile - 1) / kLogitsPerTile;
     std::memcpy(x_.data, x.data(), x.size() * sizeof(float));
@@ -51,7 +53,7 @@ class Head {
                    .weight = matrix_.get(),
                    .logits = {.data = out.logits.data(), .stride = vocab_size, .width = vocab_size},
                    .tile_maxima = {.data = out.maxima.data(), .stride = num_tiles, .width = num_tiles},
-                   .only_greatest = only_greatest},
+                   .greatest_of = greatest_of},
                   0, num_rows, *scratch_);
     return out;
   }
@@ -109,7 +111,8 @@ TEST(GreatestLogits, AreThoseOfTheWholeHead) {
       for (std::int32_t num_rows = 1; num_rows <= GreatestLogits::kMaxRows; ++num_rows) {
         SCOPED_TRACE(std::string(isa) + " " + std::to_string(vocab_size) + " " + std::to_string(num_rows));
         const std::vector<float> x = random_rows(num_rows, static_cast<std::uint32_t>(vocab_size + num_rows));
-        expect_same_greatest(head.run(x, num_rows, false), head.run(x, num_rows, true), num_rows);
+        const auto all = static_cast<std::int32_t>(vocab_size);
+        expect_same_greatest(head.run(x, num_rows), head.run(x, num_rows, all), num_rows);
       }
     }
   }
@@ -119,15 +122,42 @@ TEST(GreatestLogits, AreThoseOfTheWholeHead) {
 TEST(GreatestLogits, KeepEveryOneOfEquals) {
   kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, 640, kWidth, 0.02f, 4);
   const std::vector<float> x = random_rows(1, 8);
-  Head::Result all = Head(kernels::best_table().isa, 1, weights).run(x, 1, false);
+  Head::Result all = Head(kernels::best_table().isa, 1, weights).run(x, 1);
   const auto best = std::max_element(all.logits.begin(), all.logits.end()) - all.logits.begin();
   for (const std::int64_t copy : {3, 130, 400, 639}) {
     std::memcpy(weights.bytes.data() + copy * weights.row_bytes(), weights.row(best),
                 static_cast<std::size_t>(weights.row_bytes()));
   }
-  const Head::Result some = Head(kernels::best_table().isa, 2, weights).run(x, 1, true);
+  const Head::Result some = Head(kernels::best_table().isa, 2, weights).run(x, 1, 640);
   for (const std::int64_t copy : {3, 130, 400, 639}) {
     EXPECT_EQ(some.logits[static_cast<std::size_t>(copy)], all.logits[static_cast<std::size_t>(best)]);
+  }
+}
+
+// Rows past the tokens are no logits: they neither win nor keep a token from winning, on any thread, and the
+// last token's tile is complete wherever it lies.
+TEST(GreatestLogits, AreOfTokensAlone) {
+  constexpr std::int64_t kNumRows = 6400;
+  for (const std::int32_t num_tokens : {1, 63, 1000, 1024, 3210}) {
+    kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, kNumRows, kWidth, 0.02f, 9);
+    const std::uint16_t large = float_to_half(1.0f);
+    for (std::int64_t row = num_tokens; row < kNumRows; ++row) {
+      for (std::int64_t b = 0; b < kWidth / 32; ++b) {
+        std::memcpy(weights.bytes.data() + row * weights.row_bytes() + 34 * b, &large, 2);
+      }
+    }
+    Head head(kernels::best_table().isa, 3, weights);
+    for (std::uint32_t seed = 0; seed < 8; ++seed) {
+      const std::vector<float> x = random_rows(1, seed);
+      const Head::Result all = head.run(x, 1), some = head.run(x, 1, num_tokens);
+      const auto best = std::max_element(all.logits.begin(), all.logits.begin() + num_tokens);
+      const std::int64_t token = best - all.logits.begin();
+      ASSERT_EQ(some.logits[static_cast<std::size_t>(token)], *best) << num_tokens << " tokens";
+      ASSERT_EQ(some.maxima[static_cast<std::size_t>(token / kLogitsPerTile)], *best);
+      for (std::int32_t i = num_tokens / kLogitsPerTile * kLogitsPerTile; i < num_tokens; ++i) {
+        ASSERT_EQ(some.logits[static_cast<std::size_t>(i)], all.logits[static_cast<std::size_t>(i)]);
+      }
+    }
   }
 }
 
@@ -142,7 +172,7 @@ TEST(GreatestLogits, LeaveOutWhatCannotBeTheGreatest) {
     std::memset(block + 2, 100, 32);
   }
   Head head(kernels::best_table().isa, 1, weights);
-  const Head::Result some = head.run(x, 1, true);
+  const Head::Result some = head.run(x, 1, 8192);
   EXPECT_EQ(some.maxima[1], some.logits[70]);
   EXPECT_GT(std::ranges::count(some.maxima, -kInfinity), 120);  // of 128 tiles
   EXPECT_GT(head.skipped_weight_bytes(), 0.4 * static_cast<double>(head.packed_bytes()));

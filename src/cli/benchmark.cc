@@ -137,9 +137,10 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
                     test.batch, context_tokens_of(test, max_num_batched_tokens)));
   }
   Speed speed = summarize(std::move(runs));
+  const std::int64_t num_tokens = after.num_generated_tokens - before.num_generated_tokens;
   speed.skipped_bytes_per_step =
-      static_cast<double>(after.skipped_weight_bytes - before.skipped_weight_bytes) /
-      static_cast<double>(after.num_steps - before.num_steps);
+      static_cast<double>(after.skipped_weight_bytes - before.skipped_weight_bytes) * test.batch /
+      static_cast<double>(num_tokens);
   return speed;
 }
 

@@ -80,9 +80,13 @@ struct ConstActivationTile {
   std::int64_t width;
 };
 
+// Kernels work on up to four tokens at once and read those that a tile lacks, to no effect: what they read
+// there must be somebody's memory.
+inline constexpr std::int64_t kReadableTailBytes = 3 * sizeof(ActivationBlock);
+
 constexpr std::int64_t activation_tile_bytes(std::int64_t k, std::int64_t width) {
   const std::int64_t token_bytes = sizeof(ActivationBlock) + sizeof(CoarseCodes);
-  const std::int64_t bytes = k / 32 * (width * token_bytes + kTokensPerActivationTile);
+  const std::int64_t bytes = k / 32 * (width * token_bytes + kTokensPerActivationTile) + kReadableTailBytes;
   return (bytes + 63) / 64 * 64;
 }
 

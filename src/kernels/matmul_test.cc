@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -227,6 +228,51 @@ TEST_P(Matmul, BeginsAtAnyTile) {
       call(problem, args);
       const auto skipped = static_cast<std::ptrdiff_t>(begin * shape.num_rows);
       ASSERT_TRUE(std::equal(whole.begin() + skipped, whole.end(), out.begin()));
+    }
+  }
+}
+
+// Bytes that end where the address space may: reading one more is a fault.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::int64_t num_bytes) : room_((num_bytes + kPage - 1) / kPage * kPage) {
+    pages_ = static_cast<char*>(mmap(nullptr, static_cast<std::size_t>(room_ + kPage), PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_EQ(mprotect(pages_ + room_, kPage, PROT_NONE), 0);
+    data_ = pages_ + room_ - num_bytes;
+  }
+  ~GuardedBytes() { munmap(pages_, static_cast<std::size_t>(room_ + kPage)); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+  char* data() { return data_; }
+
+ private:
+  static constexpr std::int64_t kPage = 4096;
+  std::int64_t room_;
+  char* pages_;
+  char* data_;
+};
+
+TEST_P(Matmul, ReadsNothingBeyondTheActivations) {
+  for (const DTypeInfo& info : kDTypeInfos) {
+    if (info.block_elements == 1) continue;
+    for (const std::int32_t num_tokens : {1, 2, 3, 5, 7, 9, 13, 17, 64, 65, 77}) {
+      for (const bool wide : {false, true}) {
+        const std::int64_t k = info.block_elements;
+        MatmulShape shape{
+            .dtype = info.dtype, .k = k, .num_rows = 50, .num_tokens = num_tokens, .wide = wide};
+        SCOPED_TRACE(describe(shape));
+        std::vector<float> x(static_cast<std::size_t>(k * num_tokens), 1.0f);
+        for (std::int32_t t = 0; t < num_tokens; ++t) x[static_cast<std::size_t>((t + 1) * k - 1)] = 1000.0f;
+        MatmulProblem problem(shape, random_weights(info.dtype, shape.num_rows, k, 0.02f, 1), std::move(x));
+        std::vector<float> out(static_cast<std::size_t>(num_tokens * shape.num_rows));
+        MatmulArgs args = problem.args(table(), out.data());
+        const std::int64_t num_bytes = table().activation_bytes(k, num_tokens);
+        GuardedBytes guarded(num_bytes);
+        std::memcpy(guarded.data(), args.quantized, static_cast<std::size_t>(num_bytes));
+        args.quantized = guarded.data();
+        call(problem, args);
+      }
     }
   }
 }

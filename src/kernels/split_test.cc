@@ -124,7 +124,7 @@ void expect_sound(SplitProblem& problem) {
           const float logit = problem.logit(token, row);
           const auto i = static_cast<std::size_t>(row);
           greatest = std::max(greatest, logit);
-          if (!std::isfinite(bounds.slack[i])) continue;
+          if (!std::isfinite(bounds.slack[i]) || !std::isfinite(bounds.estimate[i])) continue;
           ASSERT_LE(logit, bounds.estimate[i] + bounds.slack[i]) << "row " << row << " refined " << refined;
           ASSERT_GE(logit, bounds.estimate[i] - bounds.slack[i]) << "row " << row << " refined " << refined;
           ASSERT_GE(bounds.upper[group], bounds.estimate[i] + bounds.slack[i]);
@@ -189,6 +189,21 @@ TEST_P(Split, BoundsHoldForInputsOfAnySize) {
       expect_sound(problem);
     }
   }
+}
+
+// A sum that overflows on its way says nothing of where it would have ended.
+TEST_P(Split, BoundsHoldWhereTheEstimateOverflows) {
+  const MatmulShape shape{.dtype = DType::kQ8_0, .k = 17 * 32, .num_rows = 20, .num_tokens = 1};
+  RandomWeights weights = random_weights(shape.dtype, shape.num_rows, shape.k, 0.02f, 1);
+  std::ranges::fill(weights.bytes, 0);
+  const std::uint16_t largest = float_to_half(65504.0f);
+  for (std::size_t b = 0; b < 17; ++b) {
+    std::memcpy(&weights.bytes[34 * b], &largest, 2);
+    std::memset(&weights.bytes[34 * b + 2], b < 16 ? -1 : 120, 32);
+  }
+  SplitProblem problem(table(),
+                       MatmulProblem(shape, std::move(weights), std::vector<float>(17 * 32, 0x1p100f)));
+  expect_sound(problem);
 }
 
 // A bound that holds because it is infinitely wide would be no help.

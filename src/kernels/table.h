@@ -63,7 +63,8 @@ struct BoundArgs {
   std::int32_t token = 0;           // of num_tokens
   std::int32_t num_tokens = 0;
   const void* inputs = nullptr;  // of the token: what measure_inputs wrote
-  // [group_end - group_begin, kRowsPerGroup]: the matmul's logit of a row is within slack of estimate.
+  // [group_end - group_begin, kRowsPerGroup]: where both are finite, the matmul's logit of a row is within
+  // slack of estimate.
   float* estimate = nullptr;
   float* slack = nullptr;
   // [group_end - group_begin]: no logit of the group is above `upper`, and one is not below `lower`. Where

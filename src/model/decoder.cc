@@ -96,7 +96,7 @@ Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
                  .tile_maxima = ws_.logits.tile_maxima,
-                 .only_greatest = only_greatest},
+                 .greatest_of = only_greatest ? std::optional(config_.num_tokens) : std::nullopt},
                 first_row, num_rows, *ws_.head);
   return ws_.logits;
 }

@@ -40,8 +40,8 @@ class Model {
   virtual void forward(const backend::BatchInput& batch) = 0;
 
   // Of rows [first_row, first_row + num_rows) among those of the last forward() that want logits; valid until
-  // the next call. With only_greatest tiles without a row's greatest logit may be left out, as
-  // backend::HeadOp says. Requires: 1 <= num_rows <= max_logit_rows.
+  // the next call. With only_greatest tiles without a row's greatest logit of a token may be left out, as
+  // backend::HeadOp::greatest_of says. Requires: 1 <= num_rows <= max_logit_rows.
   virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) = 0;
 };
 

@@ -2,8 +2,8 @@
 // size, preempted, from a cached prefix and on any number of threads.
 //
 // Runs on the tiny models of tests/cases/models with every ISA of the host. KVASIR_INVARIANCE_MODEL names a
-// real model to run instead, KVASIR_INVARIANCE_PROMPTS how many prompts of 16-200 tokens, KVASIR_ISA the
-// kernels.
+// real model to run instead, KVASIR_INVARIANCE_PROMPTS how many prompts of 16-200 tokens (10 or more:
+// fewer do not press each other out of the cache), KVASIR_ISA the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>

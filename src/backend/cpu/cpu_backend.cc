@@ -282,7 +282,7 @@ void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num
     kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, out_row);
     quantize(h, out_row, i, num_rows, row);
   });
-  if (op.only_greatest && cpu(*op.weight).split != nullptr && num_rows <= GreatestLogits::kMaxRows) {
+  if (op.greatest_of && cpu(*op.weight).split != nullptr && num_rows <= GreatestLogits::kMaxRows) {
     greatest_.find(op, h.quantized, num_rows);
     return;
   }

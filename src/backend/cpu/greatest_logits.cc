@@ -29,6 +29,9 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
   quantized_ = quantized;
   num_rows_ = num_rows;
   CHECK(matrix_->split != nullptr && num_rows <= kMaxRows);
+  num_logits_ = *op.greatest_of;
+  CHECK(num_logits_ >= 1 && num_logits_ <= matrix_->num_rows);
+  num_groups_ = ceil_div<std::int64_t>(num_logits_, kRowsPerGroup);
   const std::int64_t input_bytes = matrix_->split->input_bytes(matrix_->row_length);
   inputs_.resize(static_cast<std::size_t>(kMaxRows * input_bytes));
   for (std::int32_t row = 0; row < num_rows; ++row) {
@@ -36,7 +39,7 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
                                    inputs_.data() + row * input_bytes);
     best_[static_cast<std::size_t>(row)] = kMinusInfinity;
   }
-  const std::int64_t num_tiles = ceil_div(matrix_->num_groups, kGroups);
+  const std::int64_t num_tiles = ceil_div(num_groups_, kGroups);
   const std::int64_t tiles_per_task =
       std::max<std::int64_t>(1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
   const std::int64_t num_tasks = ceil_div(num_tiles, tiles_per_task);
@@ -54,11 +57,10 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
     }
     finish(ring[(end - 1) % 2]);
   });
-  skipped_bytes_ += matrix_->num_groups * matrix_->split->low_group_bytes(matrix_->row_length);
 }
 
 std::int64_t GreatestLogits::end_group(std::int64_t tile) const {
-  return std::min(matrix_->num_groups, (tile + 1) * kGroups);
+  return std::min(num_groups_, (tile + 1) * kGroups);
 }
 
 // Of groups [group_begin, group_end), which lie in the tile.
@@ -69,7 +71,7 @@ kernels::BoundArgs GreatestLogits::args_of(Bounds& bounds, std::int32_t row, std
   return {.weights = matrix_->packed.data(),
           .low_weights = matrix_->low.data(),
           .k = matrix_->row_length,
-          .num_rows = matrix_->num_rows,
+          .num_rows = num_logits_,
           .group_begin = group_begin,
           .group_end = group_end,
           .quantized = quantized_,
@@ -101,26 +103,34 @@ void GreatestLogits::bound(Bounds& bounds) {
 }
 
 // Narrows the bounds of the group where that may rule it out.
-bool GreatestLogits::may_be_greatest(Bounds& bounds, std::int64_t group) {
+GreatestLogits::Verdict GreatestLogits::judge(Bounds& bounds, std::int64_t group) {
   const std::int64_t i = group - first_group(bounds.tile);
+  Verdict verdict = Verdict::kBounded;
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     if (!reaches_best(bounds, row, i)) continue;
     const kernels::BoundArgs args = args_of(bounds, row, group, group + 1);
     matrix_->split->refine(args);
-    skipped_bytes_ -= matrix_->split->refine_bytes;
     raise(best_[static_cast<std::size_t>(row)], *args.lower);
-    if (reaches_best(bounds, row, i)) return true;
+    if (reaches_best(bounds, row, i)) return Verdict::kWanted;
+    verdict = Verdict::kRefined;
   }
-  return false;
+  return verdict;
 }
 
 void GreatestLogits::finish(Bounds& bounds) {
   const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
-  const bool is_last = end == matrix_->num_groups;
+  const bool is_last = end == num_groups_;
+  const std::int64_t low_bytes = matrix_->split->low_group_bytes(matrix_->row_length);
   std::array<bool, kGroups> wanted{};
+  std::int64_t skipped_bytes = 0;
   for (std::int64_t group = begin; group < end; ++group) {
-    wanted[static_cast<std::size_t>(group - begin)] = is_last || may_be_greatest(bounds, group);
+    const Verdict verdict = is_last ? Verdict::kWanted : judge(bounds, group);
+    wanted[static_cast<std::size_t>(group - begin)] = verdict == Verdict::kWanted;
+    if (verdict == Verdict::kBounded) skipped_bytes += low_bytes;
+    if (verdict == Verdict::kRefined)
+      skipped_bytes += std::max<std::int64_t>(0, low_bytes - matrix_->split->refine_bytes);
   }
+  skipped_bytes_.fetch_add(skipped_bytes, std::memory_order_relaxed);
   const bool any = std::ranges::find(wanted, true) != wanted.end();
   for (std::int64_t group = begin; any && group < end; ++group) {
     if (wanted[static_cast<std::size_t>(group - begin)]) {
@@ -130,7 +140,7 @@ void GreatestLogits::finish(Bounds& bounds) {
     }
   }
   const std::int64_t first = begin * kRowsPerGroup;
-  const std::int64_t count = std::min<std::int64_t>(kLogitsPerTile, matrix_->num_rows - first);
+  const std::int64_t count = std::min<std::int64_t>(kLogitsPerTile, num_logits_ - first);
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     float& maximum = op_->tile_maxima.row(row)[bounds.tile];
     maximum = kMinusInfinity;
@@ -140,11 +150,10 @@ void GreatestLogits::finish(Bounds& bounds) {
 }
 
 void GreatestLogits::compute(std::int64_t group) {
-  skipped_bytes_ -= matrix_->split->low_group_bytes(matrix_->row_length);
   matrix_->split->matmul({.weights = matrix_->packed.data(),
                           .low_weights = matrix_->low.data(),
                           .k = matrix_->row_length,
-                          .num_rows = matrix_->num_rows,
+                          .num_rows = num_logits_,
                           .group_begin = group,
                           .group_end = group + 1,
                           .quantized = quantized_,
@@ -156,7 +165,7 @@ void GreatestLogits::compute(std::int64_t group) {
 // Of a tile that is not left out whole.
 void GreatestLogits::leave_out(std::int64_t group) {
   const std::int64_t begin = group * kRowsPerGroup;
-  const std::int64_t end = std::min<std::int64_t>(matrix_->num_rows, begin + kRowsPerGroup);
+  const std::int64_t end = std::min<std::int64_t>(num_logits_, begin + kRowsPerGroup);
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     std::fill(op_->logits.row(row) + begin, op_->logits.row(row) + end, kMinusInfinity);
   }

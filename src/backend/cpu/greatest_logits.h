@@ -28,8 +28,8 @@ class GreatestLogits {
   GreatestLogits(const kernels::KernelTable& kernels, ThreadPool& pool, ReadForecast& forecast)
       : kernels_(kernels), pool_(pool), forecast_(forecast) {}
 
-  // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::only_greatest allows. `quantized` are the
-  // rows' inputs. Requires: op.weight is split, num_rows <= kMaxRows.
+  // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::greatest_of says. `quantized` are the
+  // rows' inputs. Requires: op.weight is split, 1 <= op.greatest_of <= its rows, num_rows <= kMaxRows.
   void find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows);
 
   // Of the low plane, left unread by all searches.
@@ -51,7 +51,8 @@ class GreatestLogits {
                              std::int64_t group_end);
   bool reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const;
   void bound(Bounds& bounds);
-  bool may_be_greatest(Bounds& bounds, std::int64_t group);
+  enum class Verdict : std::uint8_t { kBounded, kRefined, kWanted };  // ruled out so or so, or not
+  Verdict judge(Bounds& bounds, std::int64_t group);
   void finish(Bounds& bounds);
   void compute(std::int64_t group);
   void leave_out(std::int64_t group);
@@ -65,6 +66,8 @@ class GreatestLogits {
   const CpuMatrix* matrix_ = nullptr;
   const std::byte* quantized_ = nullptr;
   std::int32_t num_rows_ = 0;
+  std::int64_t num_logits_ = 0;                    // of a row, from the first
+  std::int64_t num_groups_ = 0;                    // that have them
   std::vector<std::byte> inputs_;                  // per row: what its bounds have to know
   std::array<std::atomic<float>, kMaxRows> best_;  // of each row, so far
   std::atomic<std::int64_t> skipped_bytes_ = 0;

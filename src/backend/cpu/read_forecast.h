@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/check.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::backend {
@@ -16,11 +17,15 @@ class ReadForecast {
  public:
   explicit ReadForecast(ThreadPool& pool) : pool_(pool) {}
 
-  void begin_step() { next_ = 0; }
+  void begin_step() {
+    if (next_ > 0) first_reads_.resize(next_);
+    next_ = 0;
+  }
 
-  // The pool's coming operation has num_tasks tasks, and task i begins to read at address_of(i).
+  // The pool's coming operation has num_tasks tasks, 1 or more, and task i begins to read at address_of(i).
   template <class AddressOf>
   void announce(std::int64_t num_tasks, const AddressOf& address_of) {
+    CHECK(num_tasks >= 1);
     if (next_ == first_reads_.size()) first_reads_.emplace_back(pool_.num_threads());
     std::vector<const std::byte*>& reads = first_reads_[next_];
     ++next_;

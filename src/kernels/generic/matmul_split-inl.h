@@ -100,7 +100,9 @@ KVASIR_FORCE_INLINE void find_greatest_bounds(const BoundArgs& args, std::int64_
   const F32x16 estimate = load(args.estimate + i * kRowsPerGroup),
                slack = load(args.slack + i * kRowsPerGroup);
   const F32x16 infinity = broadcast(__builtin_inff()), lowest = broadcast(-__builtin_inff());
-  const F32x16 most = add(estimate, slack), least = sub(estimate, slack);
+  const Mask16 is_finite = less(abs(estimate), infinity);
+  const F32x16 most = select(is_finite, add(estimate, slack), infinity);
+  const F32x16 least = select(is_finite, sub(estimate, slack), lowest);
   args.upper[i] = reduce_max(select(rows, select(equal(most, most), most, infinity), lowest));
   args.lower[i] = reduce_max(select(rows, select(less(least, infinity), least, lowest), lowest));
 }

@@ -90,14 +90,14 @@ float add_block(float sum, const PackedQ6_K& unit, int block, int row, const Act
   return sum;
 }
 
-float weight_of(const PackedF32& column, int row) { return column.rows[row]; }
-float weight_of(const PackedF16& column, int row) { return half_to_float(column.rows[row]); }
-float weight_of(const PackedBF16& column, int row) { return bf16_to_float(column.rows[row]); }
-
 float add_block(float sum, const SplitUnit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.high.scales[block][row]);
   return std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
 }
+
+float weight_of(const PackedF32& column, int row) { return column.rows[row]; }
+float weight_of(const PackedF16& column, int row) { return half_to_float(column.rows[row]); }
+float weight_of(const PackedBF16& column, int row) { return bf16_to_float(column.rows[row]); }
 
 template <class Unit>
 struct BlockSum {
@@ -181,7 +181,9 @@ void find_greatest_bounds(const BoundArgs& args, std::int64_t group) {
   args.upper[i] = args.lower[i] = -INFINITY;
   const std::int64_t num_rows = std::min<std::int64_t>(kRowsPerGroup, args.num_rows - group * kRowsPerGroup);
   for (std::int64_t row = i * kRowsPerGroup; row < i * kRowsPerGroup + num_rows; ++row) {
-    const float most = args.estimate[row] + args.slack[row], least = args.estimate[row] - args.slack[row];
+    const bool is_finite = std::isfinite(args.estimate[row]);
+    const float most = is_finite ? args.estimate[row] + args.slack[row] : INFINITY;
+    const float least = is_finite ? args.estimate[row] - args.slack[row] : -INFINITY;
     args.upper[i] = std::max(args.upper[i], std::isnan(most) ? INFINITY : most);
     if (least < INFINITY) args.lower[i] = std::max(args.lower[i], least);
   }
