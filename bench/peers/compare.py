@@ -107,6 +107,20 @@ def has_tokenizer(kvasir, model):
         return False
 
 
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, is {value}")
+    return value
+
+
+def commit_of_checkout():
+    """What was measured, if it was built last: the commit, and whether files differ from it."""
+    git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True,
+                                        cwd=pathlib.Path(__file__).parent).stdout.strip()
+    return git("rev-parse", "HEAD") + (" and changes" if git("status", "--porcelain", "--", "../../src") else "")
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a name of the catalogue or a GGUF file")
@@ -116,8 +130,8 @@ def arguments():
     parser.add_argument("--peers", nargs="+", default=list(variants_of_peers(1)), choices=list(variants_of_peers(1)))
     parser.add_argument("--build", nargs=2, metavar=("NAME", "BINARY"),
                         help="instead of peers: another build of Kvasir, such as clang build/clang/bin/kvasir")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--pairs", type=positive, default=5)
+    parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
     return parser.parse_args()
 
@@ -128,8 +142,7 @@ def main():
     model = path_of(kvasir, args.model)
     out = pathlib.Path(args.out)
     report = json.loads(out.read_text()) if out.exists() else {"rows": []}
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True,
-                            cwd=pathlib.Path(__file__).parent).stdout.strip()
+    commit = commit_of_checkout()
     machine = json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)
     del machine["checks"]  # about this installation, not about the machine
     report |= {"model": pathlib.Path(args.model).name, "threads": args.threads, "machine": machine}
@@ -165,4 +178,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (ProgramFailed, FileNotFoundError) as failure:
+        raise SystemExit(f"compare: {failure}") from None

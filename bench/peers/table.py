@@ -32,7 +32,10 @@ def print_report(report):
 
 def main():
     for path in sys.argv[1:]:
-        print_report(json.loads(pathlib.Path(path).read_text()))
+        try:
+            print_report(json.loads(pathlib.Path(path).read_text()))
+        except (OSError, json.JSONDecodeError) as failure:
+            raise SystemExit(f"table: {path}: {failure}") from None
 
 
 if __name__ == "__main__":
