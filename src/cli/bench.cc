@@ -94,11 +94,11 @@ double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const Model
 }
 
 // Of generation to the bandwidth; of a prompt, which multiplies every weight by each token, to the products.
-double share_of_limit(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model,
+double share_of_limit(const BenchmarkCase& test, const Speed& speed, double bytes, const ModelInfo& model,
                       const MachineLimits& limits) {
   if (test.kind == BenchmarkKind::kGeneration) {
     const double steps_per_s = speed.median / test.batch;
-    return steps_per_s * bytes_per_step(test, speed, model) / (1e9 * limits.read_gb_s);
+    return steps_per_s * bytes / (1e9 * limits.read_gb_s);
   }
   return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
 }
@@ -141,8 +141,8 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
     if (!speed) return std::unexpected(std::move(speed).error());
     KVASIR_TRY(const MachineLimits after, measure_limits(globals.threads, ProbeScope::kTotals));
     const MachineLimits limits = better_of(before, after);
-    const double share = share_of_limit(test, *speed, report.model, limits);
     const double bytes = bytes_per_step(test, *speed, report.model);
+    const double share = share_of_limit(test, *speed, bytes, report.model, limits);
     report.results.push_back({test, std::move(*speed), limits, share, bytes});
   }
   progress.clear();

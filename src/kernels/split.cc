@@ -69,14 +69,28 @@ std::int64_t split_input_bytes(std::int64_t k) {
   return static_cast<std::int64_t>(sizeof(SplitInputs)) + k / kActivationBlock * 4;
 }
 
-double square_of_quad(const ActivationBlock& block, const CoarseCodes& coarse, int quad) {
-  double sum = 0.0;
-  for (int i = 4 * quad; i < 4 * quad + 4; ++i) {
-    const double x = double{block.scale} * (block.q[i] + (coarse.q[i] << kCoarseShift));
-    sum += x * x;
+// One block of a quantised row.
+struct InputBlock {
+  const ActivationBlock& fine;
+  const CoarseCodes& coarse;
+
+  double square_of_quad(int quad) const {
+    double sum = 0.0;
+    for (int i = 4 * quad; i < 4 * quad + 4; ++i) {
+      const double x = double{fine.scale} * (fine.q[i] + (coarse.q[i] << kCoarseShift));
+      sum += x * x;
+    }
+    return sum;
   }
-  return sum;
-}
+  // Of its norm, without the quads whose bits are set.
+  double square_without(unsigned quads) const {
+    double sum = 0.0;
+    for (int quad = 0; quad < kPackedQuads; ++quad) {
+      if ((quads >> quad & 1) == 0) sum += square_of_quad(quad);
+    }
+    return sum;
+  }
+};
 
 // Puts a quad in its place among the largest so far, by falling size.
 void insert_quad(const QuadSize& quad, QuadSize* largest, int& count) {
@@ -87,43 +101,48 @@ void insert_quad(const QuadSize& quad, QuadSize* largest, int& count) {
   largest[at] = quad;
 }
 
+// The exact quads, by place, with the norm that each block loses by its own. block_at(b) is block b.
+template <class BlockAt>
+void set_exact_quads(QuadSize* largest, const BlockAt& block_at, SplitInputs& inputs) {
+  std::sort(largest, largest + inputs.num_exact,
+            [](const QuadSize& a, const QuadSize& b) { return a.index < b.index; });
+  for (int begin = 0, end = 0; begin < inputs.num_exact; begin = end) {
+    const std::int32_t b = largest[begin].index / kPackedQuads;
+    unsigned quads = 0;
+    for (; end < inputs.num_exact && largest[end].index / kPackedQuads == b; ++end) {
+      const std::int32_t quad = largest[end].index % kPackedQuads;
+      inputs.exact[end] = {.block = b, .quad = quad, .norm_drop = 0.0f};
+      quads |= 1u << quad;
+    }
+    const InputBlock block = block_at(b);
+    const double drop = std::sqrt(block.square_without(0)) - std::sqrt(block.square_without(quads));
+    inputs.exact[begin].norm_drop = static_cast<float>(drop * (1.0 - 1e-6) / kLowNormUnits);
+  }
+}
+
 void measure_split_inputs(const void* quantized, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                           void* measured) {
   auto& inputs = *static_cast<SplitInputs*>(measured);
   const std::int64_t column = token % kTokensPerActivationTile;
   const ConstActivationTile tile = activation_tile(quantized, k, token - column, num_tokens);
+  const auto block_at = [&](std::int64_t b) {
+    return InputBlock{tile.blocks[b * tile.width + column], tile.coarse[b * tile.width + column]};
+  };
   const std::int64_t num_blocks = k / kActivationBlock;
   const double margin = 1.0 + rounding_margin(num_blocks);
   QuadSize largest[kExactQuads];
   inputs.num_exact = 0;
   for (std::int64_t b = 0; b < num_blocks; ++b) {
-    const std::int64_t at = b * tile.width + column;
+    const InputBlock block = block_at(b);
     double sum = 0.0;
     for (int quad = 0; quad < kPackedQuads; ++quad) {
-      const double square = square_of_quad(tile.blocks[at], tile.coarse[at], quad);
+      const double square = block.square_of_quad(quad);
       sum += square;
-      const auto index = static_cast<std::int32_t>(kPackedQuads * b + quad);
-      insert_quad({index, square}, largest, inputs.num_exact);
+      insert_quad({static_cast<std::int32_t>(kPackedQuads * b + quad), square}, largest, inputs.num_exact);
     }
     inputs.norms()[b] = static_cast<float>(std::sqrt(sum) * margin / kLowNormUnits);
   }
-  std::sort(largest, largest + inputs.num_exact,
-            [](const QuadSize& a, const QuadSize& b) { return a.index < b.index; });
-  for (int i = 0; i < inputs.num_exact; ++i) {
-    const std::int32_t block = largest[i].index / kPackedQuads;
-    inputs.exact[i] = {.block = block, .quad = largest[i].index % kPackedQuads, .norm_drop = 0.0f};
-    if (i > 0 && inputs.exact[i - 1].block == block) continue;
-    const std::int64_t at = block * tile.width + column;
-    double sum = 0.0, dropped = 0.0;
-    for (int quad = 0; quad < kPackedQuads; ++quad) {
-      sum += square_of_quad(tile.blocks[at], tile.coarse[at], quad);
-    }
-    for (int j = i; j < inputs.num_exact && largest[j].index / kPackedQuads == block; ++j) {
-      dropped += largest[j].square;
-    }
-    const double drop = std::sqrt(sum) - std::sqrt(std::max(0.0, sum - dropped));
-    inputs.exact[i].norm_drop = static_cast<float>(drop * (1.0 - 1e-6) / kLowNormUnits);
-  }
+  set_exact_quads(largest, block_at, inputs);
 }
 
 void prefetch_split_refine(const BoundArgs& args) {

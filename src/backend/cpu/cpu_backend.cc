@@ -49,11 +49,11 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
     return AlignedBuffer::allocate(*bytes);
   };
   const std::int64_t k = tensor.row_length();
+  matrix->group_bytes =
+      matrix->split != nullptr ? matrix->split->high_group_bytes(k) : format.packed_group_bytes(k);
+  KVASIR_TRY(matrix->packed, allocate(matrix->group_bytes));
   if (matrix->split != nullptr) {
-    KVASIR_TRY(matrix->packed, allocate(matrix->split->high_group_bytes(k)));
     KVASIR_TRY(matrix->low, allocate(matrix->split->low_group_bytes(k)));
-  } else {
-    KVASIR_TRY(matrix->packed, allocate(format.packed_group_bytes(k)));
   }
   if (info_of(tensor.dtype).block_elements == 1) float_widths_.insert(tensor.row_length());
   return matrix;
@@ -70,13 +70,12 @@ void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matri
     const std::int64_t first = group * kRowsPerGroup;
     const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
     const std::int64_t at = first_group + group;
+    std::byte* const packed = target.packed.data() + at * target.group_bytes;
     if (target.split != nullptr) {
-      target.split->pack_group(rows.row(first), file_row_bytes, count, k,
-                               target.packed.data() + at * target.split->high_group_bytes(k),
+      target.split->pack_group(rows.row(first), file_row_bytes, count, k, packed,
                                target.low.data() + at * target.split->low_group_bytes(k));
     } else {
-      format.pack_group(rows.row(first), file_row_bytes, count, k,
-                        target.packed.data() + at * format.packed_group_bytes(k));
+      format.pack_group(rows.row(first), file_row_bytes, count, k, packed);
     }
   });
 }

@@ -83,7 +83,6 @@ class CpuBackend final : public Backend {
   };
   MatmulCut cut_matmul(const CpuActivation& in, std::int32_t num_rows, std::int64_t num_groups,
                        std::int64_t num_bytes, std::int64_t tile_groups) const;
-  std::int64_t group_bytes(const CpuMatrix& matrix) const;
   kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const MatmulCut& cut,
                               std::int64_t group, std::int64_t token, std::int32_t num_rows) const;
   void multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const;

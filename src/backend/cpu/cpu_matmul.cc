@@ -52,11 +52,6 @@ CpuBackend::MatmulCut CpuBackend::cut_matmul(const CpuActivation& in, std::int32
                                  : std::clamp<std::int64_t>(float_tokens, kTokensPerTile, kTokensPerTask)};
 }
 
-std::int64_t CpuBackend::group_bytes(const CpuMatrix& matrix) const {
-  return matrix.split != nullptr ? matrix.split->high_group_bytes(matrix.row_length)
-                                 : format_of(matrix.dtype).packed_group_bytes(matrix.row_length);
-}
-
 // The product of groups from `group` and tokens from `token`, as many of both as a task has; its outputs are
 // for the caller to place.
 kernels::MatmulArgs CpuBackend::part_of(const CpuMatrix& matrix, const CpuActivation& in,
@@ -110,7 +105,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
   forecast_.announce(num_tasks, [&](std::int64_t task) {
     return with_place(task, [&](const MatmulOp& op, std::int64_t place) {
       const CpuMatrix& matrix = cpu(*op.weight);
-      return matrix.packed.data() + place / token_tasks * cut.groups_per_task * group_bytes(matrix);
+      return matrix.packed.data() + place / token_tasks * cut.groups_per_task * matrix.group_bytes;
     });
   });
   pool_.parallel_for(num_tasks, [&](std::int64_t task) {

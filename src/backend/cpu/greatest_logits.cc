@@ -44,8 +44,7 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
       std::max<std::int64_t>(1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
   const std::int64_t num_tasks = ceil_div(num_tiles, tiles_per_task);
   forecast_.announce(num_tasks, [&](std::int64_t task) {
-    const std::int64_t group_bytes = matrix_->split->high_group_bytes(matrix_->row_length);
-    return matrix_->packed.data() + first_group(task * tiles_per_task) * group_bytes;
+    return matrix_->packed.data() + first_group(task * tiles_per_task) * matrix_->group_bytes;
   });
   pool_.parallel_for(num_tasks, [&](std::int64_t task) {
     const std::int64_t begin = task * tiles_per_task, end = std::min(num_tiles, begin + tiles_per_task);

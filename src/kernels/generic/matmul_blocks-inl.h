@@ -203,8 +203,8 @@ KVASIR_FORCE_INLINE void start_dots(const ActivationBlock* x, BlockDots<Unit, kT
   }
 }
 
-// Adds the products of the coarse codes in `quads`: those that any of the tokens has. The others' zeros
-// change no bit of their sums.
+// As start_dots, with the products of the coarse codes in `quads`: those that any of the tokens has. The
+// others' zeros change no bit of their sums.
 template <class Unit, int kTokens>
 KVASIR_FORCE_INLINE void start_coarse_dots(const CodeLanes* codes, const ActivationBlock* x,
                                            const CoarseCodes* coarse, unsigned quads,
