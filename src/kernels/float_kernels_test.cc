@@ -53,6 +53,20 @@ TEST_P(FloatKernels, RmsNormDividesByTheRootMeanSquare) {
   }
 }
 
+TEST_P(FloatKernels, RmsNormAddAddsWhatRmsNormWrites) {
+  for (std::int64_t n : kSizes) {
+    SCOPED_TRACE(trace(n));
+    const std::vector<float> x = random_floats(n, 3.0f, n), weight = random_floats(n, 1.0f, n + 1);
+    const std::vector<float> before = random_floats(n, 2.0f, n + 2);
+    std::vector<float> norm(n), sum = before;
+    sum.push_back(kUntouched);
+    table().rms_norm(x.data(), weight.data(), 1e-5f, n, norm.data());
+    table().rms_norm_add(x.data(), weight.data(), 1e-5f, n, sum.data());
+    for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(sum[i], before[i] + norm[i]) << "at " << i;
+    EXPECT_EQ(sum[n], kUntouched);
+  }
+}
+
 TEST_P(FloatKernels, RopeRotatesEveryPairAndKeepsItsLength) {
   for (const RopeStyle style : {RopeStyle::kInterleaved, RopeStyle::kHalves}) {
     for (std::int32_t rotary_dim : {2, 8, 22, 32, 64, 80, 96, 128, 256}) {

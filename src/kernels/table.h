@@ -182,6 +182,8 @@ struct KernelTable {
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);
+  // sum[i] += what rms_norm makes of x[i].
+  void (*rms_norm_add)(const float* x, const float* weight, float eps, std::int64_t n, float* sum);
   // In place on one head; cos/sin are [rotary_dim / 2]; elements past rotary_dim are left alone.
   void (*rope)(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style);
   void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);  // silu(gate) * up

@@ -19,7 +19,9 @@ class Planner {
       : group_(group), group_size_(group_size), plan_(plan) {}
 
   void add_rows(std::int32_t sequence, const SequenceSlice& slice, std::int32_t begin, std::int32_t end) {
-    for (std::int32_t row = begin; row < end; row += kTokensPerUnit) {
+    // The last tokens, whose tasks take longest, first: workers end nearly together.
+    for (std::int32_t unit = ceil_div(end - begin, kTokensPerUnit); unit-- > 0;) {
+      const std::int32_t row = begin + unit * kTokensPerUnit;
       const std::int32_t num_tokens = std::min(kTokensPerUnit, end - row);
       for (std::int32_t head = 0; head < group_.layout.num_kv_heads; ++head) {
         add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row);

@@ -199,8 +199,7 @@ void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activati
 
 void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows x) {
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
-    kernels_.rms_norm(y.row(row), weight.data(), eps, y.width, y.row(row));
-    kernels_.add(x.row(row), y.row(row), x.width, x.row(row));
+    kernels_.rms_norm_add(y.row(row), weight.data(), eps, y.width, x.row(row));
   });
 }
 

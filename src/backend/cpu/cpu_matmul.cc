@@ -124,6 +124,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
 
 // What comes after the products, while the outputs are in this worker's caches.
 void CpuBackend::finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
+  if (op.bias == nullptr && op.tile_maxima.data == nullptr) return;
   const std::int64_t begin = args.group_begin * kRowsPerGroup;
   const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);
   for (std::int64_t row = first_row; row < first_row + args.num_tokens; ++row) {

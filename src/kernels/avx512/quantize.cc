@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "kernels/activation.h"
+#include "kernels/force_inline.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/target_region.h"
 #include "kernels/wide.h"
@@ -36,45 +37,46 @@ struct RowInputs {
   }
 };
 
-// The larger of lanes i and i + n / 2 of each operand, side by side.
-__m512i fold_halves(__m512i a, __m512i b) {
-  return _mm512_max_epi32(_mm512_shuffle_i32x4(a, b, 0b01'00'01'00),
-                          _mm512_shuffle_i32x4(a, b, 0b11'10'11'10));
+// The largest |x| of each quad of four blocks. Lane 4 i + j holds quad i of: the first block's low half (j =
+// 0), its high half (1), the second block's (2, 3); then the same of the third and fourth block. A NaN or
+// infinity comes out as one, since their bits are the largest integers.
+struct QuadMaxima {
+  __m512i of_pair[2];
+};
+
+// In each 128 bits the larger of two neighbours: two of `a`, then two of `b`.
+__m512i fold_neighbours(__m512i a, __m512i b) {
+  const __m512 even = _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0b10'00'10'00);
+  const __m512 odd = _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0b11'01'11'01);
+  return _mm512_max_epi32(_mm512_castps_si512(even), _mm512_castps_si512(odd));
 }
 
-// The largest |x| of each block; a NaN or infinity comes out as one, since their bits are the largest
-// integers.
-__m128 largest_magnitudes(const Inputs& x) {
+QuadMaxima quad_maxima(const Inputs& x) {
   const __m512i magnitude = _mm512_set1_epi32(INT32_MAX);
-  __m512i lanes[kBlocks];
+  __m512i pairs[kBlocks];
 #pragma GCC unroll 4
   for (int i = 0; i < kBlocks; ++i) {
-    lanes[i] = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(x.low[i]), magnitude),
-                                _mm512_and_si512(_mm512_castps_si512(x.high[i]), magnitude));
+    pairs[i] = fold_neighbours(_mm512_and_si512(_mm512_castps_si512(x.low[i]), magnitude),
+                               _mm512_and_si512(_mm512_castps_si512(x.high[i]), magnitude));
   }
-  const __m512i ab = fold_halves(lanes[0], lanes[1]), cd = fold_halves(lanes[2], lanes[3]);
-  const __m512i four = _mm512_max_epi32(_mm512_shuffle_i32x4(ab, cd, 0b10'00'10'00),
-                                        _mm512_shuffle_i32x4(ab, cd, 0b11'01'11'01));
-  const __m512i two = _mm512_max_epi32(four, _mm512_shuffle_epi32(four, _MM_PERM_BADC));
-  const __m512i one = _mm512_max_epi32(two, _mm512_shuffle_epi32(two, _MM_PERM_CDAB));
-  const __m512i first_of_each = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-  return _mm_castsi128_ps(_mm512_castsi512_si128(_mm512_permutexvar_epi32(first_of_each, one)));
+  return {{fold_neighbours(pairs[0], pairs[1]), fold_neighbours(pairs[2], pairs[3])}};
 }
 
-// The inputs without the quads that have a larger one than the threshold.
-__m512 inliers(__m512 x, __m512 threshold) {
-  const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX));
-  const __m512i two = _mm512_max_epi32(magnitude, _mm512_shuffle_epi32(magnitude, _MM_PERM_BADC));
-  const __m512i four = _mm512_max_epi32(two, _mm512_shuffle_epi32(two, _MM_PERM_CDAB));
-  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(_mm512_castsi512_ps(four), threshold, _CMP_LE_OQ), x);
+// The largest of each block's quads.
+__m128 block_maxima(const QuadMaxima& quads) {
+  const __m512i blocks = fold_neighbours(quads.of_pair[0], quads.of_pair[1]);
+  const __m256i two = _mm256_max_epi32(_mm512_castsi512_si256(blocks), _mm512_extracti32x8_epi32(blocks, 1));
+  return _mm_castsi128_ps(_mm_max_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1)));
 }
-Inputs inliers(const Inputs& x, float threshold) {
-  const __m512 limit = _mm512_set1_ps(threshold);
-  Inputs rest;
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlocks; ++i) {
-    rest.low[i] = inliers(x.low[i], limit);
-    rest.high[i] = inliers(x.high[i], limit);
+
+// Without the quads beyond the threshold.
+QuadMaxima inliers(const QuadMaxima& quads, float threshold) {
+  QuadMaxima rest;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const __mmask16 within =
+        _mm512_cmp_ps_mask(_mm512_castsi512_ps(quads.of_pair[i]), _mm512_set1_ps(threshold), _CMP_LE_OQ);
+    rest.of_pair[i] = _mm512_maskz_mov_epi32(within, quads.of_pair[i]);
   }
   return rest;
 }
@@ -90,49 +92,76 @@ __m128 inverses(__m128 scales) {
   return _mm_maskz_div_ps(_mm_cmp_ps_mask(scales, _mm_setzero_ps(), _CMP_GT_OQ), _mm_set1_ps(1.0f), scales);
 }
 
-// 16 inputs to the nearest code each, ties to even.
-__m512i round_to_codes(__m512 x, float inverse) {
-  return _mm512_cvtps_epi32(_mm512_mul_ps(x, _mm512_set1_ps(inverse)));
+// Two blocks of codes as 16 bits each: in each 128 bits a quad of the low half and one of the high half.
+struct PairCodes {
+  __m512i of_block[2];
+};
+
+// The nearest code to each input, ties to even.
+__m512i round_to_codes(__m512 x, __m512 inverse) { return _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse)); }
+PairCodes round_to_codes(const Inputs& x, int first, const float* inverse) {
+  PairCodes codes;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const __m512 factor = _mm512_set1_ps(inverse[first + i]);
+    codes.of_block[i] = _mm512_packs_epi32(round_to_codes(x.low[first + i], factor),
+                                           round_to_codes(x.high[first + i], factor));
+  }
+  return codes;
 }
-// coarse_code
-__m512i coarse_codes(__m512i codes) {
-  const __mmask16 too_large = _mm512_cmpgt_epi32_mask(_mm512_abs_epi32(codes), _mm512_set1_epi32(127));
-  const __m512i rounded = _mm512_add_epi32(codes, _mm512_set1_epi32(1 << (kCoarseShift - 1)));
-  return _mm512_maskz_srai_epi32(too_large, rounded, kCoarseShift);
+// Takes the coarse codes from the codes (coarse_code) and returns them.
+PairCodes split_coarse(PairCodes& codes) {
+  PairCodes coarse;
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const __m512i code = codes.of_block[i];
+    const __mmask32 too_large = _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(code), _mm512_set1_epi16(127));
+    const __m512i rounded = _mm512_add_epi16(code, _mm512_set1_epi16(1 << (kCoarseShift - 1)));
+    coarse.of_block[i] = _mm512_maskz_srai_epi16(too_large, rounded, kCoarseShift);
+    codes.of_block[i] = _mm512_sub_epi16(code, _mm512_slli_epi16(coarse.of_block[i], kCoarseShift));
+  }
+  return coarse;
 }
-__m256i to_int8(__m512i low, __m512i high) {
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm512_cvtepi32_epi8(low)),
-                                 _mm512_cvtepi32_epi8(high), 1);
+// The two blocks' bytes, one block after the other.
+__m512i to_bytes(const PairCodes& codes) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(order, _mm512_packs_epi16(codes.of_block[0], codes.of_block[1]));
 }
-__m256i quad_sums(__m256i q) { return _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q); }
+__m512i quad_sums(__m512i q) { return _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(1), q); }
 __m128i offsets_of(__m128i sums) { return _mm_sub_epi32(_mm_setzero_si128(), _mm_slli_epi32(sums, 7)); }
+
+template <typename Codes>
+KVASIR_FORCE_INLINE void store_pair(__m512i bytes, Codes& first, Codes& second) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(first.q), _mm512_castsi512_si256(bytes));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(second.q), _mm512_extracti64x4_epi64(bytes, 1));
+}
 
 // Writes four blocks, the first of them `first`. Without kOutliers there is nothing for coarse codes.
 template <bool kOutliers>
-void write_blocks(const Inputs& x, __m128 scales, const RowInputs& in, std::int64_t first,
-                  const ActivationRow& row) {
+KVASIR_FORCE_INLINE void write_blocks(const Inputs& x, __m128 scales, const RowInputs& in, std::int64_t first,
+                                      const ActivationRow& row) {
   alignas(16) float inverse[kBlocks];
   _mm_store_ps(inverse, inverses(scales));
   __m256i quads[kBlocks];  // sums of four codes
-#pragma GCC unroll 4
-  for (int i = 0; i < kBlocks; ++i) {
-    const std::int64_t b = in.index(first, i);
-    __m512i low = round_to_codes(x.low[i], inverse[i]), high = round_to_codes(x.high[i], inverse[i]);
-    __m256i coarse = _mm256_setzero_si256();
+#pragma GCC unroll 2
+  for (int i = 0; i < kBlocks; i += 2) {
+    const std::int64_t b = in.index(first, i), next = in.index(first, i + 1);
+    PairCodes codes = round_to_codes(x, i, inverse);
+    __m512i coarse = _mm512_setzero_si512();
+    if constexpr (kOutliers) coarse = to_bytes(split_coarse(codes));
+    const __m512i q = to_bytes(codes);
+    store_pair(q, row.block(b), row.block(next));
+    store_pair(coarse, row.coarse(b), row.coarse(next));
+    __m512i sums = quad_sums(q);
+    unsigned flags = 0;
     if constexpr (kOutliers) {
-      const __m512i coarse_low = coarse_codes(low), coarse_high = coarse_codes(high);
-      low = _mm512_sub_epi32(low, _mm512_slli_epi32(coarse_low, kCoarseShift));
-      high = _mm512_sub_epi32(high, _mm512_slli_epi32(coarse_high, kCoarseShift));
-      coarse = to_int8(coarse_low, coarse_high);
+      sums = _mm512_add_epi32(sums, _mm512_slli_epi32(quad_sums(coarse), kCoarseShift));
+      flags = _mm512_test_epi32_mask(coarse, coarse);
     }
-    const __m256i q = to_int8(low, high);
-    quads[i] = quad_sums(q);
-    if constexpr (kOutliers) {
-      quads[i] = _mm256_add_epi32(quads[i], _mm256_slli_epi32(quad_sums(coarse), kCoarseShift));
-    }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.block(b).q), q);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.coarse(b).q), coarse);
-    row.set_coarse_quads(b, kOutliers ? _mm256_cmpneq_epi32_mask(coarse, _mm256_setzero_si256()) : 0);
+    row.set_coarse_quads(b, static_cast<int>(flags & 0xff));
+    row.set_coarse_quads(next, static_cast<int>(flags >> 8));
+    quads[i] = _mm512_castsi512_si256(sums);
+    quads[i + 1] = _mm512_extracti64x4_epi64(sums, 1);
   }
   const __m256i halves =
       _mm256_hadd_epi32(_mm256_hadd_epi32(quads[0], quads[1]), _mm256_hadd_epi32(quads[2], quads[3]));
@@ -153,24 +182,27 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
   const RowInputs in{x, k / kActivationBlock};
   float sum_of_maxima = 0.0f;
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
+    const __m128 maxima = block_maxima(quad_maxima(in.load(b)));
+    if (_mm_cmp_ps_mask(maxima, _mm_set1_ps(kLargestInput), _CMP_LE_OQ) != 0b1111) {
+      zero_row(row, in.num_blocks);
+      return false;
+    }
     alignas(16) float largest[kBlocks];
-    _mm_store_ps(largest, largest_magnitudes(in.load(b)));
+    _mm_store_ps(largest, maxima);
     for (int i = 0; i < kBlocks && b + i < in.num_blocks; ++i) {
-      if (!(largest[i] <= kLargestInput)) {
-        zero_row(row, in.num_blocks);
-        return false;
-      }
+      row.block(b + i).scale = largest[i];  // until the second pass
       sum_of_maxima += largest[i];
     }
   }
   const float threshold = outlier_threshold(sum_of_maxima, in.num_blocks);
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
     const Inputs inputs = in.load(b);
-    const __m128 largest = largest_magnitudes(inputs);
+    const __m128 largest = _mm_setr_ps(row.block(in.index(b, 0)).scale, row.block(in.index(b, 1)).scale,
+                                       row.block(in.index(b, 2)).scale, row.block(in.index(b, 3)).scale);
     if (_mm_cmp_ps_mask(largest, _mm_set1_ps(threshold), _CMP_GT_OQ) == 0) {
       write_blocks<false>(inputs, fine_scales(largest, largest), in, b, row);
     } else {
-      const __m128 inlier = largest_magnitudes(inliers(inputs, threshold));
+      const __m128 inlier = block_maxima(inliers(quad_maxima(inputs), threshold));
       write_blocks<true>(inputs, fine_scales(inlier, largest), in, b, row);
     }
   }
@@ -193,7 +225,8 @@ __m128 larger(__m128 a, __m128 b) {
 
 float span_max(const RowInputs& in, std::int64_t begin, int num_blocks) {
   __m128 four = _mm_setzero_ps();
-  for (int b = 0; b < num_blocks; b += kBlocks) four = larger(four, largest_magnitudes(in.load(begin + b)));
+  for (int b = 0; b < num_blocks; b += kBlocks)
+    four = larger(four, block_maxima(quad_maxima(in.load(begin + b))));
   return largest_of_four(four);
 }
 
@@ -204,7 +237,7 @@ void quantize_span(const RowInputs& in, std::int64_t begin, int num_blocks, floa
   if (largest > threshold) {
     __m128 four = _mm_setzero_ps();
     for (int b = 0; b < num_blocks; b += kBlocks) {
-      four = larger(four, largest_magnitudes(inliers(in.load(begin + b), threshold)));
+      four = larger(four, block_maxima(inliers(quad_maxima(in.load(begin + b)), threshold)));
     }
     inlier = largest_of_four(four);
   }

@@ -25,7 +25,7 @@ struct AttentionBlock {
   alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
   alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
   alignas(64) float scores[kMaxRowsPerBlock * kTokensPerTile];  // [row][key], then the softmax weights
-  alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];          // scaled; per strip [head_dim][rows]
+  alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];          // [row][head_dim], scaled
   alignas(64) float widened[kTokensPerTile * kMaxHeadDim];      // K, then V, of the current tile
 };
 
@@ -108,16 +108,11 @@ static void start_block(AttentionBlock& block) {
     block.max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;
   }
-  for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
-    const int begin = strip_begin(block.num_rows, strip);
-    const int height = strip_begin(block.num_rows, strip + 1) - begin;
-    float* q = block.q + static_cast<std::int64_t>(begin) * args.head_dim;
-    for (int r = 0; r < height; ++r) {
-      const std::int64_t row = block.first_row + begin + r;
-      const float* head =
-          args.q + (row / args.group_size) * args.q_stride + (row % args.group_size) * args.head_dim;
-      for (std::int32_t d = 0; d < args.head_dim; ++d) q[d * height + r] = head[d] * args.scale;
-    }
+  for (int r = 0; r < block.num_rows; ++r) {
+    const std::int64_t row = block.first_row + r;
+    const float* head =
+        args.q + (row / args.group_size) * args.q_stride + (row % args.group_size) * args.head_dim;
+    scale(head, args.scale, args.head_dim, block.q + std::int64_t{r} * args.head_dim);
   }
   float* out = args.out + block.first_row * args.head_dim;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(block.num_rows) * args.head_dim; ++i) out[i] = 0.0f;
@@ -210,11 +205,15 @@ static void weigh_tile(AttentionBlock& block, int tile_index) {
   }
 }
 
-// Adds the values of the keys that rows [begin, end) of the block, all of one query token, see.
+inline constexpr float kNoCorrections[kMaxRowsPerStrip] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+
+// Corrects what rows [begin, end) of the block, all of one query token, have so far and adds the values of
+// the keys they see. Where they see none, nothing needs correction.
 template <typename Element>
 static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, const TileCells<Element>& next,
                         KeyRange keys, int begin, int end) {
   const AttentionArgs& args = *block.args;
+  bool is_corrected = false;
   for (int key = keys.begin; key < keys.end;) {
     int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
     if (tile.cells[key / kTokensPerCell] != nullptr) {
@@ -223,12 +222,14 @@ static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, c
         const int first = begin + strip_begin(end - begin, strip);
         const int height = begin + strip_begin(end - begin, strip + 1) - first;
         const WeightedValues<Element> values = {block.scores + first * kTokensPerTile,
+                                                is_corrected ? kNoCorrections : block.correction + first,
                                                 {tile.cells, next.cells},
                                                 key,
                                                 smaller(stop, keys.end),
                                                 args.head_dim};
         add_rows(height, values, args.out + (block.first_row + first) * args.head_dim);
       }
+      is_corrected = true;
     }
     key = stop;
   }
@@ -239,11 +240,6 @@ template <typename Element>
 static void add_tile(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile,
                      const TileCells<Element>& next, bool is_full) {
   const AttentionArgs& args = *block.args;
-  for (int r = 0; r < block.num_rows; ++r) {
-    if (block.correction[r] == 1.0f) continue;
-    float* out = args.out + (block.first_row + r) * args.head_dim;
-    scale(out, block.correction[r], args.head_dim, out);
-  }
   if (is_full) return add_visible(block, tile, next, {0, kTokensPerTile}, 0, block.num_rows);
   for (int r = 0; r < block.num_rows;) {
     const std::int64_t token = (block.first_row + r) / args.group_size;

@@ -42,7 +42,7 @@ KVASIR_FORCE_INLINE void prefetch_next(const CellStream<Element>& stream, int ce
 }
 
 // scores[row][16 * cell + lane] = q[row] . key, for kCells cells of [head_dim][16].
-// q is [head_dim][kRows], scores is [kRows][kTokensPerTile].
+// q is [kRows][head_dim], scores is [kRows][kTokensPerTile].
 template <typename Element, int kRows, int kCells>
 static void score_cells(const float* q, const CellStream<Element>& stream, std::int32_t head_dim,
                         float* scores) {
@@ -65,7 +65,7 @@ static void score_cells(const float* q, const CellStream<Element>& stream, std::
     for (int c = 0; c < kCells; ++c) key[c] = load_widened(keys[c] + d * kTokensPerCell);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const F32x16 query = broadcast(q[d * kRows + r]);
+      const F32x16 query = broadcast(q[r * std::int64_t{head_dim} + d]);
 #pragma GCC unroll 8
       for (int c = 0; c < kCells; ++c) acc[r][c] = fma(query, key[c], acc[r][c]);
     }
@@ -91,25 +91,29 @@ static void score_strip(const float* q, const CellStream<Element>& stream, int f
   }
 }
 
-// What add_values adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
+// What add_rows adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
 template <typename Element>
 struct WeightedValues {
   const float* weights;        // [rows][kTokensPerTile]
+  const float* corrections;    // [rows], of what `out` has so far
   CellStream<Element> stream;  // [kCellsPerTile] of [16][head_dim]; those of [begin, end) are not null
   int begin;
   int end;
   std::int32_t head_dim;
 };
 
-// out[row][column ...] += the products, kVectors vectors wide; out is [kRows][head_dim].
+// out[row][column ...] = out * corrections[row] + the products, kVectors vectors wide; out is
+// [kRows][head_dim].
 template <typename Element, int kRows, int kVectors>
 static void add_columns(const WeightedValues<Element>& in, std::int64_t column, float* out) {
   F32x16 acc[kRows][kVectors];
   const std::int64_t head_dim = in.head_dim;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
+    const F32x16 correction = broadcast(in.corrections[r]);
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = load(out + r * head_dim + column + 16 * v);
+    for (int v = 0; v < kVectors; ++v)
+      acc[r][v] = mul(load(out + r * head_dim + column + 16 * v), correction);
   }
   int key = in.begin;
   while (key < in.end) {
@@ -144,7 +148,7 @@ static void add_last_columns(const WeightedValues<Element>& in, int num_rows, st
   const int lanes = static_cast<int>(in.head_dim - column);
   for (int r = 0; r < num_rows; ++r) {
     float* target = out + static_cast<std::int64_t>(r) * in.head_dim + column;
-    F32x16 acc = load_partial(target, lanes);
+    F32x16 acc = mul(load_partial(target, lanes), broadcast(in.corrections[r]));
     for (int key = in.begin; key < in.end; ++key) {
       const Element* values =
           in.stream.cells[key / kTokensPerCell] + (key % kTokensPerCell) * in.head_dim + column;

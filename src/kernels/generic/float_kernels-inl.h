@@ -1,6 +1,7 @@
 // The float kernels of a KernelTable (contracts there), declared inside the namespace of each ISA.
 
 void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out);
+void rms_norm_add(const float* x, const float* weight, float eps, std::int64_t n, float* sum);
 void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style);
 void silu_mul(const float* gate, const float* up, std::int64_t n, float* out);
 void gelu_tanh_mul(const float* gate, const float* up, std::int64_t n, float* out);

@@ -21,14 +21,32 @@ static float sum_of_squares(const float* x, std::int64_t n) {
   return reduce_add(add(add(acc[0], acc[1]), add(acc[2], acc[3])));
 }
 
-void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+// 1 / sqrt(mean(x^2) + eps)
+static F32x16 norm_factor(const float* x, float eps, std::int64_t n) {
   const F32x16 mean = broadcast(sum_of_squares(x, n) / static_cast<float>(n));
-  const F32x16 factor = div(broadcast(1.0f), sqrt(add(mean, broadcast(eps))));
+  return div(broadcast(1.0f), sqrt(add(mean, broadcast(eps))));
+}
+
+void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+  const F32x16 factor = norm_factor(x, eps, n);
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) store(out + i, mul(mul(load(x + i), factor), load(weight + i)));
   if (i < n) {
     const int rest = static_cast<int>(n - i);
     const F32x16 value = mul(mul(load_partial(x + i, rest), factor), load_partial(weight + i, rest));
     store_partial(out + i, value, rest);
+  }
+}
+
+void rms_norm_add(const float* x, const float* weight, float eps, std::int64_t n, float* sum) {
+  const F32x16 factor = norm_factor(x, eps, n);
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    store(sum + i, add(load(sum + i), mul(mul(load(x + i), factor), load(weight + i))));
+  }
+  if (i < n) {
+    const int rest = static_cast<int>(n - i);
+    const F32x16 value = mul(mul(load_partial(x + i, rest), factor), load_partial(weight + i, rest));
+    store_partial(sum + i, add(load_partial(sum + i, rest), value), rest);
   }
 }

@@ -10,6 +10,7 @@ KernelTable make_table(const char* isa) {
       .quantize_row = quantize_row,
       .quantize_row_wide = quantize_row_wide,
       .rms_norm = rms_norm,
+      .rms_norm_add = rms_norm_add,
       .rope = rope,
       .silu_mul = silu_mul,
       .gelu_tanh_mul = gelu_tanh_mul,

@@ -9,12 +9,25 @@
 
 namespace kvasir::kernels::ref {
 
-void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+namespace {
+
+float norm_factor(const float* x, float eps, std::int64_t n) {
   double sum_of_squares = 0.0;
   for (std::int64_t i = 0; i < n; ++i) sum_of_squares += static_cast<double>(x[i]) * x[i];
   const float mean = static_cast<float>(sum_of_squares / static_cast<double>(n));
-  const float factor = 1.0f / std::sqrt(mean + eps);
+  return 1.0f / std::sqrt(mean + eps);
+}
+
+}  // namespace
+
+void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
+  const float factor = norm_factor(x, eps, n);
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * factor * weight[i];
+}
+
+void rms_norm_add(const float* x, const float* weight, float eps, std::int64_t n, float* sum) {
+  const float factor = norm_factor(x, eps, n);
+  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i] * factor * weight[i];
 }
 
 void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style) {
