@@ -107,6 +107,10 @@ def has_tokenizer(kvasir, model):
         return False
 
 
+def key_of(row):
+    return row["cell"], row["of"], row["mode"]
+
+
 def positive(text):
     value = int(text)
     if value < 1:
@@ -130,6 +134,8 @@ def arguments():
     parser.add_argument("--peers", nargs="+", default=list(variants_of_peers(1)), choices=list(variants_of_peers(1)))
     parser.add_argument("--build", nargs=2, metavar=("NAME", "BINARY"),
                         help="instead of peers: another build of Kvasir, such as clang build/clang/bin/kvasir")
+    parser.add_argument("--fast", action="store_true",
+                        help="measure kvasir --fast, as rows of their own beside those of the exact mode")
     parser.add_argument("--pairs", type=positive, default=5)
     parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
@@ -138,7 +144,8 @@ def arguments():
 
 def main():
     args = arguments()
-    kvasir = Kvasir(args.threads)
+    kvasir = Kvasir(args.threads, flags=["--fast"] if args.fast else [])
+    mode = "fast" if args.fast else "exact"
     model = path_of(kvasir, args.model)
     out = pathlib.Path(args.out)
     report = json.loads(out.read_text()) if out.exists() else {"rows": []}
@@ -158,11 +165,12 @@ def main():
         peers = {name: [Kvasir(args.threads, name=name, binary=pathlib.Path(binary).resolve())]}
     for name in args.cells:
         for peer in args.peers:
-            row = {"of": peer, "commit": commit} | compare(kvasir, peers[peer], model, CELLS[name], args.pairs)
-            report["rows"] = [old for old in report["rows"] if (old["cell"], old["of"]) != (name, peer)] + [row]
+            row = {"of": peer, "mode": mode, "commit": commit} | compare(kvasir, peers[peer], model, CELLS[name],
+                                                                         args.pairs)
+            report["rows"] = [old for old in report["rows"] if key_of(old) != key_of(row)] + [row]
             print_row(peer, row)
             save()
-    if not args.no_start and has_tokenizer(kvasir, model):
+    if not (args.no_start or args.fast) and has_tokenizer(kvasir, model):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as prompt:
             prompt.write(PROMPT)
             prompt.flush()

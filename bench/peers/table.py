@@ -17,10 +17,11 @@ def print_report(report):
     print(f"\n### {report['model']}, {report['threads']} threads, {report['machine']['cpu']}\n")
     print("| cell | Kvasir | peer | rate | ratio (least to most) | share of the limit beside it |\n|---|---|---|---|---|---|")
     for row in report["rows"]:
+        cell = row["cell"] + (" --fast" if row["mode"] == "fast" else "")
         if "peer" not in row:
-            print(f"| {row['cell']} | | {row['of']} | cannot | | |")
+            print(f"| {cell} | | {row['of']} | cannot | | |")
             continue
-        print(f"| {row['cell']} | {row['kvasir_rate']:.0f} | {row['peer']} | {row['peer_rate']:.0f} | "
+        print(f"| {cell} | {row['kvasir_rate']:.0f} | {row['peer']} | {row['peer_rate']:.0f} | "
               f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f}) | {limits_beside(row)} |")
     if "start" in report:
         ours, theirs = report["start"]["median"]["kvasir"], report["start"]["median"]["peer"]
