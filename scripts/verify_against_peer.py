@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
-from compare import compare  # noqa: E402
+from compare import Watch, compare  # noqa: E402
 from programs import Cell, Kvasir, LlamaCpp  # noqa: E402
 
 PEERS = ROOT / "build" / "peers"
@@ -113,7 +113,7 @@ def check_perplexity(model, verdicts):
 def check_speed(model, verdicts, rounds=3):
     kvasir, peer = Kvasir(int(THREADS)), LlamaCpp("llama.cpp", "llama-native", int(THREADS))
     for cell in (Cell("prompt", 512), Cell("generation", 128)):
-        row = compare(kvasir, [peer], model.path, cell, rounds)
+        row = compare(Watch(kvasir, 0), kvasir, [peer], model.path, cell, rounds)
         verdicts.add(f"{model.name}: {cell}, {row['kvasir_rate']:.0f} tokens/s, llama.cpp {row['peer_rate']:.0f}, ratio",
                      f"{row['ratio']:.2f} ({row['ratio_min']:.2f} to {row['ratio_max']:.2f})", "at least 1",
                      row["ratio"] >= 1)

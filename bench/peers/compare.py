@@ -7,6 +7,10 @@
 
 Per cell and peer every variant (build and flags) runs once and the fastest is kept; then come the pairs. Kvasir's own
 bench probes the machine's limits before and after each of its runs; they are in the file beside every pair.
+
+A virtual machine's cores may be halves of cores whose other halves belong to somebody else. With --undisturbed SHARE the
+integer peak is probed before and after each pair as well, and a pair beside which it was below that share of the best
+probe so far is measured again; the disturbed ones stay in the file, apart.
 """
 import argparse
 import json
@@ -14,6 +18,7 @@ import pathlib
 import statistics
 import subprocess
 import tempfile
+import time
 
 from programs import Cell, Kvasir, LlamaCpp, ProgramFailed, run, variants_of_peers
 
@@ -29,12 +34,54 @@ PROMPT = (  # about 128 tokens
     "the masons stayed, married and opened a workshop near the gate, and their grandchildren still tell how the first "
     "stone was laid. The most important building in the city today is")
 AGREEMENT_TOKENS = 64
+MAX_TRIES = 3  # of a pair that somebody disturbs
+MAX_PROBES = 10  # while somebody does
 
 
 def path_of(kvasir, model):
     if pathlib.Path(model).exists():
         return str(pathlib.Path(model).resolve())
     return json.loads(run([kvasir.binary, "show", model, "--json"]).stdout)[0]["path"]
+
+
+class Watch:
+    """Whether the machine was left alone: the integer peak now, as a share of the best seen."""
+
+    def __init__(self, kvasir, least_share):
+        self.kvasir, self.least_share, self.best, self.is_quiet = kvasir, least_share, 0.0, True
+        if least_share > 0:
+            for _ in range(3):
+                self.probe()
+
+    def probe(self):
+        limits = json.loads(run([self.kvasir.binary, "doctor", "--json"]).stdout)["limits"]
+        self.best = max(self.best, limits["int8_gmac_s"])
+        self.is_quiet = limits["int8_gmac_s"] >= self.least_share * self.best
+
+    def measure(self, pair):
+        """What pair() gives, and whether nobody disturbed it as far as the probes tell."""
+        if self.least_share == 0:
+            return pair(), True
+        for _ in range(MAX_PROBES):
+            if self.is_quiet:
+                break
+            time.sleep(1)
+            self.probe()
+        was_quiet = self.is_quiet
+        result = pair()
+        self.probe()
+        return result, was_quiet and self.is_quiet
+
+
+def measure_pairs(watch, kvasir, peer, model, cell, num_pairs):
+    """num_pairs undisturbed pairs, or what there is after as many tries as are reasonable; then the disturbed ones."""
+    pairs, disturbed = [], []
+    for i in range(MAX_TRIES * num_pairs):
+        pair, is_undisturbed = watch.measure(lambda: measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
+        (pairs if is_undisturbed else disturbed).append(pair)
+        if len(pairs) == num_pairs:
+            break
+    return (pairs, disturbed) if pairs else (disturbed, [])
 
 
 def measure_pair(kvasir, peer, model, cell, ours_first):
@@ -54,7 +101,7 @@ def try_variants(variants, model, cell):
     return tried
 
 
-def compare(kvasir, variants, model, cell, num_pairs):
+def compare(watch, kvasir, variants, model, cell, num_pairs):
     """One row of the report; without a rate when no variant of the peer can do the cell."""
     tried = try_variants(variants, model, cell)
     able = [variant for variant in variants if isinstance(tried[variant.name], float)]
@@ -62,10 +109,10 @@ def compare(kvasir, variants, model, cell, num_pairs):
     if not able:
         return row
     peer = max(able, key=lambda variant: tried[variant.name])
-    pairs = [measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0) for i in range(num_pairs)]
+    pairs, disturbed = measure_pairs(watch, kvasir, peer, model, cell, num_pairs)
     ratios = sorted(pair["kvasir"] / pair["peer"] for pair in pairs)
     median = lambda key: statistics.median(pair[key] for pair in pairs)
-    return row | {"peer": peer.name, "pairs": pairs, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
+    return row | {"peer": peer.name, "pairs": pairs, "disturbed": disturbed, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
                   "ratio_max": ratios[-1], "kvasir_rate": median("kvasir"), "peer_rate": median("peer"),
                   "share_of_limit": None if pairs[0]["share_of_limit"] is None else median("share_of_limit")}
 
@@ -138,6 +185,8 @@ def arguments():
                         help="measure kvasir --fast, as rows of their own beside those of the exact mode")
     parser.add_argument("--pairs", type=positive, default=5)
     parser.add_argument("--threads", type=positive, default=2)
+    parser.add_argument("--undisturbed", type=float, default=0.0, metavar="SHARE",
+                        help="measure pairs again beside which the integer peak was below this share of the best, 0 to 1")
     parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
     return parser.parse_args()
 
@@ -163,10 +212,11 @@ def main():
         name, binary = args.build
         args.peers, args.no_start = [name], True
         peers = {name: [Kvasir(args.threads, name=name, binary=pathlib.Path(binary).resolve())]}
+    watch = Watch(kvasir, args.undisturbed)
     for name in args.cells:
         for peer in args.peers:
-            row = {"of": peer, "mode": mode, "commit": commit} | compare(kvasir, peers[peer], model, CELLS[name],
-                                                                         args.pairs)
+            row = {"of": peer, "mode": mode, "commit": commit} | compare(
+                watch, kvasir, peers[peer], model, CELLS[name], args.pairs)
             report["rows"] = [old for old in report["rows"] if key_of(old) != key_of(row)] + [row]
             print_row(peer, row)
             save()

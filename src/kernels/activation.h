@@ -35,13 +35,19 @@ inline constexpr float kLeastScale = 0x1p-96f;
 
 // A few channels of a transformer carry values far above the rest (Dettmers et al. 2022). A scale that suits
 // them rounds the other inputs of their blocks to little, which makes most of the error. So the four inputs
-// of a quad are *outliers* when the largest of them exceeds the row's mean of block maxima. A block's scale
-// is that of its other inputs, and the outliers get coarse codes besides. Kernels multiply only the quads
-// that have one; they are few. README's closeness table shows what that buys beside a program that lets
-// outliers set the scale. (A threshold half as high again makes prompts 1 to 3% faster, and the mean KL half
-// as high again.)
-inline float outlier_threshold(float sum_of_maxima, std::int64_t num_blocks) {
-  return sum_of_maxima / static_cast<float>(num_blocks);
+// of a quad are *outliers* when the largest of them exceeds kOutlierRatio times the row's typical block
+// maximum. A block's scale is that of its other inputs, and the outliers get coarse codes besides. Kernels
+// multiply only the quads that have one; they are few. README's closeness table shows what that buys beside a
+// program that lets outliers set the scale.
+//
+// Typical is the power mean of the maxima with exponent 1/4. The outliers themselves hardly raise it, so that
+// a row with some has a low threshold, and an even row, which would gain little, has hardly an outlier.
+inline constexpr float kOutlierRatio = 1.45f;
+
+inline float fourth_root(float x) { return __builtin_sqrtf(__builtin_sqrtf(x)); }
+inline float outlier_threshold(float sum_of_fourth_roots, std::int64_t num_blocks) {
+  const float root = sum_of_fourth_roots / static_cast<float>(num_blocks);
+  return kOutlierRatio * ((root * root) * (root * root));
 }
 
 // The two parts of a code within [-16256, 16256] are q = code - 128 * coarse and the coarse code.

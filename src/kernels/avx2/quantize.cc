@@ -99,7 +99,7 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   const std::int64_t num_blocks = k / kActivationBlock;
   __m256 inputs[4];
-  float sum_of_maxima = 0.0f;
+  float sum_of_roots = 0.0f;
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     load_block(x + b * kActivationBlock, inputs);
     const float largest = largest_magnitude(inputs);
@@ -108,9 +108,9 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
       return false;
     }
     row.block(b).scale = largest;  // until the second pass
-    sum_of_maxima += largest;
+    sum_of_roots += fourth_root(largest);
   }
-  const float threshold = outlier_threshold(sum_of_maxima, num_blocks);
+  const float threshold = outlier_threshold(sum_of_roots, num_blocks);
   for (std::int64_t b = 0; b < num_blocks; ++b) {
     load_block(x + b * kActivationBlock, inputs);
     const float largest = row.block(b).scale;
@@ -154,16 +154,16 @@ bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::
                        void* quantized) {
   constexpr std::int64_t kSpanInputs = kBlocksPerSpan * kActivationBlock;
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);
-  float sum_of_maxima = 0.0f;
+  float sum_of_roots = 0.0f;
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
     const float largest = span_max(x + s * kSpanInputs, blocks_of_span(k, s));
     if (!(largest <= kLargestInput)) {
       zero_row(row, k / kActivationBlock);
       return false;
     }
-    sum_of_maxima += largest;
+    sum_of_roots += fourth_root(largest);
   }
-  const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
+  const float threshold = outlier_threshold(sum_of_roots, num_spans(k));
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
     quantize_span(x, s * kBlocksPerSpan, blocks_of_span(k, s), threshold, row);
   }

@@ -180,7 +180,7 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
                   void* quantized) {
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   const RowInputs in{x, k / kActivationBlock};
-  float sum_of_maxima = 0.0f;
+  float sum_of_roots = 0.0f;
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
     const __m128 maxima = block_maxima(quad_maxima(in.load(b)));
     if (_mm_cmp_ps_mask(maxima, _mm_set1_ps(kLargestInput), _CMP_LE_OQ) != 0b1111) {
@@ -191,10 +191,10 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     _mm_store_ps(largest, maxima);
     for (int i = 0; i < kBlocks && b + i < in.num_blocks; ++i) {
       row.block(b + i).scale = largest[i];  // until the second pass
-      sum_of_maxima += largest[i];
+      sum_of_roots += fourth_root(largest[i]);
     }
   }
-  const float threshold = outlier_threshold(sum_of_maxima, in.num_blocks);
+  const float threshold = outlier_threshold(sum_of_roots, in.num_blocks);
   for (std::int64_t b = 0; b < in.num_blocks; b += kBlocks) {
     const Inputs inputs = in.load(b);
     const __m128 largest = _mm_setr_ps(row.block(in.index(b, 0)).scale, row.block(in.index(b, 1)).scale,
@@ -258,16 +258,16 @@ bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::
                        void* quantized) {
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   const RowInputs in{x, k / kActivationBlock};
-  float sum_of_maxima = 0.0f;
+  float sum_of_roots = 0.0f;
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
     const float largest = span_max(in, s * kBlocksPerSpan, blocks_of_span(k, s));
     if (!(largest <= kLargestInput)) {
       zero_row(row, in.num_blocks);
       return false;
     }
-    sum_of_maxima += largest;
+    sum_of_roots += fourth_root(largest);
   }
-  const float threshold = outlier_threshold(sum_of_maxima, num_spans(k));
+  const float threshold = outlier_threshold(sum_of_roots, num_spans(k));
   for (std::int64_t s = 0; s < num_spans(k); ++s) {
     quantize_span(in, s * kBlocksPerSpan, blocks_of_span(k, s), threshold, row);
   }

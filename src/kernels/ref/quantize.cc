@@ -65,16 +65,16 @@ bool quantize_spans(const float* x, std::int64_t num_blocks, std::int64_t blocks
     const std::int64_t begin = s * blocks_per_span;
     return Span{begin, std::min(blocks_per_span, num_blocks - begin)};
   };
-  float sum_of_maxima = 0.0f;
+  float sum_of_roots = 0.0f;
   for (std::int64_t s = 0; s < num_spans; ++s) {
     const float largest = largest_magnitude(span(s).inputs(x), span(s).num_inputs());
     if (largest > kLargestInput) {
       zero_row(row, num_blocks);
       return false;
     }
-    sum_of_maxima += largest;
+    sum_of_roots += fourth_root(largest);
   }
-  const float threshold = outlier_threshold(sum_of_maxima, num_spans);
+  const float threshold = outlier_threshold(sum_of_roots, num_spans);
   for (std::int64_t s = 0; s < num_spans; ++s) {
     const float* inputs = span(s).inputs(x);
     const float scale = fine_scale(largest_inlier(inputs, span(s).num_inputs(), threshold),
