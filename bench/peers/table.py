@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""The table of what compare.py measured, as Markdown: table.py bench/results/*.json."""
+"""The tables of what compare.py measured, as Markdown: table.py [--short] bench/results/*.json.
+
+--short gives README's: the cells that matter most, against llama.cpp and ik_llama.cpp alone.
+"""
+import argparse
 import json
 import pathlib
 import statistics
-import sys
 
 
 def limits_beside(row):
@@ -31,12 +34,41 @@ def print_report(report):
               f"{report['outputs']['same_characters']} characters.")
 
 
+SHORT_CELLS = {"pp512": "prompt of 512", "tg128": "generation of 128", "tg32x8": "8 streams", "tg32x16": "16 streams",
+               "tg32x32": "32 streams", "attention7000": "attention at 7,000, a token's"}
+SHORT_PEERS = ("llama.cpp", "ik_llama.cpp")
+
+
+def print_short(reports):
+    print("| | llama.cpp | ik_llama.cpp |\n|---|---|---|")
+    for report in reports:
+        rows = {(row["cell"], row["of"]): row for row in report["rows"] if row["mode"] == "exact" and "peer" in row}
+        name = report["model"]
+        for cell, words in SHORT_CELLS.items():
+            of_cell = [rows.get((cell, peer)) for peer in SHORT_PEERS]
+            if not any(of_cell):
+                continue
+            texts = ["" if row is None else f"{row['kvasir_rate']:.0f} to {row['peer_rate']:.0f}, {row['ratio']:.2f} "
+                     f"({row['ratio_min']:.2f} to {row['ratio_max']:.2f})" for row in of_cell]
+            print(f"| {name}{', ' if name else ''}{words} | {texts[0]} | {texts[1]} |")
+            name = ""
+
+
 def main():
-    for path in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="README's table")
+    parser.add_argument("reports", nargs="+", help="what compare.py wrote")
+    args = parser.parse_args()
+    reports = []
+    for path in args.reports:
         try:
-            print_report(json.loads(pathlib.Path(path).read_text()))
+            reports.append(json.loads(pathlib.Path(path).read_text()))
         except (OSError, json.JSONDecodeError) as failure:
             raise SystemExit(f"table: {path}: {failure}") from None
+    if args.short:
+        return print_short(reports)
+    for report in reports:
+        print_report(report)
 
 
 if __name__ == "__main__":
