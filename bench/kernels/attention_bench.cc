@@ -80,11 +80,12 @@ bool report(const KernelTable& table, const AttentionShape& shape) {
   for (std::int32_t token = 0; token < shape.num_query_tokens; ++token) {
     macs += 2.0 * (problem.first_position() + token + 1) * shape.group_size * shape.head_dim;
   }
-  const double bytes = 2.0 * shape.num_keys * shape.head_dim * (shape.format == KvFormat::kF16 ? 2 : 4);
+  const KvFormat format = shape.coarser.empty() ? shape.format : shape.coarser.front();
+  const double bytes = shape.num_keys / kTokensPerCell * kv::cell_bytes(format, shape.head_dim);
   const Measurement time = measure(table, shape, problem);
-  fmt::print("{:>6} {:>5} {:>8} {:>6} {:>6} {:>9.1f} {:>7.1f} .. {:<7.1f} {:>8.1f}\n", table.isa,
-             shape.num_query_tokens, shape.group_size, shape.head_dim, shape.num_keys,
-             macs / time.median_seconds * 1e-9, macs / time.worst_seconds * 1e-9,
+  fmt::print("{:>6} {:>6} {:>5} {:>8} {:>6} {:>6} {:>9.1f} {:>7.1f} .. {:<7.1f} {:>8.1f}\n", table.isa,
+             static_cast<int>(format), shape.num_query_tokens, shape.group_size, shape.head_dim,
+             shape.num_keys, macs / time.median_seconds * 1e-9, macs / time.worst_seconds * 1e-9,
              macs / time.best_seconds * 1e-9, bytes / time.median_seconds * 1e-9);
   return true;
 }
@@ -95,8 +96,8 @@ int run(const char* isa) {
     fmt::print(stderr, "this host cannot run {}\n", isa);
     return 1;
   }
-  fmt::print("{:>6} {:>5} {:>8} {:>6} {:>6} {:>9} {:>18} {:>8}\n", "isa", "query", "group", "head", "keys",
-             "GMAC/s", "worst .. best", "KV GB/s");
+  fmt::print("{:>6} {:>6} {:>5} {:>8} {:>6} {:>6} {:>9} {:>18} {:>8}\n", "isa", "format", "query", "group",
+             "head", "keys", "GMAC/s", "worst .. best", "KV GB/s");
   std::vector<AttentionShape> shapes;
   for (const auto& [tokens, keys] : {std::pair{512, 512}, {32, 512}, {32, 2048}}) {
     shapes.push_back({.num_query_tokens = tokens, .group_size = 3, .head_dim = 64, .num_keys = keys});
@@ -107,6 +108,14 @@ int run(const char* isa) {
   for (const std::int32_t group_size : {1, 3, 4, 8}) {
     for (const std::int32_t keys : {512, 2048, 32768}) {
       shapes.push_back({.group_size = group_size, .head_dim = 64, .num_keys = keys});
+    }
+  }
+  for (const std::int32_t head_dim : {64, 256}) {
+    for (int format = static_cast<int>(KvFormat::kF16); format < kv::kNumKvFormats; ++format) {
+      shapes.push_back({.group_size = head_dim == 64 ? 3 : 4,
+                        .head_dim = head_dim,
+                        .num_keys = 32768,
+                        .coarser = {static_cast<KvFormat>(format)}});
     }
   }
   bool all_right = true;

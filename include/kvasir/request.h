@@ -17,10 +17,20 @@ namespace kvasir {
 // Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
 using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
 
+// How a request's keys and values may be treated once later tokens have seen them.
+struct KvParams {
+  std::string policy = "none";  // or another of kv_policy_names(): lossy
+  double budget = 1.0;          // of what the same keys and values take in f16: above 0, at most 1
+};
+
+// "none" first.
+std::vector<std::string> kv_policy_names();
+
 // Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt_token_ids;
   SamplingParams sampling;
+  KvParams kv;
   std::string cache_namespace;       // sequences share KV only within one namespace (a tenant)
   std::int32_t priority = 0;         // lower runs first
   std::int32_t start_within_ms = 0;  // ends with kUnavailable when nothing of it ran by then; 0: it waits
@@ -47,6 +57,7 @@ struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
+  double kv_bytes_share = 1.0;     // of an f16 cache that the last choice which ended kept of its KV then
 };
 
 // Attention mass of one step, summed over query heads and layers: mass[b] belongs to the 16 tokens from 16 b.

@@ -122,6 +122,10 @@ class Backend {
   // next plan().
   virtual void plan(const BatchInput& batch, std::span<const RopeTable> ropes) = 0;
 
+  // Writes cells of `memory` anew in coarser formats. No target overlaps a source.
+  virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                             std::byte* memory) = 0;
+
   // x[row] = table[token of row] * scale.
   virtual void embed(const TensorView& table, float scale, Rows x) = 0;
   // out = rms_norm(x) * weight.

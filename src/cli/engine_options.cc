@@ -38,6 +38,15 @@ void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
 }
 
+void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
+  verb.add_option("--kv-policy", kv.policy, "What becomes of keys and values that later tokens have seen")
+      ->check(CLI::IsMember(kv_policy_names()))
+      ->capture_default_str();
+  verb.add_option("--kv-budget", kv.budget, "Share of the bytes of an f16 cache that a policy may keep")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+}
+
 void add_fast_option(CLI::App& verb, EngineOptions& options) {
   verb.add_flag(
       "--fast", options.fast,

@@ -28,6 +28,7 @@ struct EvalOptions {
   std::string model;
   std::string file;
   EngineOptions engine = {.ctx_tokens = 512, .max_num_seqs = 1, .no_prefix_cache = true};
+  KvParams kv;                   // ppl
   std::int32_t num_windows = 0;  // ppl: at most so many; 0: all
   std::int64_t num_tokens = 0;   // logits: at most so many; 0: all
   std::string out;               // logits: the .npy file
@@ -59,8 +60,12 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
 int print_perplexity(const eval::Perplexity& result, const EvalOptions& options, const GlobalOptions& globals,
                      int exit_code) {
   if (!globals.json) {
-    print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens\n", result.ppl, result.stderr_ppl,
+    print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens", result.ppl, result.stderr_ppl,
                       result.num_tokens));
+    print(options.kv.policy == "none"
+              ? "\n"
+              : fmt::format(", {:.1f}% of the bytes of an f16 cache at the end of a window\n",
+                            100 * result.kv_bytes_share));
     return finish_output(exit_code);
   }
   std::string out;
@@ -70,8 +75,7 @@ int print_perplexity(const eval::Perplexity& result, const EvalOptions& options,
       .member("stderr", result.stderr_ppl)
       .member("tokens", result.num_tokens)
       .member("nll_sum", result.nll_sum)
-      .member("kv_bytes_share",
-              options.engine.kv_type == "f32" ? 2.0 : 1.0)  // of an f16 cache of every token
+      .member("kv_bytes_share", result.kv_bytes_share)
       .end_object();
   return print_document(std::move(out), exit_code);
 }
@@ -86,7 +90,7 @@ Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals
                              static_cast<double>(so_far.num_windows) / static_cast<double>(num_windows));
   };
   KVASIR_TRY(const eval::Perplexity result,
-             eval::measure_perplexity(*measurement.session.engine, measurement.windows, show,
+             eval::measure_perplexity(*measurement.session.engine, measurement.windows, options.kv, show,
                                       interruption.keep_going()));
   progress.clear();
   if (result.num_windows < num_windows) {
@@ -165,6 +169,7 @@ void add_eval(CLI::App& app, Context& context) {
   auto ppl_options = std::make_shared<EvalOptions>();
   CLI::App* ppl = verb->add_subcommand("ppl", "Perplexity over the second half of each window");
   add_shared_options(*ppl, *ppl_options);
+  add_kv_policy_options(*ppl, ppl_options->kv);
   ppl->add_option("--chunks", ppl_options->num_windows, "Only the first so many windows (0: all)")
       ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();

@@ -11,6 +11,7 @@
 #include "backend/registry.h"
 #include "base/machine.h"
 #include "base/printable.h"
+#include "base/units.h"
 
 namespace kvasir {
 namespace {
@@ -84,8 +85,9 @@ ModelInfo describe(const LoadedModel& loaded) {
   }
   info.weight_bytes = loaded.model->weight_bytes();
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
-    const std::int64_t block_bytes = loaded.kv_storage->layout(i).block_bytes();
-    info.kv_groups.push_back({.bytes_per_token = block_bytes / kernels::kTokensPerCell,
+    const std::int64_t block_bytes =
+        loaded.kv.groups[i].cells_per_block * kv::cell_bytes(loaded.kv.new_cells, loaded.kv.head_dim);
+    info.kv_groups.push_back({.bytes_per_token = block_bytes / kv::kTokensPerBlock,
                               .window_tokens = config.layer_groups[i].window});
   }
   info.num_layers = config.num_layers;
@@ -95,21 +97,27 @@ ModelInfo describe(const LoadedModel& loaded) {
   return info;
 }
 
-Result<std::unique_ptr<runtime::KvStorage>> make_kv_storage(const EngineConfig& config,
-                                                            const model::ModelConfig& model,
-                                                            const MemoryPlan& plan) {
-  std::vector<runtime::KvStorage::Group> groups;
+kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig& model,
+                            const MemoryPlan& plan) {
+  kv::KvCacheConfig kv{
+      .head_dim = model.head_dim,
+      .new_cells = config.kv_cache_type == KvCacheType::kF32 ? kv::KvFormat::kF32 : kv::KvFormat::kF16};
   for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
-    groups.push_back(
-        {.layout = {.format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32
-                                                                        : backend::KvFormat::kF16,
-                    .num_layers = static_cast<std::int32_t>(model.layer_groups[i].layers.size()),
-                    .num_kv_heads = model.num_kv_heads,
-                    .head_dim = model.head_dim},
-         .num_blocks = plan.num_blocks[i]});
+    const model::LayerGroup& group = model.layer_groups[i];
+    kv.groups.push_back(
+        {.num_blocks = plan.num_blocks[i],
+         .window_tokens = group.window,
+         .cells_per_block = static_cast<std::int32_t>(group.layers.size()) * model.num_kv_heads});
   }
-  KVASIR_TRY(auto storage, runtime::KvStorage::create(groups));
-  return std::make_unique<runtime::KvStorage>(std::move(storage));
+  return kv;
+}
+
+Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {
+  KVASIR_CHECKED(kv::KvCacheManager::validate(config));
+  const std::int64_t bytes = kv::KvCacheManager::memory_bytes(config);
+  auto memory = AlignedBuffer::allocate(bytes);
+  if (memory) return memory;
+  return make_error(ErrorKind::kMachine, fmt::format("KV cache: cannot reserve {}", format_bytes(bytes)));
 }
 
 }  // namespace
@@ -148,9 +156,26 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
              in_file(config, model::load_model(*loaded.source, *loaded.backend, limits,
                                                [&](double fraction) { say("weights", fraction); })));
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
-  KVASIR_TRY(loaded.kv_storage, make_kv_storage(config, model_config, loaded.memory));
+  loaded.kv = kv_config(config, model_config, loaded.memory);
+  KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   loaded.info = describe(loaded);
   return loaded;
+}
+
+std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cells) const {
+  std::vector<backend::KvGroupView> views;
+  const model::ModelConfig& config = model->config();
+  for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
+    backend::KvGroupView& view = views.emplace_back();
+    view.layout = {.format = kv.new_cells,
+                   .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
+                   .num_kv_heads = config.num_kv_heads,
+                   .head_dim = config.head_dim};
+    view.window = config.layer_groups[i].window;
+    view.directory = cells.directory(static_cast<std::int32_t>(i));
+    view.memory = const_cast<std::byte*>(kv_memory.data());
+  }
+  return views;
 }
 
 }  // namespace kvasir

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "backend/backend.h"
+#include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "engine/memory_plan.h"
 #include "engine/text_loader.h"
 #include "io/weight_source.h"
+#include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
-#include "runtime/kv_storage.h"
 
 namespace kvasir {
 
@@ -22,10 +24,14 @@ struct LoadedModel {
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;
-  std::unique_ptr<runtime::KvStorage> kv_storage;
+  kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
+  AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;
+
+  // How the model reads the cells of a cache that was made of `kv`.
+  std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells) const;
 };
 
 // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).

@@ -1,30 +1,40 @@
 #include "engine/local_engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/process_memory.h"
+#include "kv/policy/registry.h"
 
 namespace kvasir {
 namespace {
 
 kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
-  kv::KvCacheConfig kv;
+  kv::KvCacheConfig kv = loaded.kv;
   kv.prefix_cache = config.prefix_cache;
   std::random_device entropy;
   const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   kv.prefix_hash_key = {draw(), draw()};
-  const auto& groups = loaded.model->config().layer_groups;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    kv.groups.push_back({.num_blocks = loaded.memory.num_blocks[i],
-                         .window_tokens = groups[i].window,
-                         .format = config.kv_cache_type == KvCacheType::kF32 ? kv::KvCellFormat::kF32
-                                                                             : kv::KvCellFormat::kF16});
-  }
   return kv;
+}
+
+Status validate(const KvParams& kv) {
+  const auto names = kv_policy_names();
+  if (std::ranges::find(names, kv.policy) == names.end()) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("kv_policy: must be one of {}, got '{}'", fmt::join(names, ", "),
+                                  printable_line(kv.policy)),
+                      "kv_policy");
+  }
+  if (kv.budget > 0.0 && kv.budget <= 1.0) return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("kv_budget: must be above 0 and at most 1, got {}", kv.budget), "kv_budget");
 }
 
 using Clock = std::chrono::steady_clock;
@@ -42,10 +52,15 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
 
 }  // namespace
 
+std::vector<std::string> kv_policy_names() {
+  std::vector<std::string> names = {"none"};
+  for (std::string_view name : kv::policy_names()) names.emplace_back(name);
+  return names;
+}
+
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
   KVASIR_CHECKED(sched::Scheduler::validate(scheduler_config(config)));
-  KVASIR_CHECKED(kv::KvCacheManager::validate(kv_config(config, loaded)));
   return std::make_unique<LocalEngine>(config, std::move(loaded));
 }
 
@@ -54,7 +69,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_), kv_),
-      runner_(*loaded_.model, *loaded_.backend, *loaded_.kv_storage, loaded_.max_logit_rows) {
+      runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()), loaded_.max_logit_rows) {
   const std::int32_t chunk =
       config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens =
@@ -84,6 +99,7 @@ Status LocalEngine::check_request(const Request& request) const {
     }
   }
   KVASIR_CHECKED(validate(request.sampling, loaded_.info.vocab_size));
+  KVASIR_CHECKED(validate(request.kv));
   if (!request.sampling.stop.empty() && loaded_.tokenizer == nullptr) {
     return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
                       "stop");
@@ -220,6 +236,8 @@ void LocalEngine::start_request(Arrival arrival) {
       .priority = request.request.priority,
       .cache_namespace = request.request.cache_namespace,
       .use_prefix_cache = request.request.use_prefix_cache,
+      .kv_policy = {.policy = kv::find_policy(request.request.kv.policy),
+                    .budget_share = request.request.kv.budget},
       .want_prompt_logits =
           params.prompt_logprobs.has_value() || static_cast<bool>(request.request.logits_observer),
       .stop = {.eos_token_ids = request.stop_tokens,
@@ -363,6 +381,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     if (stream.choice == 0) counters_.num_cached_prompt_tokens += update.num_cached_tokens;
     request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
   }
+  if (update.finish_reason) request.kv_bytes_share = update.kv_bytes_share;
   append_text(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
@@ -409,6 +428,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   }
   output.usage.prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
   output.usage.cached_tokens = request.cached_tokens;
+  output.usage.kv_bytes_share = request.kv_bytes_share;
   for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
   const bool ends = output.finish_reason.has_value();
   if (ends) {
@@ -430,8 +450,7 @@ std::int64_t LocalEngine::kv_bytes_held() const {
   std::int64_t bytes = 0;
   for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
     const std::int64_t num_held = kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
-    const auto& layout = loaded_.kv_storage->layout(static_cast<std::size_t>(group));
-    bytes += num_held * static_cast<std::int64_t>(layout.block_bytes());
+    bytes += num_held * kv_.cells().new_block_bytes(group);
   }
   return bytes;
 }
@@ -450,7 +469,7 @@ void LocalEngine::publish_stats() {
     counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
   }
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
-  counters_.kv_bytes_total = loaded_.kv_storage->total_bytes();
+  counters_.kv_bytes_total = kv_.cells().arena().capacity_bytes();
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
 }

@@ -15,6 +15,7 @@ Perplexity PerplexitySum::result() const {
   result.num_tokens = num_tokens_;
   result.nll_sum = sum_;
   result.num_windows = num_windows_;
+  if (num_windows_ > 0) result.kv_bytes_share = kv_bytes_shares_ / static_cast<double>(num_windows_);
   if (num_tokens_ == 0) return result;
   const auto n = static_cast<double>(num_tokens_);
   const double mean = sum_ / n;
@@ -27,14 +28,16 @@ Perplexity PerplexitySum::result() const {
 }
 
 Result<Perplexity> measure_perplexity(Engine& engine, std::span<const std::vector<TokenId>> windows,
-                                      const PerplexityProgress& progress, const KeepGoing& keep_going) {
+                                      const KvParams& kv, const PerplexityProgress& progress,
+                                      const KeepGoing& keep_going) {
   PerplexitySum sum;
   for (const std::vector<TokenId>& window : windows) {
-    const auto logprobs = score_prompt(engine, window, keep_going);
-    if (!logprobs && logprobs.error().kind == ErrorKind::kCancelled) break;
-    if (!logprobs) return std::unexpected(logprobs.error());
-    for (std::size_t t = window.size() / 2 + 1; t < logprobs->size(); ++t) sum.add(-double{(*logprobs)[t]});
-    sum.end_window();
+    const auto score = score_prompt(engine, window, kv, keep_going);
+    if (!score && score.error().kind == ErrorKind::kCancelled) break;
+    if (!score) return std::unexpected(score.error());
+    const std::vector<float>& logprobs = score->logprobs;
+    for (std::size_t t = window.size() / 2 + 1; t < logprobs.size(); ++t) sum.add(-double{logprobs[t]});
+    sum.end_window(score->kv_bytes_share);
     if (progress) progress(sum.result());
   }
   return sum.result();

@@ -17,13 +17,17 @@ struct Perplexity {
   std::int64_t num_tokens = 0;
   double nll_sum = 0.0;         // nats
   std::size_t num_windows = 0;  // scored; fewer than given when somebody asked to stop
+  double kv_bytes_share = 1.0;  // mean over the windows of what they kept of an f16 cache at their end
 };
 
 // Adds up token losses (nats).
 class PerplexitySum {
  public:
   void add(double nll);
-  void end_window() { ++num_windows_; }
+  void end_window(double kv_bytes_share) {
+    ++num_windows_;
+    kv_bytes_shares_ += kv_bytes_share;
+  }
   Perplexity result() const;
 
  private:
@@ -31,16 +35,18 @@ class PerplexitySum {
   double sum_ = 0.0;
   double sum_of_squares_ = 0.0;
   std::size_t num_windows_ = 0;
+  double kv_bytes_shares_ = 0.0;
 };
 
 // After each window: the figure so far.
 using PerplexityProgress = std::function<void(const Perplexity& so_far)>;
 
 // Scores the second half of each window, so that every scored token has at least half a window of context
-// (the protocol of llama.cpp's perplexity tool). Windows have two tokens or more. When `keep_going` says no,
-// the figure over the windows done so far comes back.
+// (the protocol of llama.cpp's perplexity tool). Windows have two tokens or more. A KV policy is live: what
+// it did to the cells of one step is what the next one reads. When `keep_going` says no, the figure over the
+// windows done so far comes back.
 Result<Perplexity> measure_perplexity(Engine& engine, std::span<const std::vector<TokenId>> windows,
-                                      const PerplexityProgress& progress = {},
+                                      const KvParams& kv, const PerplexityProgress& progress = {},
                                       const KeepGoing& keep_going = {});
 
 }  // namespace kvasir::eval

@@ -11,10 +11,16 @@ namespace kvasir::eval {
 // Asked many times a second while something runs; false ends it with kCancelled. Empty: never.
 using KeepGoing = std::function<bool()>;
 
-// Natural-log probability of each prompt token given those before it; entry 0 is 0. The whole prompt is
-// computed. Blocks until done. Errors: as Engine::submit, the request's own, kCancelled.
-Result<std::vector<float>> score_prompt(Engine& engine, std::vector<TokenId> prompt,
-                                        const KeepGoing& keep_going = {});
+// What the model says of a prompt.
+struct PromptScore {
+  std::vector<float> logprobs;  // natural log of each token's probability given those before it; entry 0 is 0
+  double kv_bytes_share = 1.0;  // as Usage
+};
+
+// The whole prompt is computed, its KV treated as `kv` says: policies act between steps. Blocks until done.
+// Errors: as Engine::submit, the request's own, kCancelled.
+Result<PromptScore> score_prompt(Engine& engine, std::vector<TokenId> prompt, const KvParams& kv,
+                                 const KeepGoing& keep_going = {});
 
 // Shows `observer` the logits after every position of the prompt, in order. Blocks until done. Errors: as
 // above.

@@ -8,14 +8,15 @@
 #include <limits>
 #include <random>
 
-#include "base/half.h"
+#include "base/check.h"
 #include "kernels/float_kernels.h"
+#include "kernels/ref/kv_cell.h"
 
 namespace kvasir::kernels {
 namespace {
 
 constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
-constexpr std::int64_t kPaddingBytes = 64;  // NaN before, between and after the cells of a block
+constexpr std::int64_t kPaddingBytes = 64;  // NaN before and after each cell
 
 }  // namespace
 
@@ -24,39 +25,61 @@ std::string AttentionShape::to_string() const {
       "tokens {} group {} head_dim {} keys {} window {} softcap {} {} seed {} holes", num_query_tokens,
       group_size, head_dim, num_keys, window, softcap, format == KvFormat::kF16 ? "f16" : "f32", seed);
   for (std::int32_t hole : holes) text += ' ' + std::to_string(hole);
+  text += " coarser";
+  for (KvFormat each : coarser) text += ' ' + std::to_string(static_cast<int>(each));
   return text;
 }
 
 AttentionProblem::AttentionProblem(const AttentionShape& shape)
     : shape_(shape),
-      cell_bytes_(std::int64_t{kTokensPerCell} * shape.head_dim * (shape.format == KvFormat::kF16 ? 2 : 4)),
-      block_bytes_(2 * cell_bytes_ + 3 * kPaddingBytes),
+      cell_stride_(kv::cell_bytes(KvFormat::kF32, shape.head_dim) + 2 * kPaddingBytes),
       q_(static_cast<std::size_t>(num_rows() * shape.head_dim)),
-      // 0xff everywhere is a NaN in both formats.
-      memory_(static_cast<std::size_t>(num_blocks() * block_bytes_), std::byte{0xff}),
+      memory_(AlignedBuffer::allocate(num_blocks() * cell_stride_).value()),
+      directory_(static_cast<std::size_t>(2 * num_blocks())),
       blocks_(static_cast<std::size_t>(num_blocks())) {
+  // 0xff everywhere is a NaN in every format.
+  std::memset(memory_.data(), 0xff, static_cast<std::size_t>(num_blocks() * cell_stride_));
   std::mt19937 random(shape.seed);
   std::normal_distribution<float> normal;
   for (float& value : q_) value = normal(random);
-  for (std::int32_t b = 0; b < num_blocks(); ++b) blocks_[b] = memory_.data() + b * block_bytes_;
+  for (std::int32_t b = 0; b < num_blocks(); ++b) {
+    blocks_[b] = BlockId{num_blocks() - 1 - b};
+    ref_of(b) = {b * cell_stride_ + kPaddingBytes, shape.format};
+  }
   std::vector<float> k(shape.head_dim), v(shape.head_dim);
   for (std::int32_t position = 0; position < shape.num_keys; ++position) {
     for (float& value : k) value = normal(random);
     for (float& value : v) value = normal(random);
     write_key(position, k.data(), v.data());
   }
-  for (std::int32_t hole : shape.holes) blocks_[hole] = nullptr;
+  for (std::int32_t b = 0; !shape.coarser.empty() && b < shape.num_keys / kTokensPerCell; ++b) {
+    make_coarser(b, shape.coarser[b % shape.coarser.size()]);
+  }
+  for (std::int32_t hole : shape.holes) blocks_[hole] = kHole;
+}
+
+void AttentionProblem::make_coarser(std::int32_t block, KvFormat format) {
+  if (format < KvFormat::kQ8 || !kv::supports(format, shape_.head_dim)) return;
+  std::byte* cell = memory_.data() + ref_of(block).offset();
+  const std::vector<std::byte> exact(cell, cell + kv::cell_bytes(shape_.format, shape_.head_dim));
+  std::memset(cell, 0xff, exact.size());
+  ref::convert_cell({.head_dim = shape_.head_dim,
+                     .from = shape_.format,
+                     .to = format,
+                     .source = exact.data(),
+                     .target = cell});
+  ref_of(block) = {ref_of(block).offset(), format};
 }
 
 void AttentionProblem::write_key(std::int32_t position, const float* k, const float* v) {
-  std::byte* block = memory_.data() + position / kTokensPerCell * block_bytes_;
+  const kv::KvCellRef ref = ref_of(position / kTokensPerCell);
+  CHECK(ref.format() == shape_.format);
   ref::write_kv({.k = k,
                  .v = v,
                  .head_dim = shape_.head_dim,
                  .slot = position % kTokensPerCell,
                  .format = shape_.format,
-                 .k_cell = block + kPaddingBytes,
-                 .v_cell = block + cell_bytes_ + 2 * kPaddingBytes});
+                 .cell = memory_.data() + ref.offset()});
 }
 
 AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t first_token,
@@ -71,10 +94,11 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
           .window = shape_.window,
           .key_begin = chunk * kTokensPerChunk,
           .key_end = std::min((chunk + 1) * kTokensPerChunk, shape_.num_keys),
-          .blocks = blocks_.data(),
-          .k_offset = kPaddingBytes,
-          .v_offset = cell_bytes_ + 2 * kPaddingBytes,
-          .format = shape_.format,
+          .cells = {.blocks = blocks_.data(),
+                    .directory = directory_.data(),
+                    .memory = memory_.data(),
+                    .cells_per_block = 2,
+                    .cell = 1},
           .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
           .softcap = shape_.softcap};
 }
@@ -119,18 +143,29 @@ AttentionOutput AttentionProblem::run(Attention attention, Merge merge, std::int
 }
 
 bool AttentionProblem::is_visible(std::int32_t query_position, std::int32_t key_position) const {
-  if (blocks_[key_position / kTokensPerCell] == nullptr || key_position > query_position) return false;
+  if (blocks_[key_position / kTokensPerCell] == kHole || key_position > query_position) return false;
   return shape_.window == 0 || key_position > query_position - shape_.window;
 }
 
-float AttentionProblem::stored(std::int32_t position, std::int64_t cell_offset, std::int64_t index) const {
-  const std::byte* cell = memory_.data() + position / kTokensPerCell * block_bytes_ + cell_offset;
-  if (shape_.format == KvFormat::kF16)
-    return half_to_float(reinterpret_cast<const std::uint16_t*>(cell)[index]);
-  return reinterpret_cast<const float*>(cell)[index];
+AttentionProblem::Rows AttentionProblem::stored(bool keys) const {
+  Rows rows;
+  for (std::int32_t position = 0; position < shape_.num_keys; ++position) {
+    const kv::KvCellRef cell = ref_of(position / kTokensPerCell);
+    const kv::KvCodes codes = kv::codes_of(cell.format());
+    const std::byte* half =
+        memory_.data() + cell.offset() + (keys ? 0 : kv::key_bytes(cell.format(), shape_.head_dim));
+    std::vector<float>& row = rows.emplace_back(shape_.head_dim);
+    for (std::int32_t d = 0; d < shape_.head_dim; ++d) {
+      row[d] = keys ? ref::key_number(codes.keys, half, shape_.head_dim, position % kTokensPerCell, d)
+                    : ref::value_number(codes.values, half, shape_.head_dim, position % kTokensPerCell, d);
+    }
+    if (kv::is_rotated(keys ? codes.keys : codes.values)) ref::rotate(row);
+  }
+  return rows;
 }
 
-void AttentionProblem::attend_densely(std::int64_t row, AttentionOutput& output) const {
+void AttentionProblem::attend_densely(std::int64_t row, const Rows& keys, const Rows& values,
+                                      AttentionOutput& output) const {
   const AttentionArgs args = chunk_args(0, 0, shape_.num_query_tokens);
   const std::int32_t position = args.first_position + static_cast<std::int32_t>(row / shape_.group_size);
   const std::int64_t head_dim = shape_.head_dim;
@@ -140,8 +175,7 @@ void AttentionProblem::attend_densely(std::int64_t row, AttentionOutput& output)
     if (!is_visible(position, key)) continue;
     double score = 0.0;
     for (std::int64_t d = 0; d < head_dim; ++d) {
-      const double k = stored(key, args.k_offset, d * kTokensPerCell + key % kTokensPerCell);
-      score += static_cast<double>(q_[row * head_dim + d]) * args.scale * k;
+      score += static_cast<double>(q_[row * head_dim + d]) * args.scale * keys[key][d];
     }
     if (shape_.softcap > 0.0f) score = shape_.softcap * std::tanh(score / shape_.softcap);
     weights[key] = std::exp(score);
@@ -153,7 +187,7 @@ void AttentionProblem::attend_densely(std::int64_t row, AttentionOutput& output)
     const double share = weights[key] / sum;
     output.masses[row * num_blocks() + key / kTokensPerCell] += share;
     for (std::int64_t d = 0; d < head_dim; ++d) {
-      out[d] += share * stored(key, args.v_offset, key % kTokensPerCell * head_dim + d);
+      out[d] += share * values[key][d];
     }
   }
   for (std::int64_t d = 0; d < head_dim; ++d) output.out[row * head_dim + d] = static_cast<float>(out[d]);
@@ -163,7 +197,8 @@ void AttentionProblem::attend_densely(std::int64_t row, AttentionOutput& output)
 AttentionOutput AttentionProblem::dense() const {
   AttentionOutput output{std::vector<float>(num_rows() * shape_.head_dim), std::vector<float>(num_rows()),
                          std::vector<double>(num_rows() * num_blocks())};
-  for (std::int64_t row = 0; row < num_rows(); ++row) attend_densely(row, output);
+  const Rows keys = stored(true), values = stored(false);
+  for (std::int64_t row = 0; row < num_rows(); ++row) attend_densely(row, keys, values, output);
   return output;
 }
 

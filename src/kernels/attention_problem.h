@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {
@@ -18,7 +19,8 @@ struct AttentionShape {
   std::int32_t num_keys = 1;  // the queries are the last tokens: first_position = num_keys - num_query_tokens
   std::int32_t window = 0;
   float softcap = 0.0f;
-  KvFormat format = KvFormat::kF16;
+  KvFormat format = KvFormat::kF16;      // kF16 or kF32
+  std::vector<KvFormat> coarser = {};    // of the full blocks in turn; kF16: left alone
   std::vector<std::int32_t> holes = {};  // logical blocks without memory
   std::uint32_t seed = 1;
 
@@ -32,8 +34,8 @@ struct AttentionOutput {
   std::vector<double> masses;      // [rows, num_blocks]: share of attention on each 16-key block
 };
 
-// Owns queries, keys, values and the blocks that hold them. Every byte of a block that no key was written to
-// is a NaN, and so is everything around the cells.
+// Owns queries, keys, values and the cells that hold them. Every byte of a cell that no key was written to is
+// a NaN, and so is everything around the cells.
 class AttentionProblem {
  public:
   using Attention = void (*)(const AttentionArgs&);
@@ -54,23 +56,30 @@ class AttentionProblem {
   AttentionOutput run(Attention attention, Merge merge) const {
     return run(attention, merge, 0, shape_.num_query_tokens);
   }
-  // Dense softmax in float64 over the keys as stored.
+  // Dense softmax in float64 over the keys as stored, rotated ones turned back.
   AttentionOutput dense() const;
 
   bool is_visible(std::int32_t query_position, std::int32_t key_position) const;
-  // Overwrites a stored key and value.
+  // Overwrites a stored key and value. Requires: its cell is of shape.format.
   void write_key(std::int32_t position, const float* k, const float* v);
 
  private:
-  void attend_densely(std::int64_t row, AttentionOutput& output) const;
-  float stored(std::int32_t position, std::int64_t cell_offset, std::int64_t index) const;
+  using Rows = std::vector<std::vector<float>>;  // [num_keys][head_dim]
+
+  kv::KvCellRef& ref_of(std::int32_t block) { return directory_[2 * (num_blocks() - 1 - block) + 1]; }
+  const kv::KvCellRef& ref_of(std::int32_t block) const {
+    return directory_[2 * (num_blocks() - 1 - block) + 1];
+  }
+  void make_coarser(std::int32_t block, KvFormat format);
+  Rows stored(bool keys) const;
+  void attend_densely(std::int64_t row, const Rows& keys, const Rows& values, AttentionOutput& output) const;
 
   AttentionShape shape_;
-  std::int64_t cell_bytes_;
-  std::int64_t block_bytes_;
+  std::int64_t cell_stride_;
   std::vector<float> q_;  // [num_query_tokens, group_size * head_dim]
-  std::vector<std::byte> memory_;
-  std::vector<const std::byte*> blocks_;  // by logical block; null in a hole
+  AlignedBuffer memory_;
+  std::vector<kv::KvCellRef> directory_;  // two cells a block, of which the second is what attention reads
+  std::vector<BlockId> blocks_;           // by logical block, in an order of their own; kHole in a hole
 };
 
 }  // namespace kvasir::kernels

@@ -50,6 +50,9 @@ AttentionShape random_shape(std::uint32_t seed) {
   shape.window = pick({0, 0, 1, 16, 100, 300});
   shape.softcap = pick({0, 0, 20});
   shape.format = pick({0, 0, 1}) != 0 ? KvFormat::kF32 : KvFormat::kF16;
+  for (int i = pick({0, 0, 1, 3}); i > 0; --i) {
+    shape.coarser.push_back(static_cast<KvFormat>(2 + random() % (kv::kNumKvFormats - 2)));
+  }
   if (pick({0, 1}) != 0) {
     const int num_blocks = (shape.num_keys + kTokensPerCell - 1) / kTokensPerCell;
     // The newest block stays, so that every row sees its own key... or, with a window, at least some row

@@ -199,27 +199,22 @@ TEST_P(FloatKernels, WriteKvRoundsToNearestEvenIntoItsSlotAlone) {
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
     const std::int64_t width = format == KvFormat::kF16 ? 2 : 4;
     for (std::int32_t slot : {0, 7, 15}) {
-      std::vector<std::byte> k_cell(kTokensPerCell * head_dim * width, std::byte{0xab}), v_cell = k_cell;
-      const std::vector<std::byte> untouched = k_cell;
+      std::vector<std::byte> cell(kv::cell_bytes(format, head_dim), std::byte{0xab});
+      const std::byte* values = cell.data() + kv::key_bytes(format, head_dim);
       const float* k = interesting.data();
       const float* v = interesting.data() + head_dim;
-      table().write_kv({.k = k,
-                        .v = v,
-                        .head_dim = head_dim,
-                        .slot = slot,
-                        .format = format,
-                        .k_cell = k_cell.data(),
-                        .v_cell = v_cell.data()});
-      const auto expect = [&](const std::byte* cell, std::int64_t index, float value, bool written) {
+      table().write_kv(
+          {.k = k, .v = v, .head_dim = head_dim, .slot = slot, .format = format, .cell = cell.data()});
+      const auto expect = [&](const std::byte* half, std::int64_t index, float value, bool written) {
         std::uint32_t bits = 0xabababab;
         if (written)
           bits = format == KvFormat::kF16 ? float_to_half(value) : std::bit_cast<std::uint32_t>(value);
-        ASSERT_EQ(std::memcmp(cell + index * width, &bits, width), 0) << value << " at " << index;
+        ASSERT_EQ(std::memcmp(half + index * width, &bits, width), 0) << value << " at " << index;
       };
       for (std::int32_t d = 0; d < head_dim; ++d) {
         for (std::int32_t s = 0; s < kTokensPerCell; ++s) {
-          expect(k_cell.data(), d * kTokensPerCell + s, k[d], s == slot);
-          expect(v_cell.data(), s * head_dim + d, v[d], s == slot);
+          expect(cell.data(), d * kTokensPerCell + s, k[d], s == slot);
+          expect(values, s * head_dim + d, v[d], s == slot);
         }
       }
     }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kv/cell.h"
 #include "quant/format.h"
 
 namespace kvasir::kernels {
@@ -21,7 +22,7 @@ inline constexpr int kTokensPerActivationTile = 16;  // quantised rows that lie 
 inline constexpr int kLeastPanelTokens = 64;
 inline constexpr int kGroupsPerPanel = 3;
 inline constexpr int kGroupsPerWidePanel = 4;
-inline constexpr int kTokensPerCell = 16;    // tokens of one (layer, KV head) page
+inline constexpr int kTokensPerCell = kv::kTokensPerBlock;
 inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
 inline constexpr int kLogitsPerTile = 64;    // that share one entry of tile_maxima
@@ -94,13 +95,13 @@ struct SplitKernels {
   std::int64_t refine_bytes;              // that refine reads of a group's low plane, at most
 };
 
-enum class KvFormat : std::uint8_t { kF16, kF32 };
+using kv::KvFormat;
 
 // Attention of query rows of one sequence and one KV head over keys [key_begin, key_end), at most one chunk.
 // Row r is query token r / group_size; its absolute position is first_position + r / group_size; it sees keys
 // with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions:
-// key t lies in blocks[t / 16]; a null block is a hole and is skipped. V of keys a row does not see is never
-// read into its sum, so another sequence's leftovers cannot reach it.
+// key t lies in cell t / 16, in whatever format that has; a cell that is gone is skipped. V of keys a row
+// does not see is never read into its sum, so another sequence's leftovers cannot reach it.
 struct AttentionArgs {
   const float* q = nullptr;  // [num_query_tokens, q_stride], group_size heads of head_dim each
   std::int64_t q_stride = 0;
@@ -111,12 +112,9 @@ struct AttentionArgs {
   std::int32_t window = 0;     // 0: no window
   std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
   std::int32_t key_end = 0;
-  // Keys past key_end and before this have entries in `blocks` too: they may be asked for ahead of time.
+  // Keys past key_end and before this have cells too: they may be asked for ahead of time.
   std::int32_t prefetch_end = 0;
-  const std::byte* const* blocks = nullptr;  // by logical block index of the sequence
-  std::int64_t k_offset = 0;                 // of this (layer, KV head)'s K cell in a block: [head_dim][16]
-  std::int64_t v_offset = 0;                 // of its V cell: [16][head_dim]
-  KvFormat format = KvFormat::kF16;
+  kv::KvCellMap cells;
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
   // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. A row that saw no key
@@ -142,15 +140,23 @@ struct AttentionMergeArgs {
   float* log_sum_exp = nullptr;  // [num_rows] or null: log of the whole softmax denominator
 };
 
-// Rounds K and V of one token and one KV head into its slot of a block.
+// Rounds K and V of one token and one KV head into its slot of a cell.
 struct KvWriteArgs {
   const float* k = nullptr;  // [head_dim], after RoPE
   const float* v = nullptr;  // [head_dim]
   std::int32_t head_dim = 0;
-  std::int32_t slot = 0;  // 0..15 inside the block
-  KvFormat format = KvFormat::kF16;
-  std::byte* k_cell = nullptr;  // [head_dim][16]
-  std::byte* v_cell = nullptr;  // [16][head_dim]
+  std::int32_t slot = 0;             // 0..15 inside the block
+  KvFormat format = KvFormat::kF16;  // or kF32
+  std::byte* cell = nullptr;
+};
+
+// Writes a cell anew in a coarser format. Requires: kv::supports(to, head_dim), and all 16 tokens are there.
+struct KvConvertArgs {
+  std::int32_t head_dim = 0;
+  KvFormat from = KvFormat::kF16;
+  KvFormat to = KvFormat::kQ8;
+  const std::byte* source = nullptr;
+  std::byte* target = nullptr;  // does not overlap
 };
 
 enum class RopeStyle : std::uint8_t {
@@ -192,6 +198,7 @@ struct KernelTable {
   void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
   void (*write_kv)(const KvWriteArgs& args);
+  void (*convert_cell)(const KvConvertArgs& args);
   void (*attention)(const AttentionArgs& args);
   void (*attention_merge)(const AttentionMergeArgs& args);
 

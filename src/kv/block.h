@@ -13,8 +13,7 @@ enum class PrefixNodeId : std::int32_t {};
 inline constexpr PrefixNodeId kNoPrefixNode{-1};
 
 struct Block {
-  std::int32_t ref_count = 0;  // sequences that hold it
-  KvCellFormat format = KvCellFormat::kF16;
+  std::int32_t ref_count = 0;             // sequences that hold it
   PrefixNodeId contents = kNoPrefixNode;  // what the prefix index says it holds, also while it is free
   BlockId previous_free = kHole;          // links of the free list, meaningful while ref_count == 0
   BlockId next_free = kHole;

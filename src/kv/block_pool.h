@@ -18,16 +18,18 @@ namespace kvasir::kv {
 // Invariants: free + referenced == capacity; a block is in the free list iff its reference count is 0.
 class BlockPool {
  public:
-  struct Allocation {
+  struct Eviction {
     BlockId block;
-    PrefixNodeId evicted;  // what it cached until now, for the prefix index to forget; or kNoPrefixNode
+    PrefixNodeId contents;  // what it cached until now, for the prefix index to forget
   };
 
-  BlockPool(std::int32_t num_blocks, KvCellFormat format);
+  explicit BlockPool(std::int32_t num_blocks);
 
-  // Takes a free block with reference count 1: one that caches nothing if there is any, else the least
-  // recently freed. Empty means "pool exhausted": the scheduler preempts, nobody logs an error.
-  std::optional<Allocation> allocate();
+  // Takes a free block that caches nothing, with reference count 1. Empty when there is none: evict() may
+  // make one.
+  std::optional<BlockId> allocate();
+  // Makes the least recently freed block that caches something cache nothing. Empty when there is none.
+  std::optional<Eviction> evict();
   // One more holder of a block that caches something or is already held.
   void add_reference(BlockId id);
   // One holder less. Requires: ref_count(id) > 0. Contents survive until the block is allocated again.
@@ -39,10 +41,11 @@ class BlockPool {
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks_.size()); }
   std::int32_t num_free() const { return num_free_; }
   std::int32_t num_cached_free() const { return num_cached_free_; }
+  std::int32_t num_empty_free() const { return num_free_ - num_cached_free_; }
   std::int32_t ref_count(BlockId id) const { return at(id).ref_count; }
   PrefixNodeId contents(BlockId id) const { return at(id).contents; }
-  KvCellFormat format(BlockId id) const { return at(id).format; }
-  // From the next to be allocated to the last; a walk for tests and reports.
+  // The empty ones from the next to be allocated on, then the cached ones from the next to be evicted on; a
+  // walk for tests and reports.
   std::vector<BlockId> free_list() const;
 
  private:
@@ -54,6 +57,7 @@ class BlockPool {
   std::vector<Block> blocks_;
   BlockId first_free_ = kHole;  // next to be allocated
   BlockId last_free_ = kHole;
+  BlockId first_cached_free_ = kHole;  // those that cache something are the list's end
   std::int32_t num_free_ = 0;
   std::int32_t num_cached_free_ = 0;
 };

@@ -5,20 +5,19 @@
 namespace kvasir::kv {
 namespace {
 
-BlockId take(BlockPool& pool) { return pool.allocate().value().block; }
+BlockId take(BlockPool& pool) { return pool.allocate().value(); }
 
 TEST(BlockPool, HandsOutEveryBlockOnceAndThenSaysNo) {
-  BlockPool pool(3, KvCellFormat::kF32);
+  BlockPool pool(3);
   EXPECT_EQ(take(pool), BlockId{0});
   EXPECT_EQ(take(pool), BlockId{1});
   EXPECT_EQ(take(pool), BlockId{2});
   EXPECT_FALSE(pool.allocate().has_value());
   EXPECT_EQ(pool.num_free(), 0);
-  EXPECT_EQ(pool.format(BlockId{2}), KvCellFormat::kF32);
 }
 
 TEST(BlockPool, FreesABlockOnlyWhenItsLastHolderLetsGo) {
-  BlockPool pool(1, KvCellFormat::kF16);
+  BlockPool pool(1);
   const BlockId block = take(pool);
   pool.add_reference(block);
   pool.release(block);
@@ -28,19 +27,26 @@ TEST(BlockPool, FreesABlockOnlyWhenItsLastHolderLetsGo) {
   EXPECT_EQ(pool.num_free(), 1);
 }
 
-TEST(BlockPool, ReusesLeastRecentlyFreedFirst) {
-  BlockPool pool(3, KvCellFormat::kF16);
+TEST(BlockPool, EvictsLeastRecentlyFreedFirst) {
+  BlockPool pool(3);
   for (std::int32_t i = 0; i < 3; ++i) pool.set_contents(take(pool), PrefixNodeId{i});
   for (std::int32_t i : {1, 2, 0}) pool.release(BlockId{i});
   EXPECT_EQ(pool.free_list(), (std::vector{BlockId{1}, BlockId{2}, BlockId{0}}));
-  const auto allocation = pool.allocate();
-  EXPECT_EQ(allocation->block, BlockId{1});
-  EXPECT_EQ(allocation->evicted, PrefixNodeId{1});
+  EXPECT_FALSE(pool.allocate().has_value());
+  const auto eviction = pool.evict();
+  EXPECT_EQ(eviction->block, BlockId{1});
+  EXPECT_EQ(eviction->contents, PrefixNodeId{1});
   EXPECT_EQ(pool.contents(BlockId{1}), kNoPrefixNode);
+  EXPECT_EQ(pool.num_cached_free(), 2);
+  EXPECT_EQ(take(pool), BlockId{1});
+  EXPECT_EQ(pool.evict()->block, BlockId{2});
+  EXPECT_EQ(pool.evict()->block, BlockId{0});
+  EXPECT_FALSE(pool.evict().has_value());
+  EXPECT_EQ(pool.num_free(), 2);
 }
 
-TEST(BlockPool, UsesEmptyBlocksBeforeItEvicts) {
-  BlockPool pool(2, KvCellFormat::kF16);
+TEST(BlockPool, HandsOutEmptyBlocksOnly) {
+  BlockPool pool(2);
   const BlockId cached = take(pool);
   const BlockId empty = take(pool);
   pool.set_contents(cached, PrefixNodeId{9});
@@ -48,16 +54,19 @@ TEST(BlockPool, UsesEmptyBlocksBeforeItEvicts) {
   pool.release(empty);
   EXPECT_EQ(pool.num_cached_free(), 1);
   EXPECT_EQ(take(pool), empty);
+  EXPECT_FALSE(pool.allocate().has_value());
 }
 
 TEST(BlockPool, BringsACachedFreeBlockBack) {
-  BlockPool pool(3, KvCellFormat::kF16);
+  BlockPool pool(3);
   for (std::int32_t i = 0; i < 3; ++i) pool.set_contents(take(pool), PrefixNodeId{i});
   for (std::int32_t i = 0; i < 3; ++i) pool.release(BlockId{i});
   pool.add_reference(BlockId{1});  // from the middle of the list
   EXPECT_EQ(pool.ref_count(BlockId{1}), 1);
   EXPECT_EQ(pool.contents(BlockId{1}), PrefixNodeId{1});
   EXPECT_EQ(pool.free_list(), (std::vector{BlockId{0}, BlockId{2}}));
+  pool.add_reference(BlockId{0});  // from its start
+  EXPECT_EQ(pool.evict()->block, BlockId{2});
 }
 
 }  // namespace

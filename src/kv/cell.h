@@ -1,16 +1,171 @@
-// The unit of KV storage, of format and of eviction: 16 tokens of one (layer, KV head).
+// Cells of the KV cache: keys and values of 16 tokens of one (layer, KV head), in one of several formats.
+//
+// A cell is its keys, then its values. Formats other than f16 and f32 are for whole cells, and need a
+// head_dim that is a multiple of 32. The numbers of a rotated half stand for H x, where H is the normalised
+// Hadamard matrix over head_dim (blocks of its largest power of two): rotation spreads what a few channels
+// carry, so that few bits hold it (QuaRot, Ashkboos et al. 2024), and (H q).(H k) = q.k.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/checked_math.h"
+#include "kvasir/ids.h"
 
 namespace kvasir::kv {
 
-inline constexpr std::int32_t kTokensPerBlock = 16;
+inline constexpr std::int32_t kTokensPerBlock = 16;  // and per cell
+inline constexpr std::int32_t kChannelsPerScale =
+    32;  // of the codes of four bits and less that have a scale per token
 
-// How the numbers of a cell are stored. A block carries the tag of its cells.
-enum class KvCellFormat : std::uint8_t { kF16, kF32 };
+// From the exact to the coarsest: a cell is only ever converted towards the end of the list. The number is
+// what a cell reference keeps in its low bits.
+enum class KvFormat : std::uint8_t {
+  kGone,   // no memory
+  kF32,    // as computed
+  kF16,    // rounded
+  kQ8,     // 8-bit keys, 8-bit values
+  kK8V4,   // 8-bit keys, 4-bit rotated values
+  kK4cV4,  // 4-bit keys with a range per channel, 4-bit rotated values
+  kK4V4,   // 4-bit rotated keys and values
+  kK4V3,   // 4-bit rotated keys, 3-bit rotated values
+  kK3V3,   // 3-bit rotated keys and values
+};
+inline constexpr int kNumKvFormats = 9;
+
+// How the keys or the values of a cell are written.
+enum class KvCode : std::uint8_t {
+  kF32,  // keys [head_dim][16], values [16][head_dim]
+  kF16,
+  k8,         // keys [head_dim][16] int8, values [16][head_dim] int8; then a f16 scale per token: [16]
+  k4,         // rotated; nibbles n that mean scale * (n - 8), a f16 scale per token and 32 channels
+  k4Channel,  // keys: nibbles n that mean low + step * n, both per channel
+  k3,         // rotated; 3 bits n that mean scale * (n - 4), scales as k4
+};
+
+struct KvCodes {
+  KvCode keys, values;
+};
+
+constexpr KvCodes codes_of(KvFormat format) {
+  switch (format) {
+    case KvFormat::kF32:
+      return {KvCode::kF32, KvCode::kF32};
+    case KvFormat::kQ8:
+      return {KvCode::k8, KvCode::k8};
+    case KvFormat::kK8V4:
+      return {KvCode::k8, KvCode::k4};
+    case KvFormat::kK4cV4:
+      return {KvCode::k4Channel, KvCode::k4};
+    case KvFormat::kK4V4:
+      return {KvCode::k4, KvCode::k4};
+    case KvFormat::kK4V3:
+      return {KvCode::k4, KvCode::k3};
+    case KvFormat::kK3V3:
+      return {KvCode::k3, KvCode::k3};
+    default:
+      return {KvCode::kF16, KvCode::kF16};
+  }
+}
+
+constexpr bool is_rotated(KvCode code) { return code == KvCode::k4 || code == KvCode::k3; }
+
+// Channels that are rotated together: the largest power of two that divides head_dim.
+constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & -head_dim; }
+
+// Where the parts of 4- and 3-bit halves begin, in bytes. Codes come first, of a k3 half in two planes of two
+// bits and one: bits 2 t and 2 t + 1 of the 32-bit low word, and bit t of the 16-bit high word, are those of
+// token (keys) or channel (values) t.
+struct KvHalfLayout {
+  std::int32_t high;    // k3: the high plane
+  std::int32_t scales;  // k4Channel: the largest step and the largest low, f16 each
+  std::int32_t steps;   // k4Channel: per channel 255ths of the largest step
+  std::int32_t lows;    // k4Channel: per channel 127ths of the largest low
+  std::int32_t bytes;   // of the half, a multiple of 32
+};
+
+constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
+  const std::int32_t size = head_dim * kTokensPerBlock;
+  const std::int32_t scale_bytes = 2 * size / kChannelsPerScale;
+  switch (code) {
+    case KvCode::kF32:
+      return {0, 0, 0, 0, 4 * size};
+    case KvCode::kF16:
+      return {0, 0, 0, 0, 2 * size};
+    case KvCode::k8:
+      return {0, size, 0, 0, size + 2 * kTokensPerBlock};
+    case KvCode::k4:
+      return {0, size / 2, 0, 0, size / 2 + scale_bytes};
+    case KvCode::k4Channel:
+      return {0, size / 2 + 2 * head_dim, size / 2, size / 2 + head_dim, size / 2 + 2 * head_dim + 32};
+    case KvCode::k3:
+      return {size / 4, size / 4 + size / 8, 0, 0, size / 4 + size / 8 + scale_bytes};
+  }
+  return {};
+}
+
+constexpr bool supports(KvFormat format, std::int32_t head_dim) {
+  return format == KvFormat::kF16 || format == KvFormat::kF32 || head_dim % kChannelsPerScale == 0;
+}
+constexpr std::int64_t key_bytes(KvFormat format, std::int32_t head_dim) {
+  return half_layout(codes_of(format).keys, head_dim).bytes;
+}
+constexpr std::int64_t cell_bytes(KvFormat format, std::int32_t head_dim) {
+  if (format == KvFormat::kGone) return 0;
+  return key_bytes(format, head_dim) + half_layout(codes_of(format).values, head_dim).bytes;
+}
+
+// A cell in memory; null where it is gone.
+struct KvCell {
+  const std::byte* data = nullptr;
+  KvFormat format = KvFormat::kGone;
+};
+
+// Where a cell lies in its storage, in 8 bytes: an offset that is a multiple of 32, and the format.
+class KvCellRef {
+ public:
+  static constexpr std::int64_t kAlignment = 32;
+
+  constexpr KvCellRef() = default;
+  constexpr KvCellRef(std::int64_t offset, KvFormat format)
+      : bits_(static_cast<std::uint64_t>(offset) | static_cast<std::uint64_t>(format)) {}
+
+  constexpr KvFormat format() const { return static_cast<KvFormat>(bits_ % kAlignment); }
+  constexpr std::int64_t offset() const { return static_cast<std::int64_t>(bits_ / kAlignment * kAlignment); }
+  constexpr bool is_gone() const { return format() == KvFormat::kGone; }
+  friend constexpr bool operator==(KvCellRef, KvCellRef) = default;
+
+ private:
+  std::uint64_t bits_ = 0;
+};
+static_assert(kNumKvFormats <= KvCellRef::kAlignment);
+
+// A cell that is to be written anew: the runtime does it before the next step reads or writes anything.
+struct CellConversion {
+  KvCellRef from;
+  KvCellRef to;
+};
+
+// The cells of one (layer, KV head) of one sequence. Absolute position and place are apart: block i of the
+// sequence, of the positions from 16 i, is blocks[i] of the pool.
+struct KvCellMap {
+  const BlockId* blocks = nullptr;       // by logical block; kHole where the whole block is gone
+  const KvCellRef* directory = nullptr;  // [blocks of the pool, cells_per_block]
+  const std::byte* memory = nullptr;     // that the references' offsets count from
+  std::int64_t cells_per_block = 0;
+  std::int64_t cell = 0;  // of a block, that this map is about
+  const std::uint64_t* hidden =
+      nullptr;  // a bit per logical block that this sequence no longer sees; or null
+
+  KvCell find(std::int64_t logical_block) const {
+    const BlockId block = blocks[logical_block];
+    if (block == kHole) return {};
+    if (hidden != nullptr && (hidden[logical_block / 64] >> (logical_block % 64) & 1) != 0) return {};
+    const KvCellRef ref = directory[index_of(block) * cells_per_block + cell];
+    if (ref.is_gone()) return {};
+    return {memory + ref.offset(), ref.format()};
+  }
+};
 
 constexpr std::int32_t blocks_for(std::int32_t num_tokens) { return ceil_div(num_tokens, kTokensPerBlock); }
 

@@ -18,6 +18,12 @@ std::int32_t total_blocks(const KvCacheConfig& config) {
   return total;
 }
 
+std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
+  std::vector<CellStore::Group> groups;
+  for (const LayerGroup& group : config.groups) groups.push_back({group.num_blocks, group.cells_per_block});
+  return groups;
+}
+
 PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::int32_t logical_index) {
   return tokens.subspan(static_cast<std::size_t>(logical_index) * kTokensPerBlock).first<kTokensPerBlock>();
 }
@@ -47,21 +53,27 @@ Status KvCacheManager::validate(const KvCacheConfig& config) {
   return {};
 }
 
+std::int64_t KvCacheManager::memory_bytes(const KvCacheConfig& config) {
+  return CellStore::bytes_for(cell_groups(config), config.new_cells, config.head_dim);
+}
+
 KvCacheManager::KvCacheManager(KvCacheConfig config)
     : config_(std::move(config)),
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
-             config_.prefix_hash_bits) {
+             config_.prefix_hash_bits),
+      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)) {
   CHECK(validate(config_).has_value());
-  for (const LayerGroup& group : config_.groups) pools_.emplace_back(group.num_blocks, group.format);
+  for (const LayerGroup& group : config_.groups) pools_.emplace_back(group.num_blocks);
 }
 
 SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefix_cache,
-                                std::int32_t expected_tokens) {
+                                std::int32_t expected_tokens, const KvPolicySettings& policy) {
   SequenceKv kv;
+  kv.policy = policy;
   kv.tables.resize(config_.groups.size());
   for (BlockTable& table : kv.tables) table.reserve(blocks_for(expected_tokens));
   if (use_prefix_cache && config_.prefix_cache) {
-    kv.cursor = index_.open(cache_namespace, policy_fingerprint(config_.policy, config_.groups));
+    kv.cursor = index_.open(cache_namespace, policy_fingerprint(policy, config_.new_cells));
   }
   return kv;
 }
@@ -135,9 +147,12 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
 
 bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   const std::int32_t num_blocks = blocks_for(num_tokens);
+  missing_.clear();
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    if (num_blocks - kv.table(g).size() > pool(g).num_free()) return false;
+    missing_.push_back(std::max(0, num_blocks - kv.table(g).size()));
+    if (missing_.back() > pool(g).num_free()) return false;
   }
+  if (!make_room(missing_)) return false;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
     while (table.size() < num_blocks) table.append(allocate_block(g));
@@ -145,14 +160,43 @@ bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   return true;
 }
 
-BlockId KvCacheManager::allocate_block(std::int32_t group) {
-  const auto allocation = mutable_pool(group).allocate();
-  CHECK(allocation.has_value());
-  if (allocation->evicted != kNoPrefixNode) {
-    index_.remove_block(allocation->evicted, group);
-    ++num_evictions_;
+// Evicts cached blocks until every group has so many empty ones and there is room for their cells; false when
+// there cannot be.
+bool KvCacheManager::make_room(std::span<const std::int32_t> num_blocks) {
+  std::int64_t num_cells = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
+    while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
+    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
   }
-  return allocation->block;
+  while (cells_.arena().num_available(config_.new_cells) < num_cells) {
+    const auto fullest = std::ranges::max_element(pools_, {}, &BlockPool::num_cached_free);
+    if (!evict_from(static_cast<std::int32_t>(fullest - pools_.begin()))) return false;
+  }
+  return true;
+}
+
+// Its least recently freed block.
+bool KvCacheManager::evict_from(std::int32_t group) {
+  const auto eviction = mutable_pool(group).evict();
+  if (!eviction) return false;
+  index_.remove_block(eviction->contents, group);
+  cells_.clear(group, eviction->block);
+  ++num_evictions_;
+  return true;
+}
+
+BlockId KvCacheManager::allocate_block(std::int32_t group) {
+  const auto block = mutable_pool(group).allocate();
+  CHECK(block.has_value() && cells_.fill(group, *block));
+  return *block;
+}
+
+// What nobody holds and nobody could find again gives its memory back.
+void KvCacheManager::release_block(std::int32_t group, BlockId block) {
+  BlockPool& pool = mutable_pool(group);
+  pool.release(block);
+  if (pool.ref_count(block) == 0 && pool.contents(block) == kNoPrefixNode) cells_.clear(group, block);
 }
 
 void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
@@ -181,7 +225,7 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
     } else {
       pool.add_reference(cached);
       table.replace(logical_index, cached);
-      pool.release(own);
+      release_block(g, own);
       ++num_deduplicated_;
     }
   }
@@ -191,19 +235,54 @@ void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
     const std::int32_t end = group(g).first_needed_block(next_position);
-    while (table.first_held() < end) mutable_pool(g).release(table.make_hole(table.first_held()));
+    while (table.first_held() < end) release_block(g, table.make_hole(table.first_held()));
+  }
+}
+
+void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens) {
+  const std::int32_t num_full_blocks = num_computed_tokens / kTokensPerBlock;
+  if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
+  kv.num_planned_blocks = num_full_blocks;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_full()) continue;  // what leaves a window goes by itself
+    const BlockTable& table = kv.table(g);
+    actions_.clear();
+    kv.policy.policy->plan(
+        {.cells = cells_, .group = g, .blocks = table.blocks(), .num_full_blocks = num_full_blocks},
+        kv.policy.budget_share, actions_);
+    for (const CellAction& action : actions_) {
+      const BlockId block = table[action.block];
+      if (pool(g).ref_count(block) > 1) continue;
+      if (action.to == KvFormat::kGone) {
+        cells_.drop(g, block, action.cell);
+      } else if (!cells_.demote(g, block, action.cell, action.to)) {
+        break;  // no room for both at once: the next plan goes on
+      }
+    }
   }
 }
 
 void KvCacheManager::free(SequenceKv& kv) {
-  for (std::size_t g = 0; g < kv.tables.size(); ++g) {
-    const BlockTable& table = kv.tables[g];
+  for (std::int32_t g = 0; g < static_cast<std::int32_t>(kv.tables.size()); ++g) {
+    const BlockTable& table = kv.table(g);
     for (std::int32_t i = table.size() - 1; i >= table.first_held(); --i) {
-      if (table[i] != kHole) pools_[g].release(table[i]);
+      if (table[i] != kHole) release_block(g, table[i]);
     }
   }
   if (kv.cursor != kNoPrefixNode) index_.release(kv.cursor);
   kv = SequenceKv{};
+}
+
+double KvCacheManager::bytes_share(const SequenceKv& kv) const {
+  std::int64_t bytes = 0, exact_bytes = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    for (const BlockId block : kv.table(g).blocks()) {
+      if (block == kHole) continue;
+      bytes += cells_.bytes(g, block);
+      exact_bytes += cells_.cells_per_block(g) * cell_bytes(KvFormat::kF16, config_.head_dim);
+    }
+  }
+  return exact_bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(exact_bytes);
 }
 
 std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,

@@ -9,8 +9,9 @@
 
 #include "kv/block_pool.h"
 #include "kv/block_table.h"
-#include "kv/kv_policy.h"
+#include "kv/cell_store.h"
 #include "kv/layer_group.h"
+#include "kv/policy/policy.h"
 #include "kv/prefix_index.h"
 #include "kv/stats.h"
 #include "kvasir/ids.h"
@@ -20,8 +21,9 @@ namespace kvasir::kv {
 
 struct KvCacheConfig {
   std::vector<LayerGroup> groups;
+  std::int32_t head_dim = 64;
+  KvFormat new_cells = KvFormat::kF16;  // or kF32
   bool prefix_cache = true;
-  KvPolicy policy = KvPolicy::kNone;
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
 };
@@ -33,6 +35,8 @@ struct SequenceKv {
   // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
   PrefixNodeId cursor = kNoPrefixNode;
   std::int32_t num_indexed_blocks = 0;
+  KvPolicySettings policy;
+  std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
 
   BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
   const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
@@ -49,12 +53,16 @@ class KvCacheManager {
  public:
   // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
   static Status validate(const KvCacheConfig& config);
+  // Of the memory behind the cells' offsets.
+  static std::int64_t memory_bytes(const KvCacheConfig& config);
   // Requires: validate(config) holds.
   explicit KvCacheManager(KvCacheConfig config);
 
   // An empty hold for a sequence that shares KV inside `cache_namespace` only. Without `use_prefix_cache` it
-  // neither finds cached blocks nor leaves any behind. `expected_tokens` sizes its tables once.
-  SequenceKv open(std::string_view cache_namespace, bool use_prefix_cache, std::int32_t expected_tokens);
+  // neither finds cached blocks nor leaves any behind; it shares with others of the same policy alone.
+  // `expected_tokens` sizes its tables once.
+  SequenceKv open(std::string_view cache_namespace, bool use_prefix_cache, std::int32_t expected_tokens,
+                  const KvPolicySettings& policy = {});
 
   // Takes the longest cached prefix of `tokens` that leaves at least one token to compute, and returns its
   // length in tokens (a multiple of 16). Full groups need each of its blocks, window groups those that the
@@ -66,17 +74,29 @@ class KvCacheManager {
   // fresh.
   std::int32_t share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens);
 
-  // Makes room for the KV of positions below `num_tokens` in every group. False, and nothing changed, when a
-  // pool is exhausted.
+  // Makes room for the KV of positions below `num_tokens` in every group. False, and `kv` unchanged, when a
+  // pool or the memory is exhausted: the scheduler preempts, nobody logs an error.
   bool allocate(SequenceKv& kv, std::int32_t num_tokens);
 
   // The KV of the first `num_computed_tokens` of `tokens` is now stored: makes the full blocks findable and
   // frees what left the windows.
   void commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
 
+  // What the sequence's policy says of its cells now that num_computed_tokens are stored. Calls come
+  // together, between begin_demotions() and end_demotions(); nothing is freed or allocated between them. A
+  // block that others hold too is left alone.
+  void begin_demotions() { cells_.begin_demotions(); }
+  void demote(SequenceKv& kv, std::int32_t num_computed_tokens);
+  void end_demotions() { cells_.end_demotions(); }
+  // The runtime has written the cells anew that were to be.
+  void forget_conversions() { cells_.clear_conversions(); }
+
   // Gives everything back, last block first, so that shared heads outlive their tails. `kv` is empty
   // afterwards.
   void free(SequenceKv& kv);
+
+  // Bytes that its cells take, as a share of the same blocks' in f16; 1 without blocks.
+  double bytes_share(const SequenceKv& kv) const;
 
   // Blocks that `kv` still lacks in a group to reach `num_tokens`, running at most `max_chunk_tokens` a step.
   std::int32_t blocks_missing(const SequenceKv& kv, std::int32_t group, std::int32_t num_tokens,
@@ -90,11 +110,15 @@ class KvCacheManager {
   }
   const BlockPool& pool(std::int32_t group) const { return pools_[static_cast<std::size_t>(group)]; }
   const PrefixIndex& prefix_index() const { return index_; }
+  const CellStore& cells() const { return cells_; }
   KvStats stats() const;
 
  private:
   BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }
+  bool make_room(std::span<const std::int32_t> num_blocks);
+  bool evict_from(std::int32_t group);
   BlockId allocate_block(std::int32_t group);
+  void release_block(std::int32_t group, BlockId block);
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
@@ -104,8 +128,11 @@ class KvCacheManager {
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
+  CellStore cells_;                        // blocks that are held, or free and cached, have cells
   std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise
+  std::vector<std::int32_t> missing_;      // of allocate(), per group; likewise
+  std::vector<CellAction> actions_;        // of demote(); likewise
   std::int64_t num_evictions_ = 0;
   std::int64_t num_deduplicated_ = 0;
 };

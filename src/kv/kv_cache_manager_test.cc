@@ -170,6 +170,23 @@ TEST(KvCacheManager, KnowsTheLongestSequence) {
   EXPECT_EQ(manager.max_sequence_tokens(64), 64);   // they do not: the sequence must fit whole
 }
 
+// Cells follow blocks: what is held or can still be found has them, nothing else does.
+TEST(KvCacheManager, MemoryGoesBackWithTheLastHolderUnlessAPrefixNeedsIt) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8, .cells_per_block = 6}});
+  const auto blocks_in_use = [&] {
+    return manager.cells().arena().used_bytes() / manager.cells().new_block_bytes(0);
+  };
+  SequenceKv kv = computed(manager, iota_tokens(40));
+  EXPECT_EQ(blocks_in_use(), 3);
+  manager.free(kv);
+  EXPECT_EQ(blocks_in_use(), 2);  // the full ones are cached
+  SequenceKv large = manager.open("", false, 128);
+  ASSERT_TRUE(manager.allocate(large, 128));
+  EXPECT_EQ(blocks_in_use(), 8);
+  manager.free(large);
+  EXPECT_EQ(blocks_in_use(), 0);
+}
+
 TEST(KvCacheManager, LeavesNoNodeBehindWhenAllBlocksAreReused) {
   KvCacheManager manager = make_manager({{.num_blocks = 2}});
   SequenceKv first = computed(manager, iota_tokens(32), "tenant");

@@ -11,9 +11,9 @@ namespace kvasir::kv {
 // The token at position p attends to the keys at positions > p - window_tokens (all of them when 0), itself
 // included.
 struct LayerGroup {
-  std::int32_t num_blocks = 0;     // capacity of its pool
-  std::int32_t window_tokens = 0;  // 0: full attention
-  KvCellFormat format = KvCellFormat::kF16;
+  std::int32_t num_blocks = 0;       // capacity of its pool
+  std::int32_t window_tokens = 0;    // 0: full attention
+  std::int32_t cells_per_block = 1;  // layers times KV heads
 
   bool is_full() const { return window_tokens == 0; }
 

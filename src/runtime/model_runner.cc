@@ -10,12 +10,6 @@
 namespace kvasir::runtime {
 namespace {
 
-std::vector<std::int32_t> windows_of(const model::ModelConfig& config) {
-  std::vector<std::int32_t> windows;
-  for (const model::LayerGroup& group : config.layer_groups) windows.push_back(group.window);
-  return windows;
-}
-
 static_assert(backend::kLogitsPerTile == sampling::LogitRow::kTileSize);
 
 bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
@@ -29,19 +23,21 @@ std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& seque
 
 }  // namespace
 
-ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend, const KvStorage& storage,
-                         std::int32_t max_logit_rows)
-    : model_(model),
-      backend_(backend),
-      builder_(storage, windows_of(model.config())),
-      max_logit_rows_(max_logit_rows) {}
+ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
+                         std::vector<backend::KvGroupView> kv_groups, std::int32_t max_logit_rows)
+    : model_(model), backend_(backend), builder_(std::move(kv_groups)), max_logit_rows_(max_logit_rows) {}
 
 std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
   results_.assign(tasks.size(), SequenceResult{});
   const bool want_mass = std::ranges::any_of(tasks, &SamplingTask::want_attention_mass);
-  model_.forward(builder_.build(output, want_mass));
+  const backend::BatchInput& batch = builder_.build(output, want_mass);
+  if (!output.conversions.empty()) {
+    const backend::KvGroupView& group = batch.kv_groups.front();  // of one memory and head size, as all are
+    backend_.convert_cells(output.conversions, group.layout.head_dim, group.memory);
+  }
+  model_.forward(batch);
   collect_wanted_rows(output);
   // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);

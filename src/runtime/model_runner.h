@@ -10,7 +10,6 @@
 #include "kvasir/request.h"
 #include "model/model.h"
 #include "runtime/batch_builder.h"
-#include "runtime/kv_storage.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler_output.h"
 
@@ -37,8 +36,8 @@ struct SequenceResult {
 // Not thread-safe: one engine thread drives it.
 class ModelRunner {
  public:
-  // Model, backend and storage must outlive the runner.
-  ModelRunner(model::Model& model, backend::Backend& backend, const KvStorage& storage,
+  // Model, backend and the memory behind `kv_groups` (as BatchBuilder's) must outlive the runner.
+  ModelRunner(model::Model& model, backend::Backend& backend, std::vector<backend::KvGroupView> kv_groups,
               std::int32_t max_logit_rows);
 
   // One result per scheduled sequence, valid until the next call. Requires: tasks.size() ==

@@ -84,6 +84,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.token_ids = request.prompt_token_ids;
     sequence.cache_namespace = request.cache_namespace;
     sequence.use_prefix_cache = request.use_prefix_cache;
+    sequence.kv_policy = request.kv_policy;
     sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
     sequence.start_deadline = request.start_deadline;
     sequence.times.arrived = now;
@@ -168,7 +169,8 @@ void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
 }
 
 bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
-  sequence.kv = kv_.open(sequence.cache_namespace, sequence.use_prefix_cache, expected_tokens(sequence));
+  sequence.kv = kv_.open(sequence.cache_namespace, sequence.use_prefix_cache, expected_tokens(sequence),
+                         sequence.kv_policy);
   const std::int32_t num_cached = take_cached_prefix(sequence);
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
     kv_.free(sequence.kv);
@@ -207,6 +209,7 @@ std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
 
 void Scheduler::build_output() {
   output_.num_tokens = 0;
+  output_.conversions = kv_.cells().conversions();
   for (Sequence* sequence : running_) {
     const std::int32_t num_tokens = sequence->num_scheduled_tokens;
     if (num_tokens == 0) continue;
@@ -233,13 +236,23 @@ void Scheduler::build_output() {
 std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
   CHECK(result.next_tokens.size() == output_.sequences.size());
   updates_.clear();
+  kv_.forget_conversions();
   for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
     const auto found = sequences_.find(output_.sequences[i].id);
     if (found == sequences_.end()) continue;  // finished while its step was running
     advance(found->second, output_.sequences[i].samples, result.next_tokens[i], now);
   }
   output_.sequences.clear();
+  demote_cells();
   return updates_;
+}
+
+// When nobody allocates or frees any more: what becomes coarser is written anew at the start of the next
+// step.
+void Scheduler::demote_cells() {
+  kv_.begin_demotions();
+  for (Sequence* sequence : running_) kv_.demote(sequence->kv, sequence->num_computed_tokens);
+  kv_.end_demotions();
 }
 
 void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
@@ -262,6 +275,7 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
                       .token = next_token,
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
+                      .kv_bytes_share = finish_reason ? kv_.bytes_share(sequence.kv) : 1.0,
                       .times = sequence.times});
   if (finish_reason) remove(sequence);
 }

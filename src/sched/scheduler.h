@@ -83,8 +83,8 @@ class Scheduler {
   // running. Valid until that update().
   const SchedulerOutput& schedule(TimePoint now);
 
-  // Takes in the results of the last schedule(). The updates, in the order of the schedule, are valid until the
-  // next call.
+  // Takes in the results of the last schedule(). The updates, in the order of the schedule, are valid until
+  // the next call.
   std::span<const SequenceUpdate> update(const ModelStepResult& result, TimePoint now);
 
   bool has_unfinished() const { return !sequences_.empty(); }
@@ -102,6 +102,7 @@ class Scheduler {
   bool make_room(Sequence& sequence, std::int32_t num_tokens);
   void preempt(Sequence& sequence);
   void build_output();
+  void demote_cells();
   void advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now);
   void remove(Sequence& sequence);
 

@@ -46,6 +46,8 @@ struct SchedulerOutput {
   std::vector<ScheduledSequence> sequences;
   std::int32_t num_tokens = 0;      // over all sequences
   std::vector<SequenceId> expired;  // dropped from the queue: their start deadline passed
+  // Cells to write anew first of all.
+  std::span<const kv::CellConversion> conversions;
 
   bool empty() const { return sequences.empty(); }
 };
@@ -61,6 +63,7 @@ struct SequenceUpdate {
   TokenId token = kNoToken;                   // the new token; none when the request wants only its prompt
   std::optional<FinishReason> finish_reason;  // its last update; the sequence is gone
   std::int32_t num_cached_tokens = 0;         // of its prompt, not computed but found
+  double kv_bytes_share = 1.0;                // with finish_reason: of what its blocks take in f16
   SequenceTimes times;
 };
 

@@ -23,6 +23,7 @@ struct SequenceRequest {
   std::int32_t priority = 0;  // lower runs first
   std::string cache_namespace;
   bool use_prefix_cache = true;
+  kv::KvPolicySettings kv_policy;
   bool want_prompt_logits = false;  // of choice 0: a logit row for every prompt position
   StopCriteria stop;
   std::optional<TimePoint> start_deadline;  // dropped as expired when nothing of it ran by then
@@ -47,6 +48,7 @@ struct Sequence {
 
   std::string cache_namespace;
   bool use_prefix_cache = true;
+  kv::KvPolicySettings kv_policy;
   bool want_prompt_logits = false;
   std::int32_t num_prompt_logits = 0;  // leading positions whose prompt logits were handed out
   StopCriteria stop;

@@ -49,15 +49,6 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
     request.stop.max_tokens = 64;
     return request;
   }
-
-  static kv::KvCacheConfig kv_config(const LoadedModel& loaded) {
-    kv::KvCacheConfig config;
-    const auto& groups = loaded.model->config().layer_groups;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      config.groups.push_back({.num_blocks = loaded.memory.num_blocks[i], .window_tokens = groups[i].window});
-    }
-    return config;
-  }
 };
 
 TEST_P(SteadyStep, AllocatesNothing) {
@@ -67,9 +58,10 @@ TEST_P(SteadyStep, AllocatesNothing) {
   config.kv_cache_tokens = 1024;
   auto loaded = load_model_file(config, {});
   ASSERT_TRUE(loaded) << loaded.error().message;
-  kv::KvCacheManager kv(kv_config(*loaded));
+  kv::KvCacheManager kv(loaded->kv);
   sched::Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 512, .max_chunk_tokens = 0}, kv);
-  runtime::ModelRunner runner(*loaded->model, *loaded->backend, *loaded->kv_storage, loaded->max_logit_rows);
+  runtime::ModelRunner runner(*loaded->model, *loaded->backend, loaded->kv_views(kv.cells()),
+                              loaded->max_logit_rows);
   SamplingParams params;
   params.temperature = 0.7f;
   params.top_k = 20;

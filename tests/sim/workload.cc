@@ -23,7 +23,7 @@ kv::KvCacheConfig make_kv(SeededRandom& random) {
   if (shape >= 45) {
     kv.groups.push_back({.num_blocks = random.between(4, most_blocks),
                          .window_tokens = random.pick<std::int32_t>(kWindows),
-                         .format = kv::KvCellFormat::kF32});
+                         .cells_per_block = random.between(1, 3)});
   }
   kv.prefix_cache = random.percent(75);
   kv.prefix_hash_key = {random.bits(), random.bits()};

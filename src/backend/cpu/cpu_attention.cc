@@ -104,10 +104,7 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std
   args.key_begin = chunk * kTokensPerChunk;
   args.key_end = std::min(unit.key_end, (chunk + 1) * kTokensPerChunk);
   args.prefetch_end = unit.key_end;
-  args.blocks = group.blocks[static_cast<std::size_t>(unit.sequence)].data();
-  args.k_offset = group.layout.k_offset(op.layer_in_group, unit.kv_head);
-  args.v_offset = group.layout.v_offset(op.layer_in_group, unit.kv_head);
-  args.format = group.layout.format;
+  args.cells = group.cells(unit.sequence, op.layer_in_group, unit.kv_head);
   args.scale = op.scale;
   args.softcap = op.softcap;
   args.out = partials.out;

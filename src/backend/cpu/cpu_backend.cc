@@ -180,6 +180,23 @@ void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t 
   }
 }
 
+void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                               std::byte* memory) {
+  constexpr std::int64_t kConversionsPerTask = 16;
+  const auto count = static_cast<std::int64_t>(conversions.size());
+  pool_.parallel_for(ceil_div(count, kConversionsPerTask), [&](std::int64_t task) {
+    const std::int64_t end = std::min(count, (task + 1) * kConversionsPerTask);
+    for (std::int64_t i = task * kConversionsPerTask; i < end; ++i) {
+      const kv::CellConversion& conversion = conversions[static_cast<std::size_t>(i)];
+      kernels_.convert_cell({.head_dim = head_dim,
+                             .from = conversion.from.format(),
+                             .to = conversion.to.format(),
+                             .source = memory + conversion.from.offset(),
+                             .target = memory + conversion.to.offset()});
+    }
+  });
+}
+
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
   const quant::UnpackRow unpack = quant::unpack_row_of(table.dtype);
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
@@ -257,16 +274,17 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
     turn(op.k, op.k_norm);
     const auto index = static_cast<std::size_t>(row);
     const std::int32_t position = position_of_row_[index];
-    std::byte* block = group.blocks[static_cast<std::size_t>(sequence_of_row_[index])]
-                                   [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
+    const BlockId block = group.blocks[static_cast<std::size_t>(sequence_of_row_[index])]
+                                      [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
+    const kv::KvCellRef* cells =
+        group.directory + std::int64_t{index_of(block)} * group.layout.cells_per_block();
     for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
       kernels_.write_kv({.k = op.k.row(row) + std::int64_t{head} * head_dim,
                          .v = op.v.row(row) + std::int64_t{head} * head_dim,
                          .head_dim = head_dim,
                          .slot = position % kernels::kTokensPerCell,
                          .format = group.layout.format,
-                         .k_cell = block + group.layout.k_offset(op.layer_in_group, head),
-                         .v_cell = block + group.layout.v_offset(op.layer_in_group, head)});
+                         .cell = group.memory + cells[group.layout.cell(op.layer_in_group, head)].offset()});
     }
   });
 }

@@ -30,6 +30,8 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
+  void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                     std::byte* memory) override;
   void embed(const TensorView& table, float scale, Rows x) override;
   void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;
   void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;

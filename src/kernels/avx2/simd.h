@@ -154,6 +154,65 @@ KVASIR_FORCE_INLINE I32x16 shift_left(I32x16 a) {
   return {_mm256_slli_epi32(a.lo, kBits), _mm256_slli_epi32(a.hi, kBits)};
 }
 
+template <int kBits>
+KVASIR_FORCE_INLINE I32x16 shift_right(I32x16 a) {
+  return {_mm256_srli_epi32(a.lo, kBits), _mm256_srli_epi32(a.hi, kBits)};
+}
+KVASIR_FORCE_INLINE I32x16 shift_right(I32x16 a, int bits) {
+  const __m128i count = _mm_cvtsi32_si128(bits);
+  return {_mm256_srl_epi32(a.lo, count), _mm256_srl_epi32(a.hi, count)};
+}
+KVASIR_FORCE_INLINE I32x16 bit_and(I32x16 a, int b) {
+  const __m256i mask = _mm256_set1_epi32(b);
+  return {_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask)};
+}
+KVASIR_FORCE_INLINE I32x16 bit_or(I32x16 a, I32x16 b) {
+  return {_mm256_or_si256(a.lo, b.lo), _mm256_or_si256(a.hi, b.hi)};
+}
+KVASIR_FORCE_INLINE I32x16 add(I32x16 a, int b) {
+  const __m256i term = _mm256_set1_epi32(b);
+  return {_mm256_add_epi32(a.lo, term), _mm256_add_epi32(a.hi, term)};
+}
+// To the nearest integer, ties to even.
+KVASIR_FORCE_INLINE I32x16 round_to_int(F32x16 a) {
+  return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
+}
+// A byte to each lane, and the low byte of each lane.
+KVASIR_FORCE_INLINE I32x16 load_bytes(const std::uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes))};
+}
+KVASIR_FORCE_INLINE I32x16 load_bytes(const std::int8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes))};
+}
+KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
+  const I32x16 low = bit_and(a, 0xff);
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low.lo, low.hi), 0b11'01'10'00);
+  _mm_storeu_si128(static_cast<__m128i*>(p),
+                   _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+}
+// Lane i gets bits [i * kBits, (i + 1) * kBits) of the word.
+template <int kBits>
+KVASIR_FORCE_INLINE I32x16 spread_bits(std::uint32_t word) {
+  const __m256i all = _mm256_set1_epi32(static_cast<int>(word));
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i shift = _mm256_mullo_epi32(lane, _mm256_set1_epi32(kBits));
+  const __m256i above = _mm256_add_epi32(shift, _mm256_set1_epi32(8 * kBits));
+  return bit_and({_mm256_srlv_epi32(all, shift), _mm256_srlv_epi32(all, above)}, (1 << kBits) - 1);
+}
+// Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
+template <int kDistance>
+KVASIR_FORCE_INLINE F32x16 swap_lanes(F32x16 a) {
+  if constexpr (kDistance == 1)
+    return {_mm256_permute_ps(a.lo, 0b10'11'00'01), _mm256_permute_ps(a.hi, 0b10'11'00'01)};
+  if constexpr (kDistance == 2)
+    return {_mm256_permute_ps(a.lo, 0b01'00'11'10), _mm256_permute_ps(a.hi, 0b01'00'11'10)};
+  if constexpr (kDistance == 4)
+    return {_mm256_permute2f128_ps(a.lo, a.lo, 1), _mm256_permute2f128_ps(a.hi, a.hi, 1)};
+  if constexpr (kDistance == 8) return {a.hi, a.lo};
+}
+
 // The tree of both reductions: lane i meets i + 8, then i + 4, i + 2, i + 1.
 KVASIR_FORCE_INLINE float reduce_add(F32x16 a) {
   const __m256 eight = _mm256_add_ps(a.lo, a.hi);

@@ -101,6 +101,45 @@ KVASIR_FORCE_INLINE I32x16 shift_left(I32x16 a) {
   return {_mm512_slli_epi32(a.v, kBits)};
 }
 
+template <int kBits>
+KVASIR_FORCE_INLINE I32x16 shift_right(I32x16 a) {
+  return {_mm512_srli_epi32(a.v, kBits)};
+}
+KVASIR_FORCE_INLINE I32x16 shift_right(I32x16 a, int bits) {
+  return {_mm512_srl_epi32(a.v, _mm_cvtsi32_si128(bits))};
+}
+KVASIR_FORCE_INLINE I32x16 bit_and(I32x16 a, int b) { return {_mm512_and_si512(a.v, _mm512_set1_epi32(b))}; }
+KVASIR_FORCE_INLINE I32x16 bit_or(I32x16 a, I32x16 b) { return {_mm512_or_si512(a.v, b.v)}; }
+KVASIR_FORCE_INLINE I32x16 add(I32x16 a, int b) { return {_mm512_add_epi32(a.v, _mm512_set1_epi32(b))}; }
+// To the nearest integer, ties to even.
+KVASIR_FORCE_INLINE I32x16 round_to_int(F32x16 a) { return {_mm512_cvtps_epi32(a.v)}; }
+// A byte to each lane, and the low byte of each lane.
+KVASIR_FORCE_INLINE I32x16 load_bytes(const std::uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+KVASIR_FORCE_INLINE I32x16 load_bytes(const std::int8_t* p) {
+  return {_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
+  _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+}
+// Lane i gets bits [i * kBits, (i + 1) * kBits) of the word.
+template <int kBits>
+KVASIR_FORCE_INLINE I32x16 spread_bits(std::uint32_t word) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i shifted = _mm512_srlv_epi32(_mm512_set1_epi32(static_cast<int>(word)),
+                                            _mm512_mullo_epi32(lane, _mm512_set1_epi32(kBits)));
+  return {_mm512_and_si512(shifted, _mm512_set1_epi32((1 << kBits) - 1))};
+}
+// Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
+template <int kDistance>
+KVASIR_FORCE_INLINE F32x16 swap_lanes(F32x16 a) {
+  if constexpr (kDistance == 1) return {_mm512_permute_ps(a.v, 0b10'11'00'01)};
+  if constexpr (kDistance == 2) return {_mm512_permute_ps(a.v, 0b01'00'11'10)};
+  if constexpr (kDistance == 4) return {_mm512_shuffle_f32x4(a.v, a.v, 0b10'11'00'01)};
+  if constexpr (kDistance == 8) return {_mm512_shuffle_f32x4(a.v, a.v, 0b01'00'11'10)};
+}
+
 // The tree of both reductions: lane i meets i + 8, then i + 4, i + 2, i + 1.
 KVASIR_FORCE_INLINE float reduce_add(F32x16 a) {
   const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));

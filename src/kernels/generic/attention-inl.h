@@ -8,25 +8,52 @@
 // a tile without a visible key multiplies by exactly 1.
 
 #include "kernels/generic/attention_tile-inl.h"
+#include "kernels/generic/kv_convert-inl.h"
 
 inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
 
+// How each format is read.
+struct FormatTraits {
+  HalfCell keys, values;  // without data
+  std::int64_t key_bytes;
+};
+struct FormatTable {
+  FormatTraits of[kv::kNumKvFormats];
+
+  const FormatTraits& operator[](KvFormat format) const { return of[static_cast<int>(format)]; }
+  void fill(std::int32_t head_dim) {
+    for (int i = 0; i < kv::kNumKvFormats; ++i) {
+      const auto format = static_cast<KvFormat>(i);
+      const kv::KvCodes codes = kv::codes_of(format);
+      of[i] = {{nullptr, nullptr, codes.keys, kv::is_rotated(codes.keys)},
+               {nullptr, nullptr, codes.values, kv::is_rotated(codes.values)},
+               kv::key_bytes(format, head_dim)};
+    }
+  }
+};
+
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
 struct AttentionBlock {
   const AttentionArgs* args;
+  FormatTable formats;
   std::int64_t first_row;
   int num_rows;
   bool widens;                              // cells are widened to float32 first
+  bool has_rotated_q;                       // rotated_q is written
+  bool has_rotated_out;                     // rotated_out is in use
+  bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
   alignas(64) float sum[kMaxRowsPerBlock];
   alignas(64) float reference[kMaxRowsPerBlock];                 // max, or 0 where that is still -inf
   alignas(64) float correction[kMaxRowsPerBlock];                // exp(max before the tile - reference)
   alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
   alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
-  alignas(64) float scores[kMaxRowsPerBlock * kTokensPerTile];  // [row][key], then the softmax weights
-  alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];          // [row][head_dim], scaled
-  alignas(64) float widened[kTokensPerTile * kMaxHeadDim];      // K, then V, of the current tile
+  alignas(64) float scores[kMaxRowsPerBlock * kTokensPerTile];    // [row][key], then the softmax weights
+  alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];            // [row][head_dim], scaled
+  alignas(64) float rotated_q[kMaxRowsPerBlock * kMaxHeadDim];    // the same for rotated keys
+  alignas(64) float rotated_out[kMaxRowsPerBlock * kMaxHeadDim];  // the share of rotated values
+  alignas(64) float widened[kTokensPerTile * kMaxHeadDim];        // K, then V, of the current tile
 };
 
 // Keys [begin, end) of a tile.
@@ -54,52 +81,53 @@ static std::int32_t position_of(const AttentionArgs& args, std::int64_t row) {
 static int num_strips(int num_rows) { return (num_rows + kMaxRowsPerStrip - 1) / kMaxRowsPerStrip; }
 static int strip_begin(int num_rows, int strip) { return num_rows * strip / num_strips(num_rows); }
 
-// One tile's K or V cells; null where a block is missing or lies past key_end.
-template <typename Element>
-struct TileCells {
-  const Element* cells[kCellsPerTile];
+// The keys and the values of one tile's cells.
+struct Tile {
+  HalfCell keys[kCellsPerTile];
+  HalfCell values[kCellsPerTile];
 };
 
-template <typename Element>
-static TileCells<Element> find_cells(const AttentionArgs& args, std::int32_t tile_begin,
-                                     std::int64_t offset) {
-  TileCells<Element> tile;
+static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, std::int32_t end) {
+  return position < end ? args.cells.find(position / kTokensPerCell) : kv::KvCell{};
+}
+
+// The tile at tile_begin. The next one's cells, which may belong to the next chunk, are there as far as they
+// exist; for a prefetch. Others are replaced by the present ones, which the caches hold.
+static Tile find_tile(const AttentionArgs& args, const FormatTable& formats, std::int32_t tile_begin,
+                      bool announces) {
+  Tile tile;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = tile_begin + c * kTokensPerCell;
-    const std::byte* block = position < args.key_end ? args.blocks[position / kTokensPerCell] : nullptr;
-    tile.cells[c] = block == nullptr ? nullptr : reinterpret_cast<const Element*>(block + offset);
+    const kv::KvCell cell = find_cell(args, position, args.key_end);
+    kv::KvCell next;
+    if (announces) next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
+    if (next.data == nullptr) next = cell;
+    const FormatTraits& format = formats[cell.format];
+    tile.keys[c] = format.keys;
+    tile.values[c] = format.values;
+    if (cell.data == nullptr) continue;
+    tile.keys[c].data = cell.data;
+    tile.keys[c].next = next.data;
+    tile.values[c].data = cell.data + format.key_bytes;
+    tile.values[c].next = next.data + formats[next.format].key_bytes;
   }
   return tile;
 }
 
-// The cells of the tile at next_begin, which may belong to the next chunk, as far as they exist; for a
-// prefetch. Others are replaced by the present ones, which the caches hold.
-template <typename Element>
-static TileCells<Element> next_cells(const AttentionArgs& args, std::int32_t next_begin, std::int64_t offset,
-                                     const TileCells<Element>& present) {
-  TileCells<Element> tile = present;
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    const std::int32_t position = next_begin + c * kTokensPerCell;
-    if (position >= args.prefetch_end) break;
-    const std::byte* block = args.blocks[position / kTokensPerCell];
-    if (block != nullptr) tile.cells[c] = reinterpret_cast<const Element*>(block + offset);
-  }
-  return tile;
+// Copies a half as float32, so that many strips share one conversion.
+static void widen_keys(const AttentionArgs& args, int index, float* widened, HalfCell& cell) {
+  if (cell.data == nullptr || cell.code == kv::KvCode::kF32) return;
+  float* target = widened + static_cast<std::int64_t>(index) * kTokensPerCell * args.head_dim;
+  read_keys(cell.code, cell.data, args.head_dim, target);
+  cell.data = reinterpret_cast<const std::byte*>(target);
+  cell.code = kv::KvCode::kF32;
 }
-
-// Copies the tile's cells as float32, so that many strips share one conversion.
-template <typename Element>
-static TileCells<float> widen(const TileCells<Element>& tile, std::int32_t head_dim, float* widened) {
-  TileCells<float> result;
-  const std::int64_t cell_size = static_cast<std::int64_t>(kTokensPerCell) * head_dim;
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    result.cells[c] = nullptr;
-    if (tile.cells[c] == nullptr) continue;
-    float* target = widened + c * cell_size;
-    for (std::int64_t i = 0; i < cell_size; i += 16) store(target + i, load_widened(tile.cells[c] + i));
-    result.cells[c] = target;
-  }
-  return result;
+static void widen_values(const AttentionArgs& args, int index, float* widened, HalfCell& cell) {
+  if (cell.data == nullptr || cell.code == kv::KvCode::kF32) return;
+  float* target = widened + static_cast<std::int64_t>(index) * kTokensPerCell * args.head_dim;
+  read_values(cell.code, cell.data, args.head_dim, target);
+  cell.data = reinterpret_cast<const std::byte*>(target);
+  cell.code = kv::KvCode::kF32;
 }
 
 static void start_block(AttentionBlock& block) {
@@ -107,6 +135,7 @@ static void start_block(AttentionBlock& block) {
   for (int r = 0; r < kMaxRowsPerBlock; ++r) {
     block.max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;
+    block.saw_rotated[r] = false;
   }
   for (int r = 0; r < block.num_rows; ++r) {
     const std::int64_t row = block.first_row + r;
@@ -130,8 +159,7 @@ static void cap_scores(float* scores, int num_rows, float cap) {
 }
 
 // Gives the keys a row does not see the score -inf.
-template <typename Element>
-static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile) {
+static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile) {
   const F32x16 hidden = broadcast(-__builtin_inff());
   for (int r = 0; r < block.num_rows; ++r) {
     const KeyRange keys =
@@ -140,7 +168,7 @@ static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const Ti
       const int begin = larger(keys.begin - c * kTokensPerCell, 0);
       const int end = smaller(keys.end - c * kTokensPerCell, kTokensPerCell);
       float* scores = block.scores + r * kTokensPerTile + c * kTokensPerCell;
-      if (begin >= end || tile.cells[c] == nullptr) {
+      if (begin >= end || tile.keys[c].data == nullptr) {
         store(scores, hidden);
       } else {
         store(scores, select(and_not(first_lanes(end), first_lanes(begin)), load(scores), hidden));
@@ -149,28 +177,62 @@ static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const Ti
   }
 }
 
+// The queries as rotated keys want them.
+static const float* rotated_queries(AttentionBlock& block) {
+  const std::int32_t head_dim = block.args->head_dim;
+  for (int r = 0; !block.has_rotated_q && r < block.num_rows; ++r) {
+    float* row = block.rotated_q + std::int64_t{r} * head_dim;
+    __builtin_memcpy(row, block.q + std::int64_t{r} * head_dim,
+                     static_cast<std::size_t>(head_dim) * sizeof(float));
+    rotate_row(row, head_dim);
+  }
+  block.has_rotated_q = true;
+  return block.rotated_q;
+}
+
+template <class Keys>
+static void score_run(AttentionBlock& block, const HalfCell* cells, int first, int count) {
+  const std::int32_t head_dim = block.args->head_dim;
+  const float* q = cells[first].is_rotated ? rotated_queries(block) : block.q;
+  for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
+    const int begin = strip_begin(block.num_rows, strip);
+    const int height = strip_begin(block.num_rows, strip + 1) - begin;
+    score_rows<Keys>(height, q + static_cast<std::int64_t>(begin) * head_dim, cells + first, count, head_dim,
+                     block.scores + begin * kTokensPerTile + first * kTokensPerCell);
+  }
+}
+
+// Scores of every row against `count` cells from `first`, which read alike.
+static void score_run(AttentionBlock& block, const HalfCell* cells, int first, int count) {
+  switch (cells[first].code) {
+    case kv::KvCode::kF32:
+      return score_run<KeysF32>(block, cells, first, count);
+    case kv::KvCode::kF16:
+      return score_run<KeysF16>(block, cells, first, count);
+    case kv::KvCode::k8:
+      return score_run<Keys8>(block, cells, first, count);
+    case kv::KvCode::k4:
+      return score_run<Keys4>(block, cells, first, count);
+    case kv::KvCode::k4Channel:
+      return score_run<Keys4Channel>(block, cells, first, count);
+    case kv::KvCode::k3:
+      return score_run<Keys3>(block, cells, first, count);
+  }
+}
+
 // Scores of every row against the tile's visible keys; -inf for the others.
-template <typename Element>
-static void score_tile(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile,
-                       const TileCells<Element>& next, KeyRange seen, bool is_full) {
-  const AttentionArgs& args = *block.args;
+static void score_tile(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile, KeyRange seen,
+                       bool is_full) {
   for (int c = seen.begin / kTokensPerCell; c * kTokensPerCell < seen.end;) {
-    if (tile.cells[c] == nullptr) {
-      ++c;
-      continue;
-    }
     int count = 1;
-    while ((c + count) * kTokensPerCell < seen.end && tile.cells[c + count] != nullptr) ++count;
-    for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
-      const int begin = strip_begin(block.num_rows, strip);
-      const int height = strip_begin(block.num_rows, strip + 1) - begin;
-      score_rows(height, block.q + static_cast<std::int64_t>(begin) * args.head_dim,
-                 CellStream<Element>{tile.cells, next.cells}, c, count, args.head_dim,
-                 block.scores + begin * kTokensPerTile);
+    if (tile.keys[c].data != nullptr) {
+      while ((c + count) * kTokensPerCell < seen.end && tile.keys[c + count].reads_like(tile.keys[c]))
+        ++count;
+      score_run(block, tile.keys, c, count);
     }
     c += count;
   }
-  if (args.softcap > 0.0f) cap_scores(block.scores, block.num_rows, args.softcap);
+  if (block.args->softcap > 0.0f) cap_scores(block.scores, block.num_rows, block.args->softcap);
   if (!is_full) hide_scores(block, tile_begin, tile);
 }
 
@@ -207,75 +269,137 @@ static void weigh_tile(AttentionBlock& block, int tile_index) {
 
 inline constexpr float kNoCorrections[kMaxRowsPerStrip] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
 
-// Corrects what rows [begin, end) of the block, all of one query token, have so far and adds the values of
-// the keys they see. Where they see none, nothing needs correction.
-template <typename Element>
-static void add_visible(AttentionBlock& block, const TileCells<Element>& tile, const TileCells<Element>& next,
-                        KeyRange keys, int begin, int end) {
-  const AttentionArgs& args = *block.args;
-  bool is_corrected = false;
-  for (int key = keys.begin; key < keys.end;) {
-    int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
-    if (tile.cells[key / kTokensPerCell] != nullptr) {
-      while (stop < keys.end && tile.cells[stop / kTokensPerCell] != nullptr) stop += kTokensPerCell;
-      for (int strip = 0; strip < num_strips(end - begin); ++strip) {
-        const int first = begin + strip_begin(end - begin, strip);
-        const int height = begin + strip_begin(end - begin, strip + 1) - first;
-        const WeightedValues<Element> values = {block.scores + first * kTokensPerTile,
-                                                is_corrected ? kNoCorrections : block.correction + first,
-                                                {tile.cells, next.cells},
-                                                key,
-                                                smaller(stop, keys.end),
-                                                args.head_dim};
-        add_rows(height, values, args.out + (block.first_row + first) * args.head_dim);
-      }
-      is_corrected = true;
-    }
-    key = stop;
+// Rows [begin, end) of the block, and the keys of the tile that all of them see.
+struct VisibleKeys {
+  int begin, end;
+  KeyRange keys;
+};
+
+// Where a share of a block's output is summed up, [row][head_dim], and whether what it has from earlier tiles
+// is relative to the present maxima already.
+struct Sums {
+  float* of_rows;
+  bool are_corrected;
+};
+
+template <class Values>
+static void add_run(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen, Sums& sums) {
+  const std::int32_t head_dim = block.args->head_dim;
+  Values values[kCellsPerTile];
+  for (int c = seen.keys.begin / kTokensPerCell; c * kTokensPerCell < seen.keys.end; ++c) {
+    values[c].open(cells[c].data, head_dim);
+  }
+  const int num_rows = seen.end - seen.begin;
+  for (int strip = 0; strip < num_strips(num_rows); ++strip) {
+    const int first = seen.begin + strip_begin(num_rows, strip);
+    const int height = seen.begin + strip_begin(num_rows, strip + 1) - first;
+    const WeightedValues<Values> in = {block.scores + first * kTokensPerTile,
+                                       sums.are_corrected ? kNoCorrections : block.correction + first,
+                                       values,
+                                       cells,
+                                       seen.keys.begin,
+                                       seen.keys.end,
+                                       head_dim};
+    add_rows(height, in, sums.of_rows + static_cast<std::int64_t>(first) * head_dim);
+  }
+  sums.are_corrected = true;
+}
+
+// Adds the values of cells that read alike.
+static void add_run(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen, Sums& sums) {
+  switch (cells[seen.keys.begin / kTokensPerCell].code) {
+    case kv::KvCode::kF32:
+      return add_run<ValuesF32>(block, cells, seen, sums);
+    case kv::KvCode::k8:
+      return add_run<Values8>(block, cells, seen, sums);
+    case kv::KvCode::k4:
+      return add_run<Values4>(block, cells, seen, sums);
+    case kv::KvCode::k3:
+      return add_run<Values3>(block, cells, seen, sums);
+    default:
+      return add_run<ValuesF16>(block, cells, seen, sums);
   }
 }
 
+static float* rotated_sums(AttentionBlock& block) {
+  const std::int64_t size = std::int64_t{block.num_rows} * block.args->head_dim;
+  for (std::int64_t i = 0; !block.has_rotated_out && i < size; ++i) block.rotated_out[i] = 0.0f;
+  block.has_rotated_out = true;
+  return block.rotated_out;
+}
+
+static void correct_sums(const AttentionBlock& block, const VisibleKeys& seen, const Sums& sums) {
+  const std::int64_t head_dim = block.args->head_dim;
+  for (int r = seen.begin; r < seen.end && !sums.are_corrected; ++r) {
+    if (block.correction[r] == 1.0f) continue;
+    scale(sums.of_rows + r * head_dim, block.correction[r], head_dim, sums.of_rows + r * head_dim);
+  }
+}
+
+// Corrects what the rows have so far and adds the values of the keys they see.
+static void add_visible(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen) {
+  Sums plain = {block.args->out + block.first_row * block.args->head_dim, false};
+  Sums rotated = {block.has_rotated_out ? block.rotated_out : nullptr, false};
+  for (int key = seen.keys.begin; key < seen.keys.end;) {
+    int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
+    const HalfCell& cell = cells[key / kTokensPerCell];
+    if (cell.data != nullptr) {
+      while (stop < seen.keys.end && cells[stop / kTokensPerCell].reads_like(cell)) stop += kTokensPerCell;
+      if (cell.is_rotated) {
+        if (rotated.of_rows == nullptr) rotated.of_rows = rotated_sums(block);
+        for (int r = seen.begin; r < seen.end; ++r) block.saw_rotated[r] = true;
+      }
+      add_run(block, cells, {seen.begin, seen.end, {key, smaller(stop, seen.keys.end)}},
+              cell.is_rotated ? rotated : plain);
+    }
+    key = stop;
+  }
+  correct_sums(block, seen, plain);
+  if (rotated.of_rows != nullptr) correct_sums(block, seen, rotated);
+}
+
 // out = out * correction + weights x values.
-template <typename Element>
-static void add_tile(AttentionBlock& block, std::int32_t tile_begin, const TileCells<Element>& tile,
-                     const TileCells<Element>& next, bool is_full) {
+static void add_tile(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile, bool is_full) {
   const AttentionArgs& args = *block.args;
-  if (is_full) return add_visible(block, tile, next, {0, kTokensPerTile}, 0, block.num_rows);
+  if (is_full) return add_visible(block, tile.values, {0, block.num_rows, {0, kTokensPerTile}});
   for (int r = 0; r < block.num_rows;) {
     const std::int64_t token = (block.first_row + r) / args.group_size;
     const int end =
         smaller(static_cast<int>((token + 1) * args.group_size - block.first_row), block.num_rows);
-    add_visible(block, tile, next, visible_keys(args, position_of(args, block.first_row + r), tile_begin), r,
-                end);
+    add_visible(block, tile.values,
+                {r, end, visible_keys(args, position_of(args, block.first_row + r), tile_begin)});
     r = end;
   }
 }
 
-template <typename Element>
 static void attend_tile(AttentionBlock& block, std::int32_t tile_begin) {
   const AttentionArgs& args = *block.args;
-  const TileCells<Element> keys = find_cells<Element>(args, tile_begin, args.k_offset);
-  const TileCells<Element> values = find_cells<Element>(args, tile_begin, args.v_offset);
+  Tile tile = find_tile(args, block.formats, tile_begin, !block.widens);
   // Later queries see later keys, earlier queries reach further back.
   const KeyRange of_first = visible_keys(args, position_of(args, block.first_row), tile_begin);
   const KeyRange of_last =
       visible_keys(args, position_of(args, block.first_row + block.num_rows - 1), tile_begin);
   bool is_full = of_first.end == kTokensPerTile && of_last.begin == 0;
-  for (int c = 0; c < kCellsPerTile; ++c) is_full = is_full && keys.cells[c] != nullptr;
+  for (int c = 0; c < kCellsPerTile; ++c) is_full = is_full && tile.keys[c].data != nullptr;
 
   const KeyRange seen = {of_first.begin, of_last.end};
-  const int tile_index = (tile_begin - args.key_begin) / kTokensPerTile;
-  if (block.widens) {
-    const TileCells<float> wide_keys = widen(keys, args.head_dim, block.widened);
-    score_tile(block, tile_begin, wide_keys, wide_keys, seen, is_full);
-    weigh_tile(block, tile_index);
-    const TileCells<float> wide_values = widen(values, args.head_dim, block.widened);
-    add_tile(block, tile_begin, wide_values, wide_values, is_full);
-  } else {
-    const std::int32_t next_begin = tile_begin + kTokensPerTile;
-    score_tile(block, tile_begin, keys, next_cells(args, next_begin, args.k_offset, keys), seen, is_full);
-    weigh_tile(block, tile_index);
-    add_tile(block, tile_begin, values, next_cells(args, next_begin, args.v_offset, values), is_full);
+  for (int c = 0; block.widens && c < kCellsPerTile; ++c) widen_keys(args, c, block.widened, tile.keys[c]);
+  score_tile(block, tile_begin, tile, seen, is_full);
+  weigh_tile(block, (tile_begin - args.key_begin) / kTokensPerTile);
+  for (int c = 0; block.widens && c < kCellsPerTile; ++c)
+    widen_values(args, c, block.widened, tile.values[c]);
+  add_tile(block, tile_begin, tile, is_full);
+}
+
+// Turns the share of rotated values back and adds it: H is its own inverse.
+static void add_rotated_out(AttentionBlock& block) {
+  const std::int32_t head_dim = block.args->head_dim;
+  for (int r = 0; r < block.num_rows; ++r) {
+    float* row = block.rotated_out + std::int64_t{r} * head_dim;
+    float* out = block.args->out + (block.first_row + r) * head_dim;
+    if (!block.saw_rotated[r]) continue;
+    rotate_row(row, head_dim);
+    add(out, row, head_dim, out);
   }
 }
 
@@ -298,7 +422,6 @@ static void export_block_sums(AttentionBlock& block, int first_tile, int end_til
   }
 }
 
-template <typename Element>
 static void attend_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
   start_block(block);
@@ -310,8 +433,9 @@ static void attend_block(AttentionBlock& block) {
   const int first_tile = (begin - args.key_begin) / kTokensPerTile;
   const int end_tile = larger((end - args.key_begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);
   for (int tile = first_tile; tile < end_tile; ++tile) {
-    attend_tile<Element>(block, args.key_begin + tile * kTokensPerTile);
+    attend_tile(block, args.key_begin + tile * kTokensPerTile);
   }
+  if (block.has_rotated_out) add_rotated_out(block);
   for (int r = 0; r < block.num_rows; ++r) {
     args.max[block.first_row + r] = block.max[r];
     args.sum[block.first_row + r] = block.sum[r];
@@ -319,23 +443,17 @@ static void attend_block(AttentionBlock& block) {
   if (args.block_sums != nullptr) export_block_sums(block, first_tile, end_tile);
 }
 
-template <typename Element>
-static void attend(const AttentionArgs& args) {
+void attention(const AttentionArgs& args) {
   AttentionBlock block;
   block.args = &args;
+  block.formats.fill(args.head_dim);
   const std::int64_t num_rows = static_cast<std::int64_t>(args.num_query_tokens) * args.group_size;
   for (block.first_row = 0; block.first_row < num_rows; block.first_row += kMaxRowsPerBlock) {
     const std::int64_t rest = num_rows - block.first_row;
     block.num_rows = rest < kMaxRowsPerBlock ? static_cast<int>(rest) : kMaxRowsPerBlock;
-    block.widens = sizeof(Element) == 2 && num_strips(block.num_rows) > 2;
-    attend_block<Element>(block);
-  }
-}
-
-void attention(const AttentionArgs& args) {
-  if (args.format == KvFormat::kF16) {
-    attend<std::uint16_t>(args);
-  } else {
-    attend<float>(args);
+    block.widens = num_strips(block.num_rows) > 2;
+    block.has_rotated_q = false;
+    block.has_rotated_out = false;
+    attend_block(block);
   }
 }

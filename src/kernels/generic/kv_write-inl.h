@@ -1,8 +1,9 @@
 // Rounding new keys and values into their block. Included inside an ISA's namespace and target region.
 
 static void write_kv_f16(const KvWriteArgs& args) {
-  std::uint16_t* k_cell = reinterpret_cast<std::uint16_t*>(args.k_cell) + args.slot;
-  std::uint16_t* v_row = reinterpret_cast<std::uint16_t*>(args.v_cell) + args.slot * args.head_dim;
+  auto* k_cell = reinterpret_cast<std::uint16_t*>(args.cell) + args.slot;
+  std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
+  auto* v_row = reinterpret_cast<std::uint16_t*>(values) + args.slot * args.head_dim;
   for (std::int32_t d = 0; d < args.head_dim; d += 16) {
     const int lanes = args.head_dim - d < 16 ? args.head_dim - d : 16;
     std::uint16_t rounded[16];
@@ -14,8 +15,9 @@ static void write_kv_f16(const KvWriteArgs& args) {
 
 void write_kv(const KvWriteArgs& args) {
   if (args.format == KvFormat::kF16) return write_kv_f16(args);
-  float* k_cell = reinterpret_cast<float*>(args.k_cell) + args.slot;
-  float* v_row = reinterpret_cast<float*>(args.v_cell) + args.slot * args.head_dim;
+  auto* k_cell = reinterpret_cast<float*>(args.cell) + args.slot;
+  std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
+  auto* v_row = reinterpret_cast<float*>(values) + args.slot * args.head_dim;
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
     k_cell[d * kTokensPerCell] = args.k[d];
     v_row[d] = args.v[d];

@@ -17,6 +17,7 @@ KernelTable make_table(const char* isa) {
       .add = add,
       .scale = scale,
       .write_kv = write_kv,
+      .convert_cell = convert_cell,
       .attention = attention,
       .attention_merge = attention_merge,
       .tile_maxima = tile_maxima,

@@ -1,9 +1,10 @@
 // Attention as the textbook has it: all scores of a row, their maximum, their weights, the weighted sum.
 #include <cmath>
 #include <limits>
+#include <vector>
 
-#include "base/half.h"
 #include "kernels/float_kernels.h"
+#include "kernels/ref/kv_cell.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -14,48 +15,60 @@ constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
 bool is_visible(const AttentionArgs& args, std::int32_t query_position, std::int32_t key_position) {
   if (key_position > query_position) return false;
   if (args.window > 0 && key_position <= query_position - args.window) return false;
-  return args.blocks[key_position / kTokensPerCell] != nullptr;
+  return args.cells.find(key_position / kTokensPerCell).data != nullptr;
 }
 
-float element(const AttentionArgs& args, const std::byte* cell, std::int64_t index) {
-  if (args.format == KvFormat::kF16)
-    return half_to_float(reinterpret_cast<const std::uint16_t*>(cell)[index]);
-  return reinterpret_cast<const float*>(cell)[index];
-}
+// One query row: as it is, and as rotated keys want it.
+struct Query {
+  std::vector<float> plain, rotated;
 
-float key_element(const AttentionArgs& args, std::int32_t position, std::int32_t d) {
-  const std::byte* cell = args.blocks[position / kTokensPerCell] + args.k_offset;
-  return element(args, cell, static_cast<std::int64_t>(d) * kTokensPerCell + position % kTokensPerCell);
-}
+  Query(const AttentionArgs& args, std::int64_t row) : plain(args.head_dim) {
+    const float* q = args.q + row / args.group_size * args.q_stride + (row % args.group_size) * args.head_dim;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) plain[d] = q[d] * args.scale;
+    rotated = plain;
+    if (args.head_dim % kv::kChannelsPerScale == 0) rotate(rotated);
+  }
+};
 
-float value_element(const AttentionArgs& args, std::int32_t position, std::int32_t d) {
-  const std::byte* cell = args.blocks[position / kTokensPerCell] + args.v_offset;
-  return element(args, cell, static_cast<std::int64_t>(position % kTokensPerCell) * args.head_dim + d);
-}
-
-float score(const AttentionArgs& args, const float* q, std::int32_t position) {
+float score(const AttentionArgs& args, const Query& query, std::int32_t position) {
+  const kv::KvCell cell = args.cells.find(position / kTokensPerCell);
+  const kv::KvCode code = kv::codes_of(cell.format).keys;
+  const std::vector<float>& q = kv::is_rotated(code) ? query.rotated : query.plain;
   float dot = 0.0f;
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
-    dot = std::fma(q[d] * args.scale, key_element(args, position, d), dot);
+    dot = std::fma(q[d], key_number(code, cell.data, args.head_dim, position % kTokensPerCell, d), dot);
   }
   return args.softcap > 0.0f ? args.softcap * std::tanh(dot / args.softcap) : dot;
+}
+
+// out += weight * value, in the basis of the value.
+void add_value(const AttentionArgs& args, std::int32_t position, float weight, float* plain,
+               std::vector<float>& rotated) {
+  const kv::KvCell cell = args.cells.find(position / kTokensPerCell);
+  const kv::KvCode code = kv::codes_of(cell.format).values;
+  const std::byte* half = cell.data + kv::key_bytes(cell.format, args.head_dim);
+  float* out = kv::is_rotated(code) ? rotated.data() : plain;
+  for (std::int32_t d = 0; d < args.head_dim; ++d) {
+    out[d] = std::fma(weight, value_number(code, half, args.head_dim, position % kTokensPerCell, d), out[d]);
+  }
 }
 
 void attend_row(const AttentionArgs& args, std::int64_t row) {
   const std::int64_t token = row / args.group_size;
   const std::int32_t position = args.first_position + static_cast<std::int32_t>(token);
-  const float* q = args.q + token * args.q_stride + (row % args.group_size) * args.head_dim;
+  const Query query(args, row);
   float* out = args.out + row * args.head_dim;
   float* block_sums = args.block_sums == nullptr ? nullptr : args.block_sums + row * kBlocksPerChunk;
 
   float scores[kTokensPerChunk];
   float max = kNoKey;
   for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
-    const float s = is_visible(args, position, key) ? score(args, q, key) : kNoKey;
+    const float s = is_visible(args, position, key) ? score(args, query, key) : kNoKey;
     scores[key - args.key_begin] = s;
     max = std::fmax(max, s);
   }
   for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
+  std::vector<float> rotated(args.head_dim);
   if (block_sums != nullptr) {
     for (int b = 0; b < kBlocksPerChunk; ++b) block_sums[b] = 0.0f;
   }
@@ -65,9 +78,11 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
     const float weight = std::exp(scores[key - args.key_begin] - max);
     sum += weight;
     if (block_sums != nullptr) block_sums[(key - args.key_begin) / kTokensPerCell] += weight;
-    for (std::int32_t d = 0; d < args.head_dim; ++d) {
-      out[d] = std::fma(weight, value_element(args, key, d), out[d]);
-    }
+    add_value(args, key, weight, out, rotated);
+  }
+  if (args.head_dim % kv::kChannelsPerScale == 0) {
+    rotate(rotated);
+    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] += rotated[d];
   }
   args.max[row] = max;
   args.sum[row] = sum;

@@ -63,15 +63,16 @@ void scale(const float* x, float factor, std::int64_t n, float* out) {
 }
 
 void write_kv(const KvWriteArgs& args) {
+  std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
     const std::int64_t k_index = static_cast<std::int64_t>(d) * kTokensPerCell + args.slot;
     const std::int64_t v_index = static_cast<std::int64_t>(args.slot) * args.head_dim + d;
     if (args.format == KvFormat::kF16) {
-      reinterpret_cast<std::uint16_t*>(args.k_cell)[k_index] = float_to_half(args.k[d]);
-      reinterpret_cast<std::uint16_t*>(args.v_cell)[v_index] = float_to_half(args.v[d]);
+      reinterpret_cast<std::uint16_t*>(args.cell)[k_index] = float_to_half(args.k[d]);
+      reinterpret_cast<std::uint16_t*>(values)[v_index] = float_to_half(args.v[d]);
     } else {
-      reinterpret_cast<float*>(args.k_cell)[k_index] = args.k[d];
-      reinterpret_cast<float*>(args.v_cell)[v_index] = args.v[d];
+      reinterpret_cast<float*>(args.cell)[k_index] = args.k[d];
+      reinterpret_cast<float*>(values)[v_index] = args.v[d];
     }
   }
 }

@@ -1,0 +1,264 @@
+#include "kernels/ref/kv_cell.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/half.h"
+#include "kernels/float_kernels.h"
+
+namespace kvasir::kernels::ref {
+namespace {
+
+using kv::half_layout;
+using kv::kChannelsPerScale;
+using kv::KvCode;
+
+template <typename T>
+T load(const std::byte* bytes, std::int64_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+template <typename T>
+void store(std::byte* bytes, std::int64_t index, T value) {
+  std::memcpy(bytes + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+}
+float load_half(const std::byte* bytes, std::int64_t index) {
+  return half_to_float(load<std::uint16_t>(bytes, index));
+}
+void store_half(std::byte* bytes, std::int64_t index, float value) {
+  store(bytes, index, float_to_half(value));
+}
+float rounded_to_half(float x) { return half_to_float(float_to_half(x)); }
+float inverse_of(float x) { return x == 0.0f ? 0.0f : 1.0f / x; }
+
+int code_within(float x, float least, float greatest) {
+  return static_cast<int>(std::nearbyint(std::fmin(std::fmax(x, least), greatest)));
+}
+
+// Where the nibble of a channel of a token is: keys share a byte with the neighbour channel, values with the
+// channel 16 further.
+struct Nibble {
+  std::int64_t byte;
+  int shift;
+};
+Nibble nibble_of_key(std::int32_t token, std::int32_t channel) {
+  return {channel / 2 * kTokensPerCell + token, channel % 2 * 4};
+}
+Nibble nibble_of_value(std::int32_t head_dim, std::int32_t token, std::int32_t channel) {
+  return {std::int64_t{token} * head_dim / 2 + channel / 32 * 16 + channel % 16, channel % 32 / 16 * 4};
+}
+int load_nibble(const std::byte* half, Nibble at) {
+  return load<std::uint8_t>(half, at.byte) >> at.shift & 15;
+}
+void store_nibble(std::byte* half, Nibble at, int code) {
+  const int other = load<std::uint8_t>(half, at.byte) & (at.shift == 0 ? 0xf0 : 0x0f);
+  store(half, at.byte, static_cast<std::uint8_t>(other | code << at.shift));
+}
+
+// A 3-bit code: lane t of word `index` of both planes.
+int load_three_bits(const std::byte* half, std::int32_t high, std::int64_t index, int lane) {
+  const unsigned low_bits = load<std::uint32_t>(half, index) >> (2 * lane) & 3u;
+  const unsigned high_bit = load<std::uint16_t>(half + high, index) >> lane & 1u;
+  return static_cast<int>(low_bits | high_bit << 2);
+}
+void store_three_bits(std::byte* half, std::int32_t high, std::int64_t index, int lane, int code) {
+  const auto bits = static_cast<unsigned>(code);
+  const std::uint32_t low_word = load<std::uint32_t>(half, index) & ~(3u << (2 * lane));
+  const unsigned high_word = load<std::uint16_t>(half + high, index) & ~(1u << lane);
+  store(half, index, low_word | (bits & 3u) << (2 * lane));
+  store(half + high, index, static_cast<std::uint16_t>(high_word | (bits >> 2) << lane));
+}
+
+// The numbers of a half by token, in its own basis.
+using Rows = std::vector<std::vector<float>>;
+
+Rows rows_of(std::int32_t head_dim) { return Rows(kTokensPerCell, std::vector<float>(head_dim)); }
+
+float largest_magnitude(const std::vector<float>& row) {
+  float largest = 0.0f;
+  for (float x : row) largest = std::fmax(largest, std::fabs(x));
+  return largest;
+}
+
+// Scale of codes [-2^(bits - 1), 2^(bits - 1)) for channels [begin, begin + 32) of a row.
+float symmetric_scale(const std::vector<float>& row, std::int32_t begin, int bits) {
+  const auto [least, greatest] =
+      std::minmax_element(row.begin() + begin, row.begin() + begin + kChannelsPerScale);
+  const float extreme = *greatest < -*least ? *least : *greatest;
+  return rounded_to_half(extreme * (-1.0f / static_cast<float>(1 << (bits - 1))));
+}
+int symmetric_code(float x, float scale, int bits) {
+  const int zero = 1 << (bits - 1);
+  return code_within(x * inverse_of(scale), static_cast<float>(-zero), static_cast<float>(zero - 1)) + zero;
+}
+
+// The scale lies behind the codes: of a key [group][token], of a value [token][group].
+std::int64_t scale_index(bool of_keys, std::int32_t head_dim, std::int32_t token, std::int32_t channel) {
+  const std::int32_t group = channel / kChannelsPerScale;
+  return of_keys ? std::int64_t{group} * kTokensPerCell + token
+                 : std::int64_t{token} * (head_dim / kChannelsPerScale) + group;
+}
+
+void write_8(const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* half) {
+  for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
+    const float scale = rounded_to_half(largest_magnitude(rows[t]) / 127.0f);
+    store_half(half + half_layout(KvCode::k8, head_dim).scales, t, scale);
+    for (std::int32_t d = 0; d < head_dim; ++d) {
+      const std::int64_t at = of_keys ? d * kTokensPerCell + t : std::int64_t{t} * head_dim + d;
+      store(half, at, static_cast<std::int8_t>(code_within(rows[t][d] * inverse_of(scale), -127.0f, 127.0f)));
+    }
+  }
+}
+
+void write_rotated(const Rows& rows, bool of_keys, KvCode code, std::int32_t head_dim, std::byte* half) {
+  const kv::KvHalfLayout layout = half_layout(code, head_dim);
+  const int bits = code == KvCode::k4 ? 4 : 3;
+  std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
+  for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
+    for (std::int32_t d = 0; d < head_dim; ++d) {
+      const float scale = symmetric_scale(rows[t], d / kChannelsPerScale * kChannelsPerScale, bits);
+      store_half(half + layout.scales, scale_index(of_keys, head_dim, t, d), scale);
+      const int value = symmetric_code(rows[t][d], scale, bits);
+      if (code == KvCode::k4) {
+        store_nibble(half, of_keys ? nibble_of_key(t, d) : nibble_of_value(head_dim, t, d), value);
+      } else if (of_keys) {
+        store_three_bits(half, layout.high, d, t, value);
+      } else {
+        store_three_bits(half, layout.high, (std::int64_t{t} * head_dim + d) / 16, d % 16, value);
+      }
+    }
+  }
+}
+
+// Units are a little larger than needed, so that rounding them to a half does not make them too small.
+constexpr float kUnitMargin = 1.0009765625f;
+
+void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
+  const kv::KvHalfLayout layout = half_layout(KvCode::k4Channel, head_dim);
+  std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
+  std::vector<float> least(head_dim), greatest(head_dim);
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    least[d] = greatest[d] = rows[0][d];
+    for (const auto& row : rows) {
+      least[d] = std::fmin(least[d], row[d]);
+      greatest[d] = std::fmax(greatest[d], row[d]);
+    }
+  }
+  const float low_unit = rounded_to_half(largest_magnitude(least) * (kUnitMargin / 127.0f));
+  std::vector<float> low(head_dim), step(head_dim);
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    const int code = code_within(least[d] * inverse_of(low_unit) - 0.5f, -127.0f, 127.0f);
+    store(half + layout.lows, d, static_cast<std::int8_t>(code));
+    low[d] = static_cast<float>(code) * low_unit;
+    step[d] = std::fmax((greatest[d] - low[d]) * (1.0f / 15.0f), 0.0f);
+  }
+  const float step_unit = rounded_to_half(largest_magnitude(step) * (kUnitMargin / 255.0f));
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    const int code = code_within(step[d] * inverse_of(step_unit) + 0.5f, 0.0f, 255.0f);
+    store(half + layout.steps, d, static_cast<std::uint8_t>(code));
+    const float inverse = inverse_of(static_cast<float>(code) * step_unit);
+    for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
+      store_nibble(half, nibble_of_key(t, d), code_within((rows[t][d] - low[d]) * inverse, 0.0f, 15.0f));
+    }
+  }
+  store_half(half + layout.scales, 0, step_unit);
+  store_half(half + layout.scales, 1, low_unit);
+}
+
+void write_half(KvCode code, const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* half) {
+  if (code == KvCode::k8) return write_8(rows, of_keys, head_dim, half);
+  if (code == KvCode::k4Channel) return write_4_channel(rows, head_dim, half);
+  write_rotated(rows, of_keys, code, head_dim, half);
+}
+
+void convert_half(KvCode from, KvCode to, bool of_keys, std::int32_t head_dim, const std::byte* source,
+                  std::byte* target) {
+  if (from == to) {
+    std::memcpy(target, source, static_cast<std::size_t>(half_layout(to, head_dim).bytes));
+    return;
+  }
+  Rows rows = rows_of(head_dim);
+  for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
+    for (std::int32_t d = 0; d < head_dim; ++d) {
+      rows[t][d] = (of_keys ? key_number : value_number)(from, source, head_dim, t, d);
+    }
+    if (kv::is_rotated(from) != kv::is_rotated(to)) rotate(rows[t]);
+  }
+  write_half(to, rows, of_keys, head_dim, target);
+}
+
+}  // namespace
+
+float key_number(KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
+                 std::int32_t channel) {
+  const kv::KvHalfLayout layout = half_layout(code, head_dim);
+  const std::int64_t at = std::int64_t{channel} * kTokensPerCell + token;
+  switch (code) {
+    case KvCode::kF32:
+      return load<float>(half, at);
+    case KvCode::kF16:
+      return load_half(half, at);
+    case KvCode::k8:
+      return static_cast<float>(load<std::int8_t>(half, at)) * load_half(half + layout.scales, token);
+    case KvCode::k4Channel: {
+      const float step =
+          load<std::uint8_t>(half + layout.steps, channel) * load_half(half + layout.scales, 0);
+      const float low = load<std::int8_t>(half + layout.lows, channel) * load_half(half + layout.scales, 1);
+      return std::fma(static_cast<float>(load_nibble(half, nibble_of_key(token, channel))), step, low);
+    }
+    case KvCode::k4:
+      return static_cast<float>(load_nibble(half, nibble_of_key(token, channel)) - 8) *
+             load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
+    case KvCode::k3:
+      return static_cast<float>(load_three_bits(half, layout.high, channel, token) - 4) *
+             load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
+  }
+  return 0.0f;
+}
+
+float value_number(KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
+                   std::int32_t channel) {
+  const kv::KvHalfLayout layout = half_layout(code, head_dim);
+  const std::int64_t at = std::int64_t{token} * head_dim + channel;
+  const std::int64_t scale = scale_index(false, head_dim, token, channel);
+  switch (code) {
+    case KvCode::kF32:
+      return load<float>(half, at);
+    case KvCode::k8:
+      return static_cast<float>(load<std::int8_t>(half, at)) * load_half(half + layout.scales, token);
+    case KvCode::k4:
+      return static_cast<float>(load_nibble(half, nibble_of_value(head_dim, token, channel)) - 8) *
+             load_half(half + layout.scales, scale);
+    case KvCode::k3:
+      return static_cast<float>(load_three_bits(half, layout.high, at / 16, channel % 16) - 4) *
+             load_half(half + layout.scales, scale);
+    default:
+      return load_half(half, at);
+  }
+}
+
+void rotate(std::vector<float>& x) {
+  const auto size = static_cast<std::size_t>(kv::rotation_size(static_cast<std::int32_t>(x.size())));
+  for (std::size_t distance = 1; distance < size; distance *= 2) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if ((i & distance) != 0) continue;
+      const float a = x[i], b = x[i + distance];
+      x[i] = a + b;
+      x[i + distance] = a - b;
+    }
+  }
+  const float norm = 1.0f / std::sqrt(static_cast<float>(size));
+  for (float& value : x) value *= norm;
+}
+
+void convert_cell(const KvConvertArgs& args) {
+  const kv::KvCodes from = kv::codes_of(args.from), to = kv::codes_of(args.to);
+  convert_half(from.keys, to.keys, true, args.head_dim, args.source, args.target);
+  convert_half(from.values, to.values, false, args.head_dim,
+               args.source + kv::key_bytes(args.from, args.head_dim),
+               args.target + kv::key_bytes(args.to, args.head_dim));
+}
+
+}  // namespace kvasir::kernels::ref

@@ -1,0 +1,20 @@
+// Reading and writing one number of a KV cell at a time: what the codes of kv/cell.h mean.
+#pragma once
+
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace kvasir::kernels::ref {
+
+// Key or value `channel` of `token` of a half cell, in the half's own basis.
+float key_number(kv::KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
+                 std::int32_t channel);
+float value_number(kv::KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
+                   std::int32_t channel);
+
+// x = H x of one row of head_dim numbers, a multiple of 32: the fast Walsh-Hadamard transform, neighbours
+// first.
+void rotate(std::vector<float>& x);
+
+}  // namespace kvasir::kernels::ref

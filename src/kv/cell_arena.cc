@@ -1,0 +1,120 @@
+#include "kv/cell_arena.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+constexpr std::int64_t kLeastPageBytes = std::int64_t{64} << 10;
+constexpr std::int64_t kCellsPerPage = 32;  // of f16
+
+constexpr std::size_t word_of(std::int32_t page) { return static_cast<std::size_t>(page) / 64; }
+constexpr std::uint64_t bit_of(std::int32_t page) { return std::uint64_t{1} << (page % 64); }
+
+}  // namespace
+
+void CellArena::PageSet::insert(std::int32_t page) {
+  CHECK((words_[word_of(page)] & bit_of(page)) == 0);
+  words_[word_of(page)] |= bit_of(page);
+  ++size_;
+}
+
+void CellArena::PageSet::erase(std::int32_t page) {
+  CHECK((words_[word_of(page)] & bit_of(page)) != 0);
+  words_[word_of(page)] &= ~bit_of(page);
+  --size_;
+}
+
+std::int32_t CellArena::PageSet::lowest() const {
+  if (size_ == 0) return kNone;
+  const auto word = std::ranges::find_if(words_, [](std::uint64_t bits) { return bits != 0; });
+  return static_cast<std::int32_t>((word - words_.begin()) * 64 + std::countr_zero(*word));
+}
+
+std::int64_t CellArena::page_bytes(std::int32_t head_dim) {
+  const auto wanted = static_cast<std::uint64_t>(kCellsPerPage * cell_bytes(KvFormat::kF16, head_dim));
+  return std::max(kLeastPageBytes, static_cast<std::int64_t>(std::bit_ceil(wanted)));
+}
+
+CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim) : page_bytes_(page_bytes(head_dim)) {
+  const std::int64_t num_pages = capacity_bytes / page_bytes_;
+  CHECK(num_pages >= 1 && num_pages <= std::numeric_limits<std::int32_t>::max());
+  pages_.resize(static_cast<std::size_t>(num_pages));
+  free_pages_.resize(num_pages);
+  for (std::int32_t page = 0; page < num_pages; ++page) free_pages_.insert(page);
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
+    if (format == KvFormat::kGone || !supports(format, head_dim)) continue;
+    SizeClass& of_format = size_class(format);
+    of_format.cell_bytes = cell_bytes(format, head_dim);
+    of_format.cells_per_page = static_cast<std::int32_t>(page_bytes_ / of_format.cell_bytes);
+    of_format.roomy.resize(num_pages);
+  }
+}
+
+std::optional<std::int32_t> CellArena::find_page(KvFormat format) {
+  SizeClass& of_format = size_class(format);
+  if (const std::int32_t page = of_format.roomy.lowest(); page != kNone) return page;
+  const std::int32_t page = free_pages_.lowest();
+  if (page == kNone) return std::nullopt;
+  free_pages_.erase(page);
+  ++of_format.num_pages;
+  of_format.roomy.insert(page);
+  Page& taken = pages_[static_cast<std::size_t>(page)];
+  taken.format = format;
+  taken.next_free.resize(static_cast<std::size_t>(of_format.cells_per_page));
+  return page;
+}
+
+// Slots that were freed first, then new ones.
+std::int32_t CellArena::take_slot(Page& page) {
+  ++page.num_used;
+  if (page.first_free == kNone) return page.num_started++;
+  const std::int32_t slot = page.first_free;
+  page.first_free = page.next_free[static_cast<std::size_t>(slot)];
+  return slot;
+}
+
+std::optional<KvCellRef> CellArena::allocate(KvFormat format) {
+  SizeClass& of_format = size_class(format);
+  CHECK(of_format.cells_per_page > 0);
+  const auto page = find_page(format);
+  if (!page) return std::nullopt;
+  Page& used = pages_[static_cast<std::size_t>(*page)];
+  const std::int32_t slot = take_slot(used);
+  if (used.num_used == of_format.cells_per_page) of_format.roomy.erase(*page);
+  ++of_format.num_cells;
+  used_bytes_ += of_format.cell_bytes;
+  return KvCellRef(*page * page_bytes_ + slot * of_format.cell_bytes, format);
+}
+
+void CellArena::free(KvCellRef cell) {
+  SizeClass& of_format = size_class(cell.format());
+  const auto number = static_cast<std::int32_t>(cell.offset() / page_bytes_);
+  const auto slot = static_cast<std::int32_t>(cell.offset() % page_bytes_ / of_format.cell_bytes);
+  Page& page = pages_[static_cast<std::size_t>(number)];
+  CHECK(page.format == cell.format() && page.num_used > 0 && slot < page.num_started);
+  if (page.num_used == of_format.cells_per_page) of_format.roomy.insert(number);
+  page.next_free[static_cast<std::size_t>(slot)] = static_cast<std::int16_t>(page.first_free);
+  page.first_free = slot;
+  --of_format.num_cells;
+  used_bytes_ -= of_format.cell_bytes;
+  if (--page.num_used > 0) return;
+  of_format.roomy.erase(number);
+  --of_format.num_pages;
+  free_pages_.insert(number);
+  page.format = KvFormat::kGone;
+  page.num_started = 0;
+  page.first_free = kNone;
+}
+
+std::int64_t CellArena::num_available(KvFormat format) const {
+  const SizeClass& of_format = size_class(format);
+  return (free_pages_.size() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells;
+}
+
+}  // namespace kvasir::kv

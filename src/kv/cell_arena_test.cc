@@ -1,0 +1,108 @@
+#include "kv/cell_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace kvasir::kv {
+namespace {
+
+constexpr std::int32_t kHeadDim = 64;
+constexpr KvFormat kFormats[] = {KvFormat::kF32,   KvFormat::kF16,  KvFormat::kQ8,   KvFormat::kK8V4,
+                                 KvFormat::kK4cV4, KvFormat::kK4V4, KvFormat::kK4V3, KvFormat::kK3V3};
+
+std::int64_t pages(std::int64_t count) { return count * CellArena::page_bytes(kHeadDim); }
+
+TEST(CellArena, GivesOutAllOfItAndNoMore) {
+  for (KvFormat format : kFormats) {
+    SCOPED_TRACE(int(format));
+    CellArena arena(pages(3), kHeadDim);
+    const std::int64_t available = arena.num_available(format);
+    EXPECT_EQ(available, 3 * (pages(1) / cell_bytes(format, kHeadDim)));
+    for (std::int64_t i = 0; i < available; ++i) ASSERT_TRUE(arena.allocate(format).has_value());
+    EXPECT_FALSE(arena.allocate(format).has_value());
+    EXPECT_EQ(arena.num_available(format), 0);
+    EXPECT_EQ(arena.reserved_bytes(), arena.capacity_bytes());
+    EXPECT_EQ(arena.used_bytes(), available * cell_bytes(format, kHeadDim));
+  }
+}
+
+TEST(CellArena, APageThatRanEmptyServesAnyFormat) {
+  CellArena arena(pages(1), kHeadDim);
+  const auto exact = arena.allocate(KvFormat::kF16);
+  ASSERT_TRUE(exact.has_value());
+  EXPECT_FALSE(arena.allocate(KvFormat::kQ8).has_value());
+  arena.free(*exact);
+  EXPECT_EQ(arena.reserved_bytes(), 0);
+  EXPECT_TRUE(arena.allocate(KvFormat::kQ8).has_value());
+}
+
+// New cells fill the lowest page with room, so that a shrinking set of cells leaves whole pages behind.
+TEST(CellArena, FillsTheLowestPageFirst) {
+  CellArena arena(pages(4), kHeadDim);
+  std::vector<KvCellRef> cells;
+  while (auto cell = arena.allocate(KvFormat::kF16)) cells.push_back(*cell);
+  const std::size_t per_page = cells.size() / 4;
+  arena.free(cells[3 * per_page + 5]);
+  arena.free(cells[per_page + 2]);
+  EXPECT_EQ(arena.allocate(KvFormat::kF16), cells[per_page + 2]);
+  EXPECT_EQ(arena.allocate(KvFormat::kF16), cells[3 * per_page + 5]);
+}
+
+// Random traffic against a plain map of byte ranges: nothing overlaps, nothing leaks.
+TEST(CellArena, NeverGivesAByteTwice) {
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    CellArena arena(pages(6), kHeadDim);
+    std::map<std::int64_t, KvCellRef> live;  // by offset
+    std::int64_t used_bytes = 0;
+    for (int step = 0; step < 6000; ++step) {
+      const bool grows = random() % 1000 < (step / 1500 % 2 == 0 ? 700u : 300u);
+      if (grows) {
+        const KvFormat format = kFormats[random() % std::size(kFormats)];
+        const std::int64_t available = arena.num_available(format);
+        const auto cell = arena.allocate(format);
+        ASSERT_EQ(cell.has_value(), available > 0);
+        if (!cell) continue;
+        ASSERT_EQ(arena.num_available(format), available - 1);
+        const std::int64_t end = cell->offset() + cell_bytes(format, kHeadDim);
+        ASSERT_LE(end, arena.capacity_bytes());
+        const auto next = live.lower_bound(cell->offset());
+        if (next != live.end()) {
+          ASSERT_LE(end, next->first);
+        }
+        if (next != live.begin()) {
+          const KvCellRef before = std::prev(next)->second;
+          ASSERT_LE(before.offset() + cell_bytes(before.format(), kHeadDim), cell->offset());
+        }
+        live.emplace(cell->offset(), *cell);
+        used_bytes += cell_bytes(format, kHeadDim);
+      } else if (!live.empty()) {
+        const auto victim = std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+        used_bytes -= cell_bytes(victim->second.format(), kHeadDim);
+        arena.free(victim->second);
+        live.erase(victim);
+      }
+      ASSERT_EQ(arena.used_bytes(), used_bytes);
+      ASSERT_GE(arena.reserved_bytes(), used_bytes);
+    }
+    for (const auto& [offset, cell] : live) arena.free(cell);
+    EXPECT_EQ(arena.used_bytes(), 0);
+    EXPECT_EQ(arena.reserved_bytes(), 0);
+  }
+}
+
+TEST(CellArena, RefusesACellThatItDidNotGive) {
+  CellArena arena(pages(1), kHeadDim);
+  const auto cell = arena.allocate(KvFormat::kF16);
+  ASSERT_TRUE(cell.has_value());
+  EXPECT_DEATH(arena.free(KvCellRef(cell->offset(), KvFormat::kQ8)), "");
+  arena.free(*cell);
+  EXPECT_DEATH(arena.free(*cell), "");
+}
+
+}  // namespace
+}  // namespace kvasir::kv

@@ -1,0 +1,93 @@
+// Which cells the blocks of every layer group have, in which formats, and where they lie.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kv/cell.h"
+#include "kv/cell_arena.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::kv {
+
+// Owns the directory that attention reads cells by. A block that holds KV has a cell per layer and KV head of
+// its group, all in the format of new cells at first; each may then become coarser or go.
+//
+// Demotions are planned together, between begin_demotions() and end_demotions(): what they leave behind is
+// free only after the last of them, so that no conversion writes where another one still reads.
+//
+// Thread safety: none; the engine thread is the only caller.
+// Invariants: a block without KV has no cells; bytes(group, block) is the sum over its cells.
+class CellStore {
+ public:
+  struct Group {
+    std::int32_t num_blocks = 0;
+    std::int32_t cells_per_block = 1;
+  };
+
+  // Room for every block in the format of new cells.
+  static std::int64_t bytes_for(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim);
+  CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
+            std::int64_t capacity_bytes);
+
+  // Gives a block without cells all of them. False, and nothing changed, when there is no room.
+  bool fill(std::int32_t group, BlockId block);
+  // Takes them all.
+  void clear(std::int32_t group, BlockId block);
+  bool is_filled(std::int32_t group, BlockId block) const;
+
+  void begin_demotions();
+  // Makes a cell coarser; false when there is no room for both at once. Requires: `to` is coarser than what
+  // it is, and it is not gone.
+  bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  void drop(std::int32_t group, BlockId block, std::int32_t cell);
+  void end_demotions();
+  // What was demoted since the last call.
+  std::span<const CellConversion> conversions() const { return conversions_; }
+  void clear_conversions() { conversions_.clear(); }
+
+  KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
+    return groups_[static_cast<std::size_t>(group)].directory[index(group, block, cell)];
+  }
+  // [num_blocks, cells_per_block]. Stays where it is.
+  const KvCellRef* directory(std::int32_t group) const {
+    return groups_[static_cast<std::size_t>(group)].directory.data();
+  }
+  // Bytes that the cells of a block take.
+  std::int64_t bytes(std::int32_t group, BlockId block) const;
+  // Blocks of the group that fill() would still give cells in a row.
+  std::int64_t num_fillable(std::int32_t group) const;
+  std::int64_t new_block_bytes(std::int32_t group) const;
+  std::int32_t cells_per_block(std::int32_t group) const {
+    return groups_[static_cast<std::size_t>(group)].cells_per_block;
+  }
+  std::int32_t head_dim() const { return head_dim_; }
+  const CellArena& arena() const { return arena_; }
+
+ private:
+  struct GroupCells {
+    std::int32_t cells_per_block;
+    std::vector<KvCellRef> directory;
+  };
+  std::size_t index(std::int32_t group, BlockId block, std::int32_t cell) const {
+    return static_cast<std::size_t>(index_of(block)) * static_cast<std::size_t>(cells_per_block(group)) +
+           static_cast<std::size_t>(cell);
+  }
+  std::span<KvCellRef> cells(std::int32_t group, BlockId block) {
+    GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    return {of_group.directory.data() + index(group, block, 0),
+            static_cast<std::size_t>(of_group.cells_per_block)};
+  }
+
+  const std::int32_t head_dim_;
+  const KvFormat new_cells_;
+  std::vector<GroupCells> groups_;
+  CellArena arena_;
+  std::vector<CellConversion> conversions_;
+  std::vector<KvCellRef> left_behind_;  // by demotions that have begun
+  bool is_demoting_ = false;
+};
+
+}  // namespace kvasir::kv

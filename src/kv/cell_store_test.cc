@@ -1,0 +1,97 @@
+#include "kv/cell_store.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace kvasir::kv {
+namespace {
+
+constexpr std::int32_t kHeadDim = 64;
+
+// Two groups of different width that share one memory.
+std::vector<CellStore::Group> two_groups() {
+  return {{.num_blocks = 40, .cells_per_block = 3}, {.num_blocks = 20, .cells_per_block = 5}};
+}
+
+CellStore store_of(const std::vector<CellStore::Group>& groups) {
+  return CellStore(groups, KvFormat::kF16, kHeadDim, CellStore::bytes_for(groups, KvFormat::kF16, kHeadDim));
+}
+
+TEST(CellStore, HasRoomForEveryBlockAsPromised) {
+  const auto groups = two_groups();
+  CellStore store = store_of(groups);
+  std::set<std::int64_t> offsets;
+  for (std::int32_t g = 0; g < 2; ++g) {
+    for (std::int32_t b = 0; b < groups[static_cast<std::size_t>(g)].num_blocks; ++b) {
+      ASSERT_TRUE(store.fill(g, BlockId{b}));
+      for (std::int32_t c = 0; c < store.cells_per_block(g); ++c) {
+        EXPECT_EQ(store.at(g, BlockId{b}, c).format(), KvFormat::kF16);
+        EXPECT_TRUE(offsets.insert(store.at(g, BlockId{b}, c).offset()).second);
+      }
+    }
+  }
+  EXPECT_EQ(store.bytes(1, BlockId{7}), store.new_block_bytes(1));
+}
+
+TEST(CellStore, TheDirectoryIsWhatAttentionReads) {
+  CellStore store = store_of(two_groups());
+  const KvCellRef* directory = store.directory(1);
+  ASSERT_TRUE(store.fill(1, BlockId{4}));
+  EXPECT_EQ(directory[4 * 5 + 2], store.at(1, BlockId{4}, 2));
+  store.clear(1, BlockId{4});
+  EXPECT_TRUE(directory[4 * 5 + 2].is_gone());
+  EXPECT_FALSE(store.is_filled(1, BlockId{4}));
+}
+
+TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
+  CellStore store = store_of(two_groups());
+  ASSERT_TRUE(store.fill(0, BlockId{0}));
+  const std::int64_t exact = store.arena().used_bytes();
+  const KvCellRef before = store.at(0, BlockId{0}, 1);
+  store.begin_demotions();
+  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kQ8));
+  EXPECT_EQ(store.arena().used_bytes(), exact + cell_bytes(KvFormat::kQ8, kHeadDim));
+  store.drop(0, BlockId{0}, 2);
+  store.end_demotions();
+  EXPECT_EQ(store.arena().used_bytes(),
+            cell_bytes(KvFormat::kF16, kHeadDim) + cell_bytes(KvFormat::kQ8, kHeadDim));
+  EXPECT_EQ(store.bytes(0, BlockId{0}), store.arena().used_bytes());
+  ASSERT_EQ(store.conversions().size(), 1u);
+  EXPECT_EQ(store.conversions()[0].from, before);
+  EXPECT_EQ(store.conversions()[0].to, store.at(0, BlockId{0}, 1));
+  EXPECT_TRUE(store.at(0, BlockId{0}, 2).is_gone());
+  store.clear(0, BlockId{0});
+  EXPECT_EQ(store.arena().used_bytes(), 0);
+}
+
+// What a conversion reads must still be there when the runtime gets to it: targets never overlap sources.
+TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 3}};
+  CellStore store(groups, KvFormat::kF16, kHeadDim,
+                  2 * CellStore::bytes_for(groups, KvFormat::kF16, kHeadDim));
+  for (std::int32_t b = 0; b < 64; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
+  store.begin_demotions();
+  for (std::int32_t b = 0; b < 64; ++b) {
+    for (std::int32_t c = 0; c < 3; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, KvFormat::kK4V4));
+  }
+  store.end_demotions();
+  for (const CellConversion& writes : store.conversions()) {
+    const std::int64_t end = writes.to.offset() + cell_bytes(KvFormat::kK4V4, kHeadDim);
+    for (const CellConversion& reads : store.conversions()) {
+      const std::int64_t source_end = reads.from.offset() + cell_bytes(KvFormat::kF16, kHeadDim);
+      EXPECT_TRUE(end <= reads.from.offset() || source_end <= writes.to.offset());
+    }
+  }
+}
+
+TEST(CellStore, RefusesToMakeACellFiner) {
+  CellStore store = store_of(two_groups());
+  ASSERT_TRUE(store.fill(0, BlockId{0}));
+  store.begin_demotions();
+  EXPECT_DEATH(store.demote(0, BlockId{0}, 0, KvFormat::kF32), "");
+}
+
+}  // namespace
+}  // namespace kvasir::kv

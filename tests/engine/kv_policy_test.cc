@@ -1,0 +1,96 @@
+// KV policies in the serving path: the engine's own steps make cells coarser, and say how many bytes are
+// left.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "generate.h"
+
+namespace kvasir {
+namespace {
+
+using testing::Answer;
+using testing::generate;
+using testing::greedy_request;
+using testing::random_prompts;
+
+std::unique_ptr<Engine> load(const char* model) {
+  EngineConfig config;
+  config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf";
+  config.num_threads = 2;
+  config.kv_cache_tokens = 4096;
+  config.max_chunk_tokens = 32;
+  auto engine = Engine::load(config);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return engine ? std::move(*engine) : nullptr;
+}
+
+std::vector<Request> requests(const Engine& engine, const KvParams& kv) {
+  const std::int32_t longest = engine.model_info().max_model_len_tokens - 24;
+  std::vector<Request> all;
+  for (auto& prompt : random_prompts(4, longest / 2, longest, engine.model_info().vocab_size, 3)) {
+    all.push_back(greedy_request(std::move(prompt), 24));
+    all.back().kv = kv;
+  }
+  return all;
+}
+
+class KvPolicyInEngine : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(KvPolicyInEngine, AWholeBudgetChangesNoToken) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Answer> exact = generate(*engine, requests(*engine, {}));
+  const std::vector<Answer> whole = generate(*engine, requests(*engine, {"uniform", 1.0}));
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_EQ(exact[i].error, "");
+    EXPECT_EQ(exact[i].token_ids, whole[i].token_ids);
+    EXPECT_EQ(whole[i].usage.kv_bytes_share, 1.0);
+  }
+}
+
+TEST_P(KvPolicyInEngine, ASmallBudgetLeavesFewerBytesAndTheSameAnswerEveryTime) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Answer> coarse = generate(*engine, requests(*engine, {"uniform", 0.3}));
+  for (const Answer& answer : coarse) {
+    EXPECT_EQ(answer.error, "");
+    EXPECT_EQ(answer.token_ids.size(), 24u);
+    EXPECT_LT(answer.usage.kv_bytes_share, 0.9);
+    EXPECT_GT(answer.usage.kv_bytes_share, 0.2);
+  }
+  std::vector<Request> again = requests(*engine, {"uniform", 0.3});
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    again[i].use_prefix_cache = false;
+    EXPECT_EQ(generate(*engine, {again[i]})[0].token_ids, generate(*engine, {again[i]})[0].token_ids);
+  }
+}
+
+TEST_P(KvPolicyInEngine, WhatOnePolicyLeavesIsNoHitForAnother) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  generate(*engine, requests(*engine, {"uniform", 0.3}));
+  for (const Answer& answer : generate(*engine, requests(*engine, {})))
+    EXPECT_EQ(answer.usage.cached_tokens, 0);
+}
+
+TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  const auto refusal = [&](const KvParams& kv) {
+    return generate(*engine, {requests(*engine, kv)[0]})[0].error;
+  };
+  EXPECT_EQ(refusal({"magic", 0.5}), "kv_policy: must be one of none, uniform, got 'magic'");
+  EXPECT_EQ(refusal({"uniform", 0.0}), "kv_budget: must be above 0 and at most 1, got 0");
+  EXPECT_EQ(refusal({"uniform", 1.5}), "kv_budget: must be above 0 and at most 1, got 1.5");
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine,
+                         ::testing::Values("qwen3-q4_1", "gemma3-q5_0"), [](const auto& param_info) {
+                           std::string name = param_info.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kvasir
