@@ -112,8 +112,8 @@ def compare(watch, kvasir, variants, model, cell, num_pairs):
     pairs, disturbed = measure_pairs(watch, kvasir, peer, model, cell, num_pairs)
     ratios = sorted(pair["kvasir"] / pair["peer"] for pair in pairs)
     median = lambda key: statistics.median(pair[key] for pair in pairs)
-    return row | {"peer": peer.name, "pairs": pairs, "disturbed": disturbed, "ratio": statistics.median(ratios), "ratio_min": ratios[0],
-                  "ratio_max": ratios[-1], "kvasir_rate": median("kvasir"), "peer_rate": median("peer"),
+    return row | {"peer": peer.name, "undisturbed": watch.least_share, "pairs": pairs, "disturbed": disturbed,
+                  "ratio": statistics.median(ratios), "ratio_min": ratios[0], "ratio_max": ratios[-1], "kvasir_rate": median("kvasir"), "peer_rate": median("peer"),
                   "share_of_limit": None if pairs[0]["share_of_limit"] is None else median("share_of_limit")}
 
 

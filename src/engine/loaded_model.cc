@@ -162,7 +162,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   return loaded;
 }
 
-std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cells) const {
+std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cells) {
   std::vector<backend::KvGroupView> views;
   const model::ModelConfig& config = model->config();
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
@@ -173,7 +173,7 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
                    .head_dim = config.head_dim};
     view.window = config.layer_groups[i].window;
     view.directory = cells.directory(static_cast<std::int32_t>(i));
-    view.memory = const_cast<std::byte*>(kv_memory.data());
+    view.memory = kv_memory.data();
   }
   return views;
 }

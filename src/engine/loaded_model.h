@@ -31,7 +31,7 @@ struct LoadedModel {
   std::int32_t max_logit_rows = 0;
 
   // How the model reads the cells of a cache that was made of `kv`.
-  std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells) const;
+  std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
 };
 
 // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).

@@ -54,7 +54,7 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
 
 std::vector<std::string> kv_policy_names() {
   std::vector<std::string> names = {"none"};
-  for (std::string_view name : kv::policy_names()) names.emplace_back(name);
+  for (const kv::KvPolicy* policy : kv::policies()) names.emplace_back(policy->name());
   return names;
 }
 

@@ -73,14 +73,18 @@ constexpr bool is_rotated(KvCode code) { return code == KvCode::k4 || code == Kv
 // Channels that are rotated together: the largest power of two that divides head_dim.
 constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & -head_dim; }
 
-// Where the parts of 4- and 3-bit halves begin, in bytes. Codes come first, of a k3 half in two planes of two
+// Units of k4Channel are a little larger than needed, so that rounding them to f16 does not make them too
+// small.
+inline constexpr float kUnitMargin = 1.0009765625f;
+
+// Where the parts of the coarser halves begin, in bytes. Codes come first, of a k3 half in two planes of two
 // bits and one: bits 2 t and 2 t + 1 of the 32-bit low word, and bit t of the 16-bit high word, are those of
 // token (keys) or channel (values) t.
 struct KvHalfLayout {
   std::int32_t high;    // k3: the high plane
-  std::int32_t scales;  // k4Channel: the largest step and the largest low, f16 each
-  std::int32_t steps;   // k4Channel: per channel 255ths of the largest step
-  std::int32_t lows;    // k4Channel: per channel 127ths of the largest low
+  std::int32_t scales;  // f16; of k4Channel the units of steps and of lows
+  std::int32_t steps;   // k4Channel: a byte per channel, in units
+  std::int32_t lows;    // k4Channel: the same, signed
   std::int32_t bytes;   // of the half, a multiple of 32
 };
 
@@ -154,13 +158,10 @@ struct KvCellMap {
   const std::byte* memory = nullptr;     // that the references' offsets count from
   std::int64_t cells_per_block = 0;
   std::int64_t cell = 0;  // of a block, that this map is about
-  const std::uint64_t* hidden =
-      nullptr;  // a bit per logical block that this sequence no longer sees; or null
 
   KvCell find(std::int64_t logical_block) const {
     const BlockId block = blocks[logical_block];
     if (block == kHole) return {};
-    if (hidden != nullptr && (hidden[logical_block / 64] >> (logical_block % 64) & 1) != 0) return {};
     const KvCellRef ref = directory[index_of(block) * cells_per_block + cell];
     if (ref.is_gone()) return {};
     return {memory + ref.offset(), ref.format()};

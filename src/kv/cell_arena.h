@@ -38,7 +38,6 @@ class CellArena {
   std::int64_t capacity_bytes() const { return num_pages() * page_bytes_; }
   std::int64_t reserved_bytes() const { return (num_pages() - free_pages_.size()) * page_bytes_; }
   std::int64_t used_bytes() const { return used_bytes_; }
-  std::int64_t num_cells(KvFormat format) const { return size_class(format).num_cells; }
 
  private:
   static constexpr std::int32_t kNone = -1;

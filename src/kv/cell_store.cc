@@ -1,7 +1,5 @@
 #include "kv/cell_store.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -39,13 +37,6 @@ void CellStore::clear(std::int32_t group, BlockId block) {
     if (!cell.is_gone()) arena_.free(cell);
     cell = {};
   }
-}
-
-bool CellStore::is_filled(std::int32_t group, BlockId block) const {
-  for (std::int32_t cell = 0; cell < cells_per_block(group); ++cell) {
-    if (!at(group, block, cell).is_gone()) return true;
-  }
-  return false;
 }
 
 void CellStore::begin_demotions() {

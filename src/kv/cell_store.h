@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,7 +35,6 @@ class CellStore {
   bool fill(std::int32_t group, BlockId block);
   // Takes them all.
   void clear(std::int32_t group, BlockId block);
-  bool is_filled(std::int32_t group, BlockId block) const;
 
   void begin_demotions();
   // Makes a cell coarser; false when there is no room for both at once. Requires: `to` is coarser than what

@@ -42,7 +42,7 @@ TEST(CellStore, TheDirectoryIsWhatAttentionReads) {
   EXPECT_EQ(directory[4 * 5 + 2], store.at(1, BlockId{4}, 2));
   store.clear(1, BlockId{4});
   EXPECT_TRUE(directory[4 * 5 + 2].is_gone());
-  EXPECT_FALSE(store.is_filled(1, BlockId{4}));
+  EXPECT_EQ(store.bytes(1, BlockId{4}), 0);
 }
 
 TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {

@@ -119,11 +119,6 @@ KVASIR_FORCE_INLINE F32x16 abs(F32x16 a) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_andnot_ps(sign, a.lo), _mm256_andnot_ps(sign, a.hi)};
 }
-// Lanes 0 and 1 trade places, 2 and 3, ...
-KVASIR_FORCE_INLINE F32x16 swap_pairs(F32x16 a) {
-  return {_mm256_permute_ps(a.lo, 0b10'11'00'01), _mm256_permute_ps(a.hi, 0b10'11'00'01)};
-}
-
 // False where either is NaN.
 KVASIR_FORCE_INLINE Mask16 less(F32x16 a, F32x16 b) {
   return {_mm256_castps_si256(_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),

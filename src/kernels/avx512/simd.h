@@ -81,8 +81,6 @@ KVASIR_FORCE_INLINE F32x16 fma_alternating(F32x16 a, F32x16 b, F32x16 c) {
 KVASIR_FORCE_INLINE F32x16 max(F32x16 a, F32x16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 KVASIR_FORCE_INLINE F32x16 min(F32x16 a, F32x16 b) { return {_mm512_min_ps(a.v, b.v)}; }
 KVASIR_FORCE_INLINE F32x16 abs(F32x16 a) { return {_mm512_abs_ps(a.v)}; }
-// Lanes 0 and 1 trade places, 2 and 3, ...
-KVASIR_FORCE_INLINE F32x16 swap_pairs(F32x16 a) { return {_mm512_permute_ps(a.v, 0b10'11'00'01)}; }
 
 // False where either is NaN.
 KVASIR_FORCE_INLINE Mask16 less(F32x16 a, F32x16 b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }

@@ -114,20 +114,16 @@ static Tile find_tile(const AttentionArgs& args, const FormatTable& formats, std
   return tile;
 }
 
-// Copies a half as float32, so that many strips share one conversion.
-static void widen_keys(const AttentionArgs& args, int index, float* widened, HalfCell& cell) {
-  if (cell.data == nullptr || cell.code == kv::KvCode::kF32) return;
-  float* target = widened + static_cast<std::int64_t>(index) * kTokensPerCell * args.head_dim;
-  read_keys(cell.code, cell.data, args.head_dim, target);
-  cell.data = reinterpret_cast<const std::byte*>(target);
-  cell.code = kv::KvCode::kF32;
-}
-static void widen_values(const AttentionArgs& args, int index, float* widened, HalfCell& cell) {
-  if (cell.data == nullptr || cell.code == kv::KvCode::kF32) return;
-  float* target = widened + static_cast<std::int64_t>(index) * kTokensPerCell * args.head_dim;
-  read_values(cell.code, cell.data, args.head_dim, target);
-  cell.data = reinterpret_cast<const std::byte*>(target);
-  cell.code = kv::KvCode::kF32;
+// Copies a tile's halves as float32, so that many strips share one conversion. `read` is read_keys or
+// read_values.
+template <class Read>
+static void widen(const AttentionArgs& args, Read read, float* widened, HalfCell (&cells)[kCellsPerTile]) {
+  for (int c = 0; c < kCellsPerTile; ++c, widened += std::int64_t{kTokensPerCell} * args.head_dim) {
+    if (cells[c].data == nullptr || cells[c].code == kv::KvCode::kF32) continue;
+    read(cells[c].code, cells[c].data, args.head_dim, widened);
+    cells[c].data = reinterpret_cast<const std::byte*>(widened);
+    cells[c].code = kv::KvCode::kF32;
+  }
 }
 
 static void start_block(AttentionBlock& block) {
@@ -383,11 +379,11 @@ static void attend_tile(AttentionBlock& block, std::int32_t tile_begin) {
   for (int c = 0; c < kCellsPerTile; ++c) is_full = is_full && tile.keys[c].data != nullptr;
 
   const KeyRange seen = {of_first.begin, of_last.end};
-  for (int c = 0; block.widens && c < kCellsPerTile; ++c) widen_keys(args, c, block.widened, tile.keys[c]);
+  using ReadHalf = void (*)(kv::KvCode, const std::byte*, std::int32_t, float*);
+  if (block.widens) widen<ReadHalf>(args, read_keys, block.widened, tile.keys);
   score_tile(block, tile_begin, tile, seen, is_full);
   weigh_tile(block, (tile_begin - args.key_begin) / kTokensPerTile);
-  for (int c = 0; block.widens && c < kCellsPerTile; ++c)
-    widen_values(args, c, block.widened, tile.values[c]);
+  if (block.widens) widen<ReadHalf>(args, read_values, block.widened, tile.values);
   add_tile(block, tile_begin, tile, is_full);
 }
 

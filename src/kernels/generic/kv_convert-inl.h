@@ -1,11 +1,19 @@
-// Writing a cell anew in a coarser format. Included inside an ISA's namespace and target region; ref/kv_cell.cc
-// is the definition, whose bytes these are.
+// Writing a cell anew in a coarser format. Included inside an ISA's namespace and target region;
+// ref/kv_cell.cc is the definition, whose bytes these are.
 
 #include "kernels/generic/kv_halves-inl.h"
 
 inline constexpr std::int64_t kMaxHalfNumbers = std::int64_t{kMaxHeadDim} * kTokensPerCell;
 
 // Numbers of keys are [head_dim][16], of values [16][head_dim], both in the half's own basis.
+// Floats lie as they are wanted, whatever head_dim is: rows of it need not be whole vectors.
+template <class Element>
+static void read_floats(const std::byte* half, std::int32_t head_dim, float* numbers) {
+  const auto* elements = reinterpret_cast<const Element*>(half);
+  for (std::int64_t i = 0; i < std::int64_t{head_dim} * kTokensPerCell; i += 16)
+    store(numbers + i, load_widened(elements + i));
+}
+
 template <class Keys>
 static void read_keys(const std::byte* half, std::int32_t head_dim, float* numbers) {
   Keys keys;
@@ -20,9 +28,9 @@ static void read_keys(const std::byte* half, std::int32_t head_dim, float* numbe
 static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   switch (code) {
     case kv::KvCode::kF32:
-      return read_keys<KeysF32>(half, head_dim, numbers);
+      return read_floats<float>(half, head_dim, numbers);
     case kv::KvCode::kF16:
-      return read_keys<KeysF16>(half, head_dim, numbers);
+      return read_floats<std::uint16_t>(half, head_dim, numbers);
     case kv::KvCode::k8:
       return read_keys<Keys8>(half, head_dim, numbers);
     case kv::KvCode::k4:
@@ -46,7 +54,7 @@ static void read_values(const std::byte* half, std::int32_t head_dim, float* num
 static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   switch (code) {
     case kv::KvCode::kF32:
-      return read_values<ValuesF32>(half, head_dim, numbers);
+      return read_floats<float>(half, head_dim, numbers);
     case kv::KvCode::k8:
       return read_values<Values8>(half, head_dim, numbers);
     case kv::KvCode::k4:
@@ -54,7 +62,7 @@ static void read_values(kv::KvCode code, const std::byte* half, std::int32_t hea
     case kv::KvCode::k3:
       return read_values<Values3>(half, head_dim, numbers);
     default:
-      return read_values<ValuesF16>(half, head_dim, numbers);
+      return read_floats<std::uint16_t>(half, head_dim, numbers);
   }
 }
 
@@ -174,7 +182,7 @@ static void write_keys_4_channel(const float* keys, std::int32_t head_dim, std::
   }
   for (std::int64_t d = 0; d < head_dim; d += 16) largest_low = max(abs(load(least + d)), largest_low);
   const F32x16 low_unit =
-      rounded_to_half(mul(broadcast(reduce_max(largest_low)), broadcast(1.0009765625f / 127.0f)));
+      rounded_to_half(mul(broadcast(reduce_max(largest_low)), broadcast(kv::kUnitMargin / 127.0f)));
   const F32x16 low_inverse = inverse_of(low_unit);
   std::byte* steps = half + layout.steps;
   std::byte* lows = half + layout.lows;
@@ -189,7 +197,7 @@ static void write_keys_4_channel(const float* keys, std::int32_t head_dim, std::
     largest_step = max(load(greatest + d), largest_step);
   }
   const F32x16 step_unit =
-      rounded_to_half(mul(broadcast(reduce_max(largest_step)), broadcast(1.0009765625f / 255.0f)));
+      rounded_to_half(mul(broadcast(reduce_max(largest_step)), broadcast(kv::kUnitMargin / 255.0f)));
   const F32x16 step_inverse = inverse_of(step_unit);
   for (std::int64_t d = 0; d < head_dim; d += 16) {
     const I32x16 code =

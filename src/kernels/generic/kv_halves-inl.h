@@ -4,30 +4,29 @@
 // A number has the same bits whoever reads it: of k8 code * scale, of k4 and k3 (code - zero) * scale, each
 // rounded once; of k4Channel fma(code, step, low).
 
+KVASIR_FORCE_INLINE F32x16 load_widened(const float* p) { return load(p); }
+KVASIR_FORCE_INLINE F32x16 load_widened(const std::uint16_t* p) { return load_half(p); }
+KVASIR_FORCE_INLINE F32x16 load_widened_partial(const float* p, int n) { return load_partial(p, n); }
+KVASIR_FORCE_INLINE F32x16 load_widened_partial(const std::uint16_t* p, int n) {
+  return load_half_partial(p, n);
+}
+
 // A reader of keys gives those of 16 tokens, one per lane, for a channel. After open() on the half of a cell,
 // channels come in groups of 32: enter() first, then at() of each, of which kOdd says whether it is an odd
 // one. kBytesPerChannel paces the prefetch of another cell; 0: none.
-struct KeysF32 {
-  static constexpr int kBytesPerChannel = 0;  // copies in the caches, or a cache that is for tests
-  const float* numbers;
-  void open(const std::byte* half, std::int64_t) { numbers = reinterpret_cast<const float*>(half); }
+template <class Element, int kPrefetchedBytes>
+struct KeysFloat {
+  static constexpr int kBytesPerChannel = kPrefetchedBytes;
+  const Element* numbers;
+  void open(const std::byte* half, std::int64_t) { numbers = reinterpret_cast<const Element*>(half); }
   KVASIR_FORCE_INLINE void enter(std::int64_t) {}
   template <bool kOdd>
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return load(numbers + channel * kTokensPerCell);
+    return load_widened(numbers + channel * kTokensPerCell);
   }
 };
-
-struct KeysF16 {
-  static constexpr int kBytesPerChannel = 32;
-  const std::uint16_t* numbers;
-  void open(const std::byte* half, std::int64_t) { numbers = reinterpret_cast<const std::uint16_t*>(half); }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return load_half(numbers + channel * kTokensPerCell);
-  }
-};
+using KeysF32 = KeysFloat<float, 0>;  // copies in the caches, or a cache that is for tests
+using KeysF16 = KeysFloat<std::uint16_t, 32>;
 
 struct Keys8 {
   static constexpr int kBytesPerChannel = 16;
@@ -132,37 +131,24 @@ struct Keys3 {
 
 // A reader of values gives, after open(), 16 channels of a token, from a channel that is a multiple of 16.
 // kBitsPerNumber paces the prefetch of another cell; 0: none.
-struct ValuesF32 {
-  static constexpr int kBitsPerNumber = 0;
-  const float* numbers;
+template <class Element, int kPrefetchedBits>
+struct ValuesFloat {
+  static constexpr int kBitsPerNumber = kPrefetchedBits;
+  const Element* numbers;
   std::int64_t head_dim;
   void open(const std::byte* half, std::int64_t of_head) {
-    numbers = reinterpret_cast<const float*>(half);
+    numbers = reinterpret_cast<const Element*>(half);
     head_dim = of_head;
   }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return load(numbers + token * head_dim + channel);
+    return load_widened(numbers + token * head_dim + channel);
   }
   KVASIR_FORCE_INLINE F32x16 first(std::int64_t token, std::int64_t channel, int num_lanes) const {
-    return load_partial(numbers + token * head_dim + channel, num_lanes);
+    return load_widened_partial(numbers + token * head_dim + channel, num_lanes);
   }
 };
-
-struct ValuesF16 {
-  static constexpr int kBitsPerNumber = 16;
-  const std::uint16_t* numbers;
-  std::int64_t head_dim;
-  void open(const std::byte* half, std::int64_t of_head) {
-    numbers = reinterpret_cast<const std::uint16_t*>(half);
-    head_dim = of_head;
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return load_half(numbers + token * head_dim + channel);
-  }
-  KVASIR_FORCE_INLINE F32x16 first(std::int64_t token, std::int64_t channel, int num_lanes) const {
-    return load_half_partial(numbers + token * head_dim + channel, num_lanes);
-  }
-};
+using ValuesF32 = ValuesFloat<float, 0>;
+using ValuesF16 = ValuesFloat<std::uint16_t, 16>;
 
 struct Values8 {
   static constexpr int kBitsPerNumber = 8;

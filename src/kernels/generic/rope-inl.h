@@ -5,7 +5,7 @@ static void rope_interleaved(float* head, const float* cos, const float* sin, st
   std::int32_t i = 0;
   for (; i + 16 <= rotary_dim; i += 16) {
     const F32x16 x = load(head + i);
-    const F32x16 crossed = mul(swap_pairs(x), load_twice(sin + i / 2));
+    const F32x16 crossed = mul(swap_lanes<1>(x), load_twice(sin + i / 2));
     store(head + i, fma_alternating(x, load_twice(cos + i / 2), crossed));
   }
   for (; i < rotary_dim; i += 2) {

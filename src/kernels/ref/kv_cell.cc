@@ -132,9 +132,6 @@ void write_rotated(const Rows& rows, bool of_keys, KvCode code, std::int32_t hea
   }
 }
 
-// Units are a little larger than needed, so that rounding them to a half does not make them too small.
-constexpr float kUnitMargin = 1.0009765625f;
-
 void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
   const kv::KvHalfLayout layout = half_layout(KvCode::k4Channel, head_dim);
   std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
@@ -146,7 +143,7 @@ void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
       greatest[d] = std::fmax(greatest[d], row[d]);
     }
   }
-  const float low_unit = rounded_to_half(largest_magnitude(least) * (kUnitMargin / 127.0f));
+  const float low_unit = rounded_to_half(largest_magnitude(least) * (kv::kUnitMargin / 127.0f));
   std::vector<float> low(head_dim), step(head_dim);
   for (std::int32_t d = 0; d < head_dim; ++d) {
     const int code = code_within(least[d] * inverse_of(low_unit) - 0.5f, -127.0f, 127.0f);
@@ -154,7 +151,7 @@ void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
     low[d] = static_cast<float>(code) * low_unit;
     step[d] = std::fmax((greatest[d] - low[d]) * (1.0f / 15.0f), 0.0f);
   }
-  const float step_unit = rounded_to_half(largest_magnitude(step) * (kUnitMargin / 255.0f));
+  const float step_unit = rounded_to_half(largest_magnitude(step) * (kv::kUnitMargin / 255.0f));
   for (std::int32_t d = 0; d < head_dim; ++d) {
     const int code = code_within(step[d] * inverse_of(step_unit) + 0.5f, 0.0f, 255.0f);
     store(half + layout.steps, d, static_cast<std::uint8_t>(code));

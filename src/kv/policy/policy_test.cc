@@ -17,7 +17,7 @@ constexpr std::int32_t kHeadDim = 64;
 constexpr std::int32_t kNumBlocks = 64;
 constexpr std::int32_t kNumCells = 6;
 
-class EveryPolicy : public testing::TestWithParam<std::string_view> {
+class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
  protected:
   EveryPolicy() {
     for (std::int32_t b = 0; b < kNumBlocks; ++b) {
@@ -26,7 +26,7 @@ class EveryPolicy : public testing::TestWithParam<std::string_view> {
     }
   }
 
-  const KvPolicy& policy() const { return *find_policy(GetParam()); }
+  const KvPolicy& policy() const { return *GetParam(); }
   std::vector<CellAction> plan(double budget_share) const {
     std::vector<CellAction> actions;
     policy().plan({.cells = cells_, .group = 0, .blocks = blocks_, .num_full_blocks = kNumBlocks - 1},
@@ -57,9 +57,8 @@ class EveryPolicy : public testing::TestWithParam<std::string_view> {
                    2 * CellStore::bytes_for({&kGroup, 1}, KvFormat::kF16, kHeadDim)};
   std::vector<BlockId> blocks_;
 };
-INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
-                         testing::ValuesIn(policy_names().begin(), policy_names().end()),
-                         [](const auto& param_info) { return std::string(param_info.param); });
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(policies().begin(), policies().end()),
+                         [](const auto& param_info) { return std::string(param_info.param->name()); });
 
 TEST_P(EveryPolicy, LeavesAloneWhatFits) { EXPECT_TRUE(plan(1.0).empty()); }
 

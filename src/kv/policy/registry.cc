@@ -1,19 +1,18 @@
 #include "kv/policy/registry.h"
 
+#include <algorithm>
 #include <array>
 
 namespace kvasir::kv {
-namespace {
 
-constexpr std::array<std::string_view, 1> kNames = {"uniform"};
-
-}  // namespace
-
-const KvPolicy* find_policy(std::string_view name) {
-  if (name == uniform_policy().name()) return &uniform_policy();
-  return nullptr;
+std::span<const KvPolicy* const> policies() {
+  static const std::array<const KvPolicy*, 1> all = {&uniform_policy()};
+  return all;
 }
 
-std::span<const std::string_view> policy_names() { return kNames; }
+const KvPolicy* find_policy(std::string_view name) {
+  const auto found = std::ranges::find(policies(), name, &KvPolicy::name);
+  return found == policies().end() ? nullptr : *found;
+}
 
 }  // namespace kvasir::kv

@@ -8,9 +8,9 @@
 
 namespace kvasir::kv {
 
+std::span<const KvPolicy* const> policies();
 // Null when there is none of that name.
 const KvPolicy* find_policy(std::string_view name);
-std::span<const std::string_view> policy_names();
 
 const KvPolicy& uniform_policy();
 
