@@ -17,10 +17,25 @@ namespace kvasir {
 // Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
 using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
 
-// How a request's keys and values may be treated once later tokens have seen them.
+// How far a policy may go to keep its budget.
+enum class KvQuality : std::uint8_t {
+  kExact,       // nothing is lossy
+  kGate,        // formats, and drops only of what later queries are expected to pay almost no attention to
+  kBestEffort,  // whatever the budget takes
+};
+
+// How a request's keys and values may be treated once later tokens have seen them. As it stands, nothing is
+// lossy.
 struct KvParams {
-  std::string policy = "none";  // or another of kv_policy_names(): lossy
-  double budget = 1.0;          // of what the same keys and values take in f16: above 0, at most 1
+  std::string policy = "ladder";  // one of kv_policy_names(); those that name a format have no budget
+  double budget = 1.0;            // of what the same keys and values take in f16: above 0, at most 1
+  std::int64_t budget_bytes = 0;  // of the layers without a window, at most; 0: no such limit
+  KvQuality quality = KvQuality::kGate;
+  // Instead of the quality's: the most attention that a later query may be expected to pay to what is
+  // dropped, in each layer and head, 0 to 1. Beyond that the budget is exceeded. For policies that forecast.
+  std::optional<double> max_lost_share = {};
+  std::uint64_t seed = 0;           // of policies that draw lots
+  std::int32_t only_at_tokens = 0;  // > 0: the policy acts once, after the step that computes just so many
 };
 
 // "none" first.
@@ -57,10 +72,14 @@ struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
-  double kv_bytes_share = 1.0;     // of an f16 cache that the last choice which ended kept of its KV then
+  // Bytes of KV that a choice kept in the layers without a window, as a share of an f16 cache: the mean over
+  // the times its policy acted, and the most just before.
+  double kv_bytes_share = 1.0;
+  double kv_bytes_share_peak = 1.0;
 };
 
-// Attention mass of one step, summed over query heads and layers: mass[b] belongs to the 16 tokens from 16 b.
+// Attention mass of one step, summed over query heads and the layers without a window: mass[b] belongs to the
+// 16 tokens from 16 b. Of the last query; under a KV policy that looks at attention, of those it looks at.
 struct AttentionMass {
   std::vector<float> per_block;
 };

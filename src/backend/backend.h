@@ -10,6 +10,7 @@
 
 #include "backend/batch_input.h"
 #include "kernels/table.h"
+#include "kv/attention_mass.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 
@@ -88,6 +89,16 @@ struct AttendOp {
   float softcap = 0.0f;
 };
 
+// Measures blocks of one sequence that have become full, in their order.
+struct MeasureBlocksOp {
+  std::int32_t group = 0;
+  std::span<const BlockId> blocks;
+  // [cells, head_dim]: of the blocks before; these are added, and distinctness is what comes out
+  // (kernels::CellMeasureArgs). Empty: the ratio of values to keys is.
+  std::span<float> key_sums;
+  std::span<float> results;  // [cells, blocks]
+};
+
 struct HeadOp {
   Rows x;
   std::span<const float> norm_weight;
@@ -126,6 +137,8 @@ class Backend {
   virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
                              std::byte* memory) = 0;
 
+  virtual void measure_blocks(const MeasureBlocksOp& op) = 0;
+
   // x[row] = table[token of row] * scale.
   virtual void embed(const TensorView& table, float scale, Rows x) = 0;
   // out = rms_norm(x) * weight.
@@ -137,10 +150,11 @@ class Backend {
   virtual void matmul_add(const Activation& in, const Matrix& weight, Rows x) = 0;
   virtual void rope_and_store(const RopeAndStoreOp& op) = 0;
   virtual void attend(const AttendOp& op, Activation& out) = 0;
-  // Leaves only the rows that want logits in the batch and moves them together, in order, in each of `rows`;
-  // later ops see these alone, numbered from 0. Returns how many there are. Once a batch, and no
-  // rope_and_store after it: the last layer needs the others' keys and values, and nothing else of them.
-  virtual std::int32_t keep_wanted_rows(std::span<const Rows> rows) = 0;
+  // As attend, for the rows that want logits alone: the last layer needs the others' keys and values, and
+  // nothing else of them. These rows are moved together, in order, in op.q and in `x`; later ops see them
+  // alone, numbered from 0. Returns how many there are. Once a batch, and no rope_and_store after it. Queries
+  // that are observed are so, wanted or not.
+  virtual std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) = 0;
   // out = gate(gate_rows) * up_rows.
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
   // logits = W rms_norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
@@ -148,9 +162,9 @@ class Backend {
 
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
-  // Attention mass per sequence slice and block of group 0, summed over heads and layers since plan(), of
-  // each slice's last row; empty unless the batch asked for it.
-  virtual std::span<const std::vector<float>> attention_mass() const = 0;
+  // What the queries of a slice that are observed attended to since plan(), by layer group; groups with a
+  // window have none.
+  virtual std::span<const kv::StepMass> step_mass(std::int32_t slice) const = 0;
 
   // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
   virtual std::int64_t skipped_weight_bytes() const = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/kv_layout.h"
+#include "kv/attention_mass.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::backend {
@@ -18,6 +19,7 @@ struct SequenceSlice {
   std::int32_t num_rows = 0;
   std::int32_t first_position = 0;
   std::int32_t num_wanted_rows = 0;  // the last so many want logits
+  kv::QueryWeights observed;         // whose attention is reported by block
 };
 
 // The KV of one layer group for this step.
@@ -45,7 +47,6 @@ struct BatchInput {
   std::span<const TokenId> token_ids;  // [num_rows]
   std::span<const SequenceSlice> sequences;
   std::span<const KvGroupView> kv_groups;  // as ModelConfig::layer_groups
-  bool want_attention_mass = false;
 
   std::int32_t num_rows() const { return static_cast<std::int32_t>(token_ids.size()); }
 };

@@ -26,10 +26,12 @@ constexpr std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint16_t sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude > 0x7f800000u)
+    return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
   if (magnitude < 0x38800000u) {  // below 2^-14: subnormal result
-    const float scaled = std::bit_cast<float>(magnitude) + 0x1p-1f;  // aligns 2^-24 with the last mantissa bit
+    const float scaled =
+        std::bit_cast<float>(magnitude) + 0x1p-1f;  // aligns 2^-24 with the last mantissa bit
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(scaled) - 0x3f000000u));
   }
   const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);

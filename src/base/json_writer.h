@@ -40,7 +40,9 @@ class JsonWriter {
   JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
   JsonWriter& value(std::same_as<bool> auto flag) { return literal(flag ? "true" : "false"); }
   JsonWriter& value(std::signed_integral auto number) { return integer(static_cast<std::int64_t>(number)); }
-  JsonWriter& value(std::unsigned_integral auto number) requires(!std::same_as<decltype(number), bool>) {
+  JsonWriter& value(std::unsigned_integral auto number)
+    requires(!std::same_as<decltype(number), bool>)
+  {
     return integer(static_cast<std::uint64_t>(number));
   }
   JsonWriter& value(float number);

@@ -99,6 +99,7 @@ void Chat::answer(const std::string& line) {
   const auto generate_answer = [&]() -> Result<Generation> {
     Request request;
     KVASIR_TRY(request.prompt_token_ids, encode(line));
+    request.kv = config_.kv;
     request.sampling = make_sampling_params(config_.sampling, std::ssize(request.prompt_token_ids),
                                             engine_.model_info().max_model_len_tokens);
     return generate(engine_, std::move(request), signals_, print);

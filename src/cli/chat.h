@@ -17,6 +17,7 @@ namespace kvasir::cli {
 struct ChatConfig {
   std::string system;  // system message; empty: none
   SamplingOptions sampling;
+  KvParams kv;
   bool raw = false;            // each line is a text of its own that the model continues; no memory
   bool parse_special = false;  // with raw: control tokens in a line mean themselves
 };

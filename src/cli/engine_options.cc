@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/input_file.h"
 #include "cli/number_range.h"
+#include "engine/kv_params.h"
 #include "text/template/chat_template.h"
 
 namespace kvasir::cli {
@@ -42,9 +43,26 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
   verb.add_option("--kv-policy", kv.policy, "What becomes of keys and values that later tokens have seen")
       ->check(CLI::IsMember(kv_policy_names()))
       ->capture_default_str();
-  verb.add_option("--kv-budget", kv.budget, "Share of the bytes of an f16 cache that a policy may keep")
-      ->check(CLI::Range(0.01, 1.0))
-      ->capture_default_str();
+  verb.add_option_function<std::string>(
+          "--kv-budget",
+          [&kv](const std::string& text) {
+            const Status status = set_kv_budget(text, kv);
+            if (!status) throw CLI::ValidationError("--kv-budget", status.error().message);
+          },
+          "What a policy may keep of a request's keys and values: a share of their bytes in f16 (0.3, 30%), "
+          "or "
+          "bytes (64MiB)")
+      ->default_str("1");
+  verb.add_option_function<std::string>(
+          "--kv-quality",
+          [&kv](const std::string& name) {
+            kv.quality = name == "exact"  ? KvQuality::kExact
+                         : name == "gate" ? KvQuality::kGate
+                                          : KvQuality::kBestEffort;
+          },
+          "How far a policy may go: exact (it does nothing), gate (it drops only what is hardly looked at)")
+      ->check(CLI::IsMember({"exact", "gate", "best_effort"}))
+      ->default_str("gate");
 }
 
 void add_fast_option(CLI::App& verb, EngineOptions& options) {

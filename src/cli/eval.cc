@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/progress_reporter.h"
 #include "cli/engine_options.h"
+#include "cli/eval_kv.h"
 #include "cli/input_file.h"
 #include "cli/interruption.h"
 #include "cli/model_session.h"
@@ -57,15 +58,13 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   return measurement;
 }
 
-int print_perplexity(const eval::Perplexity& result, const EvalOptions& options, const GlobalOptions& globals,
-                     int exit_code) {
+int print_perplexity(const eval::Perplexity& result, const GlobalOptions& globals, int exit_code) {
   if (!globals.json) {
     print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens", result.ppl, result.stderr_ppl,
                       result.num_tokens));
-    print(options.kv.policy == "none"
+    print(result.kv_bytes_share == 1.0
               ? "\n"
-              : fmt::format(", {:.1f}% of the bytes of an f16 cache at the end of a window\n",
-                            100 * result.kv_bytes_share));
+              : fmt::format(", {:.1f}% of the bytes of an f16 cache\n", 100 * result.kv_bytes_share));
     return finish_output(exit_code);
   }
   std::string out;
@@ -97,7 +96,7 @@ Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals
     say(fmt::format("kvasir: interrupted after {} of {} windows", result.num_windows, num_windows));
     if (result.num_windows == 0) return kExitInterrupted;
   }
-  return print_perplexity(result, options, globals, interruption.exit_code());
+  return print_perplexity(result, globals, interruption.exit_code());
 }
 
 // Cuts the last window so that there are at most `num_tokens` rows.
@@ -184,6 +183,8 @@ void add_eval(CLI::App& app, Context& context) {
   logits->add_option("--out", logits_options->out, "The .npy file to write")->required();
   on_chosen(*logits, context,
             [logits_options, &context] { return write_logits(*logits_options, context.options); });
+
+  add_eval_kv(*verb, context);
 }
 
 }  // namespace kvasir::cli

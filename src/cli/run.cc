@@ -31,6 +31,7 @@ struct RunOptions {
   bool raw = false;
   bool special = false;
   SamplingOptions sampling;
+  KvParams kv;
   EngineOptions engine;
 };
 
@@ -77,6 +78,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
       .begin_object()
       .member("peak_bytes", stats.peak_rss_bytes)
       .member("kv_bytes", stats.kv_bytes_peak)
+      .member("kv_bytes_share", generation.usage.kv_bytes_share)
       .end_object()
       .end_object();
   return out;
@@ -93,6 +95,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
     messages.push_back({"user", prompt});
     KVASIR_TRY(request.prompt_token_ids, encode_conversation(*session.engine, messages));
   }
+  request.kv = options.kv;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
   const TextSink on_text = globals.json ? TextSink([](std::string_view) {}) : TextSink(print);
@@ -116,6 +119,7 @@ Result<int> talk(const RunOptions& options, ModelSession& session, BlockedSignal
   Chat chat(*session.engine, signals, editor,
             {.system = options.system,
              .sampling = options.sampling,
+             .kv = options.kv,
              .raw = options.raw,
              .parse_special = options.special});
   return chat.run();
@@ -159,6 +163,7 @@ void add_run(CLI::App& app, Context& context) {
   add_context_option(*verb, options->engine, "--ctx");
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
+  add_kv_policy_options(*verb, options->kv);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });

@@ -144,6 +144,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  add_kv_policy_options(*verb, options->server.kv);
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
       ->transform(whole_number(0, 65535))

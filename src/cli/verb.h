@@ -55,6 +55,7 @@ void add_serve(CLI::App& app, Context& context);
 void add_tokenize(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
+void add_calibrate_kv(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);

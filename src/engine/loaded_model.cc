@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "io/kv_calibration.h"
 
 namespace kvasir {
 namespace {
@@ -97,6 +98,19 @@ ModelInfo describe(const LoadedModel& loaded) {
   return info;
 }
 
+// Those of a calibration beside the model's file; the usual ones where it has none.
+Result<kv::FormatCosts> format_costs(const std::string& model_path) {
+  KVASIR_TRY(const auto calibration, io::read_kv_calibration(io::kv_calibration_path(model_path)));
+  kv::FormatCosts costs = kv::usual_format_costs();
+  if (!calibration) return costs;
+  for (int i = 0; i < kv::kNumKvFormats; ++i) {
+    const auto format = static_cast<kv::KvFormat>(i);
+    const auto found = calibration->costs.find(std::string(kv::name_of(format)));
+    if (found != calibration->costs.end()) costs[format] = static_cast<float>(found->second);
+  }
+  return costs;
+}
+
 kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig& model,
                             const MemoryPlan& plan) {
   kv::KvCacheConfig kv{
@@ -157,6 +171,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
                                                [&](double fraction) { say("weights", fraction); })));
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
   loaded.kv = kv_config(config, model_config, loaded.memory);
+  KVASIR_TRY(loaded.kv.format_costs, format_costs(config.model_path));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   loaded.info = describe(loaded);
   return loaded;

@@ -1,16 +1,14 @@
 #include "engine/local_engine.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
 
-#include "base/printable.h"
 #include "base/process_memory.h"
-#include "kv/policy/registry.h"
+#include "engine/kv_params.h"
 
 namespace kvasir {
 namespace {
@@ -22,19 +20,6 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loade
   const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   kv.prefix_hash_key = {draw(), draw()};
   return kv;
-}
-
-Status validate(const KvParams& kv) {
-  const auto names = kv_policy_names();
-  if (std::ranges::find(names, kv.policy) == names.end()) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("kv_policy: must be one of {}, got '{}'", fmt::join(names, ", "),
-                                  printable_line(kv.policy)),
-                      "kv_policy");
-  }
-  if (kv.budget > 0.0 && kv.budget <= 1.0) return {};
-  return make_error(ErrorKind::kUsage,
-                    fmt::format("kv_budget: must be above 0 and at most 1, got {}", kv.budget), "kv_budget");
 }
 
 using Clock = std::chrono::steady_clock;
@@ -51,12 +36,6 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
 }
 
 }  // namespace
-
-std::vector<std::string> kv_policy_names() {
-  std::vector<std::string> names = {"none"};
-  for (const kv::KvPolicy* policy : kv::policies()) names.emplace_back(policy->name());
-  return names;
-}
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
@@ -236,8 +215,7 @@ void LocalEngine::start_request(Arrival arrival) {
       .priority = request.request.priority,
       .cache_namespace = request.request.cache_namespace,
       .use_prefix_cache = request.request.use_prefix_cache,
-      .kv_policy = {.policy = kv::find_policy(request.request.kv.policy),
-                    .budget_share = request.request.kv.budget},
+      .kv_policy = policy_settings(request.request.kv),
       .want_prompt_logits =
           params.prompt_logprobs.has_value() || static_cast<bool>(request.request.logits_observer),
       .stop = {.eos_token_ids = request.stop_tokens,
@@ -381,7 +359,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     if (stream.choice == 0) counters_.num_cached_prompt_tokens += update.num_cached_tokens;
     request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
   }
-  if (update.finish_reason) request.kv_bytes_share = update.kv_bytes_share;
+  request.kv_bytes = update.kv_bytes;
   append_text(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
@@ -428,7 +406,8 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   }
   output.usage.prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
   output.usage.cached_tokens = request.cached_tokens;
-  output.usage.kv_bytes_share = request.kv_bytes_share;
+  output.usage.kv_bytes_share = request.kv_bytes.mean_share();
+  output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
   for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
   const bool ends = output.finish_reason.has_value();
   if (ends) {

@@ -32,7 +32,7 @@ Result<Perplexity> measure_perplexity(Engine& engine, std::span<const std::vecto
                                       const KeepGoing& keep_going) {
   PerplexitySum sum;
   for (const std::vector<TokenId>& window : windows) {
-    const auto score = score_prompt(engine, window, kv, keep_going);
+    const auto score = score_prompt(engine, window, kv, {}, keep_going);
     if (!score && score.error().kind == ErrorKind::kCancelled) break;
     if (!score) return std::unexpected(score.error());
     const std::vector<float>& logprobs = score->logprobs;

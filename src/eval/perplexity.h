@@ -17,7 +17,7 @@ struct Perplexity {
   std::int64_t num_tokens = 0;
   double nll_sum = 0.0;         // nats
   std::size_t num_windows = 0;  // scored; fewer than given when somebody asked to stop
-  double kv_bytes_share = 1.0;  // mean over the windows of what they kept of an f16 cache at their end
+  double kv_bytes_share = 1.0;  // mean over the windows of Usage::kv_bytes_share
 };
 
 // Adds up token losses (nats).

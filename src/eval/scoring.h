@@ -1,29 +1,26 @@
 // Runs one prompt through the engine for what it says about the prompt itself.
 #pragma once
 
-#include <functional>
 #include <vector>
 
+#include "eval/run_request.h"
 #include "kvasir/engine.h"
 
 namespace kvasir::eval {
 
-// Asked many times a second while something runs; false ends it with kCancelled. Empty: never.
-using KeepGoing = std::function<bool()>;
-
 // What the model says of a prompt.
 struct PromptScore {
   std::vector<float> logprobs;  // natural log of each token's probability given those before it; entry 0 is 0
-  double kv_bytes_share = 1.0;  // as Usage
+  double kv_bytes_share = 1.0, kv_bytes_share_peak = 1.0;  // as Usage
 };
 
-// The whole prompt is computed, its KV treated as `kv` says: policies act between steps. Blocks until done.
-// Errors: as Engine::submit, the request's own, kCancelled.
+// The whole prompt is computed, its KV treated as `kv` says: policies act between steps. `observer`, where
+// there is one, sees the logits after every position in order. Blocks until done. Errors: as
+// Engine::submit, the request's own, kCancelled.
 Result<PromptScore> score_prompt(Engine& engine, std::vector<TokenId> prompt, const KvParams& kv,
-                                 const KeepGoing& keep_going = {});
+                                 LogitsObserver observer = {}, const KeepGoing& keep_going = {});
 
-// Shows `observer` the logits after every position of the prompt, in order. Blocks until done. Errors: as
-// above.
+// Shows `observer` the logits alone. Errors: as above.
 Status observe_logits(Engine& engine, std::vector<TokenId> prompt, LogitsObserver observer,
                       const KeepGoing& keep_going = {});
 

@@ -23,7 +23,8 @@ class ByteCursor {
   std::size_t remaining() const { return bytes_.size() - position_; }
 
   template <class T>
-  requires std::is_arithmetic_v<T> std::optional<T> take() {
+    requires std::is_arithmetic_v<T>
+  std::optional<T> take() {
     static_assert(std::endian::native == std::endian::little);
     if (remaining() < sizeof(T)) return std::nullopt;
     T value;

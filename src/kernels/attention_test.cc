@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -249,6 +250,53 @@ TEST_P(Attention, SharesOutAllOfTheAttention) {
     for (std::int32_t b = 0; b < problem.num_blocks(); ++b)
       total += output.masses[row * problem.num_blocks() + b];
     EXPECT_NEAR(total, 1.0, 2e-6) << "row " << row;
+  }
+}
+
+// A page that may be read, and behind it one that must not be.
+class GuardedPage {
+ public:
+  GuardedPage() {
+    memory_ = static_cast<std::byte*>(
+        mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    EXPECT_NE(memory_, MAP_FAILED);
+    EXPECT_EQ(mprotect(memory_ + kBytes, kBytes, PROT_NONE), 0);
+  }
+  GuardedPage(const GuardedPage&) = delete;
+  GuardedPage& operator=(const GuardedPage&) = delete;
+  ~GuardedPage() { munmap(memory_, 2 * kBytes); }
+  // So many bytes that end where the page ends.
+  std::byte* last(std::int64_t num_bytes) const { return memory_ + kBytes - num_bytes; }
+  const std::byte* begin() const { return memory_; }
+
+ private:
+  static constexpr std::int64_t kBytes = 4096;
+  std::byte* memory_;
+};
+
+TEST_P(Attention, ReadsNothingBehindACellWhateverTheHeadSize) {
+  for (std::int32_t head_dim : {2, 8, 22, 40, 62}) {
+    for (std::int32_t num_tokens : {1, 16}) {  // 16: as many rows as make keys and values be widened first
+      SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << ", tokens " << num_tokens);
+      const AttentionShape shape = {
+          .num_query_tokens = num_tokens, .group_size = 4, .head_dim = head_dim, .num_keys = 16};
+      const AttentionProblem problem(shape);
+      const std::int64_t bytes = kv::cell_bytes(KvFormat::kF16, head_dim);
+      const GuardedPage page;
+      AttentionArgs args = problem.chunk_args(0, 0, num_tokens);
+      const kv::KvCell cell = args.cells.find(0);
+      std::memcpy(page.last(bytes), cell.data, static_cast<std::size_t>(bytes));
+      const kv::KvCellRef ref(page.last(bytes) - page.begin(), KvFormat::kF16);
+      const BlockId block{0};
+      args.cells = {.blocks = &block, .directory = &ref, .memory = page.begin(), .cells_per_block = 1};
+      ChunkOutput moved(problem.num_rows(), head_dim), expected(problem.num_rows(), head_dim);
+      moved.attach(args);
+      table().attention(args);
+      AttentionArgs original = problem.chunk_args(0, 0, num_tokens);
+      expected.attach(original);
+      table().attention(original);
+      EXPECT_TRUE(same_bits(moved.out.data(), expected.out.data(), moved.out.size()));
+    }
   }
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 using kv::KvCode;
 
-constexpr KvFormat kCoarser[] = {KvFormat::kQ8,   KvFormat::kK8V4, KvFormat::kK4cV4,
-                                 KvFormat::kK4V4, KvFormat::kK4V3, KvFormat::kK3V3};
+constexpr KvFormat kCoarser[] = {KvFormat::kQ8,    KvFormat::kK8V4, KvFormat::kK4cV4, KvFormat::kK4V4,
+                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3V3};
 
 class KvConvert : public EveryIsa {
  protected:
@@ -153,6 +153,7 @@ TEST(KvCell, TakesTheBytesItsFormatPromises) {
   EXPECT_NEAR(share(KvFormat::kK4V4, 64), 0.281, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK4cV4, 64), 0.305, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK4cV4, 256), 0.299, 0.0005);
+  EXPECT_NEAR(share(KvFormat::kK4cV3, 64), 0.273, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK4V3, 64), 0.250, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK3V3, 64), 0.219, 0.0005);
 }

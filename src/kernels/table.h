@@ -159,6 +159,18 @@ struct KvConvertArgs {
   std::byte* target = nullptr;  // does not overlap
 };
 
+// Measures a cell whose 16 tokens are all there, of a format that is not rotated.
+struct CellMeasureArgs {
+  std::int32_t head_dim = 0;
+  KvFormat format = KvFormat::kF16;
+  const std::byte* cell = nullptr;
+  // Where set, [head_dim]: the unit keys are added to it, and distinctness is the mean over the tokens of
+  // -cos(key, key_sum) afterwards.
+  float* key_sum = nullptr;
+  float* distinctness = nullptr;
+  float* value_key_ratio = nullptr;  // where set: the mean over the tokens of |value| / |key|, 0 for a key 0
+};
+
 enum class RopeStyle : std::uint8_t {
   kInterleaved,  // pairs (2i, 2i+1): llama weights as GGUF stores them
   kHalves,       // pairs (i, i + rotary_dim/2): NeoX, Qwen, Gemma
@@ -199,6 +211,7 @@ struct KernelTable {
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
   void (*write_kv)(const KvWriteArgs& args);
   void (*convert_cell)(const KvConvertArgs& args);
+  void (*measure_cell)(const CellMeasureArgs& args);
   void (*attention)(const AttentionArgs& args);
   void (*attention_merge)(const AttentionMergeArgs& args);
 

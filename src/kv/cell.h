@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "base/checked_math.h"
 #include "kvasir/ids.h"
@@ -28,10 +29,23 @@ enum class KvFormat : std::uint8_t {
   kK8V4,   // 8-bit keys, 4-bit rotated values
   kK4cV4,  // 4-bit keys with a range per channel, 4-bit rotated values
   kK4V4,   // 4-bit rotated keys and values
+  kK4cV3,  // 4-bit keys with a range per channel, 3-bit rotated values
   kK4V3,   // 4-bit rotated keys, 3-bit rotated values
   kK3V3,   // 3-bit rotated keys and values
 };
-inline constexpr int kNumKvFormats = 9;
+inline constexpr int kNumKvFormats = 10;
+
+// Whether a cell of format `from` may become `to`.
+constexpr bool is_coarser(KvFormat to, KvFormat from) {
+  return from != KvFormat::kGone && (to == KvFormat::kGone || to > from);
+}
+
+// As on command lines and in files.
+constexpr std::string_view name_of(KvFormat format) {
+  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",  "f16",   "q8",   "k8v4",
+                                                      "k4cv4", "k4v4", "k4cv3", "k4v3", "k3v3"};
+  return kNames[static_cast<std::size_t>(format)];
+}
 
 // How the keys or the values of a cell are written.
 enum class KvCode : std::uint8_t {
@@ -59,6 +73,8 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k4Channel, KvCode::k4};
     case KvFormat::kK4V4:
       return {KvCode::k4, KvCode::k4};
+    case KvFormat::kK4cV3:
+      return {KvCode::k4Channel, KvCode::k3};
     case KvFormat::kK4V3:
       return {KvCode::k4, KvCode::k3};
     case KvFormat::kK3V3:

@@ -63,7 +63,10 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
              config_.prefix_hash_bits),
       cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)) {
   CHECK(validate(config_).has_value());
-  for (const LayerGroup& group : config_.groups) pools_.emplace_back(group.num_blocks);
+  for (const LayerGroup& group : config_.groups) {
+    pools_.emplace_back(group.num_blocks);
+    if (group.is_full()) num_full_cells_ += group.cells_per_block;
+  }
 }
 
 SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefix_cache,
@@ -74,6 +77,11 @@ SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefi
   for (BlockTable& table : kv.tables) table.reserve(blocks_for(expected_tokens));
   if (use_prefix_cache && config_.prefix_cache) {
     kv.cursor = index_.open(cache_namespace, policy_fingerprint(policy, config_.new_cells));
+  }
+  if (!policy.is_lossy() || policy.policy->memory() == AttentionMemory{}) return kv;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    kv.scores.emplace_back(policy.policy->memory(), group(g).is_full() ? group(g).cells_per_block : 0,
+                           config_.head_dim, blocks_for(expected_tokens));
   }
   return kv;
 }
@@ -239,26 +247,91 @@ void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
   }
 }
 
-void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens) {
+void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
+                            std::int32_t num_prompt_tokens) {
   const std::int32_t num_full_blocks = num_computed_tokens / kTokensPerBlock;
   if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
+  if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
   kv.num_planned_blocks = num_full_blocks;
+  const double share_before = bytes_share(kv);
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     if (!group(g).is_full()) continue;  // what leaves a window goes by itself
-    const BlockTable& table = kv.table(g);
-    actions_.clear();
-    kv.policy.policy->plan(
-        {.cells = cells_, .group = g, .blocks = table.blocks(), .num_full_blocks = num_full_blocks},
-        kv.policy.budget_share, actions_);
-    for (const CellAction& action : actions_) {
-      const BlockId block = table[action.block];
-      if (pool(g).ref_count(block) > 1) continue;
-      if (action.to == KvFormat::kGone) {
-        cells_.drop(g, block, action.cell);
-      } else if (!cells_.demote(g, block, action.cell, action.to)) {
-        break;  // no room for both at once: the next plan goes on
+    demote_group(kv, g,
+                 {.cells = cells_,
+                  .settings = kv.policy,
+                  .costs = config_.format_costs,
+                  .group = g,
+                  .budget_bytes_per_cell = kv.policy.budget_bytes / num_full_cells_,
+                  .blocks = kv.table(g).blocks(),
+                  .num_full_blocks = num_full_blocks,
+                  .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
+                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)]});
+  }
+  kv.bytes_use.add(share_before, bytes_share(kv));
+}
+
+void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view) {
+  actions_.clear();
+  kv.policy.policy->plan(view, actions_);
+  for (const CellAction& action : actions_) {
+    const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
+    if (pool(group).ref_count(block) > 1) {
+      wish(kv, group, block, action);
+    } else if (!make_coarser(group, block, action.cell, action.to)) {
+      return;  // no room for both: the next plan goes on
+    } else if (action.to == KvFormat::kGone && !kv.scores.empty()) {
+      kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
+    }
+  }
+}
+
+// Drops, or makes coarser unless it is so already; false when there is no room.
+bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+  const KvFormat present = cells_.at(group, block, cell).format();
+  if (!is_coarser(to, present)) return true;
+  if (to != KvFormat::kGone) return cells_.demote(group, block, cell, to);
+  cells_.drop(group, block, cell);
+  return true;
+}
+
+void KvCacheManager::wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
+  SharedWish& wish = kv.wishes[{group, block}];
+  wish.logical_block = action.block;
+  wish.formats.resize(static_cast<std::size_t>(cells_.cells_per_block(group)), config_.new_cells);
+  KvFormat& format = wish.formats[static_cast<std::size_t>(action.cell)];
+  if (is_coarser(action.to, format)) format = action.to;
+}
+
+void KvCacheManager::demote_shared(std::span<SequenceKv* const> holders) {
+  struct Agreement {
+    std::int32_t num_holders = 0;
+    std::vector<KvFormat> finest;
+  };
+  std::map<std::pair<std::int32_t, BlockId>, Agreement> agreements;
+  for (const SequenceKv* kv : holders) {
+    for (const auto& [key, wish] : kv->wishes) {
+      Agreement& agreement = agreements[key];
+      if (agreement.num_holders++ == 0) agreement.finest = wish.formats;
+      for (std::size_t cell = 0; cell < wish.formats.size(); ++cell) {
+        if (is_coarser(agreement.finest[cell], wish.formats[cell]))
+          agreement.finest[cell] = wish.formats[cell];
       }
     }
+  }
+  for (const auto& [key, agreement] : agreements) {
+    const auto [group, block] = key;
+    if (agreement.num_holders < pool(group).ref_count(block)) continue;
+    for (std::size_t cell = 0; cell < agreement.finest.size(); ++cell) {
+      const auto index = static_cast<std::int32_t>(cell);
+      if (!make_coarser(group, block, index, agreement.finest[cell])) return;
+      if (agreement.finest[cell] != KvFormat::kGone) continue;
+      for (SequenceKv* kv : holders) {
+        const auto wish = kv->wishes.find(key);
+        if (wish == kv->wishes.end() || kv->scores.empty()) continue;
+        kv->scores[static_cast<std::size_t>(group)].freeze(index, wish->second.logical_block);
+      }
+    }
+    for (SequenceKv* kv : holders) kv->wishes.erase(key);
   }
 }
 
@@ -274,15 +347,18 @@ void KvCacheManager::free(SequenceKv& kv) {
 }
 
 double KvCacheManager::bytes_share(const SequenceKv& kv) const {
-  std::int64_t bytes = 0, exact_bytes = 0;
+  std::int64_t bytes = 0, num_cells = 0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_full()) continue;
     for (const BlockId block : kv.table(g).blocks()) {
-      if (block == kHole) continue;
       bytes += cells_.bytes(g, block);
-      exact_bytes += cells_.cells_per_block(g) * cell_bytes(KvFormat::kF16, config_.head_dim);
+      num_cells += cells_.cells_per_block(g);
     }
   }
-  return exact_bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(exact_bytes);
+  if (num_cells == 0) return 1.0;
+  bytes += num_cells * kBookkeepingBytesPerCell;
+  return static_cast<double>(bytes) /
+         static_cast<double>(num_cells * cell_bytes(KvFormat::kF16, config_.head_dim));
 }
 
 std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t group_index,

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kv/block_pool.h"
 #include "kv/block_table.h"
+#include "kv/bytes_use.h"
 #include "kv/cell_store.h"
 #include "kv/layer_group.h"
 #include "kv/policy/policy.h"
 #include "kv/prefix_index.h"
+#include "kv/sequence_scores.h"
 #include "kv/stats.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
@@ -23,9 +27,16 @@ struct KvCacheConfig {
   std::vector<LayerGroup> groups;
   std::int32_t head_dim = 64;
   KvFormat new_cells = KvFormat::kF16;  // or kF32
+  FormatCosts format_costs = usual_format_costs();
   bool prefix_cache = true;
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
+};
+
+// What a sequence's policy would make of the cells of a block that others hold too.
+struct SharedWish {
+  std::int32_t logical_block = 0;
+  std::vector<KvFormat> formats;  // [cells_per_block]; the format of new cells where it wishes nothing
 };
 
 // One sequence's hold on the cache. Made by KvCacheManager::open(), given back by free(). Empty: holds
@@ -37,6 +48,10 @@ struct SequenceKv {
   std::int32_t num_indexed_blocks = 0;
   KvPolicySettings policy;
   std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
+  // One per layer group, written as steps run; empty where the policy has no memory of attention.
+  std::vector<SequenceScores> scores;
+  std::map<std::pair<std::int32_t, BlockId>, SharedWish> wishes;  // by group and block
+  BytesUse bytes_use;
 
   BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
   const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
@@ -83,10 +98,13 @@ class KvCacheManager {
   void commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
 
   // What the sequence's policy says of its cells now that num_computed_tokens are stored. Calls come
-  // together, between begin_demotions() and end_demotions(); nothing is freed or allocated between them. A
-  // block that others hold too is left alone.
+  // together, between begin_demotions() and end_demotions(); nothing is freed or allocated between them. Of a
+  // block that others hold too the sequence keeps a wish.
   void begin_demotions() { cells_.begin_demotions(); }
-  void demote(SequenceKv& kv, std::int32_t num_computed_tokens);
+  void demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int32_t num_prompt_tokens);
+  // After the demote() calls: shared blocks of which every holder wishes something become as coarse as the
+  // most careful of them wishes. `holders` are all sequences that may have wishes.
+  void demote_shared(std::span<SequenceKv* const> holders);
   void end_demotions() { cells_.end_demotions(); }
   // The runtime has written the cells anew that were to be.
   void forget_conversions() { cells_.clear_conversions(); }
@@ -94,9 +112,6 @@ class KvCacheManager {
   // Gives everything back, last block first, so that shared heads outlive their tails. `kv` is empty
   // afterwards.
   void free(SequenceKv& kv);
-
-  // Bytes that its cells take, as a share of the same blocks' in f16; 1 without blocks.
-  double bytes_share(const SequenceKv& kv) const;
 
   // Blocks that `kv` still lacks in a group to reach `num_tokens`, running at most `max_chunk_tokens` a step.
   std::int32_t blocks_missing(const SequenceKv& kv, std::int32_t group, std::int32_t num_tokens,
@@ -124,10 +139,15 @@ class KvCacheManager {
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
   void index_block(SequenceKv& kv, std::int32_t logical_index);
   void slide(SequenceKv& kv, std::int32_t next_position);
+  void demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view);
+  bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  void wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action);
+  double bytes_share(const SequenceKv& kv) const;
 
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
+  std::int64_t num_full_cells_ = 0;        // of a block over the groups without a window
   CellStore cells_;                        // blocks that are held, or free and cached, have cells
   std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise

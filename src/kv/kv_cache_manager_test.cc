@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "kv/policy/registry.h"
+
 namespace kvasir::kv {
 namespace {
 
@@ -194,6 +196,70 @@ TEST(KvCacheManager, LeavesNoNodeBehindWhenAllBlocksAreReused) {
   SequenceKv second = manager.open("", false, 32);
   ASSERT_TRUE(manager.allocate(second, 32));
   EXPECT_EQ(manager.prefix_index().num_nodes(), 0);
+}
+
+class SharedUnderAPolicy : public testing::Test {
+ protected:
+  static constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;
+
+  // The same tokens under a policy: the second one finds the first one's blocks.
+  SequenceKv hold(const KvPolicySettings& settings) {
+    SequenceKv kv = manager_.open("", true, kNumTokens, settings);
+    const std::int32_t num_cached = manager_.match_prefix(kv, tokens_);
+    EXPECT_TRUE(manager_.allocate(kv, kNumTokens));
+    manager_.commit(kv, tokens_, kNumTokens);
+    num_cached_ = num_cached;
+    return kv;
+  }
+  void act(std::vector<SequenceKv*> planning, std::vector<SequenceKv*> wishing) {
+    manager_.begin_demotions();
+    for (SequenceKv* kv : planning) manager_.demote(*kv, kNumTokens, kNumTokens);
+    manager_.demote_shared(wishing);
+    manager_.end_demotions();
+    manager_.forget_conversions();
+  }
+  KvFormat format_of(const SequenceKv& kv, std::int32_t block) const {
+    return manager_.cells().at(0, kv.table(0)[block], 0).format();
+  }
+
+  KvCacheManager manager_ = make_manager({{.num_blocks = 40, .cells_per_block = 2}});
+  const std::vector<TokenId> tokens_ = iota_tokens(kNumTokens);
+  const KvPolicySettings k8v4_ = {.policy = find_policy("k8v4")};
+  std::int32_t num_cached_ = 0;
+};
+
+TEST_F(SharedUnderAPolicy, ABlockWaitsForAllWhoHoldIt) {
+  SequenceKv first = hold(k8v4_), second = hold(k8v4_);
+  ASSERT_EQ(num_cached_, kNumTokens - kTokensPerBlock);
+  act({&first}, {&first, &second});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kF16);
+  act({&second}, {&first, &second});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
+  EXPECT_TRUE(first.wishes.empty());
+  EXPECT_TRUE(second.wishes.empty());
+}
+
+TEST_F(SharedUnderAPolicy, TheMostCarefulHolderDecides) {
+  SequenceKv first = hold(k8v4_), second = hold(k8v4_);
+  first.policy.policy = find_policy("k3v3");  // as if the fingerprint did not keep them apart
+  act({&first, &second}, {&first, &second});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
+}
+
+TEST_F(SharedUnderAPolicy, AWishIsGrantedWhenTheOthersAreGone) {
+  SequenceKv first = hold(k8v4_), second = hold(k8v4_);
+  act({&first}, {&first, &second});
+  manager_.free(second);
+  act({}, {&first});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
+}
+
+TEST_F(SharedUnderAPolicy, WhoAskedForExactKvSharesWithNobodyLossy) {
+  SequenceKv lossy = hold(k8v4_);
+  act({&lossy}, {&lossy});
+  const SequenceKv exact = hold({});
+  EXPECT_EQ(num_cached_, 0);
+  EXPECT_EQ(format_of(exact, 2), KvFormat::kF16);
 }
 
 }  // namespace

@@ -84,9 +84,10 @@ void Decoder::forward(const backend::BatchInput& batch) {
   run_layers(batch);
 }
 
-bool Decoder::keep_wanted_rows() {
-  const backend::Rows rows[] = {ws_.x, ws_.q};
-  return backend_.keep_wanted_rows(rows) > 0;
+bool Decoder::attend(const backend::AttendOp& op, bool is_last_layer) {
+  if (is_last_layer) return backend_.attend_wanted_rows(op, ws_.x, *ws_.attn) > 0;
+  backend_.attend(op, *ws_.attn);
+  return true;
 }
 
 Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) {

@@ -39,10 +39,11 @@ class Decoder : public Model {
  protected:
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.
   // Call it after the layers have been loaded.
-  // In the last layer, once its keys and values are stored: goes on with the rows that want logits alone.
-  // False when there are none, and then nothing is left to do.
-  bool keep_wanted_rows();
   Status finish_load(WeightLoader& loader, const WorkspaceLimits& limits);
+
+  // Attention into ws_.attn. After the last layer's only the rows that want logits are left, in ws_.x too:
+  // false when there are none, and then nothing is left to do.
+  bool attend(const backend::AttendOp& op, bool is_last_layer);
 
   // The layers, over ws_.x in place; backend_.plan() has been called.
   virtual void run_layers(const backend::BatchInput& batch) = 0;

@@ -2,15 +2,29 @@
 
 namespace kvasir::runtime {
 
+namespace {
+
+// Of the group that any of its layers see every earlier token in; all have the policy's one memory.
+kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool wants_attention_mass) {
+  for (const kv::SequenceScores& scores : sequence.scores) {
+    if (scores.num_cells() > 0 && scores.memory().is_kept) return scores.memory().weights();
+  }
+  return {.num_queries = wants_attention_mass ? 1 : 0};
+}
+
+}  // namespace
+
 const backend::BatchInput& BatchBuilder::build(const sched::SchedulerOutput& output,
-                                               bool want_attention_mass) {
+                                               std::span<const std::uint8_t> wants_attention_mass) {
   token_ids_.clear();
   slices_.clear();
-  for (const sched::ScheduledSequence& sequence : output.sequences) {
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = output.sequences[i];
     slices_.push_back({.first_row = static_cast<std::int32_t>(token_ids_.size()),
                        .num_rows = sequence.num_tokens,
                        .first_position = sequence.first_position,
-                       .num_wanted_rows = sequence.num_logits_rows()});
+                       .num_wanted_rows = sequence.num_logits_rows(),
+                       .observed = observed_queries(sequence, wants_attention_mass[i] != 0)});
     const auto ids = sequence.token_ids();
     token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
   }
@@ -20,10 +34,7 @@ const backend::BatchInput& BatchBuilder::build(const sched::SchedulerOutput& out
       groups_[group].blocks.push_back(sequence.block_tables[group].blocks());
     }
   }
-  batch_ = {.token_ids = token_ids_,
-            .sequences = slices_,
-            .kv_groups = groups_,
-            .want_attention_mass = want_attention_mass};
+  batch_ = {.token_ids = token_ids_, .sequences = slices_, .kv_groups = groups_};
   return batch_;
 }
 

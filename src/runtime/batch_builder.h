@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,9 @@ class BatchBuilder {
   explicit BatchBuilder(std::vector<backend::KvGroupView> kv_groups) : groups_(std::move(kv_groups)) {}
 
   // Borrows from the builder and from `output`: valid until the next call.
-  const backend::BatchInput& build(const sched::SchedulerOutput& output, bool want_attention_mass);
+  // `wants_attention_mass`: by scheduled sequence, of its last query where no policy observes it.
+  const backend::BatchInput& build(const sched::SchedulerOutput& output,
+                                   std::span<const std::uint8_t> wants_attention_mass);
 
  private:
   std::vector<TokenId> token_ids_;

@@ -14,6 +14,18 @@ static_assert(backend::kLogitsPerTile == sampling::LogitRow::kTileSize);
 
 bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
 
+// Over the heads of every layer without a window.
+AttentionMass sum_over_heads(std::span<const kv::StepMass> groups) {
+  AttentionMass mass;
+  for (const kv::StepMass& group : groups) {
+    mass.per_block.resize(std::max(mass.per_block.size(), static_cast<std::size_t>(group.num_blocks)));
+    for (std::size_t i = 0; i < group.sum.size(); ++i) {
+      mass.per_block[i % static_cast<std::size_t>(group.num_blocks)] += group.sum[i];
+    }
+  }
+  return mass;
+}
+
 // Stops are held off until min_tokens are generated.
 std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& sequence,
                                            const SamplingTask& task) {
@@ -25,19 +37,25 @@ std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& seque
 
 ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
                          std::vector<backend::KvGroupView> kv_groups, std::int32_t max_logit_rows)
-    : model_(model), backend_(backend), builder_(std::move(kv_groups)), max_logit_rows_(max_logit_rows) {}
+    : model_(model),
+      backend_(backend),
+      builder_(std::move(kv_groups)),
+      observer_(backend),
+      max_logit_rows_(max_logit_rows) {}
 
 std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
   results_.assign(tasks.size(), SequenceResult{});
-  const bool want_mass = std::ranges::any_of(tasks, &SamplingTask::want_attention_mass);
-  const backend::BatchInput& batch = builder_.build(output, want_mass);
+  wants_attention_mass_.clear();
+  for (const SamplingTask& task : tasks) wants_attention_mass_.push_back(task.want_attention_mass ? 1 : 0);
+  const backend::BatchInput& batch = builder_.build(output, wants_attention_mass_);
   if (!output.conversions.empty()) {
     const backend::KvGroupView& group = batch.kv_groups.front();  // of one memory and head size, as all are
     backend_.convert_cells(output.conversions, group.layout.head_dim, group.memory);
   }
   model_.forward(batch);
+  observer_.observe(output);
   collect_wanted_rows(output);
   // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
@@ -64,7 +82,7 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   mark_non_finite(output);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].want_attention_mass && output.sequences[i].samples) {
-      results_[i].attention_mass = AttentionMass{backend_.attention_mass()[i]};
+      results_[i].attention_mass = sum_over_heads(backend_.step_mass(static_cast<std::int32_t>(i)));
     }
   }
   return results_;

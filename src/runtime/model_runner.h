@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "kvasir/request.h"
 #include "model/model.h"
+#include "runtime/attention_observer.h"
 #include "runtime/batch_builder.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler_output.h"
@@ -70,9 +71,11 @@ class ModelRunner {
   model::Model& model_;
   backend::Backend& backend_;
   BatchBuilder builder_;
+  AttentionObserver observer_;
   const std::int32_t max_logit_rows_;
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
+  std::vector<std::uint8_t> wants_attention_mass_;  // by scheduled sequence
   std::vector<SequenceResult> results_;
 };
 

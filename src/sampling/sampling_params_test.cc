@@ -52,17 +52,11 @@ TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
       {"frequency_penalty", "frequency_penalty must be between -2 and 2, got -2.5",
        [](auto& p) { p.frequency_penalty = -2.5f; }},
       {"logit_bias", "logit_bias must be token ids from 0 to 99, got 100",
-       [](auto& p) {
-         p.logit_bias = {{100, 1}};
-       }},
+       [](auto& p) { p.logit_bias = {{100, 1}}; }},
       {"logit_bias", "logit_bias must be between -100 and 100, got 101",
-       [](auto& p) {
-         p.logit_bias = {{1, 101}};
-       }},
+       [](auto& p) { p.logit_bias = {{1, 101}}; }},
       {"logit_bias", "logit_bias must be at most 1024 entries, got 1025",
-       [](auto& p) {
-         p.logit_bias.assign(1025, {1, 1.0f});
-       }},
+       [](auto& p) { p.logit_bias.assign(1025, {1, 1.0f}); }},
       {"n", "n must be between 1 and 128, got 0", [](auto& p) { p.n = 0; }},
       {"max_tokens", "max_tokens must be 0 or greater, got -1", [](auto& p) { p.max_tokens = -1; }},
       {"min_tokens", "min_tokens must be 0 or greater, got -1", [](auto& p) { p.min_tokens = -1; }},

@@ -141,10 +141,18 @@ void Scheduler::schedule_running(StepBudget& budget) {
 bool Scheduler::make_room(Sequence& sequence, std::int32_t num_tokens) {
   while (!kv_.allocate(sequence.kv, num_tokens)) {
     Sequence& victim = *running_.back();
+    if (running_.size() == 1) keep_exact(victim);
     preempt(victim);
     if (&victim == &sequence) return false;
   }
   return true;
+}
+
+// Of a sequence that has the cache to itself and yet no room: its cells of many formats lie so that what is
+// free between them is of no use. All of them in one format fit, or it would not have been admitted.
+void Scheduler::keep_exact(Sequence& sequence) {
+  sequence.kv_policy = {};
+  ++stats_.num_kept_exact;
 }
 
 void Scheduler::preempt(Sequence& sequence) {
@@ -176,9 +184,18 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     kv_.free(sequence.kv);
     return false;
   }
+  const StepBudget budget_before = budget;
   sequence.num_computed_tokens = num_cached;
   sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens());
-  CHECK(kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens));
+  if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {
+    // There are blocks, but what is free of their memory lies between cells of other formats.
+    kv_.free(sequence.kv);
+    sequence.num_computed_tokens = sequence.num_scheduled_tokens = 0;
+    if (!running_.empty() || !sequence.kv_policy.is_lossy()) return false;
+    keep_exact(sequence);
+    budget = budget_before;
+    return start(sequence, budget, now);
+  }
   if (!sequence.times.started) {
     sequence.times.started = now;
     sequence.num_cached_tokens = num_cached;
@@ -227,6 +244,7 @@ void Scheduler::build_output() {
           std::clamp(sequence->num_prompt_logits - sequence->num_computed_tokens, 0, num_tokens);
     }
     scheduled.block_tables = sequence->kv.tables;
+    scheduled.scores = sequence->kv.scores;
     output_.num_tokens += num_tokens;
   }
   stats_.num_steps += output_.empty() ? 0 : 1;
@@ -251,7 +269,12 @@ std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result,
 // step.
 void Scheduler::demote_cells() {
   kv_.begin_demotions();
-  for (Sequence* sequence : running_) kv_.demote(sequence->kv, sequence->num_computed_tokens);
+  for (Sequence* sequence : running_) {
+    kv_.demote(sequence->kv, sequence->num_computed_tokens, sequence->num_prompt_tokens);
+    if (!sequence->kv.wishes.empty()) wishing_.push_back(&sequence->kv);
+  }
+  if (!wishing_.empty()) kv_.demote_shared(wishing_);
+  wishing_.clear();
   kv_.end_demotions();
 }
 
@@ -275,7 +298,7 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
                       .token = next_token,
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
-                      .kv_bytes_share = finish_reason ? kv_.bytes_share(sequence.kv) : 1.0,
+                      .kv_bytes = sequence.kv.bytes_use,
                       .times = sequence.times});
   if (finish_reason) remove(sequence);
 }

@@ -54,6 +54,7 @@ struct SchedulerStats {
   std::int64_t num_steps = 0;  // schedule() calls that ran something
   std::int64_t num_scheduled_tokens = 0;
   std::int64_t num_preemptions = 0;
+  std::int64_t num_kept_exact = 0;  // sequences whose KV policy was given up for want of room
   std::int64_t num_expired = 0;
   std::int64_t prefix_queries_tokens = 0;  // tokens of starting sequences that asked the prefix cache
   std::int64_t prefix_hits_tokens = 0;     // those found
@@ -100,6 +101,7 @@ class Scheduler {
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   std::int32_t take_cached_prefix(Sequence& sequence);
   bool make_room(Sequence& sequence, std::int32_t num_tokens);
+  void keep_exact(Sequence& sequence);
   void preempt(Sequence& sequence);
   void build_output();
   void demote_cells();
@@ -115,6 +117,7 @@ class Scheduler {
   std::vector<Sequence*> running_;
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
+  std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory
   std::vector<SequenceUpdate> updates_;
   SchedulerStats stats_;
 };

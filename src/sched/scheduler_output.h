@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kv/block_table.h"
+#include "kv/bytes_use.h"
+#include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 
@@ -34,6 +36,8 @@ struct ScheduledSequence {
   std::int32_t first_logits_row = 0;             // rows [first_logits_row, num_tokens) want logits
   bool samples = false;                          // the last row's logits choose the next token
   std::span<const kv::BlockTable> block_tables;  // per layer group; cover every position to read and to write
+  // Per layer group, where its policy wants to know what the step attended to: the runtime writes it here.
+  std::span<kv::SequenceScores> scores;
 
   // Row r is the token at absolute position first_position + r.
   std::span<const TokenId> token_ids() const {
@@ -63,7 +67,7 @@ struct SequenceUpdate {
   TokenId token = kNoToken;                   // the new token; none when the request wants only its prompt
   std::optional<FinishReason> finish_reason;  // its last update; the sequence is gone
   std::int32_t num_cached_tokens = 0;         // of its prompt, not computed but found
-  double kv_bytes_share = 1.0;                // with finish_reason: of what its blocks take in f16
+  kv::BytesUse kv_bytes;                      // so far
   SequenceTimes times;
 };
 

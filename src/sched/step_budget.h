@@ -25,7 +25,7 @@ class StepBudget {
 
  private:
   std::int32_t chunk_tokens_;
-  const std::int32_t max_chunk_tokens_;
+  std::int32_t max_chunk_tokens_;
 };
 
 }  // namespace kvasir::sched

@@ -11,7 +11,7 @@ struct EngineMetric {
   std::string_view name;
   std::string_view type;
   std::string_view help;
-  std::int64_t EngineStats::*value;
+  std::int64_t EngineStats::* value;
 };
 
 constexpr EngineMetric kEngineMetrics[] = {

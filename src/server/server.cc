@@ -88,6 +88,7 @@ struct Server::Impl {
         cors(config.cors_origin),
         api{.engine = engine,
             .limits = config.limits,
+            .kv = config.kv,
             .metrics = metrics,
             .ids = ids,
             .model_name = served_name(config, engine.model_info()),

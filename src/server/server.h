@@ -21,6 +21,7 @@ struct ServerConfig {
   std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   Limits limits;
+  KvParams kv;  // of requests that do not say
   // Takes one line that an operator should read; empty: stderr.
   std::function<void(std::string_view line)> warn;
 };

@@ -15,8 +15,8 @@ inline constexpr int kNumDTypes = 11;
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;         // as GGUF tools print it
-  std::int32_t block_elements;   // a row's length is a multiple of this
+  std::string_view name;        // as GGUF tools print it
+  std::int32_t block_elements;  // a row's length is a multiple of this
   std::int32_t block_bytes;
 };
 

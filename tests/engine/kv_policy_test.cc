@@ -41,28 +41,74 @@ TEST_P(KvPolicyInEngine, AWholeBudgetChangesNoToken) {
   const auto engine = load(GetParam());
   ASSERT_NE(engine, nullptr);
   const std::vector<Answer> exact = generate(*engine, requests(*engine, {}));
-  const std::vector<Answer> whole = generate(*engine, requests(*engine, {"uniform", 1.0}));
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    EXPECT_EQ(exact[i].error, "");
-    EXPECT_EQ(exact[i].token_ids, whole[i].token_ids);
-    EXPECT_EQ(whole[i].usage.kv_bytes_share, 1.0);
+  for (const char* policy : {"uniform", "ladder", "h2o"}) {
+    const std::vector<Answer> whole = generate(*engine, requests(*engine, {policy, 1.0}));
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_EQ(exact[i].error, "");
+      EXPECT_EQ(exact[i].token_ids, whole[i].token_ids);
+      EXPECT_EQ(whole[i].usage.kv_bytes_share, 1.0);
+    }
   }
 }
 
 TEST_P(KvPolicyInEngine, ASmallBudgetLeavesFewerBytesAndTheSameAnswerEveryTime) {
   const auto engine = load(GetParam());
   ASSERT_NE(engine, nullptr);
-  const std::vector<Answer> coarse = generate(*engine, requests(*engine, {"uniform", 0.3}));
-  for (const Answer& answer : coarse) {
-    EXPECT_EQ(answer.error, "");
-    EXPECT_EQ(answer.token_ids.size(), 24u);
-    EXPECT_LT(answer.usage.kv_bytes_share, 0.9);
-    EXPECT_GT(answer.usage.kv_bytes_share, 0.2);
+  for (const std::string& policy : kv_policy_names()) {
+    if (policy == "none" || policy == "random-prompt") continue;  // which keeps the prompt as it is
+    SCOPED_TRACE(policy);
+    const std::vector<Answer> coarse = generate(*engine, requests(*engine, {policy, 0.3}));
+    for (const Answer& answer : coarse) {
+      EXPECT_EQ(answer.error, "");
+      EXPECT_EQ(answer.token_ids.size(), 24u);
+      EXPECT_LT(answer.usage.kv_bytes_share, 0.9);
+      EXPECT_GT(answer.usage.kv_bytes_share, 0.1);
+      EXPECT_GE(answer.usage.kv_bytes_share_peak, answer.usage.kv_bytes_share);
+    }
+    Request again = requests(*engine, {policy, 0.3})[0];
+    again.use_prefix_cache = false;
+    EXPECT_EQ(generate(*engine, {again})[0].token_ids, generate(*engine, {again})[0].token_ids);
   }
-  std::vector<Request> again = requests(*engine, {"uniform", 0.3});
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    again[i].use_prefix_cache = false;
-    EXPECT_EQ(generate(*engine, {again[i]})[0].token_ids, generate(*engine, {again[i]})[0].token_ids);
+}
+
+TEST_P(KvPolicyInEngine, KeepsABudgetInBytes) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  std::int64_t bytes_per_token = 0;
+  for (const KvGroupInfo& group : engine->model_info().kv_groups) {
+    if (group.window_tokens == 0) bytes_per_token += group.bytes_per_token;
+  }
+  const std::int64_t tokens = engine->model_info().max_model_len_tokens;
+  const auto share = [&](std::int64_t budget_bytes) {
+    const KvParams kv{.budget_bytes = budget_bytes, .quality = KvQuality::kBestEffort};
+    return generate(*engine, {requests(*engine, kv)[0]})[0].usage.kv_bytes_share;
+  };
+  EXPECT_LT(share(tokens * bytes_per_token / 4), 0.9);
+  EXPECT_LE(share(2 * tokens * bytes_per_token), 1.05);
+  EXPECT_GE(share(2 * tokens * bytes_per_token), 1.0);
+}
+
+TEST_P(KvPolicyInEngine, OfExactQualityChangesNothing) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Answer> exact = generate(*engine, requests(*engine, {}));
+  const std::vector<Answer> asked =
+      generate(*engine, requests(*engine, {.policy = "h2o", .budget = 0.2, .quality = KvQuality::kExact}));
+  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_EQ(exact[i].token_ids, asked[i].token_ids);
+}
+
+TEST_P(KvPolicyInEngine, ActsOnceWhereItIsToldTo) {
+  const auto engine = load(GetParam());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Answer> once =
+      generate(*engine, requests(*engine, {.policy = "k3v3", .only_at_tokens = 96}));
+  const std::vector<Answer> never =
+      generate(*engine, requests(*engine, {.policy = "k3v3", .only_at_tokens = 1 << 20}));
+  const std::vector<Answer> exact = generate(*engine, requests(*engine, {}));
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_LT(once[i].usage.kv_bytes_share, 1.0);
+    EXPECT_EQ(never[i].usage.kv_bytes_share, 1.0);
+    EXPECT_EQ(never[i].token_ids, exact[i].token_ids);
   }
 }
 
@@ -80,13 +126,17 @@ TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
   const auto refusal = [&](const KvParams& kv) {
     return generate(*engine, {requests(*engine, kv)[0]})[0].error;
   };
-  EXPECT_EQ(refusal({"magic", 0.5}), "kv_policy: must be one of none, uniform, got 'magic'");
+  const std::string unknown = refusal({"magic", 0.5});
+  EXPECT_TRUE(unknown.starts_with("kv_policy: must be one of none, ladder, ")) << unknown;
+  EXPECT_TRUE(unknown.ends_with(", got 'magic'")) << unknown;
+  EXPECT_EQ(refusal({.budget = 0.5, .max_lost_share = 2.0}),
+            "kv_max_lost: must be at least 0 and at most 1, got 2");
   EXPECT_EQ(refusal({"uniform", 0.0}), "kv_budget: must be above 0 and at most 1, got 0");
   EXPECT_EQ(refusal({"uniform", 1.5}), "kv_budget: must be above 0 and at most 1, got 1.5");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine,
-                         ::testing::Values("qwen3-q4_1", "gemma3-q5_0"), [](const auto& param_info) {
+INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
+                         [](const auto& param_info) {
                            std::string name = param_info.param;
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;

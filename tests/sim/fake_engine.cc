@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/seeded_random.h"
+
 namespace kvasir::sim {
 namespace {
 
@@ -15,7 +17,7 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
 }  // namespace
 
 FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size)
-    : kv_(kv), vocab_size_(vocab_size) {
+    : kv_(kv), vocab_size_(vocab_size), cells_(kv) {
   for (std::int32_t g = 0; g < kv.num_groups(); ++g) {
     memory_.emplace_back(static_cast<std::size_t>(kv.pool(g).num_blocks()) * kv::kTokensPerBlock);
   }
@@ -38,6 +40,10 @@ FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, c
       return {.fault = fmt::format("the logits at position {} differ from the solo run's", position)};
     }
   }
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (auto fault = check_cells(scheduled, g)) return {.fault = std::move(*fault)};
+  }
+  look_at_attention(scheduled, state);
   if (!scheduled.samples) return {};
   return {.next_token = sample(state, sample_seed, vocab_size_)};
 }
@@ -66,6 +72,34 @@ std::optional<std::string> FakeEngine::attend(const sched::ScheduledSequence& sc
   return std::nullopt;
 }
 
+// Every cell of the sequence's blocks holds what was written to it, or is gone.
+std::optional<std::string> FakeEngine::check_cells(const sched::ScheduledSequence& scheduled,
+                                                   std::int32_t group) const {
+  const std::int32_t num_tokens = scheduled.first_position + scheduled.num_tokens;
+  const auto blocks = scheduled.block_tables[static_cast<std::size_t>(group)].blocks();
+  for (std::int32_t i = 0; i < kv::blocks_for(num_tokens); ++i) {
+    const BlockId block = blocks[static_cast<std::size_t>(i)];
+    if (block == kHole) continue;
+    if (std::string fault = cells_.check(group, block); !fault.empty()) return fault;
+  }
+  return std::nullopt;
+}
+
+// Some attention or other, for policies that want to know.
+void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, std::uint64_t seed) const {
+  for (kv::SequenceScores& scores : scheduled.scores) {
+    if (scores.num_cells() == 0) continue;
+    SeededRandom random(seed);
+    kv::StepMass mass{.num_blocks = kv::blocks_for(scheduled.first_position + scheduled.num_tokens)};
+    mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), scheduled.num_tokens);
+    for (std::int32_t i = 0; i < scores.num_cells() * mass.num_blocks; ++i) {
+      mass.sum.push_back(static_cast<float>(random.between(0, 1000)));
+    }
+    mass.greatest = mass.sum;
+    scores.add(mass);
+  }
+}
+
 std::optional<std::string> FakeEngine::store(const sched::ScheduledSequence& scheduled, std::int32_t group,
                                              std::int32_t position, std::uint64_t state) {
   const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
@@ -77,6 +111,7 @@ std::optional<std::string> FakeEngine::store(const sched::ScheduledSequence& sch
     return fmt::format("group {}: position {} writes block {}, which is {}", group, position, index_of(block),
                        kv_.pool(group).ref_count(block) != 1 ? "shared" : "cached");
   }
+  if (kv::BlockTable::slot_at(position) == 0) cells_.begin_block(group, block);
   memory_[static_cast<std::size_t>(group)][slot_index(table, position)] = {
       .kv = kv_of(state, group),
       .token = scheduled.history[static_cast<std::size_t>(position)],

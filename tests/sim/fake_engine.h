@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sched/scheduler_output.h"
+#include "sim/cell_memory.h"
 #include "sim/solo_run.h"
 #include "sim/workload.h"
 
@@ -21,6 +22,9 @@ class FakeEngine {
   };
 
   explicit FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size);
+
+  // Before the sequences of a step: cells become coarser. Empty, or what was wrong.
+  std::string convert(std::span<const kv::CellConversion> conversions) { return cells_.convert(conversions); }
 
   // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
   // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
@@ -38,12 +42,15 @@ class FakeEngine {
 
   std::optional<std::string> attend(const sched::ScheduledSequence& scheduled, std::int32_t group,
                                     std::int32_t position, const SoloRun& solo, std::uint64_t& state) const;
+  std::optional<std::string> check_cells(const sched::ScheduledSequence& scheduled, std::int32_t group) const;
+  void look_at_attention(const sched::ScheduledSequence& scheduled, std::uint64_t seed) const;
   std::optional<std::string> store(const sched::ScheduledSequence& scheduled, std::int32_t group,
                                    std::int32_t position, std::uint64_t state);
 
   const kv::KvCacheManager& kv_;
   const std::int32_t vocab_size_;
   std::vector<std::vector<Slot>> memory_;  // [group][block * 16 + slot]
+  CellMemory cells_;
 };
 
 }  // namespace kvasir::sim

@@ -36,6 +36,7 @@ void Coverage::add(const Coverage& other) {
   num_hit_tokens += other.num_hit_tokens;
   num_evictions += other.num_evictions;
   num_deduplicated += other.num_deduplicated;
+  num_conversions += other.num_conversions;
 }
 
 Simulation::Simulation(std::uint64_t seed, bool verbose)
@@ -65,6 +66,7 @@ std::string Simulation::run() {
   coverage_.num_hit_tokens = scheduler_.stats().prefix_hits_tokens;
   coverage_.num_evictions = kv_.stats().num_evictions;
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;
+  coverage_.num_conversions = num_conversions_;
   return failure_;
 }
 
@@ -195,6 +197,8 @@ void Simulation::check_limits(const sched::SchedulerOutput& output) {
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
   sched::ModelStepResult result;
   result.next_tokens.assign(output.sequences.size(), kNoToken);
+  num_conversions_ += std::ssize(output.conversions);
+  if (const std::string fault = engine_.convert(output.conversions); !fault.empty()) fail(fault);
   std::vector<std::size_t> order(output.sequences.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.bits() % i]);
@@ -272,6 +276,33 @@ void Simulation::check_blocks() {
     }
   }
   check_heads_outlive_tails();
+  check_cells();
+}
+
+// Who asked for exact KV has it; a shared block is as one of its holders' policies may have made it; the
+// memory in use is that of the blocks that have KV.
+void Simulation::check_cells() {
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (sequence.status != sched::SequenceStatus::kRunning || sequence.kv_policy.is_lossy()) continue;
+    for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+      for (const BlockId block : sequence.kv.tables[static_cast<std::size_t>(g)].blocks()) {
+        if (block != kHole && kv_.cells().bytes(g, block) != kv_.cells().new_block_bytes(g)) {
+          fail(fmt::format("sequence {} asked for exact KV and reads a coarse block", number(id)));
+        }
+      }
+    }
+  }
+  std::int64_t used_bytes = 0;
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
+      const bool has_kv =
+          kv_.pool(g).ref_count(BlockId{i}) > 0 || kv_.pool(g).contents(BlockId{i}) != kv::kNoPrefixNode;
+      const std::int64_t bytes = kv_.cells().bytes(g, BlockId{i});
+      if (!has_kv && bytes > 0) fail(fmt::format("group {}: block {} keeps memory without KV", g, i));
+      used_bytes += bytes;
+    }
+  }
+  if (used_bytes != kv_.cells().arena().used_bytes()) fail("memory is lost, or used twice");
 }
 
 std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {

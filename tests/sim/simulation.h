@@ -31,6 +31,7 @@ struct Coverage {
   std::int64_t num_hit_tokens = 0;
   std::int64_t num_evictions = 0;
   std::int64_t num_deduplicated = 0;
+  std::int64_t num_conversions = 0;  // of cells to coarser formats
 
   void add(const Coverage& other);
 };
@@ -68,6 +69,7 @@ class Simulation {
   void check_blocks();
   std::vector<std::int32_t> count_holders(std::int32_t group);
   void check_heads_outlive_tails();
+  void check_cells();
   void check_all_ended();
   void end(SequenceId id, End how);
   void fail(std::string message);
@@ -86,6 +88,7 @@ class Simulation {
   std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
   std::size_t num_submitted_ = 0;
   std::int32_t step_ = 0;
+  std::int64_t num_conversions_ = 0;
   std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
   std::string failure_;
   Coverage coverage_;

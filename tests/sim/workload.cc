@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "kv/policy/registry.h"
 #include "sim/seeded_random.h"
 
 namespace kvasir::sim {
@@ -13,13 +14,19 @@ namespace {
 
 constexpr std::array<std::int32_t, 8> kWindows = {1, 2, 15, 16, 17, 33, 48, 70};
 constexpr std::array<std::int32_t, 4> kHashBits = {1, 4, 64, 64};
+constexpr std::array<double, 5> kBudgets = {0.7, 0.4, 0.3, 0.2, 0.1};
+constexpr std::int32_t kHeadDim = 32;
 
 kv::KvCacheConfig make_kv(SeededRandom& random) {
   kv::KvCacheConfig kv;
   const std::int32_t shape = random.between(0, 99);
   // Mostly too small for comfort: the interesting things happen when blocks run out.
   const std::int32_t most_blocks = random.percent(70) ? 18 : 60;
-  if (shape < 85) kv.groups.push_back({.num_blocks = random.between(4, most_blocks)});
+  kv.head_dim = kHeadDim;
+  if (shape < 85) {
+    kv.groups.push_back(
+        {.num_blocks = random.between(4, most_blocks), .cells_per_block = random.between(1, 3)});
+  }
   if (shape >= 45) {
     kv.groups.push_back({.num_blocks = random.between(4, most_blocks),
                          .window_tokens = random.pick<std::int32_t>(kWindows),
@@ -29,6 +36,17 @@ kv::KvCacheConfig make_kv(SeededRandom& random) {
   kv.prefix_hash_key = {random.bits(), random.bits()};
   kv.prefix_hash_bits = random.pick<std::int32_t>(kHashBits);
   return kv;
+}
+
+// None for half of the requests; few different ones, so that some share.
+kv::KvPolicySettings make_policy(SeededRandom& random) {
+  if (random.percent(50)) return {};
+  kv::KvPolicySettings settings;
+  settings.policy =
+      random.percent(50) ? &kv::ladder_policy() : kv::policies()[random.bits() % kv::policies().size()];
+  settings.budget_share = random.pick<double>(kBudgets);
+  if (random.percent(20)) settings.max_lost_share = 0.02;
+  return settings;
 }
 
 sched::SchedulerConfig make_scheduler(SeededRandom& random) {
@@ -74,6 +92,7 @@ SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t v
   request.cache_namespace = random.percent(60) ? "" : fmt::format("tenant-{}", random.between(1, 2));
   request.use_prefix_cache = !random.percent(10);
   request.want_prompt_logits = random.percent(12);
+  request.kv_policy = make_policy(random);
   request.stop = make_stop(random, vocab_size);
   if (random.percent(10)) {
     request.start_deadline = time_of_step(out.arrival_step + random.between(0, 60));
@@ -125,6 +144,11 @@ std::string describe(const Workload& workload) {
         static_cast<std::uint64_t>(request.request_id), item.arrival_step, request.prompt_token_ids.size(),
         request.num_choices, request.stop.max_tokens, request.priority, request.cache_namespace,
         request.use_prefix_cache ? "" : ", no cache", request.want_prompt_logits ? ", prompt logits" : "");
+    if (request.kv_policy.is_lossy()) {
+      text += fmt::format("  policy {} with {:.0f}% of the bytes, at most {} lost\n",
+                          request.kv_policy.policy->name(), 100 * request.kv_policy.budget_share,
+                          request.kv_policy.max_lost_share);
+    }
   }
   return text;
 }

@@ -10,6 +10,8 @@ namespace {
 
 using kernels::kTokensPerChunk;
 
+constexpr std::int64_t kBlocksPerChunk = kTokensPerChunk / kernels::kTokensPerCell;
+
 // Query tokens of one prefill task: enough to share a converted K/V cell, few enough to balance the workers.
 constexpr std::int32_t kTokensPerUnit = 16;
 
@@ -18,14 +20,21 @@ class Planner {
   Planner(const KvGroupView& group, std::int32_t group_size, AttentionPlan& plan)
       : group_(group), group_size_(group_size), plan_(plan) {}
 
-  void add_rows(std::int32_t sequence, const SequenceSlice& slice, std::int32_t begin, std::int32_t end) {
+  void add_slice(std::int32_t sequence, const SequenceSlice& slice) {
+    const auto first_unit = static_cast<std::int32_t>(plan_.units.size());
+    const bool is_observed = slice.observed.num_queries > 0 && group_.window == 0;
     // The last tokens, whose tasks take longest, first: workers end nearly together.
-    for (std::int32_t unit = ceil_div(end - begin, kTokensPerUnit); unit-- > 0;) {
-      const std::int32_t row = begin + unit * kTokensPerUnit;
-      const std::int32_t num_tokens = std::min(kTokensPerUnit, end - row);
+    for (std::int32_t unit = ceil_div(slice.num_rows, kTokensPerUnit); unit-- > 0;) {
+      const std::int32_t row = unit * kTokensPerUnit;
+      const std::int32_t num_tokens = std::min(kTokensPerUnit, slice.num_rows - row);
+      const bool counts = is_observed && slice.num_rows - (row + num_tokens) < slice.observed.num_queries;
       for (std::int32_t head = 0; head < group_.layout.num_kv_heads; ++head) {
         add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row);
+        if (counts) observe(plan_.units.back());
       }
+    }
+    if (is_observed) {
+      plan_.observed.push_back({sequence, first_unit, static_cast<std::int32_t>(plan_.units.size())});
     }
   }
 
@@ -58,6 +67,11 @@ class Planner {
     plan_.units.push_back(unit);
   }
 
+  void observe(AttentionUnit& unit) {
+    unit.mass = plan_.num_unit_masses;
+    plan_.num_unit_masses += group_size_ * unit.num_chunks() * kBlocksPerChunk;
+  }
+
   const KvGroupView& group_;
   const std::int32_t group_size_;
   AttentionPlan& plan_;
@@ -66,19 +80,17 @@ class Planner {
 }  // namespace
 
 void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView& group,
-                    std::int32_t group_size, bool lone_last_rows, AttentionPlan& plan) {
+                    std::int32_t group_size, AttentionPlan& plan) {
   plan.units.clear();
   plan.tasks.clear();
   plan.split_units.clear();
   plan.num_partial_rows = 0;
   plan.max_unsplit_partial_rows = 0;
+  plan.observed.clear();
+  plan.num_unit_masses = 0;
   Planner planner(group, group_size, plan);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
-    const SequenceSlice& slice = sequences[i];
-    if (slice.num_rows == 0) continue;
-    const std::int32_t lone = lone_last_rows ? slice.num_rows - 1 : slice.num_rows;
-    planner.add_rows(static_cast<std::int32_t>(i), slice, 0, lone);
-    if (lone < slice.num_rows) planner.add_rows(static_cast<std::int32_t>(i), slice, lone, slice.num_rows);
+    if (sequences[i].num_rows > 0) planner.add_slice(static_cast<std::int32_t>(i), sequences[i]);
   }
 }
 

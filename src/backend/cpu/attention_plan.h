@@ -21,6 +21,7 @@ struct AttentionUnit {
   std::int32_t key_end = 0;  // last position + 1
   bool split = false;        // each chunk is a task of its own
   std::int64_t partial = 0;  // first partial row of a split unit
+  std::int64_t mass = -1;    // where its attention mass by block begins, if somebody wants that
 
   std::int32_t num_chunks() const { return chunk_end - chunk_begin; }
 };
@@ -28,6 +29,13 @@ struct AttentionUnit {
 struct AttentionTask {
   std::int32_t unit = 0;
   std::int32_t chunk = 0;  // of a split unit; otherwise the task does all of its unit's chunks
+};
+
+// A slice whose attention is reported by block: units [first_unit, end_unit) are its own.
+struct ObservedSlice {
+  std::int32_t sequence = 0;
+  std::int32_t first_unit = 0;
+  std::int32_t end_unit = 0;
 };
 
 // Per layer group. Chunks lie at fixed absolute positions and are merged in order, so the result of a row
@@ -38,11 +46,12 @@ struct AttentionPlan {
   std::vector<std::int32_t> split_units;      // indices of units whose chunks are merged in a second pass
   std::int64_t num_partial_rows = 0;          // (chunk, query head) rows of all split units
   std::int32_t max_unsplit_partial_rows = 0;  // of the largest unit that is one task
+  std::vector<ObservedSlice> observed;
+  std::int64_t num_unit_masses = 0;  // floats
 };
 
-// Reuses the plan's storage. With `lone_last_rows` the last row of every slice gets units of its own, split,
-// so that its attention mass can be read off.
+// Reuses the plan's storage.
 void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView& group,
-                    std::int32_t group_size, bool lone_last_rows, AttentionPlan& plan);
+                    std::int32_t group_size, AttentionPlan& plan);
 
 }  // namespace kvasir::backend

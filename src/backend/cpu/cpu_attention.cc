@@ -1,6 +1,5 @@
-// CpuBackend's attention: runs the planned tasks, merges split chunks in order, sums attention mass.
+// CpuBackend's attention: runs the planned tasks, merges split chunks in order, has attention mass summed.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/cpu_backend.h"
@@ -22,22 +21,16 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
   const std::int32_t group_size = op.q.width / head_dim / group.layout.num_kv_heads;
   AttentionPlan& plan = attention_[group_index];
   if (planned_group_size_[group_index] != group_size) {  // first layer of the group in this step
-    plan_attention(batch_.sequences, group, group_size, batch_.want_attention_mass, plan);
+    plan_attention(batch_.sequences, group, group_size, plan);
     planned_group_size_[group_index] = group_size;
-    const std::size_t per_row = static_cast<std::size_t>(head_dim) + 2;
-    for (auto& scratch : worker_scratch_) {
-      scratch.resize(
-          std::max(scratch.size(), static_cast<std::size_t>(plan.max_unsplit_partial_rows) * per_row));
-    }
-    const auto rows = static_cast<std::size_t>(plan.num_partial_rows);
-    split_out_.resize(std::max(split_out_.size(), rows * static_cast<std::size_t>(head_dim)));
-    split_max_.resize(std::max(split_max_.size(), rows));
-    split_sum_.resize(std::max(split_sum_.size(), rows));
-    if (batch_.want_attention_mass) {
-      split_block_sums_.resize(std::max(split_block_sums_.size(), rows * kBlocksPerChunk));
-      split_lse_.resize(std::max(split_lse_.size(), rows));
-    }
+    const std::int64_t floats_per_row = partial_floats(plan, head_dim);
+    const auto grow = [&](std::vector<float>& scratch, std::int64_t num_rows) {
+      scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(num_rows * floats_per_row)));
+    };
+    for (auto& scratch : worker_scratch_) grow(scratch, plan.max_unsplit_partial_rows);
+    grow(split_scratch_, plan.num_partial_rows);
   }
+  if (!plan.observed.empty()) block_mass_.begin_layer(plan, batch_.sequences, group_size);
   CpuActivation& attn = static_cast<CpuActivation&>(out);
   pool_.parallel_for(static_cast<std::int64_t>(plan.tasks.size()), [&](std::int64_t task, int worker) {
     run_attention_task(op, plan.tasks[static_cast<std::size_t>(task)], worker, attn);
@@ -46,47 +39,49 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
            [&](std::int32_t i, int) {
              const auto index = static_cast<std::size_t>(plan.split_units[static_cast<std::size_t>(i)]);
              const AttentionUnit& unit = plan.units[index];
-             merge_unit(op, unit, split_partials(unit.partial, head_dim), attn);
+             merge_unit(op, unit, split_partials(op, unit), attn);
            });
-  if (batch_.want_attention_mass && op.group == 0) add_attention_mass(op);
+  if (!plan.observed.empty()) block_mass_.end_layer(op.group, op.layer_in_group);
   for_rows(batch_.num_rows(), attn.width,
            [&](std::int32_t row, int) { quantize(attn, attn.row(row), row, batch_.num_rows(), row); });
 }
 
-CpuBackend::Partials CpuBackend::split_partials(std::int64_t first_row, std::int32_t head_dim) {
-  return {.out = split_out_.data() + first_row * head_dim,
-          .max = split_max_.data() + first_row,
-          .sum = split_sum_.data() + first_row,
-          .block_sums =
-              batch_.want_attention_mass ? split_block_sums_.data() + first_row * kBlocksPerChunk : nullptr};
+// Of a partial row: its output, its maximum and its sum; where somebody is observed its block sums too, and
+// room for a log-sum-exp.
+std::int64_t CpuBackend::partial_floats(const AttentionPlan& plan, std::int32_t head_dim) {
+  return head_dim + 2 + (plan.observed.empty() ? 0 : kBlocksPerChunk + 1);
+}
+
+CpuBackend::Partials CpuBackend::partials_of(const AttentionUnit& unit, std::int32_t group_size,
+                                             std::int32_t head_dim, float* scratch) {
+  const std::int64_t num_rows = std::int64_t{unit.num_chunks()} * unit.num_tokens * group_size;
+  Partials partials{.out = scratch + 2 * num_rows, .max = scratch, .sum = scratch + num_rows};
+  if (unit.mass >= 0) {
+    partials.block_sums = partials.out + num_rows * head_dim;
+    partials.log_sum_exp = partials.block_sums + num_rows * kBlocksPerChunk;
+  }
+  return partials;
 }
 
 void CpuBackend::run_attention_task(const AttendOp& op, const AttentionTask& task, int worker,
                                     CpuActivation& out) {
-  const AttentionPlan& plan = attention_[static_cast<std::size_t>(op.group)];
-  const AttentionUnit& unit = plan.units[static_cast<std::size_t>(task.unit)];
-  const std::int32_t head_dim = batch_.kv_groups[static_cast<std::size_t>(op.group)].layout.head_dim;
-  const std::int64_t rows_per_chunk =
-      std::int64_t{unit.num_tokens} * planned_group_size_[static_cast<std::size_t>(op.group)];
-  const auto at_chunk = [&](Partials partials, std::int32_t chunk) {
-    const std::int64_t first = (chunk - unit.chunk_begin) * rows_per_chunk;
-    partials.out += first * head_dim;
-    partials.max += first;
-    partials.sum += first;
-    if (partials.block_sums != nullptr) partials.block_sums += first * kBlocksPerChunk;
-    return partials;
-  };
-  if (unit.split) {
-    attend_chunk(op, unit, task.chunk, at_chunk(split_partials(unit.partial, head_dim), task.chunk));
-    return;
-  }
-  float* scratch = worker_scratch_[static_cast<std::size_t>(worker)].data();
-  const std::int64_t rows = rows_per_chunk * unit.num_chunks();
-  const Partials partials{.out = scratch + 2 * rows, .max = scratch, .sum = scratch + rows};
+  const auto group = static_cast<std::size_t>(op.group);
+  const AttentionUnit& unit = attention_[group].units[static_cast<std::size_t>(task.unit)];
+  if (unit.split) return attend_chunk(op, unit, task.chunk, split_partials(op, unit));
+  const Partials partials =
+      partials_of(unit, planned_group_size_[group], batch_.kv_groups[group].layout.head_dim,
+                  worker_scratch_[static_cast<std::size_t>(worker)].data());
   for (std::int32_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
-    attend_chunk(op, unit, chunk, at_chunk(partials, chunk));
+    attend_chunk(op, unit, chunk, partials);
   }
   merge_unit(op, unit, partials, out);
+}
+
+CpuBackend::Partials CpuBackend::split_partials(const AttendOp& op, const AttentionUnit& unit) {
+  const auto group = static_cast<std::size_t>(op.group);
+  const std::int32_t head_dim = batch_.kv_groups[group].layout.head_dim;
+  return partials_of(unit, planned_group_size_[group], head_dim,
+                     split_scratch_.data() + unit.partial * partial_floats(attention_[group], head_dim));
 }
 
 void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
@@ -107,10 +102,11 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std
   args.cells = group.cells(unit.sequence, op.layer_in_group, unit.kv_head);
   args.scale = op.scale;
   args.softcap = op.softcap;
-  args.out = partials.out;
-  args.max = partials.max;
-  args.sum = partials.sum;
-  args.block_sums = partials.block_sums;
+  const std::int64_t first = std::int64_t{chunk - unit.chunk_begin} * unit.num_tokens * group_size;
+  args.out = partials.out + first * args.head_dim;
+  args.max = partials.max + first;
+  args.sum = partials.sum + first;
+  if (partials.block_sums != nullptr) args.block_sums = partials.block_sums + first * kBlocksPerChunk;
   kernels_.attention(args);
 }
 
@@ -128,34 +124,52 @@ void CpuBackend::merge_unit(const AttendOp& op, const AttentionUnit& unit, const
   args.head_dim = group.layout.head_dim;
   args.out = out.row(unit.first_row) + std::int64_t{unit.kv_head} * group_size * group.layout.head_dim;
   args.out_stride = out.width;
-  if (unit.split && batch_.want_attention_mass) args.log_sum_exp = split_lse_.data() + unit.partial;
+  args.log_sum_exp = partials.log_sum_exp;
   kernels_.attention_merge(args);
+  if (unit.mass < 0) return;
+  block_mass_.fold(unit, {.max = partials.max,
+                          .sum = partials.sum,
+                          .block_sums = partials.block_sums,
+                          .log_sum_exp = partials.log_sum_exp});
 }
 
-// mass_b = exp(chunk max - log sum exp) * block sum, of the last row of each slice, over heads and layers
-// (the identity behind FlashAttention's partial sums, Dao et al. 2022).
-void CpuBackend::add_attention_mass(const AttendOp& op) {
-  const AttentionPlan& plan = attention_[static_cast<std::size_t>(op.group)];
-  const std::int32_t group_size = planned_group_size_[static_cast<std::size_t>(op.group)];
-  for (std::int32_t index : plan.split_units) {
-    const AttentionUnit& unit = plan.units[static_cast<std::size_t>(index)];
-    const SequenceSlice& slice = batch_.sequences[static_cast<std::size_t>(unit.sequence)];
-    if (unit.first_row != slice.first_row + slice.num_rows - 1) continue;
-    std::vector<float>& mass = mass_[static_cast<std::size_t>(unit.sequence)];
-    for (std::int32_t chunk = 0; chunk < unit.num_chunks(); ++chunk) {
-      for (std::int32_t head = 0; head < group_size; ++head) {
-        const auto row = static_cast<std::size_t>(unit.partial + std::int64_t{chunk} * group_size + head);
-        if (!(split_sum_[row] > 0.0f)) continue;
-        const float lse = split_lse_[static_cast<std::size_t>(unit.partial + head)];
-        const float weight = std::exp(split_max_[row] - lse);
-        const auto first_block = static_cast<std::size_t>(unit.chunk_begin + chunk) * kBlocksPerChunk;
-        const std::size_t end = std::min(mass.size(), first_block + kBlocksPerChunk);
-        for (std::size_t block = first_block; block < end; ++block) {
-          mass[block] += weight * split_block_sums_[row * kBlocksPerChunk + block - first_block];
-        }
-      }
+std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) {
+  const bool loses_observed = std::ranges::any_of(batch_.sequences, [](const SequenceSlice& slice) {
+    return slice.num_wanted_rows < std::min(slice.num_rows, slice.observed.num_queries);
+  });
+  if (loses_observed) attend(op, out);  // for what it leaves in block_mass_
+  const Rows rows[] = {x, op.q};
+  const std::int32_t count = keep_wanted_rows(rows);
+  if (count > 0) attend(op, out);
+  return count;
+}
+
+std::int32_t CpuBackend::keep_wanted_rows(std::span<const Rows> rows) {
+  wanted_slices_.clear();
+  std::int32_t count = 0;
+  for (const SequenceSlice& slice : batch_.sequences) {
+    const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
+    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
+      planned_row_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;
+    }
+    wanted_slices_.push_back({.first_row = count,
+                              .num_rows = slice.num_wanted_rows,
+                              .first_position = slice.first_position + num_dropped,
+                              .num_wanted_rows = slice.num_wanted_rows,
+                              .observed = slice.observed});
+    count += slice.num_wanted_rows;
+  }
+  if (count == batch_.num_rows()) return count;
+  for (const Rows& moved : rows) {
+    for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
+      const float* from = moved.row(planned_row_[static_cast<std::size_t>(row)]);
+      std::memmove(moved.row(row), from, static_cast<std::size_t>(moved.width) * sizeof(float));
     }
   }
+  batch_.token_ids = batch_.token_ids.first(static_cast<std::size_t>(count));
+  batch_.sequences = wanted_slices_;
+  planned_group_size_.assign(planned_group_size_.size(), 0);  // attention is planned anew
+  return count;
 }
 
 }  // namespace kvasir::backend

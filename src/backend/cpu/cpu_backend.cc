@@ -132,8 +132,7 @@ void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
   plan_rope(ropes);
   attention_.resize(batch.kv_groups.size());
   planned_group_size_.assign(batch.kv_groups.size(), 0);
-  mass_.resize(batch.want_attention_mass ? batch.sequences.size() : 0);
-  for (std::size_t i = 0; i < mass_.size(); ++i) mass_[i].assign(batch.kv_groups[0].blocks[i].size(), 0.0f);
+  block_mass_.begin_step(batch);
 }
 
 void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
@@ -180,23 +179,6 @@ void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t 
   }
 }
 
-void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                               std::byte* memory) {
-  constexpr std::int64_t kConversionsPerTask = 16;
-  const auto count = static_cast<std::int64_t>(conversions.size());
-  pool_.parallel_for(ceil_div(count, kConversionsPerTask), [&](std::int64_t task) {
-    const std::int64_t end = std::min(count, (task + 1) * kConversionsPerTask);
-    for (std::int64_t i = task * kConversionsPerTask; i < end; ++i) {
-      const kv::CellConversion& conversion = conversions[static_cast<std::size_t>(i)];
-      kernels_.convert_cell({.head_dim = head_dim,
-                             .from = conversion.from.format(),
-                             .to = conversion.to.format(),
-                             .source = memory + conversion.from.offset(),
-                             .target = memory + conversion.to.offset()});
-    }
-  });
-}
-
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
   const quant::UnpackRow unpack = quant::unpack_row_of(table.dtype);
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
@@ -218,33 +200,6 @@ void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
     kernels_.rms_norm_add(y.row(row), weight.data(), eps, y.width, x.row(row));
   });
-}
-
-std::int32_t CpuBackend::keep_wanted_rows(std::span<const Rows> rows) {
-  wanted_slices_.clear();
-  std::int32_t count = 0;
-  for (const SequenceSlice& slice : batch_.sequences) {
-    const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
-    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
-      planned_row_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;
-    }
-    wanted_slices_.push_back({.first_row = count,
-                              .num_rows = slice.num_wanted_rows,
-                              .first_position = slice.first_position + num_dropped,
-                              .num_wanted_rows = slice.num_wanted_rows});
-    count += slice.num_wanted_rows;
-  }
-  if (count == batch_.num_rows()) return count;
-  for (const Rows& moved : rows) {
-    for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
-      const float* from = moved.row(planned_row_[static_cast<std::size_t>(row)]);
-      std::memmove(moved.row(row), from, static_cast<std::size_t>(moved.width) * sizeof(float));
-    }
-  }
-  batch_.token_ids = batch_.token_ids.first(static_cast<std::size_t>(count));
-  batch_.sequences = wanted_slices_;
-  planned_group_size_.assign(planned_group_size_.size(), 0);  // attention is planned anew
-  return count;
 }
 
 void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {

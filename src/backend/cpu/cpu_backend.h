@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
+#include "backend/cpu/block_mass.h"
 #include "backend/cpu/greatest_logits.h"
 #include "backend/cpu/read_forecast.h"
 #include "base/aligned_buffer.h"
@@ -32,6 +33,7 @@ class CpuBackend final : public Backend {
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
                      std::byte* memory) override;
+  void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const TensorView& table, float scale, Rows x) override;
   void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;
   void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;
@@ -39,21 +41,24 @@ class CpuBackend final : public Backend {
   void matmul_add(const Activation& in, const Matrix& weight, Rows x) override;
   void rope_and_store(const RopeAndStoreOp& op) override;
   void attend(const AttendOp& op, Activation& out) override;
-  std::int32_t keep_wanted_rows(std::span<const Rows> rows) override;
+  std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
-  std::span<const std::vector<float>> attention_mass() const override { return mass_; }
+  std::span<const kv::StepMass> step_mass(std::int32_t slice) const override {
+    return block_mass_.of_slice(slice);
+  }
   std::int64_t skipped_weight_bytes() const override { return greatest_.skipped_bytes(); }
   const kernels::KernelTable& kernels() const override { return kernels_; }
 
  private:
-  // Partial attention results: one row per (chunk, query head).
+  // Partial attention results of a unit: a row per (chunk, token, query head).
   struct Partials {
-    float* out = nullptr;         // [rows, head_dim]
-    float* max = nullptr;         // [rows]
-    float* sum = nullptr;         // [rows]
-    float* block_sums = nullptr;  // [rows, blocks of a chunk] or null
+    float* out = nullptr;          // [rows, head_dim]
+    float* max = nullptr;          // [rows]
+    float* sum = nullptr;          // [rows]
+    float* block_sums = nullptr;   // [rows, blocks of a chunk], or null where nobody observes
+    float* log_sum_exp = nullptr;  // of the merged rows; likewise
   };
 
   // Below this many floats an op is done by the caller alone: handing it over would cost more.
@@ -99,8 +104,11 @@ class CpuBackend final : public Backend {
   void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,
                   CpuActivation& out);
   void run_attention_task(const AttendOp& op, const AttentionTask& task, int worker, CpuActivation& out);
-  Partials split_partials(std::int64_t first_row, std::int32_t head_dim);
-  void add_attention_mass(const AttendOp& op);
+  static std::int64_t partial_floats(const AttentionPlan& plan, std::int32_t head_dim);
+  static Partials partials_of(const AttentionUnit& unit, std::int32_t group_size, std::int32_t head_dim,
+                              float* scratch);
+  std::int32_t keep_wanted_rows(std::span<const Rows> rows);
+  Partials split_partials(const AttendOp& op, const AttentionUnit& unit);
 
   const kernels::FormatKernels& format_of(DType dtype) const {
     const auto& formats = precision_ == Precision::kFast ? kernels_.wide_formats : kernels_.formats;
@@ -120,7 +128,7 @@ class CpuBackend final : public Backend {
   std::vector<std::int32_t> position_of_row_;
   std::vector<std::uint8_t> non_finite_;      // by planned row
   std::vector<std::int32_t> planned_row_;     // of each row that is left
-  std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after keep_wanted_rows
+  std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after attend_wanted_rows
   std::vector<kernels::RopeStyle> rope_styles_;
   std::vector<std::int32_t> rope_half_dims_;
   std::vector<std::int64_t> rope_offsets_;  // of each table in rope_values_
@@ -128,8 +136,8 @@ class CpuBackend final : public Backend {
   std::vector<AttentionPlan> attention_;    // per layer group
   std::vector<std::int32_t> planned_group_size_;
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
-  std::vector<float> split_out_, split_max_, split_sum_, split_block_sums_, split_lse_;
-  std::vector<std::vector<float>> mass_;  // per slice
+  std::vector<float> split_scratch_;                // partials of the split units
+  BlockMass block_mass_;
   ReadForecast forecast_;
   GreatestLogits greatest_;
 };

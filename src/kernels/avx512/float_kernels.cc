@@ -8,6 +8,7 @@ namespace kvasir::kernels::avx512 {
 #include "kernels/generic/activation_fn-inl.h"
 #include "kernels/generic/attention-inl.h"
 #include "kernels/generic/attention_merge-inl.h"
+#include "kernels/generic/kv_measure-inl.h"
 #include "kernels/generic/kv_write-inl.h"
 #include "kernels/generic/norm-inl.h"
 #include "kernels/generic/rope-inl.h"

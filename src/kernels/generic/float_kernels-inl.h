@@ -9,6 +9,7 @@ void add(const float* a, const float* b, std::int64_t n, float* out);
 void scale(const float* x, float factor, std::int64_t n, float* out);
 void write_kv(const KvWriteArgs& args);
 void convert_cell(const KvConvertArgs& args);
+void measure_cell(const CellMeasureArgs& args);
 void attention(const AttentionArgs& args);
 void attention_merge(const AttentionMergeArgs& args);
 void tile_maxima(const float* x, std::int64_t n, float* maxima);

@@ -18,6 +18,7 @@ KernelTable make_table(const char* isa) {
       .scale = scale,
       .write_kv = write_kv,
       .convert_cell = convert_cell,
+      .measure_cell = measure_cell,
       .attention = attention,
       .attention_merge = attention_merge,
       .tile_maxima = tile_maxima,

@@ -258,4 +258,37 @@ void convert_cell(const KvConvertArgs& args) {
                args.target + kv::key_bytes(args.to, args.head_dim));
 }
 
+void measure_cell(const CellMeasureArgs& args) {
+  const kv::KvCodes codes = kv::codes_of(args.format);
+  const std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
+  std::vector<std::vector<float>> unit_keys(kTokensPerCell, std::vector<float>(args.head_dim));
+  double ratios = 0.0;
+  for (std::int32_t token = 0; token < kTokensPerCell; ++token) {
+    double key_square = 0.0, value_square = 0.0;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) {
+      const double key = key_number(codes.keys, args.cell, args.head_dim, token, d);
+      const double value = value_number(codes.values, values, args.head_dim, token, d);
+      key_square += key * key;
+      value_square += value * value;
+    }
+    const double inverse = key_square > 0.0 ? 1.0 / std::sqrt(key_square) : 0.0;
+    ratios += std::sqrt(value_square) * inverse;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) {
+      unit_keys[token][d] =
+          static_cast<float>(key_number(codes.keys, args.cell, args.head_dim, token, d) * inverse);
+    }
+  }
+  if (args.value_key_ratio != nullptr) *args.value_key_ratio = static_cast<float>(ratios / kTokensPerCell);
+  if (args.key_sum == nullptr) return;
+  double square = 0.0, dots = 0.0;
+  for (std::int32_t d = 0; d < args.head_dim; ++d) {
+    double of_cell = 0.0;
+    for (const std::vector<float>& key : unit_keys) of_cell += key[d];
+    args.key_sum[d] += static_cast<float>(of_cell);
+    square += double{args.key_sum[d]} * args.key_sum[d];
+    dots += of_cell * args.key_sum[d];
+  }
+  *args.distinctness = square > 0.0 ? static_cast<float>(-dots / (std::sqrt(square) * kTokensPerCell)) : 0.0f;
+}
+
 }  // namespace kvasir::kernels::ref

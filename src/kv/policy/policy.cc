@@ -7,8 +7,14 @@ namespace kvasir::kv {
 std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_cells) {
   std::uint64_t fingerprint = static_cast<std::uint64_t>(new_cells) + 1;
   if (!settings.is_lossy()) return fingerprint;
-  for (char c : settings.policy->name()) fingerprint = fingerprint * 131 + static_cast<unsigned char>(c);
-  return fingerprint * 31 + std::bit_cast<std::uint64_t>(settings.budget_share);
+  const auto add = [&](std::uint64_t word) { fingerprint = fingerprint * 0x9e3779b97f4a7c15u + word; };
+  for (char c : settings.policy->name()) add(static_cast<unsigned char>(c));
+  add(std::bit_cast<std::uint64_t>(settings.budget_share));
+  add(static_cast<std::uint64_t>(settings.budget_bytes));
+  add(std::bit_cast<std::uint64_t>(settings.max_lost_share));
+  add(settings.seed);
+  add(static_cast<std::uint64_t>(settings.only_at_tokens));
+  return fingerprint;
 }
 
 }  // namespace kvasir::kv

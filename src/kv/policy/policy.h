@@ -1,28 +1,97 @@
 // What a KV policy sees of a sequence, and what it says shall become coarser.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "kv/cell_store.h"
+#include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
 
+class KvPolicy;
+
+// How one request wants its KV treated. Without a policy nothing is lossy.
+struct KvPolicySettings {
+  const KvPolicy* policy = nullptr;
+  double budget_share = 1.0;
+  std::int64_t budget_bytes = 0;  // for all layers without a window together; 0: no such limit
+  // The most attention that a later query may be expected to pay to what was dropped, in each layer and head:
+  // whatever would go beyond stays, and the budget with it. Only for policies that forecast.
+  double max_lost_share = 1.0;
+  std::uint64_t seed = 0;           // of policies that draw lots
+  std::int32_t only_at_tokens = 0;  // > 0: acts once, when so many tokens are computed (evaluation)
+
+  bool is_lossy() const;
+};
+
+// What attention that is paid to a cell of a format loses, in any unit.
+struct FormatCosts {
+  std::array<float, kNumKvFormats> of = {};  // by format; below 0: the model shall not use it
+
+  constexpr float operator[](KvFormat format) const { return of[static_cast<std::size_t>(format)]; }
+  constexpr float& operator[](KvFormat format) { return of[static_cast<std::size_t>(format)]; }
+};
+
+// Of a model that nobody has calibrated: what SmolLM2-135M showed. A drop costs ten times what the attention
+// that it loses is worth: no forecast knows which block will be asked for.
+constexpr FormatCosts usual_format_costs() {
+  FormatCosts costs;
+  costs[KvFormat::kQ8] = 0.002f;
+  costs[KvFormat::kK8V4] = 0.006f;
+  costs[KvFormat::kK4cV4] = 0.035f;
+  costs[KvFormat::kK4V4] = 0.06f;
+  costs[KvFormat::kK4cV3] = 0.07f;
+  costs[KvFormat::kK4V3] = 0.09f;
+  costs[KvFormat::kK3V3] = 0.4f;
+  costs[KvFormat::kGone] = 10.0f;
+  return costs;
+}
+
+// What a cell of a sequence with a policy takes besides its keys and values: its place and its scores.
+inline constexpr std::int64_t kBookkeepingBytesPerCell = sizeof(KvCellRef) + SequenceScores::kBytesPerCell;
+static_assert(kBookkeepingBytesPerCell <= 16);
+
 // The cells of one sequence in one layer group without a window.
 struct PolicyView {
   const CellStore& cells;
+  const KvPolicySettings& settings;
+  const FormatCosts& costs;
   std::int32_t group = 0;
-  std::span<const BlockId> blocks;   // by logical index; kHole where a block is gone
-  std::int32_t num_full_blocks = 0;  // blocks of which every token is computed
+  std::int64_t budget_bytes_per_cell = 0;  // settings.budget_bytes shared out over layers and heads
+  std::span<const BlockId> blocks;         // by logical index; kHole where a block is gone
+  std::int32_t num_full_blocks = 0;        // blocks of which every token is computed
+  std::int32_t num_prompt_blocks = 0;      // of which every token is the prompt's
+  const SequenceScores* scores = nullptr;  // where the policy has a memory
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks.size()); }
   std::int32_t num_cells() const { return cells.cells_per_block(group); }
   bool is_held(std::int32_t block) const { return blocks[static_cast<std::size_t>(block)] != kHole; }
   KvFormat format(std::int32_t block, std::int32_t cell) const {
+    if (!is_held(block)) return KvFormat::kGone;
     return cells.at(group, blocks[static_cast<std::size_t>(block)], cell).format();
+  }
+  std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim()); }
+  // Bytes of keys and values that the budget leaves for the blocks of one cell.
+  std::int64_t allowed_bytes() const {
+    std::int64_t allowed = std::numeric_limits<std::int64_t>::max();
+    if (settings.budget_share < 1.0) {
+      const auto in_f16 = static_cast<double>(num_blocks() * bytes(KvFormat::kF16));
+      allowed = static_cast<std::int64_t>(settings.budget_share * in_f16);
+    }
+    if (budget_bytes_per_cell > 0) allowed = std::min(allowed, budget_bytes_per_cell);
+    return allowed - num_blocks() * kBookkeepingBytesPerCell;
+  }
+  std::int64_t present_bytes(std::int32_t cell) const {
+    std::int64_t sum = 0;
+    for (std::int32_t b = 0; b < num_blocks(); ++b) sum += bytes(format(b, cell));
+    return sum;
   }
 };
 
@@ -39,25 +108,25 @@ class KvPolicy {
  public:
   virtual ~KvPolicy() = default;
   virtual std::string_view name() const = 0;
-  // Appends actions that bring the bytes of the view to `budget_share` of what the same cells take in f16, as
-  // far as the policy goes; each cell at most once, and never to a finer format.
-  virtual void plan(const PolicyView& view, double budget_share, std::vector<CellAction>& actions) const = 0;
+  // What it wants to know of attention.
+  virtual AttentionMemory memory() const { return {}; }
+  // Whether it aims at a share of the bytes; the others do what they do whatever the budget is.
+  virtual bool has_budget() const { return true; }
+  // Appends actions that bring the bytes of each layer and head to the budget, as far as the policy goes;
+  // each cell at most once, and never to a finer format.
+  virtual void plan(const PolicyView& view, std::vector<CellAction>& actions) const = 0;
 };
 
-// How one request wants its KV treated. Without a policy nothing is lossy.
-struct KvPolicySettings {
-  const KvPolicy* policy = nullptr;
-  double budget_share = 1.0;
-
-  bool is_lossy() const { return policy != nullptr && budget_share < 1.0; }
-};
+inline bool KvPolicySettings::is_lossy() const {
+  return policy != nullptr && (budget_share < 1.0 || budget_bytes > 0 || !policy->has_budget());
+}
 
 // Part of every prefix key: KV made under one policy, budget or format is never a hit under another.
 std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_cells);
 
-// Blocks that stay as they are: the first one, whose tokens take the attention that has nowhere to go (Xiao
-// et al., "Efficient Streaming Language Models with Attention Sinks", 2024), and those that 64 later queries
-// have not seen yet.
+// Blocks that stay: the first one, whose tokens take the attention that has nowhere to go (Xiao et al.,
+// "Efficient Streaming Language Models with Attention Sinks", 2024), and those that 64 later queries have not
+// seen yet.
 inline constexpr std::int32_t kNumSinkBlocks = 1;
 inline constexpr std::int32_t kNumGraceBlocks = 4;
 

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "kv/policy/formats.h"
 #include "kv/policy/registry.h"
 
 namespace kvasir::kv {
@@ -24,13 +28,34 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
       blocks_.push_back(BlockId{kNumBlocks - 1 - b});
       EXPECT_TRUE(cells_.fill(0, blocks_.back()));
     }
+    std::mt19937 random(5);
+    std::exponential_distribution<float> mass;
+    StepMass step{.num_blocks = kNumBlocks};
+    step.num_queries.assign(kNumCells, 100);
+    for (std::int32_t i = 0; i < kNumCells * kNumBlocks; ++i) {
+      step.sum.push_back(mass(random));
+      step.greatest.push_back(step.sum.back());
+    }
+    scores_.add(step);
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+      for (std::int32_t b = 0; b + 1 < kNumBlocks; ++b) scores_.set_statistic(cell, b, -mass(random));
+    }
   }
 
   const KvPolicy& policy() const { return *GetParam(); }
-  std::vector<CellAction> plan(double budget_share) const {
+  std::vector<CellAction> plan(double budget_share, double max_lost_share = 1.0) const {
     std::vector<CellAction> actions;
-    policy().plan({.cells = cells_, .group = 0, .blocks = blocks_, .num_full_blocks = kNumBlocks - 1},
-                  budget_share, actions);
+    const KvPolicySettings settings{
+        .policy = &policy(), .budget_share = budget_share, .max_lost_share = max_lost_share};
+    policy().plan({.cells = cells_,
+                   .settings = settings,
+                   .costs = costs_,
+                   .group = 0,
+                   .blocks = blocks_,
+                   .num_full_blocks = kNumBlocks - 1,
+                   .num_prompt_blocks = 8,
+                   .scores = &scores_},
+                  actions);
     return actions;
   }
   void apply(const std::vector<CellAction>& actions) {
@@ -39,6 +64,7 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
       const BlockId block = blocks_[static_cast<std::size_t>(action.block)];
       if (action.to == KvFormat::kGone) {
         cells_.drop(0, block, action.cell);
+        scores_.freeze(action.cell, action.block);
       } else {
         ASSERT_TRUE(cells_.demote(0, block, action.cell, action.to));
       }
@@ -47,7 +73,9 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
     cells_.clear_conversions();
   }
   double share() const {
-    return static_cast<double>(cells_.arena().used_bytes()) / (kNumBlocks * cells_.new_block_bytes(0));
+    const std::int64_t bookkeeping = kNumBlocks * kNumCells * kBookkeepingBytesPerCell;
+    return static_cast<double>(cells_.arena().used_bytes() + bookkeeping) /
+           static_cast<double>(kNumBlocks * cells_.new_block_bytes(0));
   }
 
   static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells};
@@ -55,38 +83,148 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
                    KvFormat::kF16,
                    kHeadDim,
                    2 * CellStore::bytes_for({&kGroup, 1}, KvFormat::kF16, kHeadDim)};
+  SequenceScores scores_{{.is_kept = true}, kNumCells, kHeadDim, kNumBlocks};
+  const FormatCosts costs_ = usual_format_costs();
   std::vector<BlockId> blocks_;
 };
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(policies().begin(), policies().end()),
-                         [](const auto& param_info) { return std::string(param_info.param->name()); });
+                         [](const auto& param_info) {
+                           std::string name(param_info.param->name());
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
-TEST_P(EveryPolicy, LeavesAloneWhatFits) { EXPECT_TRUE(plan(1.0).empty()); }
+TEST_P(EveryPolicy, LeavesAloneWhatFits) {
+  if (!policy().has_budget()) GTEST_SKIP() << "aims at no budget";
+  EXPECT_TRUE(plan(1.0).empty());
+}
 
-TEST_P(EveryPolicy, KeepsTheBudgetWithinItsPins) {
+TEST_P(EveryPolicy, KeepsTheBudgetWithEverythingThatCounts) {
+  if (!policy().has_budget()) GTEST_SKIP() << "aims at no budget";
   for (double budget : {0.9, 0.5, 0.4, 0.33}) {
     const std::vector<CellAction> actions = plan(budget);
     EXPECT_FALSE(actions.empty()) << budget;
     apply(actions);
     EXPECT_LE(share(), budget);
+    if (policy().name() == "uniform") continue;  // goes in large steps
+    EXPECT_GT(share(), budget - 0.02) << "took more than it had to";
   }
 }
 
-TEST_P(EveryPolicy, TouchesNeitherSinksNorNewBlocksAndNoCellTwice) {
-  std::set<std::pair<std::int32_t, std::int32_t>> touched;
-  for (const CellAction& action : plan(0.3)) {
-    EXPECT_GE(action.block, kNumSinkBlocks);
+TEST_P(EveryPolicy, PlansEachCellOnceAndOnlyDownwards) {
+  for (double budget : {0.6, 0.3}) {
+    std::set<std::pair<std::int32_t, std::int32_t>> touched;
+    const std::vector<CellAction> actions = plan(budget);
+    for (const CellAction& action : actions) {
+      const KvFormat present =
+          cells_.at(0, blocks_[static_cast<std::size_t>(action.block)], action.cell).format();
+      EXPECT_NE(present, KvFormat::kGone);
+      EXPECT_TRUE(action.to == KvFormat::kGone || action.to > present);
+      EXPECT_TRUE(touched.emplace(action.block, action.cell).second);
+    }
+    apply(actions);
+  }
+}
+
+// The published H2O protects by score alone, and a plain window lets the first tokens go.
+TEST_P(EveryPolicy, DropsNeitherSinksNorBlocksThatFewQueriesHaveSeen) {
+  if (policy().name() == "h2o") GTEST_SKIP() << "pins nothing";
+  for (const CellAction& action : plan(0.15)) {
+    if (action.to != KvFormat::kGone) continue;
+    EXPECT_GE(action.block, policy().name() == "window" ? 0 : kNumSinkBlocks);
     EXPECT_LT(action.block, kNumBlocks - 1 - kNumGraceBlocks);
-    EXPECT_TRUE(touched.emplace(action.block, action.cell).second);
   }
 }
 
-TEST_P(EveryPolicy, PassesOverHoles) {
-  for (std::int32_t b : {3, 4, 20}) {
-    cells_.clear(0, blocks_[static_cast<std::size_t>(b)]);
-    blocks_[static_cast<std::size_t>(b)] = kHole;
+TEST_P(EveryPolicy, PassesOverWhatIsGone) {
+  apply([] {
+    std::vector<CellAction> gone;
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) gone.push_back({20, cell, KvFormat::kGone});
+    return gone;
+  }());
+  for (const CellAction& action : plan(0.4)) EXPECT_NE(action.block, 20);
+}
+
+class Ladder : public EveryPolicy {};
+INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy()),
+                         [](const auto&) { return std::string("ladder"); });
+
+TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
+  for (const CellAction& action : plan(0.3)) EXPECT_NE(action.to, KvFormat::kGone);
+  const std::vector<CellAction> actions = plan(0.1);
+  EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
+}
+
+TEST_P(Ladder, LosesNoMoreForecastAttentionThanItMay) {
+  constexpr double kMaxLost = 0.05;
+  for (double budget : {0.12, 0.08}) {  // the second plan knows what the first one lost
+    apply(plan(budget, kMaxLost));
+    std::int32_t num_gone = 0;
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+      float lost = 0.0f, total = 0.0f;
+      for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+        const float mass = scores_.masses(cell)[static_cast<std::size_t>(b)];
+        total += std::abs(mass);
+        if (mass < 0.0f) lost -= mass;
+        num_gone += mass < 0.0f ? 1 : 0;
+      }
+      EXPECT_LE(lost, kMaxLost * total);
+    }
+    EXPECT_GT(num_gone, 0);
   }
-  for (const CellAction& action : plan(0.4)) {
-    EXPECT_NE(blocks_[static_cast<std::size_t>(action.block)], kHole);
+}
+
+TEST_P(Ladder, KeepsTheMostAttendedBlocksFinest) {
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    for (std::int32_t b = 0; b < kNumBlocks; ++b) scores_.set_statistic(cell, b, -1.0f);
+  }
+  apply(plan(0.4));
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    const auto masses = scores_.masses(cell).first(kNumBlocks - 1);
+    const auto most = static_cast<std::int32_t>(std::ranges::max_element(masses) - masses.begin());
+    const auto finest = cells_.at(0, blocks_[static_cast<std::size_t>(most)], cell).format();
+    for (std::int32_t b = 0; b < kNumBlocks - 1 - 2 * kNumGraceBlocks; ++b) {
+      EXPECT_GE(cells_.at(0, blocks_[static_cast<std::size_t>(b)], cell).format(), finest);
+    }
+  }
+}
+
+// Text that nobody has asked about yet: no attention, but keys unlike all others.
+TEST_P(Ladder, KeepsABlockWhoseKeysAreUnlikeTheOthers) {
+  SequenceScores scores({.is_kept = true}, kNumCells, kHeadDim, kNumBlocks);
+  StepMass step{.num_blocks = kNumBlocks};
+  step.num_queries.assign(kNumCells, 1);
+  step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 1.0f);
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell)
+    step.sum[static_cast<std::size_t>(cell * kNumBlocks + 30)] = 0.0f;
+  step.greatest = step.sum;
+  scores.add(step);
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    for (std::int32_t b = 0; b < kNumBlocks - 1; ++b) scores.set_statistic(cell, b, b == 30 ? -0.1f : -0.9f);
+  }
+  scores_ = scores;
+  for (const CellAction& action : plan(0.15)) {
+    EXPECT_FALSE(action.block == 30 && action.to == KvFormat::kGone);
+  }
+}
+
+TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
+  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
+  const CellStore cells({&group, 1}, KvFormat::kF16, kHeadDim,
+                        CellStore::bytes_for({&group, 1}, KvFormat::kF16, kHeadDim));
+  FormatCosts costs = usual_format_costs();
+  costs[KvFormat::kK8V4] = 0.08f;  // dearer than what is coarser
+  const KvPolicySettings settings;
+  const auto rungs = ladder_of({.cells = cells, .settings = settings, .costs = costs});
+  EXPECT_EQ(rungs.front().format, KvFormat::kF16);
+  EXPECT_EQ(rungs.back().format, KvFormat::kGone);
+  float before = 0.0f;
+  for (std::size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_NE(rungs[i].format, KvFormat::kK8V4);
+    const float loss =
+        (rungs[i].cost - rungs[i - 1].cost) / static_cast<float>(rungs[i - 1].bytes - rungs[i].bytes);
+    EXPECT_GT(loss, before);
+    before = loss;
   }
 }
 
@@ -95,7 +233,9 @@ TEST(KvPolicyFingerprint, TellsPoliciesBudgetsAndFormatsApart) {
   std::set<std::uint64_t> seen;
   for (KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
     for (const KvPolicySettings& settings :
-         {KvPolicySettings{}, KvPolicySettings{uniform, 0.5}, KvPolicySettings{uniform, 0.4}}) {
+         {KvPolicySettings{}, KvPolicySettings{uniform, 0.5}, KvPolicySettings{uniform, 0.4},
+          KvPolicySettings{&ladder_policy(), 0.4},
+          KvPolicySettings{.policy = &ladder_policy(), .budget_share = 0.4, .max_lost_share = 0.02}}) {
       EXPECT_TRUE(seen.insert(policy_fingerprint(settings, format)).second);
     }
   }

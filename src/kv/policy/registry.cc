@@ -1,12 +1,18 @@
 #include "kv/policy/registry.h"
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 namespace kvasir::kv {
 
 std::span<const KvPolicy* const> policies() {
-  static const std::array<const KvPolicy*, 1> all = {&uniform_policy()};
+  static const auto all = [] {
+    std::vector<const KvPolicy*> list = {&ladder_policy(), &uniform_policy()};
+    for (const auto& more : {fixed_format_policies(), drop_policies()}) {
+      list.insert(list.end(), more.begin(), more.end());
+    }
+    return list;
+  }();
   return all;
 }
 

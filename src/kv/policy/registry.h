@@ -13,5 +13,8 @@ std::span<const KvPolicy* const> policies();
 const KvPolicy* find_policy(std::string_view name);
 
 const KvPolicy& uniform_policy();
+const KvPolicy& ladder_policy();
+std::span<const KvPolicy* const> fixed_format_policies();
+std::span<const KvPolicy* const> drop_policies();
 
 }  // namespace kvasir::kv

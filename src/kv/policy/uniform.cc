@@ -1,39 +1,23 @@
-// Formats alone, no scores: all old cells become coarser together, and nothing is ever dropped.
-#include <array>
-
+// Formats alone, no scores: the old blocks of a cell become coarser together, and nothing is ever dropped.
+#include "kv/policy/formats.h"
 #include "kv/policy/registry.h"
 
 namespace kvasir::kv {
 namespace {
 
-constexpr std::array kLadder = {KvFormat::kQ8, KvFormat::kK8V4, KvFormat::kK4V4, KvFormat::kK4V3,
-                                KvFormat::kK3V3};
-
-struct Bytes {
-  std::int64_t present = 0;
-  std::int64_t in_f16 = 0;
-};
-
-Bytes bytes_of(const PolicyView& view) {
-  Bytes bytes;
-  for (std::int32_t b = 0; b < view.num_blocks(); ++b) {
-    if (!view.is_held(b)) continue;
-    bytes.present += view.cells.bytes(view.group, view.blocks[static_cast<std::size_t>(b)]);
-    bytes.in_f16 += view.num_cells() * cell_bytes(KvFormat::kF16, view.cells.head_dim());
-  }
-  return bytes;
+bool is_old(const PolicyView& view, std::int32_t block) {
+  return block >= kNumSinkBlocks && block < view.num_full_blocks - kNumGraceBlocks;
 }
 
-// Appends what makes every old cell at least as coarse as `to`, and returns the bytes of the view afterwards.
-std::int64_t plan_format(const PolicyView& view, KvFormat to, std::vector<CellAction>& actions) {
-  std::int64_t bytes = bytes_of(view).present;
-  for (std::int32_t b = kNumSinkBlocks; b < view.num_full_blocks - kNumGraceBlocks; ++b) {
-    for (std::int32_t c = 0; view.is_held(b) && c < view.num_cells(); ++c) {
-      const KvFormat present = view.format(b, c);
-      if (present == KvFormat::kGone || to <= present) continue;
-      actions.push_back({b, c, to});
-      bytes += cell_bytes(to, view.cells.head_dim()) - cell_bytes(present, view.cells.head_dim());
-    }
+// Appends what makes every old block at least as coarse as `to`, and returns the bytes afterwards.
+std::int64_t plan_cell(const PolicyView& view, std::int32_t cell, KvFormat to,
+                       std::vector<CellAction>& actions) {
+  std::int64_t bytes = 0;
+  for (std::int32_t b = 0; b < view.num_blocks(); ++b) {
+    const KvFormat present = view.format(b, cell);
+    const bool becomes_coarser = is_old(view, b) && is_coarser(to, present);
+    bytes += view.bytes(becomes_coarser ? to : present);
+    if (becomes_coarser) actions.push_back({b, cell, to});
   }
   return bytes;
 }
@@ -43,17 +27,34 @@ class UniformPolicy final : public KvPolicy {
  public:
   std::string_view name() const override { return "uniform"; }
 
-  void plan(const PolicyView& view, double budget_share, std::vector<CellAction>& actions) const override {
-    const Bytes bytes = bytes_of(view);
-    const auto allowed = static_cast<std::int64_t>(budget_share * static_cast<double>(bytes.in_f16));
-    if (bytes.present <= allowed) return;
-    const std::size_t first_action = actions.size();
-    for (KvFormat to : kLadder) {
-      if (!supports(to, view.cells.head_dim())) return;
-      actions.resize(first_action);
-      if (plan_format(view, to, actions) <= allowed) return;
+  void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
+    const std::int64_t allowed = view.allowed_bytes();
+    const std::vector<KvFormat> formats = coarser_formats(view);
+    for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
+      if (view.present_bytes(cell) <= allowed) continue;
+      const std::size_t first_action = actions.size();
+      for (KvFormat to : formats) {
+        actions.resize(first_action);
+        if (plan_cell(view, cell, to, actions) <= allowed) break;
+      }
     }
   }
+};
+
+// One format for all old blocks, whatever the budget is.
+class FixedFormatPolicy final : public KvPolicy {
+ public:
+  explicit FixedFormatPolicy(KvFormat format) : format_(format) {}
+  std::string_view name() const override { return name_of(format_); }
+  bool has_budget() const override { return false; }
+
+  void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
+    if (!supports(format_, view.cells.head_dim())) return;
+    for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) plan_cell(view, cell, format_, actions);
+  }
+
+ private:
+  const KvFormat format_;
 };
 
 }  // namespace
@@ -61,6 +62,13 @@ class UniformPolicy final : public KvPolicy {
 const KvPolicy& uniform_policy() {
   static const UniformPolicy policy;
   return policy;
+}
+
+std::span<const KvPolicy* const> fixed_format_policies() {
+  static const FixedFormatPolicy q8(KvFormat::kQ8), k8v4(KvFormat::kK8V4), k4cv4(KvFormat::kK4cV4),
+      k4v4(KvFormat::kK4V4), k4cv3(KvFormat::kK4cV3), k4v3(KvFormat::kK4V3), k3v3(KvFormat::kK3V3);
+  static const KvPolicy* const all[] = {&q8, &k8v4, &k4cv4, &k4v4, &k4cv3, &k4v3, &k3v3};
+  return all;
 }
 
 }  // namespace kvasir::kv

@@ -87,10 +87,9 @@ class Gemma3 final : public Decoder {
                          .rope_index = rope,
                          .group = group,
                          .layer_in_group = layer_in_group});
-      if (&layer == &layers_.back() && !keep_wanted_rows()) return;
-      op.attend(
-          {.q = ws_.q, .group = group, .layer_in_group = layer_in_group, .scale = config_.attention_scale},
-          *ws_.attn);
+      const backend::AttendOp attention = {
+          .q = ws_.q, .group = group, .layer_in_group = layer_in_group, .scale = config_.attention_scale};
+      if (!attend(attention, &layer == &layers_.back())) return;
       const backend::MatmulOp out[] = {{.weight = attn.wo.get(), .out = ws_.y}};
       op.matmul(*ws_.attn, out);
       op.norm_add(ws_.y, post_attention_norm, eps, ws_.x);

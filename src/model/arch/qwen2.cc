@@ -48,8 +48,8 @@ class Qwen2 final : public Decoder {
       };
       op.matmul(*ws_.h, qkv);
       op.rope_and_store({.q = ws_.q, .k = ws_.k, .v = ws_.v, .rope_index = rope_, .layer_in_group = i});
-      if (i + 1 == config_.num_layers && !keep_wanted_rows()) return;
-      op.attend({.q = ws_.q, .layer_in_group = i, .scale = config_.attention_scale}, *ws_.attn);
+      const bool is_last = i + 1 == config_.num_layers;
+      if (!attend({.q = ws_.q, .layer_in_group = i, .scale = config_.attention_scale}, is_last)) return;
       op.matmul_add(*ws_.attn, *attn.wo, ws_.x);
 
       op.norm(ws_.x, mlp.norm, eps, *ws_.h);

@@ -20,6 +20,7 @@ namespace kvasir::server {
 struct ApiContext {
   Engine& engine;
   const Limits& limits;
+  const KvParams& kv;  // of requests that do not say
   ServerMetrics& metrics;
   IdSource& ids;
   std::string model_name;      // what clients call the model

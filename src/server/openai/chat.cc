@@ -21,7 +21,7 @@ ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request
         "messages", "no_chat_template");
   }
   KVASIR_TRY(std::vector<TokenId> prompt, chat_prompt(request, *engine.chat_template(), *engine.tokenizer()));
-  Request wanted = engine_request(request, std::move(prompt));
+  Request wanted = engine_request(request, context.kv, std::move(prompt));
   KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, "messages"));
   return wanted;
 }

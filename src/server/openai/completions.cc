@@ -43,7 +43,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
   for (const CompletionPrompt& prompt : request.prompts) {
     KVASIR_TRY(std::vector<TokenId> ids, prompt_token_ids(request, prompt, tokenizer));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
-    Request wanted = engine_request(request, std::move(ids));
+    Request wanted = engine_request(request, context.kv, std::move(ids));
     KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
     requests.push_back(std::move(wanted));
   }

@@ -1,11 +1,16 @@
 #include "server/openai/generation_request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
 #include <utility>
+
+#include "base/printable.h"
+#include "engine/kv_params.h"
 
 namespace kvasir::server {
 namespace {
@@ -124,6 +129,43 @@ ApiStatus read_cache_salt(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
+// A share, a number of bytes, or either as a text with its unit.
+ApiStatus read_kv_budget(const FieldInput& field, GenerationRequest& request) {
+  std::string text;
+  if (field.json.is_string()) {
+    KVASIR_TRY(text, string_of(field));
+  } else {
+    KVASIR_TRY(const double number, number_of(field));
+    text = fmt::format("{}", number);
+  }
+  KvParams tried;
+  if (const Status status = set_kv_budget(text, tried); !status) {
+    return bad_request(status.error().message, field.name);
+  }
+  request.kv_budget = std::move(text);
+  return {};
+}
+
+ApiStatus read_kv_policy(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(request.kv_policy, string_of(field));
+  const std::vector<std::string> names = kv_policy_names();
+  if (std::ranges::find(names, *request.kv_policy) != names.end()) return {};
+  return bad_request(fmt::format("{} must be one of {}, got '{}'", field.name, fmt::join(names, ", "),
+                                 printable_line(*request.kv_policy)),
+                     field.name);
+}
+
+ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const std::string name, string_of(field));
+  if (name == "exact") request.kv_quality = KvQuality::kExact;
+  if (name == "gate") request.kv_quality = KvQuality::kGate;
+  if (name == "best_effort") request.kv_quality = KvQuality::kBestEffort;
+  if (request.kv_quality) return {};
+  return bad_request(
+      fmt::format("{} must be exact, gate or best_effort, got '{}'", field.name, printable_line(name)),
+      field.name);
+}
+
 ApiStatus read_response_format(const FieldInput& field, GenerationRequest&) {
   KVASIR_TRY(const JsonObject format, object_of(field));
   const auto type = find_member(format, "type");
@@ -204,6 +246,17 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      "lower runs first",
      read_integer<&GenerationRequest::priority>},
     {"cache_salt", "string", {}, "requests share cached prefixes only under one salt", read_cache_salt},
+    {"kv_policy",
+     "string",
+     {},
+     "what becomes of keys and values that later tokens have seen",
+     read_kv_policy},
+    {"kv_budget",
+     "number or string",
+     {},
+     "what the policy may keep of their bytes in f16: a share (0.3), or bytes (\"64MiB\")",
+     read_kv_budget},
+    {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
     {"response_format", "object", {}, "only {\"type\":\"text\"} so far", read_response_format},
 
     {"user", "string", {}, "accepted", kIgnored},
@@ -245,8 +298,17 @@ ApiStatus check_generation_request(const GenerationRequest& request) {
   return {};
 }
 
-Request engine_request(const GenerationRequest& request, std::vector<TokenId> prompt_token_ids) {
+Request engine_request(const GenerationRequest& request, const KvParams& kv,
+                       std::vector<TokenId> prompt_token_ids) {
   Request wanted;
+  wanted.kv = kv;
+  if (request.kv_policy) wanted.kv.policy = *request.kv_policy;
+  if (request.kv_quality) wanted.kv.quality = *request.kv_quality;
+  if (request.kv_budget) {
+    wanted.kv.budget = 1.0;
+    wanted.kv.budget_bytes = 0;
+    static_cast<void>(set_kv_budget(*request.kv_budget, wanted.kv));  // read_kv_budget has tried it
+  }
   wanted.prompt_token_ids = std::move(prompt_token_ids);
   wanted.sampling = request.sampling;
   wanted.cache_namespace = request.cache_salt;

@@ -21,6 +21,9 @@ struct GenerationRequest {
   bool has_stream_options = false;
   std::int32_t priority = 0;
   std::string cache_salt;
+  std::optional<std::string> kv_policy;
+  std::optional<std::string> kv_budget;  // as set_kv_budget() reads it
+  std::optional<KvQuality> kv_quality;
 };
 
 // The rows that both endpoints take.
@@ -29,8 +32,9 @@ std::span<const Field<GenerationRequest>> generation_fields();
 // What no single field can tell. Errors (400).
 ApiStatus check_generation_request(const GenerationRequest& request);
 
-// The engine's request for one prompt.
-Request engine_request(const GenerationRequest& request, std::vector<TokenId> prompt_token_ids);
+// The engine's request for one prompt; `kv` is what the request does not say.
+Request engine_request(const GenerationRequest& request, const KvParams& kv,
+                       std::vector<TokenId> prompt_token_ids);
 
 // Error (400, context_length_exceeded) with both numbers when prompt and completion do not fit.
 ApiStatus check_context(const Request& request, std::int32_t max_model_len_tokens,

@@ -29,9 +29,7 @@ Result<Value> range(Runtime& runtime, const Value&, const Arguments& arguments) 
   const std::int64_t step = bounds[2];
   if (step == 0) return template_error("range: the step must not be zero");
   std::vector<Value> items;
-  const auto more = [=](std::int64_t value) {
-    return step > 0 ? value < stop : value > stop;
-  };
+  const auto more = [=](std::int64_t value) { return step > 0 ? value < stop : value > stop; };
   for (std::int64_t value = start; more(value);) {
     if (items.size() == kMaxRangeItems) return limit_error("a range of more than {} items", kMaxRangeItems);
     items.push_back(Value::integer(value));

@@ -156,8 +156,8 @@ class JsonWriter {
     }
     std::vector<Value::Entry> entries = dict.entries();
     if (style_.sort_keys) {
-      KVASIR_CHECKED(sort_values(
-          runtime_, entries, [](const Value::Entry& entry) { return entry.first; }, false));
+      KVASIR_CHECKED(
+          sort_values(runtime_, entries, [](const Value::Entry& entry) { return entry.first; }, false));
     }
     out_ += '{';
     for (std::size_t i = 0; i < entries.size(); ++i) {

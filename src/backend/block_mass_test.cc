@@ -1,0 +1,156 @@
+// Attention mass by block, folded from partial sums, is that of dense attention.
+#include "backend/cpu/block_mass.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/attention_problem.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+namespace {
+
+using kernels::AttentionProblem;
+using kernels::kTokensPerCell;
+using kernels::kTokensPerChunk;
+
+constexpr std::int32_t kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
+
+// The tokens of one sequence in one step, with one KV head.
+class OneSlice {
+ public:
+  OneSlice(const kernels::AttentionShape& shape, const kv::QueryWeights& observed)
+      : shape_(shape), problem_(shape), blocks_(static_cast<std::size_t>(problem_.num_blocks())) {
+    group_.layout = {.num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim};
+    group_.window = shape.window;
+    group_.blocks = {blocks_};
+    slice_ = {.num_rows = shape.num_query_tokens,
+              .first_position = problem_.first_position(),
+              .observed = observed};
+  }
+
+  // As CpuBackend runs it.
+  kv::StepMass run() {
+    const BatchInput batch{.sequences = {&slice_, 1}, .kv_groups = {&group_, 1}};
+    AttentionPlan plan;
+    plan_attention(batch.sequences, group_, shape_.group_size, plan);
+    BlockMass mass;
+    mass.begin_step(batch);
+    mass.begin_layer(plan, batch.sequences, shape_.group_size);
+    for (const AttentionUnit& unit : plan.units) {
+      if (unit.mass >= 0) attend(unit, mass);
+    }
+    mass.end_layer(0, 0);
+    return mass.of_slice(0)[0];
+  }
+
+  // Of a query head, from dense attention.
+  std::vector<double> dense(std::int32_t head) const {
+    const kernels::AttentionOutput output = problem_.dense();
+    std::vector<double> masses(static_cast<std::size_t>(problem_.num_blocks()));
+    for (std::int32_t token = 0; token < shape_.num_query_tokens; ++token) {
+      const std::int32_t age = shape_.num_query_tokens - 1 - token;
+      if (age >= slice_.observed.num_queries) continue;
+      const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
+      for (std::size_t b = 0; b < masses.size(); ++b) {
+        masses[b] += std::pow(slice_.observed.decay, age) * output.masses[row * masses.size() + b];
+      }
+    }
+    return masses;
+  }
+
+  const kernels::AttentionShape& shape() const { return shape_; }
+
+ private:
+  void attend(const AttentionUnit& unit, BlockMass& mass) {
+    const kernels::KernelTable& table = kernels::best_table();
+    const auto rows = static_cast<std::size_t>(unit.num_tokens * shape_.group_size);
+    const std::size_t all = rows * static_cast<std::size_t>(unit.num_chunks());
+    const auto head_dim = static_cast<std::size_t>(shape_.head_dim);
+    std::vector<float> out(all * head_dim), max(all), sum(all), block_sums(all * kBlocksPerChunk);
+    std::vector<float> merged(rows * head_dim), log_sum_exp(rows);
+    for (std::int32_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
+      kernels::AttentionArgs args = problem_.chunk_args(chunk, unit.first_row, unit.num_tokens);
+      const std::size_t first = static_cast<std::size_t>(chunk - unit.chunk_begin) * rows;
+      args.out = out.data() + first * head_dim;
+      args.max = max.data() + first;
+      args.sum = sum.data() + first;
+      args.block_sums = block_sums.data() + first * kBlocksPerChunk;
+      table.attention(args);
+    }
+    table.attention_merge({.partial_out = out.data(),
+                           .partial_max = max.data(),
+                           .partial_sum = sum.data(),
+                           .num_chunks = unit.num_chunks(),
+                           .num_rows = static_cast<std::int32_t>(rows),
+                           .group_size = shape_.group_size,
+                           .head_dim = shape_.head_dim,
+                           .out = merged.data(),
+                           .out_stride = static_cast<std::int64_t>(shape_.group_size) * shape_.head_dim,
+                           .log_sum_exp = log_sum_exp.data()});
+    mass.fold(unit, {.max = max.data(),
+                     .sum = sum.data(),
+                     .block_sums = block_sums.data(),
+                     .log_sum_exp = log_sum_exp.data()});
+  }
+
+  const kernels::AttentionShape shape_;
+  const AttentionProblem problem_;
+  std::vector<BlockId> blocks_;
+  KvGroupView group_;
+  SequenceSlice slice_;
+};
+
+void expect_dense(OneSlice& slice) {
+  const kv::StepMass mass = slice.run();
+  std::vector<double> sum, greatest;
+  for (std::int32_t head = 0; head < slice.shape().group_size; ++head) {
+    const std::vector<double> of_head = slice.dense(head);
+    sum.resize(of_head.size());
+    greatest.resize(of_head.size());
+    for (std::size_t b = 0; b < of_head.size(); ++b) {
+      sum[b] += of_head[b];
+      greatest[b] = std::max(greatest[b], of_head[b]);
+    }
+  }
+  ASSERT_EQ(mass.sum.size(), sum.size());
+  for (std::size_t b = 0; b < sum.size(); ++b) {
+    EXPECT_NEAR(mass.sum[b], sum[b], 1e-5 * std::max(1.0, sum[b])) << "block " << b;
+    EXPECT_NEAR(mass.greatest[b], greatest[b], 1e-5 * std::max(1.0, greatest[b])) << "block " << b;
+  }
+}
+
+TEST(BlockMass, IsThatOfDenseAttention) {
+  for (std::int32_t num_tokens : {1, 7, 16, 40, 200}) {
+    for (const kv::QueryWeights& observed :
+         {kv::QueryWeights{1, 1.0f}, kv::QueryWeights{32, 1.0f}, kv::QueryWeights{kv::kAllQueries, 1.0f},
+          kv::QueryWeights{kv::kAllQueries, 0.98f}}) {
+      SCOPED_TRACE(testing::Message() << num_tokens << " tokens, " << observed.num_queries
+                                      << " observed, decay " << observed.decay);
+      OneSlice slice({.num_query_tokens = num_tokens, .group_size = 3, .head_dim = 64, .num_keys = 1300},
+                     observed);
+      expect_dense(slice);
+    }
+  }
+}
+
+TEST(BlockMass, OfHolesIsZero) {
+  OneSlice slice(
+      {.num_query_tokens = 20, .group_size = 2, .head_dim = 64, .num_keys = 700, .holes = {0, 5, 33}},
+      {kv::kAllQueries, 1.0f});
+  expect_dense(slice);
+  EXPECT_EQ(slice.run().sum[5], 0.0f);
+}
+
+TEST(BlockMass, IsNotKeptWhereNobodyAsks) {
+  OneSlice unasked({.num_query_tokens = 3, .num_keys = 100}, {});
+  EXPECT_TRUE(unasked.run().is_empty());
+  OneSlice windowed({.num_query_tokens = 3, .num_keys = 100, .window = 30}, {kv::kAllQueries, 1.0f});
+  EXPECT_TRUE(windowed.run().is_empty());
+}
+
+}  // namespace
+}  // namespace kvasir::backend

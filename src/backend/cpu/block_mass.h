@@ -1,0 +1,55 @@
+// Attention mass by block of KV, folded from the block sums that the attention kernel leaves behind.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/batch_input.h"
+#include "backend/cpu/attention_plan.h"
+#include "kv/attention_mass.h"
+
+namespace kvasir::backend {
+
+// Per step, a kv::StepMass for every slice and layer group whose slice asks for it. Every unit of attention
+// folds its own rows, on whatever worker it runs; then the units of a slice are added up in their order, so
+// that the masses do not depend on the number of workers.
+//
+// Thread safety: fold() may be called for different units at once, everything else by one thread.
+class BlockMass {
+ public:
+  // What attention found of a unit's rows: [chunks, rows] each, rows as tokens x query heads of the KV head.
+  struct UnitRows {
+    const float* max = nullptr;          // of the chunk
+    const float* sum = nullptr;          // exp-sum of the chunk, relative to max
+    const float* block_sums = nullptr;   // [chunks, rows, blocks of a chunk], relative to max
+    const float* log_sum_exp = nullptr;  // [rows]: of all chunks
+  };
+
+  void begin_step(const BatchInput& batch);
+  // Room for the units of one layer. `plan` and `slices` are those that the layer's attention runs by.
+  void begin_layer(const AttentionPlan& plan, std::span<const SequenceSlice> slices, std::int32_t group_size);
+  // mass_b = sum over rows of weight * exp(chunk max - log sum exp) * block sum (the identity behind
+  // FlashAttention's partial sums, Dao et al. 2022). Requires: unit.mass >= 0.
+  void fold(const AttentionUnit& unit, const UnitRows& rows);
+  void end_layer(std::int32_t group, std::int32_t layer_in_group);
+
+  // By layer group.
+  std::span<const kv::StepMass> of_slice(std::int32_t slice) const {
+    return masses_[static_cast<std::size_t>(slice)];
+  }
+
+ private:
+  void add_up(const ObservedSlice& observed, std::int32_t kv_head, std::int32_t cell, kv::StepMass& mass);
+
+  std::vector<std::vector<kv::StepMass>> masses_;  // per slice and group
+  // The current layer.
+  const AttentionPlan* plan_ = nullptr;
+  std::span<const SequenceSlice> slices_;
+  std::int32_t group_size_ = 0;
+  std::vector<float> of_units_;             // per unit: [group_size, blocks of its chunks]
+  std::vector<float> of_head_;              // blocks of one query head; kept for its memory
+  std::vector<std::int32_t> num_kv_heads_;  // per group
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,47 @@
+// CpuBackend's work on cells of the KV cache between the layers of two steps.
+#include <algorithm>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/checked_math.h"
+
+namespace kvasir::backend {
+
+void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                               std::byte* memory) {
+  constexpr std::int64_t kConversionsPerTask = 16;
+  const auto count = static_cast<std::int64_t>(conversions.size());
+  pool_.parallel_for(ceil_div(count, kConversionsPerTask), [&](std::int64_t task) {
+    const std::int64_t end = std::min(count, (task + 1) * kConversionsPerTask);
+    for (std::int64_t i = task * kConversionsPerTask; i < end; ++i) {
+      const kv::CellConversion& conversion = conversions[static_cast<std::size_t>(i)];
+      kernels_.convert_cell({.head_dim = head_dim,
+                             .from = conversion.from.format(),
+                             .to = conversion.to.format(),
+                             .source = memory + conversion.from.offset(),
+                             .target = memory + conversion.to.offset()});
+    }
+  });
+}
+
+void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
+  const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
+  const std::int32_t head_dim = group.layout.head_dim;
+  const std::int64_t num_cells = group.layout.cells_per_block();
+  pool_.parallel_for(num_cells, [&](std::int64_t cell) {
+    for (std::size_t i = 0; i < op.blocks.size(); ++i) {
+      const kv::KvCellRef ref = group.directory[index_of(op.blocks[i]) * num_cells + cell];
+      float* result = op.results.data() + static_cast<std::size_t>(cell) * op.blocks.size() + i;
+      kernels::CellMeasureArgs args{
+          .head_dim = head_dim, .format = ref.format(), .cell = group.memory + ref.offset()};
+      if (op.key_sums.empty()) {
+        args.value_key_ratio = result;
+      } else {
+        args.key_sum = op.key_sums.data() + cell * head_dim;
+        args.distinctness = result;
+      }
+      kernels_.measure_cell(args);
+    }
+  });
+}
+
+}  // namespace kvasir::backend

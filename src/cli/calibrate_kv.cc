@@ -1,0 +1,105 @@
+// kvasir calibrate-kv: which KV formats suit a model, measured once and kept beside it.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/progress_reporter.h"
+#include "cli/engine_options.h"
+#include "cli/input_file.h"
+#include "cli/interruption.h"
+#include "cli/model_session.h"
+#include "cli/number_range.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "eval/kv_calibrate.h"
+#include "eval/kv_text.h"
+#include "eval/windows.h"
+#include "io/kv_calibration.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct CalibrateOptions {
+  std::string model;
+  std::string file;
+  std::int32_t num_windows = 2;
+};
+
+constexpr std::int32_t kWindowTokens = 2048;
+
+int print_formats(const std::vector<eval::KvFormatMeasurement>& formats, const std::string& path,
+                  const GlobalOptions& globals) {
+  if (!globals.json) {
+    print("format  bytes   KL from full  perplexity  cost\n");
+    for (const eval::KvFormatMeasurement& format : formats) {
+      print(fmt::format("{:6}  {:4.1f}%  {:.2e}      x{:.4f}     {:.4f}\n", format.format,
+                        100 * format.bytes_share, format.kl, format.ratio, format.cost));
+    }
+    print(fmt::format("kept in {}\n", path));
+    return finish_output(kExitDone);
+  }
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_object().member("file", path).key("formats").begin_array();
+  for (const eval::KvFormatMeasurement& format : formats) {
+    json.begin_object()
+        .member("format", format.format)
+        .member("bytes_share", format.bytes_share)
+        .member("kl", format.kl)
+        .member("ppl_ratio", format.ratio)
+        .member("cost", format.cost)
+        .end_object();
+  }
+  json.end_array().end_object();
+  return print_document(std::move(out), kExitDone);
+}
+
+Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
+  Interruption interruption;
+  KVASIR_TRY(const std::string text, read_input_file(options.file));
+  KVASIR_TRY(const std::string model, resolve_model(options.model));
+  // Twice the window: a cell and what becomes of it are there at once.
+  const EngineOptions engine = {.ctx_tokens = 2 * kWindowTokens,
+                                .max_num_seqs = 1,
+                                .max_num_batched_tokens = eval::kKvStepTokens,
+                                .no_prefix_cache = true};
+  KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals));
+  KVASIR_TRY(const ModelSession session,
+             open_session(options.model, config, globals, &interruption.signals()));
+  if (session.engine->tokenizer() == nullptr) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
+  }
+  KVASIR_TRY(const auto windows,
+             eval::cut_windows(*session.engine->tokenizer(), text, kWindowTokens, options.num_windows));
+  ProgressReporter progress({.quiet = globals.quiet});
+  const auto formats = eval::measure_kv_formats(
+      *session.engine, windows, [&](double done) { progress.report_fraction("formats", done); },
+      interruption.keep_going());
+  if (!formats && formats.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+  if (!formats) return std::unexpected(formats.error());
+  progress.clear();
+  io::KvCalibration calibration;
+  for (const eval::KvFormatMeasurement& format : *formats) calibration.costs[format.format] = format.cost;
+  const std::string path = io::kv_calibration_path(model);
+  KVASIR_CHECKED(io::write_kv_calibration(path, calibration));
+  return print_formats(*formats, path, globals);
+}
+
+}  // namespace
+
+void add_calibrate_kv(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::App* verb =
+      app.add_subcommand("calibrate-kv", "Measure which KV formats suit a model, for its policies");
+  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("--file", options->file, "A text of a kind that the model is good at")->required();
+  verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
+      ->transform(whole_number(1, 1000))
+      ->capture_default_str();
+  on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,305 @@
+#include "cli/eval_kv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/progress_reporter.h"
+#include "cli/engine_options.h"
+#include "cli/input_file.h"
+#include "cli/interruption.h"
+#include "cli/model_session.h"
+#include "cli/number_range.h"
+#include "cli/standard_output.h"
+#include "eval/kv_needle.h"
+#include "eval/kv_report.h"
+#include "eval/kv_row.h"
+#include "eval/kv_summary.h"
+#include "eval/kv_text.h"
+#include "eval/windows.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct KvEvalOptions {
+  std::string model;
+  std::string file;
+  std::string report;
+  std::vector<std::string> policies = {"ladder"};
+  std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
+  std::vector<std::string> suites = {"ppl", "needle"};
+  std::int32_t num_windows = 20, num_long_windows = 6;
+  double max_lost_share = 1.0;
+  bool gate = false;
+};
+
+constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
+constexpr std::array kNeedleTokens = {1024, 2048, 4096, 8192};
+constexpr int kNumDepths = 11;
+
+// One window or needle, to be measured under every policy and budget.
+struct Case {
+  std::string suite;
+  std::int32_t ctx_tokens = 0;
+  std::int32_t item = 0;
+  // Measures what is given; the full cache's part is done once.
+  std::function<Result<eval::KvRow>(const KvParams& kv)> measure;
+};
+
+class KvEvaluation {
+ public:
+  KvEvaluation(const KvEvalOptions& options, const GlobalOptions& globals)
+      : options_(options), globals_(globals) {}
+
+  Result<int> run() {
+    KVASIR_CHECKED(open());
+    for (const std::string& suite : options_.suites) {
+      KVASIR_CHECKED(suite == "needle" ? add_needles() : add_text());
+    }
+    const Status status = measure();
+    if (!status && status.error().kind != ErrorKind::kCancelled) return std::unexpected(status.error());
+    progress_.clear();
+    return report();
+  }
+
+ private:
+  Status open() {
+    std::error_code failure;
+    std::filesystem::create_directories(options_.report, failure);
+    if (failure) {
+      return make_error(ErrorKind::kMachine,
+                        fmt::format("--report: {}: {}", options_.report, failure.message()));
+    }
+    KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv"));
+    rows_.emplace(std::move(rows));
+    KVASIR_TRY(const std::string text, read_input_file(options_.file));
+    const EngineOptions engine = {
+        .max_num_seqs = 1, .max_num_batched_tokens = eval::kKvStepTokens, .no_prefix_cache = true};
+    KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
+    KVASIR_TRY(session_, open_session(options_.model, config, globals_, &interruption_.signals()));
+    if (session_.engine->tokenizer() == nullptr) {
+      return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options_.model));
+    }
+    text_ = text;
+    return {};
+  }
+
+  Status add_text() {
+    for (const auto& [ctx, count] : {std::pair{kWindowTokens, options_.num_windows},
+                                     std::pair{kLongWindowTokens, options_.num_long_windows}}) {
+      if (count == 0 || ctx > session_.engine->model_info().max_model_len_tokens) continue;
+      KVASIR_TRY(auto windows, eval::cut_windows(*session_.engine->tokenizer(), text_, ctx, count));
+      for (const eval::KvProtocol& protocol : {eval::kCompressThenScore, eval::kStreaming}) {
+        for (std::size_t i = 0; i < windows.size(); ++i) add_window(protocol, i, windows[i]);
+      }
+    }
+    return {};
+  }
+
+  void add_window(const eval::KvProtocol& protocol, std::size_t index, const std::vector<TokenId>& window) {
+    auto full = std::make_shared<std::optional<eval::FullCacheScore>>();
+    cases_.push_back({std::string(protocol.suite), static_cast<std::int32_t>(window.size()),
+                      static_cast<std::int32_t>(index),
+                      [this, protocol, window, full](const KvParams& kv) -> Result<eval::KvRow> {
+                        Engine& engine = *session_.engine;
+                        if (!*full) {
+                          KVASIR_TRY(auto score,
+                                     eval::score_full_cache(engine, protocol, window, keep_going_));
+                          full->emplace(std::move(score));
+                        }
+                        return eval::measure_kv_policy(engine, protocol, window, **full, kv, keep_going_);
+                      }});
+  }
+
+  Status add_needles() {
+    const text::Tokenizer& tokenizer = *session_.engine->tokenizer();
+    KVASIR_TRY(const eval::ChatFrame frame, eval::chat_frame(*session_.engine));
+    const std::vector<TokenId> text = tokenizer.encode(text_, {.add_special = false});
+    for (const eval::NeedleKind& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
+      for (const std::int32_t ctx : kNeedleTokens) {
+        if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
+        for (int depth = 0; depth < kNumDepths; ++depth) {
+          KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
+                                                    static_cast<double>(depth) / (kNumDepths - 1)));
+          add_needle(kind, ctx, depth, std::move(needle));
+        }
+      }
+    }
+    return {};
+  }
+
+  void add_needle(const eval::NeedleKind& kind, std::int32_t ctx, int depth, eval::Needle needle) {
+    auto full = std::make_shared<std::optional<bool>>();
+    cases_.push_back({std::string(kind.suite), ctx, depth,
+                      [this, suite = std::string(kind.suite), ctx, depth, needle = std::move(needle),
+                       full](const KvParams& kv) -> Result<eval::KvRow> {
+                        Engine& engine = *session_.engine;
+                        if (!*full) {
+                          KVASIR_TRY(const auto run, eval::run_needle(engine, needle, {}, keep_going_));
+                          full->emplace(run.is_found);
+                        }
+                        eval::KvRow row{.suite = suite, .ctx_tokens = ctx, .policy = kv.policy};
+                        row.budget = kv.budget;
+                        row.full_found = **full ? 1 : 0;
+                        if (!**full) return row;  // what the full cache loses no policy can keep
+                        KVASIR_TRY(const auto run, eval::run_needle(engine, needle, kv, keep_going_));
+                        row.found = run.is_found ? 1 : 0;
+                        row.bytes_share = run.usage.kv_bytes_share;
+                        row.bytes_share_peak = run.usage.kv_bytes_share_peak;
+                        return row;
+                      }});
+  }
+
+  Status measure() {
+    const double total =
+        static_cast<double>(cases_.size() * options_.policies.size() * options_.budgets.size());
+    double done = 0;
+    for (Case& one : cases_) {
+      for (const std::string& policy : options_.policies) {
+        for (const double budget : options_.budgets) {
+          progress_.report_fraction(fmt::format("{} {} {}", one.suite, one.ctx_tokens, policy),
+                                    done++ / total);
+          if (rows_->has({one.suite, one.ctx_tokens, one.item, policy, budget})) continue;
+          KvParams kv{.policy = policy,
+                      .budget = budget,
+                      .quality = KvQuality::kBestEffort,
+                      .max_lost_share = options_.max_lost_share};
+          kv.seed = static_cast<std::uint64_t>(one.item);
+          KVASIR_TRY(eval::KvRow row, one.measure(kv));
+          row.item = one.item;
+          KVASIR_CHECKED(rows_->add(std::move(row)));
+        }
+      }
+      one.measure = nullptr;  // and with it what the full cache said
+    }
+    return {};
+  }
+
+  Result<int> report() {
+    const std::vector<eval::KvSummary> summaries = eval::summarise(rows_->rows());
+    const std::vector<eval::KvClaim> claims =
+        options_.gate ? eval::check_gate(summaries) : std::vector<eval::KvClaim>{};
+    const bool holds = std::ranges::all_of(claims, &eval::KvClaim::holds);
+    const int exit_code = holds ? interruption_.exit_code() : kExitNo;
+    KVASIR_CHECKED(write_page(eval::kv_report(options_.model, rows_->rows(), summaries, claims)));
+    if (globals_.json) return print_document(to_json(summaries, claims), exit_code);
+    print(
+        "suite          ctx   policy         budget  bytes  peak   ratio   (95% interval)     worst   KL     "
+        "  "
+        "top-1   needles\n");
+    for (const eval::KvSummary& s : summaries) print(to_line(s));
+    for (const eval::KvClaim& claim : claims) {
+      print(fmt::format("{} {}\n", claim.holds ? "holds " : "FAILS ", claim.text));
+    }
+    return finish_output(exit_code);
+  }
+
+  Status write_page(const std::string& page) const {
+    const std::string path = options_.report + "/report.html";
+    std::ofstream file(path, std::ios::binary);
+    file << page;
+    file.close();
+    if (file) return {};
+    return make_error(ErrorKind::kMachine, fmt::format("{}: cannot be written", path));
+  }
+
+  static std::string to_line(const eval::KvSummary& s) {
+    std::string line = fmt::format("{:14} {:<5} {:14} {:5.1f}%  {:4.1f}%  {:4.1f}%  ", s.suite, s.ctx_tokens,
+                                   s.policy, 100 * s.budget, 100 * s.bytes_share, 100 * s.bytes_share_peak);
+    if (!s.is_text()) return line + fmt::format("{:>59} of {}\n", s.still_found, s.full_found);
+    return line + fmt::format("{:.4f}  ({:.4f} to {:.4f})  {:.4f}  {:.2e}  {:.2f}%\n", s.ratio, s.ratio_low,
+                              s.ratio_high, s.worst_ratio, s.kl, 100 * s.top1);
+  }
+
+  static std::string to_json(const std::vector<eval::KvSummary>& summaries,
+                             const std::vector<eval::KvClaim>& claims) {
+    std::string out;
+    JsonWriter json(out, JsonWriter::Style::kPretty);
+    json.begin_object().key("results").begin_array();
+    for (const eval::KvSummary& s : summaries) {
+      json.begin_object()
+          .member("suite", s.suite)
+          .member("ctx", s.ctx_tokens)
+          .member("policy", s.policy)
+          .member("budget", s.budget)
+          .member("items", s.num_items)
+          .member("bytes_share", s.bytes_share)
+          .member("bytes_share_peak", s.bytes_share_peak);
+      if (s.is_text()) {
+        json.member("ratio", s.ratio)
+            .member("ratio_low", s.ratio_low)
+            .member("ratio_high", s.ratio_high)
+            .member("worst_ratio", s.worst_ratio)
+            .member("kl", s.kl)
+            .member("top1", s.top1);
+      } else {
+        json.member("full_found", s.full_found).member("still_found", s.still_found);
+      }
+      json.end_object();
+    }
+    json.end_array().key("gate").begin_array();
+    for (const eval::KvClaim& claim : claims) {
+      json.begin_object().member("claim", claim.text).member("holds", claim.holds).end_object();
+    }
+    json.end_array().end_object();
+    return out;
+  }
+
+  const KvEvalOptions& options_;
+  const GlobalOptions& globals_;
+  Interruption interruption_;
+  eval::KeepGoing keep_going_ = interruption_.keep_going();
+  ProgressReporter progress_{{.quiet = globals_.quiet}};
+  std::optional<eval::KvRowFile> rows_;
+  ModelSession session_;
+  std::string text_;
+  std::vector<Case> cases_;
+};
+
+}  // namespace
+
+void add_eval_kv(CLI::App& eval, Context& context) {
+  auto options = std::make_shared<KvEvalOptions>();
+  CLI::App* verb = eval.add_subcommand("kv", "What KV policies cost, against the full cache");
+  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("--file", options->file, "The text to measure on")->required();
+  verb->add_option("--report", options->report,
+                   "Folder of the results; rows that are there are not measured again")
+      ->required();
+  verb->add_option("--policies", options->policies, "Policies, with commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember(kv_policy_names()))
+      ->capture_default_str();
+  verb->add_option("--budgets", options->budgets, "Shares of the bytes of an f16 cache, with commas")
+      ->delimiter(',')
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str();
+  verb->add_option("--suite", options->suites, "Of ppl and needle, with commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"ppl", "needle"}))
+      ->capture_default_str();
+  verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
+      ->transform(whole_number(0, 10000))
+      ->capture_default_str();
+  verb->add_option("--long-windows", options->num_long_windows, "Windows of 4096 tokens")
+      ->transform(whole_number(0, 10000))
+      ->capture_default_str();
+  verb->add_option("--kv-max-lost", options->max_lost_share,
+                   "Most attention that may be expected on what is dropped, per layer and head")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
+  on_chosen(*verb, context, [options, &context] { return KvEvaluation(*options, context.options).run(); });
+}
+
+}  // namespace kvasir::cli

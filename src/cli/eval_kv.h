@@ -1,0 +1,12 @@
+// kvasir eval kv: what KV policies cost, over policies, budgets and kinds of text.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/verb.h"
+
+namespace kvasir::cli {
+
+void add_eval_kv(CLI::App& eval, Context& context);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,95 @@
+#include "engine/kv_params.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/printable.h"
+#include "base/units.h"
+#include "kv/policy/registry.h"
+
+namespace kvasir {
+namespace {
+
+std::optional<double> number_of(std::string_view text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// What a later query may be expected to have paid to what is dropped: a fiftieth is about what the formats
+// lose anyway.
+constexpr double kGateLostShare = 0.02;
+
+}  // namespace
+
+std::vector<std::string> kv_policy_names() {
+  std::vector<std::string> names = {"none"};
+  for (const kv::KvPolicy* policy : kv::policies()) names.emplace_back(policy->name());
+  return names;
+}
+
+Status set_kv_budget(std::string_view text, KvParams& kv) {
+  const bool is_percentage = text.ends_with('%');
+  const auto number = number_of(is_percentage ? text.substr(0, text.size() - 1) : text);
+  if (number && (is_percentage || *number <= 1.0)) {
+    const double share = is_percentage ? *number / 100 : *number;
+    if (share > 0.0 && share <= 1.0) {
+      kv.budget = share;
+      return {};
+    }
+  } else if (const auto bytes = parse_bytes(text); bytes && *bytes > 0) {
+    kv.budget_bytes = *bytes;
+    return {};
+  }
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("kv_budget: must be a share above 0 and at most 1, a percentage or a size in "
+                                "bytes, got '{}'",
+                                printable_line(std::string(text))),
+                    "kv_budget");
+}
+
+Status validate(const KvParams& kv) {
+  const auto names = kv_policy_names();
+  if (std::ranges::find(names, kv.policy) == names.end()) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("kv_policy: must be one of {}, got '{}'", fmt::join(names, ", "),
+                                  printable_line(kv.policy)),
+                      "kv_policy");
+  }
+  if (!(kv.budget > 0.0 && kv.budget <= 1.0)) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("kv_budget: must be above 0 and at most 1, got {}", kv.budget),
+                      "kv_budget");
+  }
+  if (kv.budget_bytes < 0) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("kv_budget: must be at least 0 bytes, got {}", kv.budget_bytes),
+                      "kv_budget");
+  }
+  if (const double share = kv.max_lost_share.value_or(0.0); !(share >= 0.0 && share <= 1.0)) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("kv_max_lost: must be at least 0 and at most 1, got {}", share),
+                      "kv_max_lost");
+  }
+  return {};
+}
+
+kv::KvPolicySettings policy_settings(const KvParams& kv) {
+  if (kv.quality == KvQuality::kExact) return {};
+  const double max_lost_share = kv.quality == KvQuality::kGate ? kGateLostShare : 1.0;
+  return {.policy = kv::find_policy(kv.policy),
+          .budget_share = kv.budget,
+          .budget_bytes = kv.budget_bytes,
+          .max_lost_share = kv.max_lost_share.value_or(max_lost_share),
+          .seed = kv.seed,
+          .only_at_tokens = kv.only_at_tokens};
+}
+
+}  // namespace kvasir

@@ -1,0 +1,22 @@
+// How a request's KV is treated: as people write it, checked, and as the cache takes it.
+#pragma once
+
+#include <string_view>
+
+#include "kv/policy/policy.h"
+#include "kvasir/request.h"
+#include "kvasir/result.h"
+
+namespace kvasir {
+
+// "0.3" and "30%" are shares of the bytes in f16; "64MiB", and a whole number above 1, are bytes. Error
+// (kUsage): neither, or out of range.
+Status set_kv_budget(std::string_view text, KvParams& kv);
+
+// Error (kUsage) naming the field, the limit and the value.
+Status validate(const KvParams& kv);
+
+// Requires: validate(kv) holds.
+kv::KvPolicySettings policy_settings(const KvParams& kv);
+
+}  // namespace kvasir

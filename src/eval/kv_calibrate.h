@@ -1,0 +1,29 @@
+// Which KV formats suit a model: what each costs, measured on text.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/run_request.h"
+#include "kvasir/engine.h"
+
+namespace kvasir::eval {
+
+struct KvFormatMeasurement {
+  std::string format;
+  double bytes_share = 1.0;  // with the format for all old blocks, as Usage
+  double kl = 0.0;           // mean divergence from the full cache, nats
+  double ratio = 1.0;        // of perplexities
+  double cost = 0.0;         // in the unit of kv::FormatCosts
+};
+
+// Every format in turn on all windows, each compressed once before its last 512 tokens are scored. The
+// engine must compute kKvStepTokens a step. `progress` gets the share that is done. Errors: as score_prompt.
+Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
+                                                            std::span<const std::vector<TokenId>> windows,
+                                                            const std::function<void(double)>& progress,
+                                                            const KeepGoing& keep_going);
+
+}  // namespace kvasir::eval

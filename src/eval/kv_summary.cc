@@ -1,0 +1,108 @@
+#include "eval/kv_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <random>
+#include <tuple>
+
+namespace kvasir::eval {
+namespace {
+
+constexpr int kNumResamples = 10000;
+
+// exp of the mean loss over what the full cache loses, over some windows.
+double ratio_of(std::span<const KvRow* const> rows) {
+  double excess = 0.0, num_tokens = 0.0;
+  for (const KvRow* row : rows) {
+    excess += (row->nll - row->full_nll) * row->num_tokens;
+    num_tokens += row->num_tokens;
+  }
+  return std::exp(excess / num_tokens);
+}
+
+void add_interval(std::span<const KvRow* const> rows, KvSummary& summary) {
+  std::mt19937_64 random(20260101);
+  std::uniform_int_distribution<std::size_t> pick(0, rows.size() - 1);
+  std::vector<double> ratios;
+  std::vector<const KvRow*> sample(rows.size());
+  for (int i = 0; i < kNumResamples; ++i) {
+    for (const KvRow*& row : sample) row = rows[pick(random)];
+    ratios.push_back(ratio_of(sample));
+  }
+  std::ranges::sort(ratios);
+  summary.ratio_low = ratios[kNumResamples / 40];
+  summary.ratio_high = ratios[kNumResamples - 1 - kNumResamples / 40];
+}
+
+KvSummary summary_of(std::span<const KvRow* const> rows) {
+  const auto count = static_cast<double>(rows.size());
+  const auto mean = [&](double KvRow::* member) {
+    double sum = 0.0;
+    for (const KvRow* row : rows) sum += row->*member;
+    return sum / count;
+  };
+  const KvRow& first = *rows.front();
+  KvSummary summary{.suite = first.suite, .ctx_tokens = first.ctx_tokens, .policy = first.policy};
+  summary.budget = first.budget;
+  summary.num_items = static_cast<std::int32_t>(rows.size());
+  summary.bytes_share = mean(&KvRow::bytes_share);
+  summary.bytes_share_peak = 0.0;
+  for (const KvRow* row : rows) {
+    summary.bytes_share_peak = std::max(summary.bytes_share_peak, row->bytes_share_peak);
+    summary.full_found += row->full_found;
+    summary.still_found += row->full_found != 0 && row->found != 0 ? 1 : 0;
+    if (summary.is_text()) {
+      summary.worst_ratio = std::max(summary.worst_ratio, std::exp(row->nll - row->full_nll));
+    }
+  }
+  if (!summary.is_text()) return summary;
+  summary.ratio = ratio_of(rows);
+  add_interval(rows, summary);
+  summary.kl = mean(&KvRow::kl);
+  summary.top1 = mean(&KvRow::top1);
+  return summary;
+}
+
+double ratio_limit(double budget) { return budget >= 0.4 ? 1.01 : 1.02; }
+
+}  // namespace
+
+std::vector<KvSummary> summarise(std::span<const KvRow> rows) {
+  using Key = std::tuple<std::string, std::int32_t, std::string, double>;
+  std::map<Key, std::vector<const KvRow*>> groups;
+  for (const KvRow& row : rows) {
+    groups[{row.suite, row.ctx_tokens, row.policy, -row.budget}].push_back(&row);
+  }
+  std::vector<KvSummary> summaries;
+  for (const auto& [key, group] : groups) summaries.push_back(summary_of(group));
+  return summaries;
+}
+
+std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
+  constexpr double kLeastNeedleShare = 0.95, kMostWindow = 1.05;
+  std::vector<KvClaim> claims;
+  const auto claim = [&](const KvSummary& s, std::string_view what, double limit, double value, bool holds) {
+    claims.push_back({fmt::format("{} {} of {:.0f}% at {}: {} {:.4f}, limit {:.4f}", s.suite, s.policy,
+                                  100 * s.budget, s.ctx_tokens, what, value, limit),
+                      holds});
+  };
+  for (const KvSummary& s : summaries) {
+    if (s.is_text() && s.budget >= 0.3) {
+      const double limit = ratio_limit(s.budget);
+      claim(s, "upper end of the perplexity ratio", limit, s.ratio_high, s.ratio_high <= limit);
+      claim(s, "worst window", kMostWindow, s.worst_ratio, s.worst_ratio <= kMostWindow);
+      claim(s, "share of bytes", s.budget, s.bytes_share, s.bytes_share <= s.budget);
+    } else if (!s.is_text() && s.budget >= 0.25 && s.full_found > 0) {
+      const double share = static_cast<double>(s.still_found) / s.full_found;
+      claim(s, fmt::format("needles found, {} of {},", s.still_found, s.full_found), kLeastNeedleShare, share,
+            share >= kLeastNeedleShare);
+    }
+  }
+  return claims;
+}
+
+}  // namespace kvasir::eval

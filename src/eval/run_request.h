@@ -1,0 +1,24 @@
+// One request through the engine, from submission to its end.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "kvasir/engine.h"
+
+namespace kvasir::eval {
+
+// Asked many times a second while something runs; false ends it with kCancelled. Empty: never.
+using KeepGoing = std::function<bool()>;
+
+// What a request of one choice gave.
+struct RequestRun {
+  std::vector<TokenId> token_ids;
+  std::vector<PositionLogprobs> prompt_logprobs;
+  Usage usage;
+};
+
+// Blocks until it is over. Errors: as Engine::submit, the request's own, kCancelled.
+Result<RequestRun> run_request(Engine& engine, Request request, const KeepGoing& keep_going);
+
+}  // namespace kvasir::eval

@@ -1,0 +1,25 @@
+// What a model's KV formats cost, measured once and kept in a file beside the model.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kvasir/result.h"
+
+namespace kvasir::io {
+
+// By the format's name: what attention that is paid to a cell of it loses, in the unit of kv::FormatCosts.
+struct KvCalibration {
+  std::map<std::string, double> costs;
+};
+
+// Of the model in this file.
+std::string kv_calibration_path(const std::string& model_path);
+
+// Nothing where there is none. Error (kBadFile) naming the file: it is none of write_kv_calibration's.
+Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path);
+// Replaces what was there. Error: kMachine.
+Status write_kv_calibration(const std::string& path, const KvCalibration& calibration);
+
+}  // namespace kvasir::io

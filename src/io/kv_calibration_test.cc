@@ -1,0 +1,51 @@
+#include "io/kv_calibration.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace kvasir::io {
+namespace {
+
+class KvCalibrationFile : public testing::Test {
+ protected:
+  KvCalibrationFile() { std::filesystem::remove(path_); }
+  ~KvCalibrationFile() override { std::filesystem::remove(path_); }
+  void write(const char* text) const { std::ofstream(path_) << text; }
+
+  const std::string path_ = kv_calibration_path(testing::TempDir() + "kvasir-calibration-test.gguf");
+};
+
+TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {
+  ASSERT_TRUE(write_kv_calibration(path_, {{{"q8", 0.002}, {"k4v4", 0.125}}}));
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->costs, (std::map<std::string, double>{{"k4v4", 0.125}, {"q8", 0.002}}));
+}
+
+TEST_F(KvCalibrationFile, NeedNotBeThere) {
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(*read);
+}
+
+TEST_F(KvCalibrationFile, OfAnythingElseIsRefusedByName) {
+  for (const char* text : {"", "{", "[]", "{\"kv_format_costs\": 3}", "{\"kv_format_costs\": {\"q8\": -1}}",
+                           "{\"kv_format_costs\": {\"q8\": \"x\"}}"}) {
+    write(text);
+    const auto read = read_kv_calibration(path_);
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().kind, ErrorKind::kBadFile);
+    EXPECT_NE(read.error().message.find(path_), std::string::npos);
+  }
+}
+
+TEST_F(KvCalibrationFile, SaysWhyItCannotBeWritten) {
+  const Status status = write_kv_calibration("/nowhere/x.kv.json", {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::kMachine);
+}
+
+}  // namespace
+}  // namespace kvasir::io

@@ -1,0 +1,42 @@
+#include "kv/policy/formats.h"
+
+#include <array>
+
+namespace kvasir::kv {
+namespace {
+
+constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4, KvFormat::kK4cV4, KvFormat::kK4V4,
+                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3V3};
+
+// What going from one rung to a coarser one loses per byte saved.
+float loss_per_byte(const Rung& from, const Rung& to) {
+  return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
+}
+
+}  // namespace
+
+std::vector<KvFormat> coarser_formats(const PolicyView& view) {
+  std::vector<KvFormat> formats;
+  for (KvFormat format : kCoarser) {
+    if (view.costs[format] >= 0.0f && supports(format, view.cells.head_dim())) formats.push_back(format);
+  }
+  return formats;
+}
+
+std::vector<Rung> ladder_of(const PolicyView& view) {
+  std::vector<KvFormat> formats = coarser_formats(view);
+  formats.push_back(KvFormat::kGone);
+  std::vector<Rung> rungs = {{KvFormat::kF16, view.bytes(KvFormat::kF16), 0.0f}};
+  for (KvFormat format : formats) {
+    const Rung next{format, view.bytes(format), view.costs[format]};
+    if (next.bytes >= rungs.back().bytes) continue;
+    while (rungs.size() > 1 &&
+           loss_per_byte(rungs[rungs.size() - 2], rungs.back()) >= loss_per_byte(rungs.back(), next)) {
+      rungs.pop_back();
+    }
+    rungs.push_back(next);
+  }
+  return rungs;
+}
+
+}  // namespace kvasir::kv

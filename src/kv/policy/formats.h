@@ -1,0 +1,25 @@
+// The formats that a model's cells may become coarser to.
+#pragma once
+
+#include <vector>
+
+#include "kv/policy/policy.h"
+
+namespace kvasir::kv {
+
+// Finest first, without those that the model shall not use or its head size does not allow, and without
+// kGone.
+std::vector<KvFormat> coarser_formats(const PolicyView& view);
+
+// A format with what it takes and what it loses.
+struct Rung {
+  KvFormat format = KvFormat::kF16;
+  std::int64_t bytes = 0;
+  float cost = 0.0f;
+};
+
+// From f16 to kGone, each rung losing more per byte that it saves than the one before: no other format is the
+// best choice at any price (the lower convex hull of cost over bytes).
+std::vector<Rung> ladder_of(const PolicyView& view);
+
+}  // namespace kvasir::kv

@@ -1,0 +1,79 @@
+#include "kv/sequence_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+// Rows of `capacity` moved to rows of `wider`.
+void widen_rows(std::vector<float>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
+  std::vector<float> widened(num_rows * wider);
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * capacity), capacity,
+                widened.begin() + static_cast<std::ptrdiff_t>(row * wider));
+  }
+  values = std::move(widened);
+}
+
+// What is left of a memory after so many more queries.
+float kept_share(const AttentionMemory& memory, std::int32_t num_queries) {
+  const auto n = static_cast<float>(num_queries);
+  const float decayed = std::pow(memory.decay, n);
+  if (memory.window_queries == 0) return decayed;
+  return decayed * std::max(0.0f, 1.0f - n / static_cast<float>(memory.window_queries));
+}
+
+}  // namespace
+
+SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
+                               std::int32_t expected_blocks)
+    : memory_(memory), num_cells_(num_cells) {
+  reserve(std::max(1, expected_blocks));
+  if (memory.statistic == CellStatistic::kDistinctness) {
+    key_sums_.resize(static_cast<std::size_t>(num_cells) * static_cast<std::size_t>(head_dim));
+  }
+}
+
+void SequenceScores::reserve(std::int32_t num_blocks) {
+  if (num_blocks <= capacity_) return;
+  const std::int32_t wider = std::max(num_blocks, 2 * capacity_);
+  for (std::vector<float>* values : {&masses_, &statistics_}) {
+    widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
+               static_cast<std::size_t>(wider));
+  }
+  capacity_ = wider;
+}
+
+void SequenceScores::add(const StepMass& mass) {
+  CHECK(std::ssize(mass.num_queries) == num_cells_ && mass.num_blocks >= num_blocks_);
+  reserve(mass.num_blocks);
+  num_blocks_ = mass.num_blocks;
+  for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
+    const std::int32_t num_queries = mass.num_queries[static_cast<std::size_t>(cell)];
+    if (num_queries == 0) continue;
+    const float kept = kept_share(memory_, num_queries);
+    const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
+    float* masses = masses_.data() + index(cell, 0);
+    for (std::size_t b = 0; b < added.size(); ++b) {
+      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + added[b];
+    }
+  }
+}
+
+void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value) {
+  reserve(block + 1);
+  num_blocks_ = std::max(num_blocks_, block + 1);
+  statistics_[index(cell, block)] = value;
+}
+
+void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {
+  if (block >= num_blocks_) return;  // nobody has looked at it
+  float& mass = masses_[index(cell, block)];
+  mass = -std::abs(mass);
+}
+
+}  // namespace kvasir::kv

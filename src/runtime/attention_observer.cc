@@ -1,0 +1,39 @@
+#include "runtime/attention_observer.h"
+
+namespace kvasir::runtime {
+
+void AttentionObserver::observe(const sched::SchedulerOutput& output) {
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = output.sequences[i];
+    for (std::size_t g = 0; g < sequence.scores.size(); ++g) {
+      kv::SequenceScores& scores = sequence.scores[g];
+      if (scores.num_cells() == 0) continue;  // a group with a window
+      if (scores.memory().is_kept) scores.add(backend_.step_mass(static_cast<std::int32_t>(i))[g]);
+      if (scores.memory().statistic != kv::CellStatistic::kNone) {
+        measure_full_blocks(sequence, static_cast<std::int32_t>(g), scores);
+      }
+    }
+  }
+}
+
+void AttentionObserver::measure_full_blocks(const sched::ScheduledSequence& sequence, std::int32_t group,
+                                            kv::SequenceScores& scores) {
+  const std::int32_t first = sequence.first_position / kv::kTokensPerBlock;
+  const std::int32_t end = (sequence.first_position + sequence.num_tokens) / kv::kTokensPerBlock;
+  if (first == end) return;
+  const auto num_blocks = static_cast<std::size_t>(end - first);
+  results_.resize(static_cast<std::size_t>(scores.num_cells()) * num_blocks);
+  const auto& table = sequence.block_tables[static_cast<std::size_t>(group)];
+  backend_.measure_blocks({.group = group,
+                           .blocks = table.blocks().subspan(static_cast<std::size_t>(first), num_blocks),
+                           .key_sums = scores.key_sums(),
+                           .results = results_});
+  for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {
+    for (std::size_t i = 0; i < num_blocks; ++i) {
+      scores.set_statistic(cell, first + static_cast<std::int32_t>(i),
+                           results_[static_cast<std::size_t>(cell) * num_blocks + i]);
+    }
+  }
+}
+
+}  // namespace kvasir::runtime

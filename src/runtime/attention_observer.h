@@ -1,0 +1,27 @@
+// Tells KV policies what a step's queries attended to, and what the blocks that became full are like.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "sched/scheduler_output.h"
+
+namespace kvasir::runtime {
+
+// Not thread-safe. The backend must outlive it.
+class AttentionObserver {
+ public:
+  explicit AttentionObserver(backend::Backend& backend) : backend_(backend) {}
+
+  // After the model's forward pass of this step: writes the scores of the sequences that have some.
+  void observe(const sched::SchedulerOutput& output);
+
+ private:
+  void measure_full_blocks(const sched::ScheduledSequence& sequence, std::int32_t group,
+                           kv::SequenceScores& scores);
+
+  backend::Backend& backend_;
+  std::vector<float> results_;  // [cells, blocks]
+};
+
+}  // namespace kvasir::runtime

@@ -1,0 +1,68 @@
+#include "sim/cell_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvasir::sim {
+namespace {
+
+constexpr std::uint64_t kStampsPerBlock = 1 << 20;  // one for each of its cells
+
+}  // namespace
+
+CellMemory::CellMemory(const kv::KvCacheManager& kv)
+    : kv_(kv),
+      memory_(static_cast<std::size_t>(kv.cells().arena().capacity_bytes() / kv::KvCellRef::kAlignment)) {}
+
+std::pair<std::size_t, std::size_t> CellMemory::granules(kv::KvCellRef cell) const {
+  const auto begin = static_cast<std::size_t>(cell.offset() / kv::KvCellRef::kAlignment);
+  const std::int64_t bytes = kv::cell_bytes(cell.format(), kv_.cells().head_dim());
+  return {begin, begin + static_cast<std::size_t>(bytes / kv::KvCellRef::kAlignment)};
+}
+
+void CellMemory::fill(kv::KvCellRef cell, std::uint64_t stamp) {
+  const auto [begin, end] = granules(cell);
+  std::fill_n(memory_.begin() + static_cast<std::ptrdiff_t>(begin), end - begin, stamp);
+}
+
+bool CellMemory::holds(kv::KvCellRef cell, std::uint64_t stamp) const {
+  const auto [begin, end] = granules(cell);
+  return std::ranges::all_of(std::span(memory_).subspan(begin, end - begin),
+                             [stamp](std::uint64_t granule) { return granule == stamp; });
+}
+
+std::string CellMemory::convert(std::span<const kv::CellConversion> conversions) {
+  for (const kv::CellConversion& conversion : conversions) {
+    const std::uint64_t stamp = memory_[granules(conversion.from).first];
+    if (stamp == 0 || !holds(conversion.from, stamp)) {
+      return fmt::format("the cell at {} is no whole {} cell when it is to become {}",
+                         conversion.from.offset(), kv::name_of(conversion.from.format()),
+                         kv::name_of(conversion.to.format()));
+    }
+    fill(conversion.to, stamp);
+  }
+  return {};
+}
+
+void CellMemory::begin_block(std::int32_t group, BlockId block) {
+  const std::uint64_t stamp = stamp_of_[{group, block}] = kStampsPerBlock * next_stamp_++;
+  for (std::int32_t cell = 0; cell < kv_.cells().cells_per_block(group); ++cell) {
+    fill(kv_.cells().at(group, block, cell), stamp + static_cast<std::uint64_t>(cell));
+  }
+}
+
+std::string CellMemory::check(std::int32_t group, BlockId block) const {
+  const auto stamp = stamp_of_.find({group, block});
+  if (stamp == stamp_of_.end())
+    return fmt::format("group {}: block {} was never written", group, index_of(block));
+  for (std::int32_t cell = 0; cell < kv_.cells().cells_per_block(group); ++cell) {
+    const kv::KvCellRef ref = kv_.cells().at(group, block, cell);
+    if (ref.is_gone() || holds(ref, stamp->second + static_cast<std::uint64_t>(cell))) continue;
+    return fmt::format("group {}: cell {} of block {} ({}) does not hold what was written", group, cell,
+                       index_of(block), kv::name_of(ref.format()));
+  }
+  return {};
+}
+
+}  // namespace kvasir::sim

@@ -1,0 +1,38 @@
+// Stands in for the memory behind the cells: whose bytes lie where, and whether they are still whole.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kv/kv_cache_manager.h"
+
+namespace kvasir::sim {
+
+class CellMemory {
+ public:
+  explicit CellMemory(const kv::KvCacheManager& kv);
+
+  // Writes the cells anew, as the runtime does before a step. Empty, or what was wrong with one.
+  std::string convert(std::span<const kv::CellConversion> conversions);
+  // The first token of the block is stored: its cells are its own from here on.
+  void begin_block(std::int32_t group, BlockId block);
+  // Empty, or which cell of the block does not hold its bytes any more.
+  std::string check(std::int32_t group, BlockId block) const;
+
+ private:
+  // [begin, end) in memory_.
+  std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell) const;
+  void fill(kv::KvCellRef cell, std::uint64_t stamp);
+  bool holds(kv::KvCellRef cell, std::uint64_t stamp) const;
+
+  const kv::KvCacheManager& kv_;
+  std::vector<std::uint64_t> memory_;  // who owns each 32 bytes
+  std::map<std::pair<std::int32_t, BlockId>, std::uint64_t> stamp_of_;
+  std::uint64_t next_stamp_ = 1;
+};
+
+}  // namespace kvasir::sim
