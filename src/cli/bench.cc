@@ -30,6 +30,7 @@ struct BenchOptions {
   std::vector<std::int32_t> depths = {0};
   std::vector<std::int32_t> batches = {1};
   std::int32_t repeat = 5;
+  KvParams kv;
   EngineOptions engine = {.no_prefix_cache = true};
 };
 
@@ -50,13 +51,18 @@ struct BenchReport {
 std::vector<BenchmarkCase> cases_of(const BenchOptions& options) {
   std::vector<BenchmarkCase> cases;
   for (std::int32_t n_prompt : options.prompts) {
-    if (n_prompt > 0) cases.push_back({.kind = BenchmarkKind::kPrompt, .n_prompt = n_prompt});
+    if (n_prompt > 0) {
+      cases.push_back({.kind = BenchmarkKind::kPrompt, .n_prompt = n_prompt, .kv = options.kv});
+    }
   }
   if (options.n_gen == 0) return cases;
   for (std::int32_t depth : options.depths) {
     for (std::int32_t batch : options.batches) {
-      cases.push_back(
-          {.kind = BenchmarkKind::kGeneration, .n_gen = options.n_gen, .depth = depth, .batch = batch});
+      cases.push_back({.kind = BenchmarkKind::kGeneration,
+                       .n_gen = options.n_gen,
+                       .depth = depth,
+                       .batch = batch,
+                       .kv = options.kv});
     }
   }
   return cases;
@@ -75,13 +81,14 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
   return make_engine_config(engine, globals);
 }
 
-// Keys and values that one token's attention reads behind num_tokens others.
-double kv_bytes_behind(const ModelInfo& model, double num_tokens) {
+// Keys and values that one token's attention reads behind num_tokens others; of those without a window a
+// policy has kept a share.
+double kv_bytes_behind(const ModelInfo& model, double num_tokens, double kept_share) {
   double bytes = 0.0;
   for (const KvGroupInfo& group : model.kv_groups) {
     const bool is_windowed = group.window_tokens > 0;
     const double num_seen = is_windowed ? std::min<double>(num_tokens, group.window_tokens) : num_tokens;
-    bytes += num_seen * static_cast<double>(group.bytes_per_token);
+    bytes += (is_windowed ? 1.0 : kept_share) * num_seen * static_cast<double>(group.bytes_per_token);
   }
   return bytes;
 }
@@ -90,7 +97,7 @@ double kv_bytes_behind(const ModelInfo& model, double num_tokens) {
 // values, as they are half way.
 double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model) {
   const double weights = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
-  return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen);
+  return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
 }
 
 // Of generation to the bandwidth; of a prompt, which multiplies every weight by each token, to the products.
@@ -169,6 +176,7 @@ void write_result(JsonWriter& json, const BenchResult& result) {
   for (double run : result.tokens_per_s.runs) json.value(run);
   json.end_array().end_object();
   if (result.test.kind == BenchmarkKind::kGeneration) json.member("bytes_per_step", result.bytes_per_step);
+  json.member("kv_bytes_share", result.tokens_per_s.kv_bytes_share);
   json.key("limits");
   write_limits(json, result.limits);
   json.member("share_of_limit", result.share_of_limit).end_object();
@@ -268,6 +276,7 @@ void add_bench(CLI::App& app, Context& context) {
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
+  add_kv_policy_options(*verb, options->kv);
   add_fast_option(*verb, options->engine);
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });

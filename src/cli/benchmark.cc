@@ -19,6 +19,7 @@ struct RunOutcome {
   double prompt_seconds = 0.0;      // submit until every stream had a token
   double generation_seconds = 0.0;  // from then until each had n_gen more
   std::vector<std::vector<TokenId>> tokens;
+  double kv_bytes_share = 1.0;
 };
 
 // Tokens that the stream which starts first gets while the last one still reads its prompt.
@@ -46,6 +47,7 @@ std::vector<Request> make_requests(const BenchmarkCase& test, std::int32_t vocab
     request.sampling.ignore_eos = true;
     request.sampling.max_tokens = max_tokens;
     request.use_prefix_cache = false;
+    request.kv = test.kv;
   }
   return requests;
 }
@@ -69,7 +71,8 @@ Result<RunOutcome> run_once(Engine& engine, const BenchmarkCase& test, std::vect
   if (interrupted) return make_error(ErrorKind::kCancelled, "interrupted");
   if (!times) return std::unexpected(times.error());
   const auto seconds = [](auto duration) { return std::chrono::duration<double>(duration).count(); };
-  return RunOutcome{seconds(times->begin - begin), seconds(times->end - times->begin), window->take_tokens()};
+  return RunOutcome{seconds(times->begin - begin), seconds(times->end - times->begin), window->take_tokens(),
+                    window->kv_bytes_share()};
 }
 
 // Streams may run on a little after the window, so only what all runs have is compared.
@@ -116,6 +119,7 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
   const std::vector<Request> requests =
       make_requests(test, engine.model_info().vocab_size, max_tokens_of(test, max_num_batched_tokens));
   const EngineStats before = engine.stats();
+  double kv_bytes_share = 1.0;
   KVASIR_TRY(const RunOutcome warm_up, run_once(engine, test, requests, events.keep_going));
   events.run(1);
   std::vector<double> runs;
@@ -128,6 +132,7 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
                                     name_of(test.kind), test.batch, test.depth));
     }
     runs.push_back(tokens_per_second(test, outcome));
+    kv_bytes_share = outcome.kv_bytes_share;
   }
   const EngineStats after = engine.stats();
   if (after.num_preemptions != before.num_preemptions) {
@@ -141,6 +146,7 @@ Result<Speed> measure_speed(Engine& engine, const BenchmarkCase& test, std::int3
   speed.skipped_bytes_per_step =
       static_cast<double>(after.skipped_weight_bytes - before.skipped_weight_bytes) * test.batch /
       static_cast<double>(num_tokens);
+  speed.kv_bytes_share = kv_bytes_share;
   return speed;
 }
 

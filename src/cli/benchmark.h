@@ -22,6 +22,7 @@ struct BenchmarkCase {
   std::int32_t n_gen = 0;
   std::int32_t depth = 0;
   std::int32_t batch = 1;
+  KvParams kv = {};
 
   // Prompt tokens of each stream; generation needs at least one to start from.
   std::int32_t prompt_tokens() const;
@@ -39,6 +40,7 @@ struct Speed {
   double max = 0.0;
   std::vector<double> runs;
   double skipped_bytes_per_step = 0.0;  // of the weights: EngineStats
+  double kv_bytes_share = 1.0;          // as Usage, of the last run
 };
 Speed summarize(std::vector<double> runs);
 

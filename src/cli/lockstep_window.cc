@@ -16,6 +16,7 @@ void LockstepWindow::record(std::size_t stream, const RequestOutput& output) {
       end_ = now;
     }
   }
+  kv_bytes_share_ = output.usage.kv_bytes_share;
   if (output.error && !error_) error_ = output.error;
   if (output.request_finished) ++num_finished_;
   if (end_ || all_finished()) changed_.notify_all();

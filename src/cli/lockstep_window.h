@@ -34,6 +34,9 @@ class LockstepWindow {
   bool wait_until_closed(std::chrono::milliseconds patience);
   // Until all streams have ended. Errors: the first stream's own; kInternal when the window never closed.
   Result<Times> wait_until_finished();
+  // Bytes of KV that the streams kept, as Usage, of the one that had news last. Call after
+  // wait_until_finished().
+  double kv_bytes_share() const { return kv_bytes_share_; }
   // Per stream, all that it gave. Call after wait_until_finished().
   std::vector<std::vector<TokenId>> take_tokens();
 
@@ -50,6 +53,7 @@ class LockstepWindow {
   std::condition_variable changed_;
   // Guarded by mutex_.
   std::vector<Stream> streams_;
+  double kv_bytes_share_ = 1.0;
   std::size_t num_started_ = 0;
   std::size_t num_complete_ = 0;  // have their n_gen tokens
   std::size_t num_finished_ = 0;

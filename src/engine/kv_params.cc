@@ -49,7 +49,7 @@ Status set_kv_budget(std::string_view text, KvParams& kv) {
     return {};
   }
   return make_error(ErrorKind::kUsage,
-                    fmt::format("kv_budget: must be a share above 0 and at most 1, a percentage or a size in "
+                    fmt::format("must be a share above 0 and at most 1, a percentage or a size in "
                                 "bytes, got '{}'",
                                 printable_line(std::string(text))),
                     "kv_budget");

@@ -271,7 +271,7 @@ void LocalEngine::step() {
   const sched::SchedulerOutput& output = scheduler_.schedule(begin);
   end_expired(output);
   if (output.empty()) return;
-  counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_bytes_held());
+  counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_.held_bytes());
   build_tasks(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
   step_result_.next_tokens.clear();
@@ -423,15 +423,6 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   ++counters_.num_requests_finished;
   const std::lock_guard lock(mutex_);
   if (--num_unfinished_ == 0) all_done_.notify_all();
-}
-
-std::int64_t LocalEngine::kv_bytes_held() const {
-  std::int64_t bytes = 0;
-  for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
-    const std::int64_t num_held = kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
-    bytes += num_held * kv_.cells().new_block_bytes(group);
-  }
-  return bytes;
 }
 
 void LocalEngine::publish_stats() {

@@ -66,7 +66,6 @@ class LocalEngine final : public Engine {
                    RequestOutput& output);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
-  std::int64_t kv_bytes_held() const;
   void publish_stats();
 
   const EngineConfig config_;

@@ -147,7 +147,7 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
     for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
     for (std::int32_t i = first; i < num_blocks; ++i) {
       const BlockId block = block_of(g, i);
-      mutable_pool(g).add_reference(block);
+      add_reference(g, block);
       kv.table(g).append(block);
     }
   }
@@ -189,6 +189,7 @@ bool KvCacheManager::evict_from(std::int32_t group) {
   const auto eviction = mutable_pool(group).evict();
   if (!eviction) return false;
   index_.remove_block(eviction->contents, group);
+  cached_bytes_ -= cells_.bytes(group, eviction->block);
   cells_.clear(group, eviction->block);
   ++num_evictions_;
   return true;
@@ -204,7 +205,14 @@ BlockId KvCacheManager::allocate_block(std::int32_t group) {
 void KvCacheManager::release_block(std::int32_t group, BlockId block) {
   BlockPool& pool = mutable_pool(group);
   pool.release(block);
-  if (pool.ref_count(block) == 0 && pool.contents(block) == kNoPrefixNode) cells_.clear(group, block);
+  if (pool.ref_count(block) > 0) return;
+  if (pool.contents(block) == kNoPrefixNode) return cells_.clear(group, block);
+  cached_bytes_ += cells_.bytes(group, block);
+}
+
+void KvCacheManager::add_reference(std::int32_t group, BlockId block) {
+  if (pool(group).ref_count(block) == 0) cached_bytes_ -= cells_.bytes(group, block);
+  mutable_pool(group).add_reference(block);
 }
 
 void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
@@ -231,7 +239,7 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
       index_.set_block(kv.cursor, g, own);
       pool.set_contents(own, kv.cursor);
     } else {
-      pool.add_reference(cached);
+      add_reference(g, cached);
       table.replace(logical_index, cached);
       release_block(g, own);
       ++num_deduplicated_;

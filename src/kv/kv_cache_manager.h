@@ -126,6 +126,8 @@ class KvCacheManager {
   const BlockPool& pool(std::int32_t group) const { return pools_[static_cast<std::size_t>(group)]; }
   const PrefixIndex& prefix_index() const { return index_; }
   const CellStore& cells() const { return cells_; }
+  // Bytes of the cells that sequences hold; the rest of what is in use is cached.
+  std::int64_t held_bytes() const { return cells_.arena().used_bytes() - cached_bytes_; }
   KvStats stats() const;
 
  private:
@@ -134,6 +136,7 @@ class KvCacheManager {
   bool evict_from(std::int32_t group);
   BlockId allocate_block(std::int32_t group);
   void release_block(std::int32_t group, BlockId block);
+  void add_reference(std::int32_t group, BlockId block);
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
@@ -153,6 +156,7 @@ class KvCacheManager {
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise
   std::vector<std::int32_t> missing_;      // of allocate(), per group; likewise
   std::vector<CellAction> actions_;        // of demote(); likewise
+  std::int64_t cached_bytes_ = 0;          // of blocks that nobody holds
   std::int64_t num_evictions_ = 0;
   std::int64_t num_deduplicated_ = 0;
 };

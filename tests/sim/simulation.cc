@@ -292,7 +292,7 @@ void Simulation::check_cells() {
       }
     }
   }
-  std::int64_t used_bytes = 0;
+  std::int64_t used_bytes = 0, held_bytes = 0;
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
       const bool has_kv =
@@ -300,9 +300,11 @@ void Simulation::check_cells() {
       const std::int64_t bytes = kv_.cells().bytes(g, BlockId{i});
       if (!has_kv && bytes > 0) fail(fmt::format("group {}: block {} keeps memory without KV", g, i));
       used_bytes += bytes;
+      held_bytes += kv_.pool(g).ref_count(BlockId{i}) > 0 ? bytes : 0;
     }
   }
   if (used_bytes != kv_.cells().arena().used_bytes()) fail("memory is lost, or used twice");
+  if (held_bytes != kv_.held_bytes()) fail("what sequences hold is counted wrongly");
 }
 
 std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {

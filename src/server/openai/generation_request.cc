@@ -140,7 +140,7 @@ ApiStatus read_kv_budget(const FieldInput& field, GenerationRequest& request) {
   }
   KvParams tried;
   if (const Status status = set_kv_budget(text, tried); !status) {
-    return bad_request(status.error().message, field.name);
+    return bad_request(field.name + " " + status.error().message, field.name);
   }
   request.kv_budget = std::move(text);
   return {};
