@@ -88,6 +88,16 @@ TEST_P(KvPolicyInEngine, KeepsABudgetInBytes) {
   EXPECT_GE(share(2 * tokens * bytes_per_token), 1.0);
 }
 
+// Eviction after the prompt would leave the peak as it was.
+TEST_P(KvPolicyInEngine, LowersThePeakOfAllBytesWhileThePromptIsRead) {
+  const auto peak = [](double budget) {
+    const auto engine = load(GetParam());
+    generate(*engine, {requests(*engine, {.budget = budget, .quality = KvQuality::kBestEffort})[0]});
+    return static_cast<double>(engine->stats().kv_bytes_peak);
+  };
+  EXPECT_LT(peak(0.3), 0.9 * peak(1.0));
+}
+
 TEST_P(KvPolicyInEngine, OfExactQualityChangesNothing) {
   const auto engine = load(GetParam());
   ASSERT_NE(engine, nullptr);

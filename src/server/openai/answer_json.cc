@@ -15,6 +15,8 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
+  // Not OpenAI's: only where a KV policy has acted.
+  if (usage.kv_bytes_share != 1.0) json.member("kv_bytes_share", usage.kv_bytes_share);
   json.end_object();
 }
 
