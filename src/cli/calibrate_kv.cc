@@ -68,10 +68,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
                                 .no_prefix_cache = true};
   KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals));
   KVASIR_TRY(const ModelSession session,
-             open_session(options.model, config, globals, &interruption.signals()));
-  if (session.engine->tokenizer() == nullptr) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
-  }
+             open_text_session(options.model, config, globals, &interruption.signals()));
   KVASIR_TRY(const auto windows,
              eval::cut_windows(*session.engine->tokenizer(), text, kWindowTokens, options.num_windows));
   ProgressReporter progress({.quiet = globals.quiet});

@@ -48,11 +48,8 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   Measurement measurement;
-  KVASIR_TRY(measurement.session, open_session(options.model, config, globals, &signals));
+  KVASIR_TRY(measurement.session, open_text_session(options.model, config, globals, &signals));
   const text::Tokenizer* tokenizer = measurement.session.engine->tokenizer();
-  if (tokenizer == nullptr) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options.model));
-  }
   KVASIR_TRY(measurement.windows,
              eval::cut_windows(*tokenizer, text, options.engine.ctx_tokens, max_windows));
   return measurement;

@@ -80,16 +80,15 @@ class KvEvaluation {
       return make_error(ErrorKind::kMachine,
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
-    KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv"));
+    const std::string subject =
+        fmt::format("{} on {}, at most {} lost", options_.model, options_.file, options_.max_lost_share);
+    KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
     KVASIR_TRY(const std::string text, read_input_file(options_.file));
     const EngineOptions engine = {
         .max_num_seqs = 1, .max_num_batched_tokens = eval::kKvStepTokens, .no_prefix_cache = true};
     KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
-    KVASIR_TRY(session_, open_session(options_.model, config, globals_, &interruption_.signals()));
-    if (session_.engine->tokenizer() == nullptr) {
-      return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", options_.model));
-    }
+    KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals()));
     text_ = text;
     return {};
   }
@@ -187,21 +186,37 @@ class KvEvaluation {
 
   Result<int> report() {
     const std::vector<eval::KvSummary> summaries = eval::summarise(rows_->rows());
-    const std::vector<eval::KvClaim> claims =
-        options_.gate ? eval::check_gate(summaries) : std::vector<eval::KvClaim>{};
+    std::vector<eval::KvClaim> claims;
+    if (options_.gate) {
+      claims = eval::check_gate(summaries_asked_for(summaries));
+      if (claims.empty()) {
+        return make_error(ErrorKind::kUnmet, "--gate: nothing was measured that the gate is about");
+      }
+    }
     const bool holds = std::ranges::all_of(claims, &eval::KvClaim::holds);
     const int exit_code = holds ? interruption_.exit_code() : kExitNo;
     KVASIR_CHECKED(write_page(eval::kv_report(options_.model, rows_->rows(), summaries, claims)));
     if (globals_.json) return print_document(to_json(summaries, claims), exit_code);
     print(
-        "suite          ctx   policy         budget  bytes  peak   ratio   (95% interval)     worst   KL     "
-        "  "
-        "top-1   needles\n");
+        "suite          ctx   policy         budget  bytes  peak   "
+        "ratio   (95% interval)     worst   KL        top-1   needles\n");
     for (const eval::KvSummary& s : summaries) print(to_line(s));
     for (const eval::KvClaim& claim : claims) {
       print(fmt::format("{} {}\n", claim.holds ? "holds " : "FAILS ", claim.text));
     }
     return finish_output(exit_code);
+  }
+
+  // The file may have rows of other policies and budgets, from earlier runs.
+  std::vector<eval::KvSummary> summaries_asked_for(const std::vector<eval::KvSummary>& summaries) const {
+    std::vector<eval::KvSummary> asked_for;
+    for (const eval::KvSummary& s : summaries) {
+      if (std::ranges::find(options_.policies, s.policy) != options_.policies.end() &&
+          std::ranges::find(options_.budgets, s.budget) != options_.budgets.end()) {
+        asked_for.push_back(s);
+      }
+    }
+    return asked_for;
   }
 
   Status write_page(const std::string& page) const {

@@ -1,9 +1,12 @@
 #include "cli/model_session.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/progress_reporter.h"
 #include "store/model_store.h"
@@ -35,6 +38,13 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
   session.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return session;
+}
+
+Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,
+                                       const GlobalOptions& globals, BlockedSignals* signals) {
+  KVASIR_TRY(ModelSession session, open_session(model, std::move(config), globals, signals));
+  if (session.engine->tokenizer() != nullptr) return session;
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", model));
 }
 
 }  // namespace kvasir::cli

@@ -25,4 +25,8 @@ Result<std::string> resolve_model(const std::string& model);
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals = nullptr);
 
+// As open_session, of a model that text is measured on. Errors: kBadFile too when the file has no tokenizer.
+Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,
+                                       const GlobalOptions& globals, BlockedSignals* signals = nullptr);
+
 }  // namespace kvasir::cli

@@ -67,10 +67,15 @@ std::optional<KvRow> from_line(std::string_view line) {
 
 }  // namespace
 
-Result<KvRowFile> KvRowFile::open(const std::string& path) {
+Result<KvRowFile> KvRowFile::open(const std::string& path, const std::string& subject) {
   std::string text;
   constexpr std::size_t kMaxBytes = std::size_t{1} << 28;
   if (auto existing = read_text_file(path, kMaxBytes)) text = std::move(*existing);
+  const std::string head = fmt::format("# {}\n{}\n", printable_line(subject), kHeader);
+  if (!text.empty() && !text.starts_with(head)) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: does not hold rows of {}", printable_line(path),
+                                                       printable_line(subject)));
+  }
   std::FILE* file = std::fopen(path.c_str(), "ab");
   if (file == nullptr) {
     return make_error(ErrorKind::kMachine,
@@ -78,25 +83,18 @@ Result<KvRowFile> KvRowFile::open(const std::string& path) {
   }
   KvRowFile rows(path, file);
   if (text.empty()) {
-    KVASIR_CHECKED(rows.write(kHeader));
+    KVASIR_CHECKED(rows.write(head));
     return rows;
   }
-  std::string_view rest = text;
-  for (int number = 1; !rest.empty(); ++number) {
+  std::string_view rest = std::string_view(text).substr(head.size());
+  while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
-    if (end ==
-        std::string_view::npos) {  // a row that was cut off: it is measured again, in a line of its own
-      KVASIR_CHECKED(rows.write(""));
+    if (end == std::string_view::npos) {
+      KVASIR_CHECKED(rows.write("\n"));  // behind a row that was cut off: it is measured again
       break;
     }
-    const std::string_view line = rest.substr(0, end);
+    auto row = from_line(rest.substr(0, end));
     rest.remove_prefix(end + 1);
-    if (line == kHeader || line.empty()) continue;
-    auto row = from_line(line);
-    if (!row && number == 1) {
-      return make_error(ErrorKind::kBadFile,
-                        fmt::format("{}: line 1 is no row of kvasir eval kv", printable_line(path)));
-    }
     if (!row) continue;
     rows.keys_.insert(row->key());
     rows.rows_.push_back(std::move(*row));
@@ -105,15 +103,15 @@ Result<KvRowFile> KvRowFile::open(const std::string& path) {
 }
 
 Status KvRowFile::add(KvRow row) {
-  KVASIR_CHECKED(write(to_line(row)));
+  KVASIR_CHECKED(write(to_line(row) + "\n"));
   keys_.insert(row.key());
   rows_.push_back(std::move(row));
   return {};
 }
 
-Status KvRowFile::write(std::string_view line) {
-  const bool is_written = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
-                          std::fputc('\n', file_.get()) != EOF && std::fflush(file_.get()) == 0;
+Status KvRowFile::write(std::string_view text) {
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0;
   if (is_written) return {};
   return make_error(ErrorKind::kMachine,
                     fmt::format("{}: cannot be written: {}", printable_line(path_), std::strerror(errno)));

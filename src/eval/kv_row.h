@@ -37,9 +37,10 @@ struct KvRow {
 // A CSV file of rows that grows row by row, so that work which was cut off goes on where it was.
 class KvRowFile {
  public:
-  // Reads what the file has, or begins it. Errors: kMachine (cannot be written), kBadFile (another file's
-  // contents).
-  static Result<KvRowFile> open(const std::string& path);
+  // Reads what the file has, or begins it. `subject` is what was measured, in one line: rows of another
+  // subject are not taken for this one's. Errors: kMachine (cannot be written), kBadFile (another subject's
+  // rows, or no rows at all).
+  static Result<KvRowFile> open(const std::string& path, const std::string& subject);
 
   const std::vector<KvRow>& rows() const { return rows_; }
   bool has(const KvRow::Key& key) const { return keys_.contains(key); }
@@ -50,7 +51,7 @@ class KvRowFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   KvRowFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
-  Status write(std::string_view line);
+  Status write(std::string_view text);
 
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;

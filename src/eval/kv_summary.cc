@@ -92,6 +92,8 @@ std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
   };
   for (const KvSummary& s : summaries) {
     if (s.is_text() && s.budget >= 0.3) {
+      const std::int32_t least_windows = s.ctx_tokens <= 2048 ? 20 : 6;
+      claim(s, "windows measured", least_windows, s.num_items, s.num_items >= least_windows);
       const double limit = ratio_limit(s.budget);
       claim(s, "upper end of the perplexity ratio", limit, s.ratio_high, s.ratio_high <= limit);
       claim(s, "worst window", kMostWindow, s.worst_ratio, s.worst_ratio <= kMostWindow);

@@ -1,7 +1,6 @@
 // Dropping blocks in f16 and nothing else: what the literature does, for comparison.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -1,0 +1,102 @@
+// Rows of a KV evaluation: kept over interruptions, added up, and held against the gate.
+#include "eval/kv_summary.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "eval/kv_row.h"
+
+namespace kvasir::eval {
+namespace {
+
+KvRow window(std::int32_t item, double excess_nll, double budget = 0.3) {
+  KvRow row{.suite = "p2", .ctx_tokens = 2048, .item = item, .policy = "ladder"};
+  row.budget = budget;
+  row.bytes_share = budget - 0.001;
+  row.num_tokens = 100;
+  row.full_nll = 3.0;
+  row.nll = 3.0 + excess_nll;
+  return row;
+}
+
+std::vector<KvRow> windows(std::int32_t count, double excess_nll) {
+  std::vector<KvRow> rows;
+  for (std::int32_t i = 0; i < count; ++i) rows.push_back(window(i, excess_nll));
+  return rows;
+}
+
+bool holds(const std::vector<KvRow>& rows) {
+  const auto claims = check_gate(summarise(rows));
+  return !claims.empty() && std::ranges::all_of(claims, &KvClaim::holds);
+}
+
+TEST(KvGate, HoldsWhereNothingIsLost) {
+  EXPECT_TRUE(holds(windows(20, 0.0)));
+  EXPECT_TRUE(holds(windows(20, 0.015)));
+}
+
+TEST(KvGate, FailsForEachThingItAsksFor) {
+  EXPECT_FALSE(holds(windows(20, 0.03))) << "the ratio";
+  EXPECT_FALSE(holds(windows(19, 0.0))) << "too few windows";
+  std::vector<KvRow> one_bad = windows(100, 0.0);
+  one_bad[7].nll += 0.06;
+  EXPECT_FALSE(holds(one_bad)) << "the worst window";
+  std::vector<KvRow> inactive = windows(20, 0.0);
+  for (KvRow& row : inactive) row.bytes_share = 1.0;
+  EXPECT_FALSE(holds(inactive)) << "the bytes of a policy that did nothing";
+  KvRow needle{.suite = "needle-late", .ctx_tokens = 4096, .policy = "ladder"};
+  needle.budget = 0.3;
+  needle.full_found = 1;
+  EXPECT_FALSE(holds({needle})) << "a needle lost";
+  needle.found = 1;
+  EXPECT_TRUE(holds({needle}));
+}
+
+TEST(KvSummary, BracketsTheRatioByWindows) {
+  std::vector<KvRow> rows;
+  for (std::int32_t i = 0; i < 20; ++i) rows.push_back(window(i, i % 2 == 0 ? 0.0 : 0.02));
+  const KvSummary summary = summarise(rows).front();
+  EXPECT_NEAR(summary.ratio, std::exp(0.01), 1e-12);
+  EXPECT_NEAR(summary.worst_ratio, std::exp(0.02), 1e-12);
+  EXPECT_LT(summary.ratio_low, summary.ratio);
+  EXPECT_GT(summary.ratio_high, summary.ratio);
+  EXPECT_LT(summary.ratio_high, summary.worst_ratio);
+}
+
+class KvRows : public testing::Test {
+ protected:
+  KvRows() { std::filesystem::remove(path_); }
+  ~KvRows() override { std::filesystem::remove(path_); }
+  const std::string path_ = testing::TempDir() + "kvasir-rows-test.csv";
+};
+
+TEST_F(KvRows, AreThereAgainAfterAnInterruption) {
+  {
+    auto file = KvRowFile::open(path_, "a model");
+    ASSERT_TRUE(file && file->add(window(0, 0.25)));
+  }
+  std::ofstream(path_, std::ios::app) << "p2,2048,1,lad";  // cut off
+  for (std::int32_t item : {1, 2}) {
+    auto file = KvRowFile::open(path_, "a model");
+    ASSERT_TRUE(file);
+    EXPECT_EQ(std::ssize(file->rows()), item);
+    EXPECT_TRUE(file->has(window(item - 1, 0.0).key()));
+    EXPECT_FALSE(file->has(window(item, 0.0).key()));
+    EXPECT_EQ(file->rows()[0].nll, 3.25);
+    ASSERT_TRUE(file->add(window(item, 0.0)));
+  }
+}
+
+TEST_F(KvRows, OfAnotherSubjectAreRefused) {
+  ASSERT_TRUE(KvRowFile::open(path_, "a model"));
+  const auto other = KvRowFile::open(path_, "another model");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::kBadFile);
+}
+
+}  // namespace
+}  // namespace kvasir::eval
