@@ -75,9 +75,10 @@ struct EngineStats {
   std::int64_t num_steps = 0;
   std::int64_t skipped_weight_bytes =
       0;  // that steps left unread: most of the head where one token is wanted
-  std::int64_t kv_blocks_total = 0;
-  std::int64_t kv_blocks_used = 0;  // referenced by a sequence
+  std::int64_t kv_blocks_total = 0;  // that there is room for as computed; more of those made coarser
+  std::int64_t kv_blocks_used = 0;   // referenced by a sequence
   std::int64_t kv_bytes_total = 0;
+  std::int64_t kv_bytes_used = 0;  // held by sequences
   std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;

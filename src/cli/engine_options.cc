@@ -12,7 +12,8 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limit
+constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limits
+constexpr std::int64_t kMaxCacheTokens = std::int64_t{1} << 32;
 
 // Parsed here too: the engine would not know the file's name.
 Result<std::string> read_chat_template(const std::string& path) {
@@ -90,6 +91,10 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--chunk", options.chunk_tokens, "Tokens of one prompt in one step (0: the whole step)")
       ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
+  verb.add_option(
+          "--kv-cache-tokens", options.kv_cache_tokens,
+          "Tokens that the KV cache holds as computed (0: what the sequences take, as far as memory allows)")
+      ->transform(whole_number(std::int64_t{0}, kMaxCacheTokens));
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
 }
 
@@ -108,6 +113,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;
+  config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   if (!options.chat_template_file.empty()) {
     KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));

@@ -435,11 +435,12 @@ void LocalEngine::publish_stats() {
   counters_.kv_blocks_total = 0;
   counters_.kv_blocks_used = 0;
   for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
-    counters_.kv_blocks_total += kv_.pool(group).num_blocks();
+    counters_.kv_blocks_total += kv_.group(group).num_blocks;
     counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
   }
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
   counters_.kv_bytes_total = kv_.cells().arena().capacity_bytes();
+  counters_.kv_bytes_used = kv_.held_bytes();
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
 }

@@ -10,7 +10,8 @@
 namespace kvasir::eval {
 namespace {
 
-constexpr std::array kFormats = {"q8", "k8v4", "k4cv4", "k4v4", "k4cv3", "k4v3", "k3v3"};
+constexpr std::array kFormats = {"q8",   "k8v4",  "k4cv4", "k4v4",  "k4cv3",
+                                 "k4v3", "k3cv3", "k3v3",  "k3cv2", "k3v2"};
 
 // Divergence grows with what attention loses; the policies were tuned on SmolLM2-135M, whose formats this
 // factor gives the costs that they were tuned with. The divergence that any rounding causes, of which 8 bits

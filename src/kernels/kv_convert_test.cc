@@ -15,7 +15,8 @@ namespace {
 using kv::KvCode;
 
 constexpr KvFormat kCoarser[] = {KvFormat::kQ8,    KvFormat::kK8V4, KvFormat::kK4cV4, KvFormat::kK4V4,
-                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3V3};
+                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3cV3, KvFormat::kK3V3,
+                                 KvFormat::kK3cV2, KvFormat::kK3V2};
 
 class KvConvert : public EveryIsa {
  protected:
@@ -88,6 +89,8 @@ double error_limit(KvCode code) {
     case KvCode::k4:
     case KvCode::k4Channel:
       return 0.12;
+    case KvCode::k2:  // four levels of normal numbers lose 0.1188 of their variance at least
+      return 0.35;
     default:
       return 0.26;
   }

@@ -19,8 +19,7 @@ inline constexpr std::int32_t kTokensPerBlock = 16;  // and per cell
 inline constexpr std::int32_t kChannelsPerScale =
     32;  // of the codes of four bits and less that have a scale per token
 
-// From the exact to the coarsest: a cell is only ever converted towards the end of the list. The number is
-// what a cell reference keeps in its low bits.
+// By bytes, the exact ones first. The number is what a cell reference keeps in its low bits.
 enum class KvFormat : std::uint8_t {
   kGone,   // no memory
   kF32,    // as computed
@@ -31,31 +30,32 @@ enum class KvFormat : std::uint8_t {
   kK4V4,   // 4-bit rotated keys and values
   kK4cV3,  // 4-bit keys with a range per channel, 3-bit rotated values
   kK4V3,   // 4-bit rotated keys, 3-bit rotated values
+  kK3cV3,  // 3-bit keys with a range per channel, 3-bit rotated values
   kK3V3,   // 3-bit rotated keys and values
+  kK3cV2,  // 3-bit keys with a range per channel, 2-bit rotated values
+  kK3V2,   // 3-bit rotated keys, 2-bit rotated values
 };
-inline constexpr int kNumKvFormats = 10;
-
-// Whether a cell of format `from` may become `to`.
-constexpr bool is_coarser(KvFormat to, KvFormat from) {
-  return from != KvFormat::kGone && (to == KvFormat::kGone || to > from);
-}
+inline constexpr int kNumKvFormats = 13;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
-  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",  "f16",   "q8",   "k8v4",
-                                                      "k4cv4", "k4v4", "k4cv3", "k4v3", "k3v3"};
+  constexpr std::string_view kNames[kNumKvFormats] = {
+      "gone", "f32", "f16", "q8", "k8v4", "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3", "k3v3", "k3cv2", "k3v2"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
-// How the keys or the values of a cell are written.
+// How the keys or the values of a cell are written; by bytes, the exact ones first.
 enum class KvCode : std::uint8_t {
   kF32,  // keys [head_dim][16], values [16][head_dim]
   kF16,
   k8,         // keys [head_dim][16] int8, values [16][head_dim] int8; then a f16 scale per token: [16]
-  k4,         // rotated; nibbles n that mean scale * (n - 8), a f16 scale per token and 32 channels
   k4Channel,  // keys: nibbles n that mean low + step * n, both per channel
+  k4,         // rotated; nibbles n that mean scale * (n - 8), a f16 scale per token and 32 channels
+  k3Channel,  // keys: 3 bits n that mean low + step * n
   k3,         // rotated; 3 bits n that mean scale * (n - 4), scales as k4
+  k2,         // values: rotated; 2 bits n that mean scale * (n - 1.5), scales as k4
 };
+inline constexpr int kNumKvCodes = 8;
 
 struct KvCodes {
   KvCode keys, values;
@@ -77,30 +77,50 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k4Channel, KvCode::k3};
     case KvFormat::kK4V3:
       return {KvCode::k4, KvCode::k3};
+    case KvFormat::kK3cV3:
+      return {KvCode::k3Channel, KvCode::k3};
     case KvFormat::kK3V3:
       return {KvCode::k3, KvCode::k3};
+    case KvFormat::kK3cV2:
+      return {KvCode::k3Channel, KvCode::k2};
+    case KvFormat::kK3V2:
+      return {KvCode::k3, KvCode::k2};
     default:
       return {KvCode::kF16, KvCode::kF16};
   }
 }
 
-constexpr bool is_rotated(KvCode code) { return code == KvCode::k4 || code == KvCode::k3; }
+// Whether a cell of format `from` may become `to`: neither half gets finer, for what is lost does not return.
+constexpr bool is_coarser(KvFormat to, KvFormat from) {
+  if (from == KvFormat::kGone || to == from) return false;
+  if (to == KvFormat::kGone) return true;
+  return codes_of(to).keys >= codes_of(from).keys && codes_of(to).values >= codes_of(from).values;
+}
+
+constexpr bool is_rotated(KvCode code) {
+  return code == KvCode::k4 || code == KvCode::k3 || code == KvCode::k2;
+}
+constexpr bool has_range_per_channel(KvCode code) {
+  return code == KvCode::k4Channel || code == KvCode::k3Channel;
+}
 
 // Channels that are rotated together: the largest power of two that divides head_dim.
 constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & -head_dim; }
 
-// Units of k4Channel are a little larger than needed, so that rounding them to f16 does not make them too
-// small.
+// Units of ranges per channel are a little larger than needed, so that rounding them to f16 does not make
+// them too small.
 inline constexpr float kUnitMargin = 1.0009765625f;
 
-// Where the parts of the coarser halves begin, in bytes. Codes come first, of a k3 half in two planes of two
-// bits and one: bits 2 t and 2 t + 1 of the 32-bit low word, and bit t of the 16-bit high word, are those of
-// token (keys) or channel (values) t.
+// The scale of 2-bit codes, of the largest magnitude of 32 numbers: what four levels lose of normal numbers
+// is least when they lie one standard deviation apart (Max, "Quantizing for minimum distortion", 1960).
+inline constexpr float kTwoBitScale = 0.43f;
+
+// Where the parts of the coarser halves begin, in bytes. Codes come first; of two and three bits those of 16
+// tokens (keys) or channels (values) follow each other in 32 or 48 bits, the lowest first.
 struct KvHalfLayout {
-  std::int32_t high;    // k3: the high plane
-  std::int32_t scales;  // f16; of k4Channel the units of steps and of lows
-  std::int32_t steps;   // k4Channel: a byte per channel, in units
-  std::int32_t lows;    // k4Channel: the same, signed
+  std::int32_t scales;  // f16; with a range per channel the units of steps and of lows
+  std::int32_t steps;   // with a range per channel: a byte for each, in units
+  std::int32_t lows;    // the same, signed
   std::int32_t bytes;   // of the half, a multiple of 32
 };
 
@@ -109,17 +129,22 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
   const std::int32_t scale_bytes = 2 * size / kChannelsPerScale;
   switch (code) {
     case KvCode::kF32:
-      return {0, 0, 0, 0, 4 * size};
+      return {0, 0, 0, 4 * size};
     case KvCode::kF16:
-      return {0, 0, 0, 0, 2 * size};
+      return {0, 0, 0, 2 * size};
     case KvCode::k8:
-      return {0, size, 0, 0, size + 2 * kTokensPerBlock};
+      return {size, 0, 0, size + 2 * kTokensPerBlock};
     case KvCode::k4:
-      return {0, size / 2, 0, 0, size / 2 + scale_bytes};
+      return {size / 2, 0, 0, size / 2 + scale_bytes};
     case KvCode::k4Channel:
-      return {0, size / 2 + 2 * head_dim, size / 2, size / 2 + head_dim, size / 2 + 2 * head_dim + 32};
+      return {size / 2 + 2 * head_dim, size / 2, size / 2 + head_dim, size / 2 + 2 * head_dim + 32};
+    case KvCode::k3Channel:
+      return {3 * size / 8 + 2 * head_dim, 3 * size / 8, 3 * size / 8 + head_dim,
+              3 * size / 8 + 2 * head_dim + 32};
     case KvCode::k3:
-      return {size / 4, size / 4 + size / 8, 0, 0, size / 4 + size / 8 + scale_bytes};
+      return {3 * size / 8, 0, 0, 3 * size / 8 + scale_bytes};
+    case KvCode::k2:
+      return {size / 4, 0, 0, size / 4 + scale_bytes};
   }
   return {};
 }

@@ -12,6 +12,10 @@ namespace {
 constexpr std::int64_t kLeastPageBytes = std::int64_t{64} << 10;
 constexpr std::int64_t kCellsPerPage = 32;  // of f16
 
+// Cells are moved together when less than an eighth of the pages is free and a 32nd of all can be won.
+constexpr std::int64_t kFewFreePages = 8;
+constexpr std::int64_t kWorthwhileGain = 32;
+
 constexpr std::size_t word_of(std::int32_t page) { return static_cast<std::size_t>(page) / 64; }
 constexpr std::uint64_t bit_of(std::int32_t page) { return std::uint64_t{1} << (page % 64); }
 
@@ -38,6 +42,10 @@ std::int32_t CellArena::PageSet::lowest() const {
 std::int64_t CellArena::page_bytes(std::int32_t head_dim) {
   const auto wanted = static_cast<std::uint64_t>(kCellsPerPage * cell_bytes(KvFormat::kF16, head_dim));
   return std::max(kLeastPageBytes, static_cast<std::int64_t>(std::bit_ceil(wanted)));
+}
+
+std::int64_t CellArena::bytes_for(std::int64_t num_cells, KvFormat format, std::int32_t head_dim) {
+  return ceil_div(num_cells, page_bytes(head_dim) / cell_bytes(format, head_dim)) * page_bytes(head_dim);
 }
 
 CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim) : page_bytes_(page_bytes(head_dim)) {
@@ -98,18 +106,56 @@ void CellArena::free(KvCellRef cell) {
   const auto slot = static_cast<std::int32_t>(cell.offset() % page_bytes_ / of_format.cell_bytes);
   Page& page = pages_[static_cast<std::size_t>(number)];
   CHECK(page.format == cell.format() && page.num_used > 0 && slot < page.num_started);
-  if (page.num_used == of_format.cells_per_page) of_format.roomy.insert(number);
+  if (page.num_used == of_format.cells_per_page && !page.is_closed) of_format.roomy.insert(number);
   page.next_free[static_cast<std::size_t>(slot)] = static_cast<std::int16_t>(page.first_free);
   page.first_free = slot;
   --of_format.num_cells;
   used_bytes_ -= of_format.cell_bytes;
   if (--page.num_used > 0) return;
-  of_format.roomy.erase(number);
+  if (!page.is_closed) of_format.roomy.erase(number);
   --of_format.num_pages;
   free_pages_.insert(number);
+  page.is_closed = false;
   page.format = KvFormat::kGone;
   page.num_started = 0;
   page.first_free = kNone;
+}
+
+bool CellArena::close_sparse_pages(std::int32_t max_cells) {
+  CHECK(closed_pages_.empty());
+  std::int64_t gain = 0;
+  for (const SizeClass& of_format : classes_) gain += num_superfluous_pages(of_format);
+  if (free_pages_.size() * kFewFreePages >= num_pages() || gain * kWorthwhileGain < num_pages()) return false;
+  std::vector<std::int32_t> sparse;
+  for (std::int32_t page = 0; page < num_pages(); ++page) {
+    const Page& of = pages_[static_cast<std::size_t>(page)];
+    if (of.format != KvFormat::kGone && of.num_used < size_class(of.format).cells_per_page)
+      sparse.push_back(page);
+  }
+  std::ranges::stable_sort(
+      sparse, {}, [this](std::int32_t page) { return pages_[static_cast<std::size_t>(page)].num_used; });
+  std::array<std::int64_t, kNumKvFormats> num_closed = {};
+  for (const std::int32_t number : sparse) {
+    Page& page = pages_[static_cast<std::size_t>(number)];
+    std::int64_t& closed = num_closed[static_cast<std::size_t>(page.format)];
+    if (page.num_used > max_cells || closed == num_superfluous_pages(size_class(page.format))) continue;
+    max_cells -= page.num_used;
+    ++closed;
+    page.is_closed = true;
+    size_class(page.format).roomy.erase(number);
+    closed_pages_.push_back(number);
+  }
+  return !closed_pages_.empty();
+}
+
+void CellArena::reopen_pages() {
+  for (const std::int32_t number : closed_pages_) {
+    Page& page = pages_[static_cast<std::size_t>(number)];
+    if (!page.is_closed) continue;  // it ran empty
+    page.is_closed = false;
+    if (page.num_used < size_class(page.format).cells_per_page) size_class(page.format).roomy.insert(number);
+  }
+  closed_pages_.clear();
 }
 
 std::int64_t CellArena::num_available(KvFormat format) const {

@@ -6,13 +6,16 @@
 #include <optional>
 #include <vector>
 
+#include "base/checked_math.h"
 #include "kv/cell.h"
 
 namespace kvasir::kv {
 
 // Shares a fixed number of bytes out to cells of different sizes. The bytes are cut into pages; a page serves
 // cells of one format at a time, and when its last cell is freed it may serve any other. New cells go to the
-// lowest page of their format that has room, so that the highest ones run empty.
+// lowest page of their format that has room, so that the highest ones run empty. Sequences end in no order
+// though, and leave pages of each format that are neither full nor empty: close_sparse_pages() names those
+// whose cells would find room in the others.
 //
 // Bookkeeping only: the runtime owns the memory behind the offsets. What it costs is two bytes a cell and a
 // little a page.
@@ -26,11 +29,23 @@ class CellArena {
 
   // Room for 32 f16 cells or more, so that little is left over at the end of a page.
   static std::int64_t page_bytes(std::int32_t head_dim);
+  // Whole pages that hold so many cells of the format.
+  static std::int64_t bytes_for(std::int64_t num_cells, KvFormat format, std::int32_t head_dim);
 
   // A cell of the format; empty when no page has room.
   std::optional<KvCellRef> allocate(KvFormat format);
   // Requires: allocate() gave it, and it was not freed since.
   void free(KvCellRef cell);
+
+  // When free pages are few and cells could stand closer: closes the emptiest pages, with at most `max_cells`
+  // cells, for allocate(). Whoever owns the cells of a closed page allocates others for them and frees them.
+  // False when there is nothing to gain. Requires: no page is closed.
+  bool close_sparse_pages(std::int32_t max_cells);
+  bool is_closed(KvCellRef cell) const {
+    return pages_[static_cast<std::size_t>(cell.offset() / page_bytes_)].is_closed;
+  }
+  // Those that still have cells serve their format again.
+  void reopen_pages();
 
   // Cells of the format that allocate() would still give in a row.
   std::int64_t num_available(KvFormat format) const;
@@ -59,6 +74,7 @@ class CellArena {
     KvFormat format = KvFormat::kGone;  // kGone: free
     std::int32_t num_used = 0;
     std::int32_t num_started = 0;  // slots from here on were never used since the page was taken
+    bool is_closed = false;
     std::int32_t first_free = kNone;
     std::vector<std::int16_t> next_free;  // by slot
   };
@@ -74,12 +90,17 @@ class CellArena {
   const SizeClass& size_class(KvFormat format) const { return classes_[static_cast<std::size_t>(format)]; }
   SizeClass& size_class(KvFormat format) { return classes_[static_cast<std::size_t>(format)]; }
   std::optional<std::int32_t> find_page(KvFormat format);
+  std::int64_t num_superfluous_pages(const SizeClass& of_format) const {
+    if (of_format.cells_per_page == 0) return 0;
+    return of_format.num_pages - ceil_div<std::int64_t>(of_format.num_cells, of_format.cells_per_page);
+  }
   std::int32_t take_slot(Page& page);
 
   std::int64_t page_bytes_;
   std::array<SizeClass, kNumKvFormats> classes_;
   std::vector<Page> pages_;
   PageSet free_pages_;
+  std::vector<std::int32_t> closed_pages_;
   std::int64_t used_bytes_ = 0;
 };
 

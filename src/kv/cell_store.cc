@@ -1,29 +1,34 @@
 #include "kv/cell_store.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/check.h"
-#include "base/checked_math.h"
 
 namespace kvasir::kv {
+namespace {
 
-std::int64_t CellStore::bytes_for(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim) {
-  std::int64_t num_cells = 0;
-  for (const Group& group : groups) num_cells += std::int64_t{group.num_blocks} * group.cells_per_block;
-  const std::int64_t page_bytes = CellArena::page_bytes(head_dim);
-  return ceil_div(num_cells, page_bytes / cell_bytes(new_cells, head_dim)) * page_bytes;
-}
+// What one step moves at most is a few MiB.
+constexpr std::int32_t kMaxMovesPerStep = 2048;
+
+}  // namespace
 
 CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
                      std::int64_t capacity_bytes)
     : head_dim_(head_dim), new_cells_(new_cells), arena_(capacity_bytes, head_dim) {
   for (const Group& group : groups) {
-    groups_.push_back(
-        {group.cells_per_block, std::vector<KvCellRef>(static_cast<std::size_t>(group.num_blocks) *
-                                                       static_cast<std::size_t>(group.cells_per_block))});
+    const std::int64_t num_cells = std::int64_t{group.num_blocks} * group.cells_per_block;
+    auto memory = AlignedBuffer::allocate(num_cells * static_cast<std::int64_t>(sizeof(KvCellRef)));
+    CHECK(memory.has_value());  // a thousandth of the cells' own, which there is
+    GroupCells& added = groups_.emplace_back(group.cells_per_block, std::move(*memory));
+    added.directory = added.memory.as<KvCellRef>().data();
   }
 }
 
 bool CellStore::fill(std::int32_t group, BlockId block) {
   if (num_fillable(group) == 0) return false;
+  GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+  of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
   for (KvCellRef& cell : cells(group, block)) {
     CHECK(cell.is_gone());
     cell = *arena_.allocate(new_cells_);
@@ -32,7 +37,6 @@ bool CellStore::fill(std::int32_t group, BlockId block) {
 }
 
 void CellStore::clear(std::int32_t group, BlockId block) {
-  CHECK(!is_demoting_);
   for (KvCellRef& cell : cells(group, block)) {
     if (!cell.is_gone()) arena_.free(cell);
     cell = {};
@@ -42,11 +46,12 @@ void CellStore::clear(std::int32_t group, BlockId block) {
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
   is_demoting_ = true;
+  is_moving_ = arena_.close_sparse_pages(kMaxMovesPerStep);
 }
 
 bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
   KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
-  CHECK(is_demoting_ && !ref.is_gone() && to > ref.format());
+  CHECK(is_demoting_ && !ref.is_gone() && is_coarser(to, ref.format()));
   const auto target = arena_.allocate(to);
   if (!target) return false;
   conversions_.push_back({ref, *target});
@@ -64,9 +69,27 @@ void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
 
 void CellStore::end_demotions() {
   CHECK(is_demoting_);
+  if (is_moving_) move_out_of_closed_pages();
   for (const KvCellRef cell : left_behind_) arena_.free(cell);
   left_behind_.clear();
-  is_demoting_ = false;
+  if (is_moving_) arena_.reopen_pages();
+  is_demoting_ = is_moving_ = false;
+}
+
+// Nobody knows who owns a page's cells, so all of the directory is looked through; a block that was demoted
+// just now has left its closed page already, and a page closes before anything new comes into it.
+void CellStore::move_out_of_closed_pages() {
+  for (GroupCells& group : groups_) {
+    const std::int64_t num_cells = std::int64_t{group.num_touched_blocks} * group.cells_per_block;
+    for (KvCellRef& ref : std::span(group.directory, static_cast<std::size_t>(num_cells))) {
+      if (ref.is_gone() || !arena_.is_closed(ref)) continue;
+      const auto target = arena_.allocate(ref.format());
+      if (!target) continue;
+      conversions_.push_back({ref, *target});
+      left_behind_.push_back(ref);
+      ref = *target;
+    }
+  }
 }
 
 std::int64_t CellStore::bytes(std::int32_t group, BlockId block) const {

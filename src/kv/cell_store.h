@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "kv/cell.h"
 #include "kv/cell_arena.h"
 #include "kvasir/ids.h"
@@ -15,25 +16,24 @@ namespace kvasir::kv {
 // its group, all in the format of new cells at first; each may then become coarser or go.
 //
 // Demotions are planned together, between begin_demotions() and end_demotions(): what they leave behind is
-// free only after the last of them, so that no conversion writes where another one still reads.
+// free only after the last of them, so that no conversion writes where another one still reads. Where memory
+// is scarce, cells of sparse pages move together at the same time.
 //
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: a block without KV has no cells; bytes(group, block) is the sum over its cells.
 class CellStore {
  public:
   struct Group {
-    std::int32_t num_blocks = 0;
+    std::int32_t num_blocks = 0;  // ids
     std::int32_t cells_per_block = 1;
   };
 
-  // Room for every block in the format of new cells.
-  static std::int64_t bytes_for(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim);
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
             std::int64_t capacity_bytes);
 
   // Gives a block without cells all of them. False, and nothing changed, when there is no room.
   bool fill(std::int32_t group, BlockId block);
-  // Takes them all.
+  // Takes them all. Among demotions only of a block that these leave alone.
   void clear(std::int32_t group, BlockId block);
 
   void begin_demotions();
@@ -42,16 +42,16 @@ class CellStore {
   bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
   void end_demotions();
-  // What was demoted since the last call.
+  // What was demoted and moved since the last call.
   std::span<const CellConversion> conversions() const { return conversions_; }
   void clear_conversions() { conversions_.clear(); }
 
   KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
-    return groups_[static_cast<std::size_t>(group)].directory[index(group, block, cell)];
+    return directory(group)[index(group, block, cell)];
   }
   // [num_blocks, cells_per_block]. Stays where it is.
   const KvCellRef* directory(std::int32_t group) const {
-    return groups_[static_cast<std::size_t>(group)].directory.data();
+    return groups_[static_cast<std::size_t>(group)].directory;
   }
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
@@ -67,7 +67,9 @@ class CellStore {
  private:
   struct GroupCells {
     std::int32_t cells_per_block;
-    std::vector<KvCellRef> directory;
+    AlignedBuffer memory;  // zero, so gone, and untouched until a block is used
+    KvCellRef* directory;
+    std::int32_t num_touched_blocks = 0;  // ids from here on never had cells
   };
   std::size_t index(std::int32_t group, BlockId block, std::int32_t cell) const {
     return static_cast<std::size_t>(index_of(block)) * static_cast<std::size_t>(cells_per_block(group)) +
@@ -75,9 +77,9 @@ class CellStore {
   }
   std::span<KvCellRef> cells(std::int32_t group, BlockId block) {
     GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
-    return {of_group.directory.data() + index(group, block, 0),
-            static_cast<std::size_t>(of_group.cells_per_block)};
+    return {of_group.directory + index(group, block, 0), static_cast<std::size_t>(of_group.cells_per_block)};
   }
+  void move_out_of_closed_pages();
 
   const std::int32_t head_dim_;
   const KvFormat new_cells_;
@@ -86,6 +88,7 @@ class CellStore {
   std::vector<CellConversion> conversions_;
   std::vector<KvCellRef> left_behind_;  // by demotions that have begun
   bool is_demoting_ = false;
+  bool is_moving_ = false;  // pages of the arena are closed
 };
 
 }  // namespace kvasir::kv

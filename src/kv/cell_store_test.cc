@@ -15,8 +15,15 @@ std::vector<CellStore::Group> two_groups() {
   return {{.num_blocks = 40, .cells_per_block = 3}, {.num_blocks = 20, .cells_per_block = 5}};
 }
 
+// Of f16 cells for every block.
+std::int64_t bytes_for(const std::vector<CellStore::Group>& groups) {
+  std::int64_t num_cells = 0;
+  for (const CellStore::Group& group : groups) num_cells += group.num_blocks * group.cells_per_block;
+  return CellArena::bytes_for(num_cells, KvFormat::kF16, kHeadDim);
+}
+
 CellStore store_of(const std::vector<CellStore::Group>& groups) {
-  return CellStore(groups, KvFormat::kF16, kHeadDim, CellStore::bytes_for(groups, KvFormat::kF16, kHeadDim));
+  return CellStore(groups, KvFormat::kF16, kHeadDim, bytes_for(groups));
 }
 
 TEST(CellStore, HasRoomForEveryBlockAsPromised) {
@@ -69,8 +76,7 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
 // What a conversion reads must still be there when the runtime gets to it: targets never overlap sources.
 TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 3}};
-  CellStore store(groups, KvFormat::kF16, kHeadDim,
-                  2 * CellStore::bytes_for(groups, KvFormat::kF16, kHeadDim));
+  CellStore store(groups, KvFormat::kF16, kHeadDim, 2 * bytes_for(groups));
   for (std::int32_t b = 0; b < 64; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
   store.begin_demotions();
   for (std::int32_t b = 0; b < 64; ++b) {
@@ -82,6 +88,40 @@ TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
     for (const CellConversion& reads : store.conversions()) {
       const std::int64_t source_end = reads.from.offset() + cell_bytes(KvFormat::kF16, kHeadDim);
       EXPECT_TRUE(end <= reads.from.offset() || source_end <= writes.to.offset());
+    }
+  }
+}
+
+// Every other block of a full store goes: half of the memory is free, and no page of it.
+TEST(CellStore, MovesCellsOfSparsePagesTogetherUntilPagesAreFree) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 256, .cells_per_block = 4}};
+  CellStore store = store_of(groups);
+  for (std::int32_t b = 0; b < 256; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
+  store.begin_demotions();
+  for (std::int32_t b = 0; b < 256; ++b) {
+    for (std::int32_t c = 0; c < 4; ++c) {
+      if ((b * 4 + c) % 2 == 0) store.drop(0, BlockId{b}, c);
+    }
+  }
+  store.end_demotions();
+  const CellArena& arena = store.arena();
+  ASSERT_EQ(arena.reserved_bytes(), arena.capacity_bytes());
+  store.begin_demotions();
+  store.end_demotions();
+  EXPECT_EQ(arena.reserved_bytes(), arena.used_bytes());
+  // What is read was written before the step, and nothing is written where something is read.
+  std::set<std::int64_t> sources, targets;
+  for (const CellConversion& move : store.conversions()) {
+    EXPECT_EQ(move.from.format(), move.to.format());
+    EXPECT_TRUE(sources.insert(move.from.offset()).second && targets.insert(move.to.offset()).second);
+  }
+  for (const std::int64_t target : targets) EXPECT_FALSE(sources.contains(target));
+  std::set<std::int64_t> offsets;
+  for (std::int32_t b = 0; b < 256; ++b) {
+    for (std::int32_t c = 0; c < 4; ++c) {
+      const KvCellRef ref = store.at(0, BlockId{b}, c);
+      EXPECT_EQ(ref.is_gone(), (b * 4 + c) % 2 == 0);
+      EXPECT_TRUE(ref.is_gone() || offsets.insert(ref.offset()).second);
     }
   }
 }

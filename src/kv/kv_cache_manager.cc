@@ -14,14 +14,26 @@ namespace {
 
 std::int32_t total_blocks(const KvCacheConfig& config) {
   std::int32_t total = 0;
-  for (const LayerGroup& group : config.groups) total += group.num_blocks;
+  for (const LayerGroup& group : config.groups) total += group.num_block_ids();
   return total;
 }
 
 std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
   std::vector<CellStore::Group> groups;
-  for (const LayerGroup& group : config.groups) groups.push_back({group.num_blocks, group.cells_per_block});
+  for (const LayerGroup& group : config.groups)
+    groups.push_back({group.num_block_ids(), group.cells_per_block});
   return groups;
+}
+
+// The coarsest format that neither of two who want `a` and `b` finds too coarse.
+KvFormat finest_of(KvFormat a, KvFormat b) {
+  const auto suits = [](KvFormat format, KvFormat wanted) {
+    return format == wanted || is_coarser(wanted, format);
+  };
+  if (suits(a, b)) return a;
+  int format = kNumKvFormats - 1;
+  while (!suits(static_cast<KvFormat>(format), a) || !suits(static_cast<KvFormat>(format), b)) --format;
+  return static_cast<KvFormat>(format);
 }
 
 PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::int32_t logical_index) {
@@ -36,7 +48,7 @@ Status KvCacheManager::validate(const KvCacheConfig& config) {
   std::int64_t total = 0;
   for (std::size_t i = 0; i < config.groups.size(); ++i) {
     const LayerGroup& group = config.groups[i];
-    total += group.num_blocks;
+    total += std::int64_t{kBlockIdsPerRoom} * group.num_blocks;
     if (group.num_blocks < 1) {
       return refuse(
           fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i, group.num_blocks));
@@ -54,7 +66,10 @@ Status KvCacheManager::validate(const KvCacheConfig& config) {
 }
 
 std::int64_t KvCacheManager::memory_bytes(const KvCacheConfig& config) {
-  return CellStore::bytes_for(cell_groups(config), config.new_cells, config.head_dim);
+  std::int64_t num_cells = 0;
+  for (const LayerGroup& group : config.groups)
+    num_cells += std::int64_t{group.num_blocks} * group.cells_per_block;
+  return CellArena::bytes_for(num_cells, config.new_cells, config.head_dim);
 }
 
 KvCacheManager::KvCacheManager(KvCacheConfig config)
@@ -64,8 +79,10 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
       cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)) {
   CHECK(validate(config_).has_value());
   for (const LayerGroup& group : config_.groups) {
-    pools_.emplace_back(group.num_blocks);
+    pools_.emplace_back(group.num_block_ids());
     if (group.is_full()) num_full_cells_ += group.cells_per_block;
+    room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *
+                   cell_bytes(config_.new_cells, config_.head_dim);
   }
 }
 
@@ -177,11 +194,18 @@ bool KvCacheManager::make_room(std::span<const std::int32_t> num_blocks) {
     while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
     num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
   }
-  while (cells_.arena().num_available(config_.new_cells) < num_cells) {
-    const auto fullest = std::ranges::max_element(pools_, {}, &BlockPool::num_cached_free);
-    if (!evict_from(static_cast<std::int32_t>(fullest - pools_.begin()))) return false;
+  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
+  const CellArena& arena = cells_.arena();
+  while (arena.num_available(config_.new_cells) < num_cells || arena.used_bytes() + num_bytes > room_bytes_) {
+    if (!evict_from_fullest()) return false;
   }
   return true;
+}
+
+// Of the group that caches the most of what nobody holds.
+bool KvCacheManager::evict_from_fullest() {
+  const auto fullest = std::ranges::max_element(pools_, {}, &BlockPool::num_cached_free);
+  return evict_from(static_cast<std::int32_t>(fullest - pools_.begin()));
 }
 
 // Its least recently freed block.
@@ -293,12 +317,18 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const Poli
   }
 }
 
-// Drops, or makes coarser unless it is so already; false when there is no room.
+// Drops, or makes coarser unless it is so already; false when there is no room, though nothing is cached that
+// nobody holds.
 bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
   const KvFormat present = cells_.at(group, block, cell).format();
   if (!is_coarser(to, present)) return true;
-  if (to != KvFormat::kGone) return cells_.demote(group, block, cell, to);
-  cells_.drop(group, block, cell);
+  if (to == KvFormat::kGone) {
+    cells_.drop(group, block, cell);
+    return true;
+  }
+  while (!cells_.demote(group, block, cell, to)) {
+    if (!evict_from_fullest()) return false;
+  }
   return true;
 }
 
@@ -321,8 +351,7 @@ void KvCacheManager::demote_shared(std::span<SequenceKv* const> holders) {
       Agreement& agreement = agreements[key];
       if (agreement.num_holders++ == 0) agreement.finest = wish.formats;
       for (std::size_t cell = 0; cell < wish.formats.size(); ++cell) {
-        if (is_coarser(agreement.finest[cell], wish.formats[cell]))
-          agreement.finest[cell] = wish.formats[cell];
+        agreement.finest[cell] = finest_of(agreement.finest[cell], wish.formats[cell]);
       }
     }
   }
@@ -373,6 +402,23 @@ std::int32_t KvCacheManager::blocks_missing(const SequenceKv& kv, std::int32_t g
                                             std::int32_t num_tokens, std::int32_t max_chunk_tokens) const {
   const std::int32_t peak = group(group_index).peak_blocks(num_tokens, max_chunk_tokens);
   return std::max(0, peak - kv.table(group_index).num_held());
+}
+
+std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t num_tokens,
+                                           std::int32_t max_chunk_tokens) const {
+  double bytes = 0.0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t num_blocks = blocks_missing(kv, g, num_tokens, max_chunk_tokens);
+    double kept = num_blocks;
+    if (group(g).is_full() && kv.policy.is_lossy()) {
+      const std::int64_t bytes_in_f16 =
+          num_full_cells_ * blocks_for(num_tokens) * cell_bytes(KvFormat::kF16, config_.head_dim);
+      const std::int32_t num_new = std::min(num_blocks, blocks_for(max_chunk_tokens) + 1);
+      kept = num_new + (num_blocks - num_new) * kv.policy.expected_share(bytes_in_f16);
+    }
+    bytes += kept * static_cast<double>(cells_.new_block_bytes(g));
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 std::int32_t KvCacheManager::max_sequence_tokens(std::int32_t max_chunk_tokens) const {

@@ -68,7 +68,7 @@ class KvCacheManager {
  public:
   // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
   static Status validate(const KvCacheConfig& config);
-  // Of the memory behind the cells' offsets.
+  // Of the memory behind the cells' offsets: room for every group's blocks in the format of new cells.
   static std::int64_t memory_bytes(const KvCacheConfig& config);
   // Requires: validate(config) holds.
   explicit KvCacheManager(KvCacheConfig config);
@@ -98,8 +98,8 @@ class KvCacheManager {
   void commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
 
   // What the sequence's policy says of its cells now that num_computed_tokens are stored. Calls come
-  // together, between begin_demotions() and end_demotions(); nothing is freed or allocated between them. Of a
-  // block that others hold too the sequence keeps a wish.
+  // together, between begin_demotions() and end_demotions(); no sequence is freed or grows between them, but
+  // what nobody holds may be evicted to make room. Of a block that others hold too the sequence keeps a wish.
   void begin_demotions() { cells_.begin_demotions(); }
   void demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int32_t num_prompt_tokens);
   // After the demote() calls: shared blocks of which every holder wishes something become as coarse as the
@@ -113,9 +113,15 @@ class KvCacheManager {
   // afterwards.
   void free(SequenceKv& kv);
 
-  // Blocks that `kv` still lacks in a group to reach `num_tokens`, running at most `max_chunk_tokens` a step.
+  // Block ids that `kv` still lacks in a group to reach `num_tokens`, running at most `max_chunk_tokens` a
+  // step.
   std::int32_t blocks_missing(const SequenceKv& kv, std::int32_t group, std::int32_t num_tokens,
                               std::int32_t max_chunk_tokens) const;
+  // The memory for them: new cells of the last chunk, and what the policy is expected to leave of the rest.
+  std::int64_t bytes_missing(const SequenceKv& kv, std::int32_t num_tokens,
+                             std::int32_t max_chunk_tokens) const;
+  // Memory that no sequence holds; some of it may cache what nobody holds.
+  std::int64_t free_bytes() const { return room_bytes_ - held_bytes(); }
   // The longest sequence that fits when it has the cache to itself.
   std::int32_t max_sequence_tokens(std::int32_t max_chunk_tokens) const;
 
@@ -134,6 +140,7 @@ class KvCacheManager {
   BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }
   bool make_room(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);
+  bool evict_from_fullest();
   BlockId allocate_block(std::int32_t group);
   void release_block(std::int32_t group, BlockId block);
   void add_reference(std::int32_t group, BlockId block);
@@ -151,6 +158,7 @@ class KvCacheManager {
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
   std::int64_t num_full_cells_ = 0;        // of a block over the groups without a window
+  std::int64_t room_bytes_ = 0;            // that cells may take; the memory is a little more, in whole pages
   CellStore cells_;                        // blocks that are held, or free and cached, have cells
   std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise

@@ -8,14 +8,21 @@
 
 namespace kvasir::kv {
 
+// The coarsest formats take between a fifth and a quarter of f16's bytes.
+inline constexpr std::int32_t kBlockIdsPerRoom = 5;
+
 // The token at position p attends to the keys at positions > p - window_tokens (all of them when 0), itself
 // included.
 struct LayerGroup {
-  std::int32_t num_blocks = 0;       // capacity of its pool
+  std::int32_t num_blocks = 0;       // that its share of the memory holds in the format of new cells
   std::int32_t window_tokens = 0;    // 0: full attention
   std::int32_t cells_per_block = 1;  // layers times KV heads
 
   bool is_full() const { return window_tokens == 0; }
+
+  // Ids in its pool: a block of coarse cells takes less than its share of the memory, so there are more
+  // blocks than there is room for new ones. Those of a window are gone before they are worth making coarser.
+  std::int32_t num_block_ids() const { return is_full() ? kBlockIdsPerRoom * num_blocks : num_blocks; }
 
   // The first logical block that the token at `position`, or any later one, reads.
   std::int32_t first_needed_block(std::int32_t position) const {

@@ -35,6 +35,11 @@ bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> runnin
 
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
              std::int32_t max_chunk_tokens) {
+  std::int64_t bytes = kv.bytes_missing(candidate.kv, candidate.num_tokens(), max_chunk_tokens);
+  for (const Sequence* other : running) {
+    bytes += kv.bytes_missing(other->kv, other->num_tokens(), max_chunk_tokens);
+  }
+  if (bytes > kv.free_bytes()) return false;
   for (std::int32_t group = 0; group < kv.num_groups(); ++group) {
     std::int64_t missing = kv.blocks_missing(candidate.kv, group, candidate.num_tokens(), max_chunk_tokens);
     for (const Sequence* other : running) {

@@ -23,8 +23,9 @@ const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence
 // cheaper than computing it twice.
 bool awaits_sibling(const Sequence& candidate, std::span<Sequence* const> running);
 
-// True when every token that the candidate and the running sequences already have fits the pools together, so
-// that starting it preempts nobody by its prompt alone. `candidate.kv` already holds its cached prefix.
+// True when every token that the candidate and the running sequences already have fits the pools and the
+// memory together, each as coarse as its policy is expected to make it, so that starting it preempts nobody
+// by its prompt alone. `candidate.kv` already holds its cached prefix.
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
              std::int32_t max_chunk_tokens);
 

@@ -18,7 +18,7 @@ std::unique_ptr<Engine> load(const char* model) {
   EngineConfig config;
   config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf";
   config.num_threads = 2;
-  config.kv_cache_tokens = 4096;
+  config.kv_cache_tokens = 8192;  // of four sequences: who is set back starts anew
   config.max_chunk_tokens = 32;
   auto engine = Engine::load(config);
   EXPECT_TRUE(engine) << engine.error().message;

@@ -37,6 +37,7 @@ void Coverage::add(const Coverage& other) {
   num_evictions += other.num_evictions;
   num_deduplicated += other.num_deduplicated;
   num_conversions += other.num_conversions;
+  num_moves += other.num_moves;
 }
 
 Simulation::Simulation(std::uint64_t seed, bool verbose)
@@ -67,6 +68,7 @@ std::string Simulation::run() {
   coverage_.num_evictions = kv_.stats().num_evictions;
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;
   coverage_.num_conversions = num_conversions_;
+  coverage_.num_moves = num_moves_;
   return failure_;
 }
 
@@ -197,7 +199,9 @@ void Simulation::check_limits(const sched::SchedulerOutput& output) {
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
   sched::ModelStepResult result;
   result.next_tokens.assign(output.sequences.size(), kNoToken);
-  num_conversions_ += std::ssize(output.conversions);
+  for (const kv::CellConversion& conversion : output.conversions) {
+    ++(conversion.from.format() == conversion.to.format() ? num_moves_ : num_conversions_);
+  }
   if (const std::string fault = engine_.convert(output.conversions); !fault.empty()) fail(fault);
   std::vector<std::size_t> order(output.sequences.size());
   std::iota(order.begin(), order.end(), 0);

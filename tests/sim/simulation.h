@@ -32,6 +32,7 @@ struct Coverage {
   std::int64_t num_evictions = 0;
   std::int64_t num_deduplicated = 0;
   std::int64_t num_conversions = 0;  // of cells to coarser formats
+  std::int64_t num_moves = 0;        // of cells to other pages
 
   void add(const Coverage& other);
 };
@@ -89,6 +90,7 @@ class Simulation {
   std::size_t num_submitted_ = 0;
   std::int32_t step_ = 0;
   std::int64_t num_conversions_ = 0;
+  std::int64_t num_moves_ = 0;
   std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
   std::string failure_;
   Coverage coverage_;

@@ -121,13 +121,35 @@ KVASIR_FORCE_INLINE I32x16 load_bytes(const std::int8_t* p) {
 KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
-// Lane i gets bits [i * kBits, (i + 1) * kBits) of the word.
-template <int kBits>
-KVASIR_FORCE_INLINE I32x16 spread_bits(std::uint32_t word) {
-  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __m512i shifted = _mm512_srlv_epi32(_mm512_set1_epi32(static_cast<int>(word)),
-                                            _mm512_mullo_epi32(lane, _mm512_set1_epi32(kBits)));
-  return {_mm512_and_si512(shifted, _mm512_set1_epi32((1 << kBits) - 1))};
+// Sixteen codes of two or three bits that follow each other: lane i gets its code in its low bits, below
+// whatever else.
+KVASIR_FORCE_INLINE I32x16 load_2_bits(const std::byte* p) {
+  int word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  const __m512i shift = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return {_mm512_srlv_epi32(_mm512_set1_epi32(word), shift)};
+}
+KVASIR_FORCE_INLINE I32x16 load_3_bits(const std::byte* p) {
+  int low, high;  // they overlap: of lanes 0 to 7, and 8 to 15
+  __builtin_memcpy(&low, p, sizeof(low));
+  __builtin_memcpy(&high, p + 2, sizeof(high));
+  const __m512i words = _mm512_mask_set1_epi32(_mm512_set1_epi32(low), 0xff00, high);
+  const __m512i shift = _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 8, 11, 14, 17, 20, 23, 26, 29);
+  return {_mm512_srlv_epi32(words, shift)};
+}
+// code - kTwiceZero / 2, of the low kBits of each lane.
+template <int kBits, int kTwiceZero>
+struct CodeNumbers {
+  alignas(64) float of[16];
+  constexpr CodeNumbers() : of{} {
+    for (int i = 0; i < 16; ++i) of[i] = static_cast<float>(2 * (i % (1 << kBits)) - kTwiceZero) / 2.0f;
+  }
+};
+template <int kBits, int kTwiceZero>
+inline constexpr CodeNumbers<kBits, kTwiceZero> kCodeNumbers{};
+template <int kBits, int kTwiceZero>
+KVASIR_FORCE_INLINE F32x16 numbers_of(I32x16 codes) {
+  return {_mm512_permutexvar_ps(codes.v, _mm512_load_ps(kCodeNumbers<kBits, kTwiceZero>.of))};
 }
 // Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
 template <int kDistance>

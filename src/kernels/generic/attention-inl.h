@@ -7,124 +7,7 @@
 // visible keys alone: a hidden key gets the weight exp(-inf) = 0 and its value is not read for that row, and
 // a tile without a visible key multiplies by exactly 1.
 
-#include "kernels/generic/attention_tile-inl.h"
-#include "kernels/generic/kv_convert-inl.h"
-
-inline constexpr int kMaxRowsPerBlock = 64;
-inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
-
-// How each format is read.
-struct FormatTraits {
-  HalfCell keys, values;  // without data
-  std::int64_t key_bytes;
-};
-struct FormatTable {
-  FormatTraits of[kv::kNumKvFormats];
-
-  const FormatTraits& operator[](KvFormat format) const { return of[static_cast<int>(format)]; }
-  void fill(std::int32_t head_dim) {
-    for (int i = 0; i < kv::kNumKvFormats; ++i) {
-      const auto format = static_cast<KvFormat>(i);
-      const kv::KvCodes codes = kv::codes_of(format);
-      of[i] = {{nullptr, nullptr, codes.keys, kv::is_rotated(codes.keys)},
-               {nullptr, nullptr, codes.values, kv::is_rotated(codes.values)},
-               kv::key_bytes(format, head_dim)};
-    }
-  }
-};
-
-// The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
-struct AttentionBlock {
-  const AttentionArgs* args;
-  FormatTable formats;
-  std::int64_t first_row;
-  int num_rows;
-  bool widens;                              // cells are widened to float32 first
-  bool has_rotated_q;                       // rotated_q is written
-  bool has_rotated_out;                     // rotated_out is in use
-  bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
-  alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
-  alignas(64) float sum[kMaxRowsPerBlock];
-  alignas(64) float reference[kMaxRowsPerBlock];                 // max, or 0 where that is still -inf
-  alignas(64) float correction[kMaxRowsPerBlock];                // exp(max before the tile - reference)
-  alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
-  alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
-  alignas(64) float scores[kMaxRowsPerBlock * kTokensPerTile];    // [row][key], then the softmax weights
-  alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];            // [row][head_dim], scaled
-  alignas(64) float rotated_q[kMaxRowsPerBlock * kMaxHeadDim];    // the same for rotated keys
-  alignas(64) float rotated_out[kMaxRowsPerBlock * kMaxHeadDim];  // the share of rotated values
-  alignas(64) float widened[kTokensPerTile * kMaxHeadDim];        // K, then V, of the current tile
-};
-
-// Keys [begin, end) of a tile.
-struct KeyRange {
-  int begin;
-  int end;
-};
-
-KVASIR_FORCE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
-KVASIR_FORCE_INLINE int larger(int a, int b) { return a > b ? a : b; }
-
-// The keys of the tile at `tile_begin` that the query at `position` sees, holes aside.
-static KeyRange visible_keys(const AttentionArgs& args, std::int32_t position, std::int32_t tile_begin) {
-  const int first = args.window > 0 ? larger(position - args.window + 1 - tile_begin, 0) : 0;
-  const int end = smaller(smaller(position + 1, args.key_end) - tile_begin, kTokensPerTile);
-  return {smaller(first, kTokensPerTile), larger(end, 0)};
-}
-
-static std::int32_t position_of(const AttentionArgs& args, std::int64_t row) {
-  return args.first_position + static_cast<std::int32_t>(row / args.group_size);
-}
-
-// Cuts a block's rows into strips of nearly equal height: strip i is [strip_begin(n, i), strip_begin(n, i +
-// 1)).
-static int num_strips(int num_rows) { return (num_rows + kMaxRowsPerStrip - 1) / kMaxRowsPerStrip; }
-static int strip_begin(int num_rows, int strip) { return num_rows * strip / num_strips(num_rows); }
-
-// The keys and the values of one tile's cells.
-struct Tile {
-  HalfCell keys[kCellsPerTile];
-  HalfCell values[kCellsPerTile];
-};
-
-static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, std::int32_t end) {
-  return position < end ? args.cells.find(position / kTokensPerCell) : kv::KvCell{};
-}
-
-// The tile at tile_begin. The next one's cells, which may belong to the next chunk, are there as far as they
-// exist; for a prefetch. Others are replaced by the present ones, which the caches hold.
-static Tile find_tile(const AttentionArgs& args, const FormatTable& formats, std::int32_t tile_begin,
-                      bool announces) {
-  Tile tile;
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    const std::int32_t position = tile_begin + c * kTokensPerCell;
-    const kv::KvCell cell = find_cell(args, position, args.key_end);
-    kv::KvCell next;
-    if (announces) next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
-    if (next.data == nullptr) next = cell;
-    const FormatTraits& format = formats[cell.format];
-    tile.keys[c] = format.keys;
-    tile.values[c] = format.values;
-    if (cell.data == nullptr) continue;
-    tile.keys[c].data = cell.data;
-    tile.keys[c].next = next.data;
-    tile.values[c].data = cell.data + format.key_bytes;
-    tile.values[c].next = next.data + formats[next.format].key_bytes;
-  }
-  return tile;
-}
-
-// Copies a tile's halves as float32, so that many strips share one conversion. `read` is read_keys or
-// read_values.
-template <class Read>
-static void widen(const AttentionArgs& args, Read read, float* widened, HalfCell (&cells)[kCellsPerTile]) {
-  for (int c = 0; c < kCellsPerTile; ++c, widened += std::int64_t{kTokensPerCell} * args.head_dim) {
-    if (cells[c].data == nullptr || cells[c].code == kv::KvCode::kF32) continue;
-    read(cells[c].code, cells[c].data, args.head_dim, widened);
-    cells[c].data = reinterpret_cast<const std::byte*>(widened);
-    cells[c].code = kv::KvCode::kF32;
-  }
-}
+#include "kernels/generic/attention_block-inl.h"
 
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
@@ -155,15 +38,15 @@ static void cap_scores(float* scores, int num_rows, float cap) {
 }
 
 // Gives the keys a row does not see the score -inf.
-static void hide_scores(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile) {
+static void hide_scores(const AttentionBlock& block, const Tile& tile) {
   const F32x16 hidden = broadcast(-__builtin_inff());
   for (int r = 0; r < block.num_rows; ++r) {
     const KeyRange keys =
-        visible_keys(*block.args, position_of(*block.args, block.first_row + r), tile_begin);
+        visible_keys(*block.args, position_of(*block.args, block.first_row + r), tile.begin);
     for (int c = 0; c < kCellsPerTile; ++c) {
       const int begin = larger(keys.begin - c * kTokensPerCell, 0);
       const int end = smaller(keys.end - c * kTokensPerCell, kTokensPerCell);
-      float* scores = block.scores + r * kTokensPerTile + c * kTokensPerCell;
+      float* scores = tile.scores + r * kTokensPerTile + c * kTokensPerCell;
       if (begin >= end || tile.keys[c].data == nullptr) {
         store(scores, hidden);
       } else {
@@ -186,56 +69,76 @@ static const float* rotated_queries(AttentionBlock& block) {
   return block.rotated_q;
 }
 
-template <class Keys>
-static void score_run(AttentionBlock& block, const HalfCell* cells, int first, int count) {
+template <class Keys, ScaleOf kScaleOf>
+static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) {
   const std::int32_t head_dim = block.args->head_dim;
-  const float* q = cells[first].is_rotated ? rotated_queries(block) : block.q;
+  const float* q = cells[0].cell->is_rotated ? rotated_queries(block) : block.q;
   for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
     const int begin = strip_begin(block.num_rows, strip);
     const int height = strip_begin(block.num_rows, strip + 1) - begin;
-    score_rows<Keys>(height, q + static_cast<std::int64_t>(begin) * head_dim, cells + first, count, head_dim,
-                     block.scores + begin * kTokensPerTile + first * kTokensPerCell);
+    KeyCell of_strip[kTilesPerChunk * kCellsPerTile];
+    for (int i = 0; i < count; ++i) of_strip[i] = {cells[i].cell, cells[i].scores + begin * kTokensPerTile};
+    score_rows<Keys, kScaleOf>(height, q + static_cast<std::int64_t>(begin) * head_dim, of_strip, count,
+                               head_dim);
   }
 }
 
-// Scores of every row against `count` cells from `first`, which read alike.
-static void score_run(AttentionBlock& block, const HalfCell* cells, int first, int count) {
-  switch (cells[first].code) {
+// Scores of every row against `count` cells that read alike.
+static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) {
+  const kv::KvCode code = cells[0].cell->code;
+  if (cells[0].cell->widened != nullptr) {
+    if (scale_of(code) == ScaleOf::kGroup) return score_alike<KeysF32, ScaleOf::kGroup>(block, cells, count);
+    if (scale_of(code) == ScaleOf::kToken) return score_alike<KeysF32, ScaleOf::kToken>(block, cells, count);
+    return score_alike<KeysF32, ScaleOf::kNothing>(block, cells, count);
+  }
+  switch (code) {
     case kv::KvCode::kF32:
-      return score_run<KeysF32>(block, cells, first, count);
+      return score_alike<KeysF32, ScaleOf::kNothing>(block, cells, count);
     case kv::KvCode::kF16:
-      return score_run<KeysF16>(block, cells, first, count);
+      return score_alike<KeysF16, ScaleOf::kNothing>(block, cells, count);
     case kv::KvCode::k8:
-      return score_run<Keys8>(block, cells, first, count);
+      return score_alike<Keys8, ScaleOf::kToken>(block, cells, count);
     case kv::KvCode::k4:
-      return score_run<Keys4>(block, cells, first, count);
+      return score_alike<Keys4, ScaleOf::kGroup>(block, cells, count);
     case kv::KvCode::k4Channel:
-      return score_run<Keys4Channel>(block, cells, first, count);
+      return score_alike<Keys4Channel, ScaleOf::kNothing>(block, cells, count);
+    case kv::KvCode::k3Channel:
+      return score_alike<Keys3Channel, ScaleOf::kNothing>(block, cells, count);
     case kv::KvCode::k3:
-      return score_run<Keys3>(block, cells, first, count);
+      return score_alike<Keys3, ScaleOf::kGroup>(block, cells, count);
+    case kv::KvCode::k2:  // of values only
+      return;
   }
 }
 
-// Scores of every row against the tile's visible keys; -inf for the others.
-static void score_tile(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile, KeyRange seen,
-                       bool is_full) {
-  for (int c = seen.begin / kTokensPerCell; c * kTokensPerCell < seen.end;) {
-    int count = 1;
-    if (tile.keys[c].data != nullptr) {
-      while ((c + count) * kTokensPerCell < seen.end && tile.keys[c + count].reads_like(tile.keys[c]))
-        ++count;
-      score_run(block, tile.keys, c, count);
+// Scores of every row against the visible keys of a span of tiles; -inf for the others. A score is a chain of
+// its own, so it does not matter which cells are scored together.
+static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
+  constexpr int kMaxCells = kTilesPerChunk * kCellsPerTile;
+  KeyCell alike[kv::kNumKvCodes][kMaxCells];
+  int num_alike[kv::kNumKvCodes] = {};
+  for (int t = 0; t < num_tiles; ++t) {
+    const Tile& tile = tiles[t];
+    for (int c = tile.seen.begin / kTokensPerCell; c * kTokensPerCell < tile.seen.end; ++c) {
+      const HalfCell& cell = tile.keys[c];
+      if (cell.data == nullptr) continue;
+      const auto code = static_cast<std::size_t>(cell.code);
+      alike[code][num_alike[code]++] = {&cell, tile.scores + c * kTokensPerCell};
     }
-    c += count;
   }
-  if (block.args->softcap > 0.0f) cap_scores(block.scores, block.num_rows, block.args->softcap);
-  if (!is_full) hide_scores(block, tile_begin, tile);
+  for (int code = 0; code < kv::kNumKvCodes; ++code) {
+    if (num_alike[code] > 0) score_alike(block, alike[code], num_alike[code]);
+  }
+  for (int t = 0; t < num_tiles; ++t) {
+    if (block.args->softcap > 0.0f) cap_scores(tiles[t].scores, block.num_rows, block.args->softcap);
+    if (!tiles[t].is_full) hide_scores(block, tiles[t]);
+  }
 }
 
 // Moves the running maxima over the tile and turns its scores into weights relative to them.
-static void weigh_tile(AttentionBlock& block, int tile_index) {
+static void weigh_tile(AttentionBlock& block, const Tile& tile) {
   for (int r = 0; r < block.num_rows; ++r) {
-    const float* scores = block.scores + r * kTokensPerTile;
+    const float* scores = tile.scores + r * kTokensPerTile;
     const F32x16 low = max(load(scores), load(scores + 16));
     const F32x16 high = max(load(scores + 32), load(scores + 48));
     const float of_tile = reduce_max(max(low, high));
@@ -243,20 +146,20 @@ static void weigh_tile(AttentionBlock& block, int tile_index) {
     const float after = of_tile > before ? of_tile : before;
     const float reference = after == -__builtin_inff() ? 0.0f : after;
     block.max[r] = after;
-    block.tile_max[tile_index][r] = after;
+    block.tile_max[tile.index][r] = after;
     block.reference[r] = reference;
     block.correction[r] = before - reference;
   }
   for (int r = 0; r < block.num_rows; r += 16) store(block.correction + r, exp(load(block.correction + r)));
   for (int r = 0; r < block.num_rows; ++r) {
     const F32x16 reference = broadcast(block.reference[r]);
-    float* scores = block.scores + r * kTokensPerTile;
+    float* scores = tile.scores + r * kTokensPerTile;
     F32x16 weights[kCellsPerTile];
     for (int c = 0; c < kCellsPerTile; ++c) {
       weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
       store(scores + c * kTokensPerCell, weights[c]);
     }
-    float* sums = block.tile_sums[tile_index][r];
+    float* sums = block.tile_sums[tile.index][r];
     reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
     const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     block.sum[r] = __builtin_fmaf(block.sum[r], block.correction[r], of_tile);
@@ -278,42 +181,75 @@ struct Sums {
   bool are_corrected;
 };
 
+// The weights of `num_rows` rows from `first` times the scales of the values of cells [begin, end): [group]
+// [row][key], and returns what lies between two groups.
+static std::int64_t scale_weights(AttentionBlock& block, const Tile& tile, KeyRange keys, int first,
+                                  int num_rows) {
+  const std::int32_t head_dim = block.args->head_dim;
+  const kv::KvCode code = tile.values[keys.begin / kTokensPerCell].code;
+  const std::int64_t num_groups = scale_of(code) == ScaleOf::kGroup ? head_dim / kv::kChannelsPerScale : 1;
+  const std::int64_t stride = std::int64_t{num_rows} * kTokensPerTile;
+  for (int c = keys.begin / kTokensPerCell; c * kTokensPerCell < keys.end; ++c) {
+    for (std::int64_t group = 0; group < num_groups; ++group) {
+      const F32x16 scale = value_scales(code, tile.values[c].scales, head_dim, group);
+      for (int r = 0; r < num_rows; ++r) {
+        const std::int64_t at = r * kTokensPerTile + c * kTokensPerCell;
+        store(block.scaled_weights + group * stride + at,
+              mul(load(tile.scores + first * kTokensPerTile + at), scale));
+      }
+    }
+  }
+  return num_groups == 1 ? 0 : stride;
+}
+
 template <class Values>
-static void add_run(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen, Sums& sums) {
+static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen, Sums& sums) {
   const std::int32_t head_dim = block.args->head_dim;
   Values values[kCellsPerTile];
   for (int c = seen.keys.begin / kTokensPerCell; c * kTokensPerCell < seen.keys.end; ++c) {
-    values[c].open(cells[c].data, head_dim);
+    const HalfCell& cell = tile.values[c];
+    values[c].open(cell.widened == nullptr ? cell.data : reinterpret_cast<const std::byte*>(cell.widened),
+                   head_dim);
   }
+  const bool is_scaled = scale_of(tile.values[seen.keys.begin / kTokensPerCell].code) != ScaleOf::kNothing;
   const int num_rows = seen.end - seen.begin;
   for (int strip = 0; strip < num_strips(num_rows); ++strip) {
     const int first = seen.begin + strip_begin(num_rows, strip);
     const int height = seen.begin + strip_begin(num_rows, strip + 1) - first;
-    const WeightedValues<Values> in = {block.scores + first * kTokensPerTile,
-                                       sums.are_corrected ? kNoCorrections : block.correction + first,
-                                       values,
-                                       cells,
-                                       seen.keys.begin,
-                                       seen.keys.end,
-                                       head_dim};
+    WeightedValues<Values> in = {tile.scores + first * kTokensPerTile,
+                                 0,
+                                 sums.are_corrected ? kNoCorrections : block.correction + first,
+                                 values,
+                                 tile.values,
+                                 seen.keys.begin,
+                                 seen.keys.end,
+                                 head_dim};
+    if (is_scaled) {
+      in.group_stride = scale_weights(block, tile, seen.keys, first, height);
+      in.weights = block.scaled_weights;
+    }
     add_rows(height, in, sums.of_rows + static_cast<std::int64_t>(first) * head_dim);
   }
   sums.are_corrected = true;
 }
 
 // Adds the values of cells that read alike.
-static void add_run(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen, Sums& sums) {
-  switch (cells[seen.keys.begin / kTokensPerCell].code) {
+static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen, Sums& sums) {
+  const HalfCell& cell = tile.values[seen.keys.begin / kTokensPerCell];
+  if (cell.widened != nullptr) return add_alike<ValuesF32>(block, tile, seen, sums);
+  switch (cell.code) {
     case kv::KvCode::kF32:
-      return add_run<ValuesF32>(block, cells, seen, sums);
+      return add_alike<ValuesF32>(block, tile, seen, sums);
     case kv::KvCode::k8:
-      return add_run<Values8>(block, cells, seen, sums);
+      return add_alike<Values8>(block, tile, seen, sums);
     case kv::KvCode::k4:
-      return add_run<Values4>(block, cells, seen, sums);
+      return add_alike<Values4>(block, tile, seen, sums);
     case kv::KvCode::k3:
-      return add_run<Values3>(block, cells, seen, sums);
+      return add_alike<Values3>(block, tile, seen, sums);
+    case kv::KvCode::k2:
+      return add_alike<Values2>(block, tile, seen, sums);
     default:
-      return add_run<ValuesF16>(block, cells, seen, sums);
+      return add_alike<ValuesF16>(block, tile, seen, sums);
   }
 }
 
@@ -333,20 +269,21 @@ static void correct_sums(const AttentionBlock& block, const VisibleKeys& seen, c
 }
 
 // Corrects what the rows have so far and adds the values of the keys they see.
-static void add_visible(AttentionBlock& block, const HalfCell* cells, const VisibleKeys& seen) {
+static void add_visible(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen) {
   Sums plain = {block.args->out + block.first_row * block.args->head_dim, false};
   Sums rotated = {block.has_rotated_out ? block.rotated_out : nullptr, false};
   for (int key = seen.keys.begin; key < seen.keys.end;) {
     int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
-    const HalfCell& cell = cells[key / kTokensPerCell];
+    const HalfCell& cell = tile.values[key / kTokensPerCell];
     if (cell.data != nullptr) {
-      while (stop < seen.keys.end && cells[stop / kTokensPerCell].reads_like(cell)) stop += kTokensPerCell;
+      while (stop < seen.keys.end && tile.values[stop / kTokensPerCell].reads_like(cell))
+        stop += kTokensPerCell;
       if (cell.is_rotated) {
         if (rotated.of_rows == nullptr) rotated.of_rows = rotated_sums(block);
         for (int r = seen.begin; r < seen.end; ++r) block.saw_rotated[r] = true;
       }
-      add_run(block, cells, {seen.begin, seen.end, {key, smaller(stop, seen.keys.end)}},
-              cell.is_rotated ? rotated : plain);
+      add_alike(block, tile, {seen.begin, seen.end, {key, smaller(stop, seen.keys.end)}},
+                cell.is_rotated ? rotated : plain);
     }
     key = stop;
   }
@@ -355,36 +292,34 @@ static void add_visible(AttentionBlock& block, const HalfCell* cells, const Visi
 }
 
 // out = out * correction + weights x values.
-static void add_tile(AttentionBlock& block, std::int32_t tile_begin, const Tile& tile, bool is_full) {
+static void add_tile(AttentionBlock& block, const Tile& tile) {
   const AttentionArgs& args = *block.args;
-  if (is_full) return add_visible(block, tile.values, {0, block.num_rows, {0, kTokensPerTile}});
+  if (tile.is_full) return add_visible(block, tile, {0, block.num_rows, {0, kTokensPerTile}});
   for (int r = 0; r < block.num_rows;) {
     const std::int64_t token = (block.first_row + r) / args.group_size;
     const int end =
         smaller(static_cast<int>((token + 1) * args.group_size - block.first_row), block.num_rows);
-    add_visible(block, tile.values,
-                {r, end, visible_keys(args, position_of(args, block.first_row + r), tile_begin)});
+    add_visible(block, tile,
+                {r, end, visible_keys(args, position_of(args, block.first_row + r), tile.begin)});
     r = end;
   }
 }
 
-static void attend_tile(AttentionBlock& block, std::int32_t tile_begin) {
+// `num_tiles` tiles from `first_tile` of the chunk; one where they are widened.
+static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   const AttentionArgs& args = *block.args;
-  Tile tile = find_tile(args, block.formats, tile_begin, !block.widens);
-  // Later queries see later keys, earlier queries reach further back.
-  const KeyRange of_first = visible_keys(args, position_of(args, block.first_row), tile_begin);
-  const KeyRange of_last =
-      visible_keys(args, position_of(args, block.first_row + block.num_rows - 1), tile_begin);
-  bool is_full = of_first.end == kTokensPerTile && of_last.begin == 0;
-  for (int c = 0; c < kCellsPerTile; ++c) is_full = is_full && tile.keys[c].data != nullptr;
-
-  const KeyRange seen = {of_first.begin, of_last.end};
-  using ReadHalf = void (*)(kv::KvCode, const std::byte*, std::int32_t, float*);
-  if (block.widens) widen<ReadHalf>(args, read_keys, block.widened, tile.keys);
-  score_tile(block, tile_begin, tile, seen, is_full);
-  weigh_tile(block, (tile_begin - args.key_begin) / kTokensPerTile);
-  if (block.widens) widen<ReadHalf>(args, read_values, block.widened, tile.values);
-  add_tile(block, tile_begin, tile, is_full);
+  Tile tiles[kTilesPerChunk];
+  for (int t = 0; t < num_tiles; ++t) {
+    tiles[t] = find_tile(block, args.key_begin + (first_tile + t) * kTokensPerTile, t);
+  }
+  using ReadCodes = void (*)(kv::KvCode, const std::byte*, std::int32_t, float*);
+  if (block.widens) widen<ReadCodes>(args, read_key_codes, block.widened, tiles[0].keys);
+  score_span(block, tiles, num_tiles);
+  for (int t = 0; t < num_tiles; ++t) {
+    weigh_tile(block, tiles[t]);
+    if (block.widens) widen<ReadCodes>(args, read_value_codes, block.widened, tiles[t].values);
+    add_tile(block, tiles[t]);
+  }
 }
 
 // Turns the share of rotated values back and adds it: H is its own inverse.
@@ -428,8 +363,9 @@ static void attend_block(AttentionBlock& block) {
   const std::int32_t end = smaller(args.key_end, last_position + 1);
   const int first_tile = (begin - args.key_begin) / kTokensPerTile;
   const int end_tile = larger((end - args.key_begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);
-  for (int tile = first_tile; tile < end_tile; ++tile) {
-    attend_tile(block, args.key_begin + tile * kTokensPerTile);
+  const int span = block.widens ? 1 : kTilesPerChunk;
+  for (int tile = first_tile; tile < end_tile; tile += span) {
+    attend_span(block, tile, smaller(span, end_tile - tile));
   }
   if (block.has_rotated_out) add_rotated_out(block);
   for (int r = 0; r < block.num_rows; ++r) {
@@ -447,7 +383,7 @@ void attention(const AttentionArgs& args) {
   for (block.first_row = 0; block.first_row < num_rows; block.first_row += kMaxRowsPerBlock) {
     const std::int64_t rest = num_rows - block.first_row;
     block.num_rows = rest < kMaxRowsPerBlock ? static_cast<int>(rest) : kMaxRowsPerBlock;
-    block.widens = num_strips(block.num_rows) > 2;
+    block.widens = block.num_rows > kMaxRowsPerSpan;
     block.has_rotated_q = false;
     block.has_rotated_out = false;
     attend_block(block);

@@ -25,7 +25,12 @@ static void read_keys(const std::byte* half, std::int32_t head_dim, float* numbe
   }
 }
 
-static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
+static const std::uint16_t* scales_of(kv::KvCode code, const std::byte* half, std::int32_t head_dim) {
+  return reinterpret_cast<const std::uint16_t*>(half + kv::half_layout(code, head_dim).scales);
+}
+
+// Codes of keys without their scales, or numbers where there are none.
+static void read_key_codes(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   switch (code) {
     case kv::KvCode::kF32:
       return read_floats<float>(half, head_dim, numbers);
@@ -37,8 +42,23 @@ static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_
       return read_keys<Keys4>(half, head_dim, numbers);
     case kv::KvCode::k4Channel:
       return read_keys<Keys4Channel>(half, head_dim, numbers);
+    case kv::KvCode::k3Channel:
+      return read_keys<Keys3Channel>(half, head_dim, numbers);
     case kv::KvCode::k3:
       return read_keys<Keys3>(half, head_dim, numbers);
+    case kv::KvCode::k2:  // of values only
+      return;
+  }
+}
+
+static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
+  read_key_codes(code, half, head_dim, numbers);
+  if (scale_of(code) == ScaleOf::kNothing) return;
+  const std::uint16_t* scales = scales_of(code, half, head_dim);
+  for (std::int64_t d = 0; d < head_dim; ++d) {
+    const std::int64_t group = scale_of(code) == ScaleOf::kGroup ? d / kv::kChannelsPerScale : 0;
+    float* row = numbers + d * kTokensPerCell;
+    store(row, mul(load(row), load_half(scales + group * kTokensPerCell)));
   }
 }
 
@@ -51,7 +71,8 @@ static void read_values(const std::byte* half, std::int32_t head_dim, float* num
   }
 }
 
-static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
+// Likewise.
+static void read_value_codes(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   switch (code) {
     case kv::KvCode::kF32:
       return read_floats<float>(half, head_dim, numbers);
@@ -61,8 +82,35 @@ static void read_values(kv::KvCode code, const std::byte* half, std::int32_t hea
       return read_values<Values4>(half, head_dim, numbers);
     case kv::KvCode::k3:
       return read_values<Values3>(half, head_dim, numbers);
+    case kv::KvCode::k2:
+      return read_values<Values2>(half, head_dim, numbers);
     default:
       return read_floats<std::uint16_t>(half, head_dim, numbers);
+  }
+}
+
+// The scale of channels [32 group, 32 group + 32) of 16 values, one per lane.
+static F32x16 value_scales(kv::KvCode code, const std::uint16_t* scales, std::int32_t head_dim,
+                           std::int64_t group) {
+  if (scale_of(code) == ScaleOf::kToken) return load_half(scales);
+  const std::int64_t num_groups = head_dim / kv::kChannelsPerScale;
+  std::uint16_t of_tokens[kTokensPerCell];
+  for (std::int64_t t = 0; t < kTokensPerCell; ++t) of_tokens[t] = scales[t * num_groups + group];
+  return load_half(of_tokens);
+}
+
+static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
+  read_value_codes(code, half, head_dim, numbers);
+  if (scale_of(code) == ScaleOf::kNothing) return;
+  const std::uint16_t* scales = scales_of(code, half, head_dim);
+  for (std::int64_t d = 0; d < head_dim; d += kv::kChannelsPerScale) {
+    alignas(64) float of_tokens[kTokensPerCell];
+    store(of_tokens, value_scales(code, scales, head_dim, d / kv::kChannelsPerScale));
+    for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
+      float* row = numbers + t * head_dim + d;
+      store(row, mul(load(row), broadcast(of_tokens[t])));
+      store(row + 16, mul(load(row + 16), broadcast(of_tokens[t])));
+    }
   }
 }
 
@@ -113,17 +161,25 @@ KVASIR_FORCE_INLINE I32x16 symmetric_codes(F32x16 x, F32x16 inverse) {
   return add(codes_within(mul(x, inverse), -kZero, kZero - 1), kZero);
 }
 
-// The bits of 16 codes of three bits, as three_bit_codes reads them.
-static void store_three_bits(I32x16 codes, std::uint32_t* low, std::uint16_t* high) {
+// Sixteen codes of kBits each that follow each other, as load_2_bits and load_3_bits read them.
+template <int kBits>
+static void store_bits(I32x16 codes, std::byte* p) {
   std::uint8_t of[16];
   store_bytes(of, codes);
-  std::uint32_t two = 0, one = 0;
-  for (int i = 0; i < 16; ++i) {
-    two |= (of[i] & 3u) << (2 * i);
-    one |= (of[i] >> 2u) << i;
+  std::uint64_t word = 0;
+  for (int i = 0; i < 16; ++i) word |= std::uint64_t{of[i]} << (kBits * i);
+  __builtin_memcpy(p, &word, 2 * kBits);
+}
+
+// The codes of channels d, an even one, and d + 1.
+template <int kBits>
+static void store_key_codes(I32x16 even, I32x16 odd, std::int64_t d, std::byte* half) {
+  if constexpr (kBits == 4) {
+    store_bytes(half + d / 2 * kTokensPerCell, bit_or(even, shift_left<4>(odd)));
+  } else {
+    store_bits<kBits>(even, half + d * 2 * kBits);
+    store_bits<kBits>(odd, half + (d + 1) * 2 * kBits);
   }
-  *low = two;
-  *high = static_cast<std::uint16_t>(one);
 }
 
 static void write_keys_8(const float* keys, std::int32_t head_dim, std::byte* half) {
@@ -153,26 +209,22 @@ static void write_keys_rotated(const float* keys, std::int32_t head_dim, std::by
       const float* row = keys + d * kTokensPerCell;
       const I32x16 even = symmetric_codes<kBits>(load(row), inverse);
       const I32x16 odd = symmetric_codes<kBits>(load(row + kTokensPerCell), inverse);
-      if constexpr (kBits == 4) {
-        store_bytes(half + d / 2 * kTokensPerCell, bit_or(even, shift_left<4>(odd)));
-      } else {
-        auto* low = reinterpret_cast<std::uint32_t*>(half) + d;
-        auto* high = reinterpret_cast<std::uint16_t*>(half + layout.high) + d;
-        store_three_bits(even, low, high);
-        store_three_bits(odd, low + 1, high + 1);
-      }
+      store_key_codes<kBits>(even, odd, d, half);
     }
     store_half(reinterpret_cast<std::uint16_t*>(half + layout.scales) + group * kTokensPerCell, scale);
   }
 }
 
+template <int kBits>
 KVASIR_FORCE_INLINE I32x16 range_codes(F32x16 x, float low, float step) {
-  return codes_within(mul(sub(x, broadcast(low)), inverse_of(broadcast(step))), 0.0f, 15.0f);
+  return codes_within(mul(sub(x, broadcast(low)), inverse_of(broadcast(step))), 0.0f, (1 << kBits) - 1);
 }
 
-// 4-bit keys with a range per channel: lows and steps are themselves bytes of two units of the cell.
-static void write_keys_4_channel(const float* keys, std::int32_t head_dim, std::byte* half) {
-  const kv::KvHalfLayout layout = kv::half_layout(kv::KvCode::k4Channel, head_dim);
+// Keys with a range per channel: lows and steps are themselves bytes of two units of the cell.
+template <int kBits>
+static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std::byte* half) {
+  const kv::KvHalfLayout layout =
+      kv::half_layout(kBits == 4 ? kv::KvCode::k4Channel : kv::KvCode::k3Channel, head_dim);
   alignas(64) float least[kMaxHeadDim], greatest[kMaxHeadDim];
   F32x16 largest_low = zero(), largest_step = zero();
   for (std::int64_t d = 0; d < head_dim; ++d) {
@@ -193,7 +245,7 @@ static void write_keys_4_channel(const float* keys, std::int32_t head_dim, std::
     store_bytes(lows + d, code);
     const F32x16 low = mul(to_float(code), low_unit);
     store(least + d, low);
-    store(greatest + d, max(mul(sub(load(greatest + d), low), broadcast(1.0f / 15.0f)), zero()));
+    store(greatest + d, max(mul(sub(load(greatest + d), low), broadcast(1.0f / ((1 << kBits) - 1))), zero()));
     largest_step = max(load(greatest + d), largest_step);
   }
   const F32x16 step_unit =
@@ -207,9 +259,9 @@ static void write_keys_4_channel(const float* keys, std::int32_t head_dim, std::
   }
   for (std::int64_t d = 0; d < head_dim; d += 2) {
     const float* row = keys + d * kTokensPerCell;
-    const I32x16 even = range_codes(load(row), least[d], greatest[d]);
-    const I32x16 odd = range_codes(load(row + kTokensPerCell), least[d + 1], greatest[d + 1]);
-    store_bytes(half + d / 2 * kTokensPerCell, bit_or(even, shift_left<4>(odd)));
+    const I32x16 even = range_codes<kBits>(load(row), least[d], greatest[d]);
+    const I32x16 odd = range_codes<kBits>(load(row + kTokensPerCell), least[d + 1], greatest[d + 1]);
+    store_key_codes<kBits>(even, odd, d, half);
   }
   std::uint16_t units[16] = {};
   store_half_partial(units, low_unit, 2);
@@ -224,7 +276,9 @@ static void write_keys(kv::KvCode code, const float* keys, std::int32_t head_dim
     case kv::KvCode::k4:
       return write_keys_rotated<4>(keys, head_dim, half);
     case kv::KvCode::k4Channel:
-      return write_keys_4_channel(keys, head_dim, half);
+      return write_keys_by_channel<4>(keys, head_dim, half);
+    case kv::KvCode::k3Channel:
+      return write_keys_by_channel<3>(keys, head_dim, half);
     case kv::KvCode::k3:
       return write_keys_rotated<3>(keys, head_dim, half);
     default:  // to floats: of no use
@@ -265,13 +319,26 @@ static void write_values_rotated(const float* values, std::int32_t head_dim, std
       if constexpr (kBits == 4) {
         store_bytes(half + at * 16, bit_or(low, shift_left<4>(high)));
       } else {
-        auto* plane = reinterpret_cast<std::uint32_t*>(half) + 2 * at;
-        auto* top = reinterpret_cast<std::uint16_t*>(half + layout.high) + 2 * at;
-        store_three_bits(low, plane, top);
-        store_three_bits(high, plane + 1, top + 1);
+        store_bits<kBits>(low, half + at * 4 * kBits);
+        store_bits<kBits>(high, half + at * 4 * kBits + 2 * kBits);
       }
       store_half_partial(scales + at, scale, 1);
     }
+  }
+}
+
+static void write_values_2(const float* values, std::int32_t head_dim, std::byte* half) {
+  const std::int64_t groups = head_dim / kv::kChannelsPerScale;
+  auto* scales = reinterpret_cast<std::uint16_t*>(half + kv::half_layout(kv::KvCode::k2, head_dim).scales);
+  for (std::int64_t at = 0; at < kTokensPerCell * groups; ++at) {
+    const F32x16 a = load(values + at * kv::kChannelsPerScale);
+    const F32x16 b = load(values + at * kv::kChannelsPerScale + 16);
+    const F32x16 largest = broadcast(reduce_max(max(abs(a), abs(b))));
+    const F32x16 scale = rounded_to_half(mul(largest, broadcast(kv::kTwoBitScale)));
+    const F32x16 inverse = inverse_of(scale);
+    store_bits<2>(codes_within(add(mul(a, inverse), broadcast(1.5f)), 0.0f, 3.0f), half + 8 * at);
+    store_bits<2>(codes_within(add(mul(b, inverse), broadcast(1.5f)), 0.0f, 3.0f), half + 8 * at + 4);
+    store_half_partial(scales + at, scale, 1);
   }
 }
 
@@ -283,6 +350,8 @@ static void write_values(kv::KvCode code, const float* values, std::int32_t head
       return write_values_rotated<4>(values, head_dim, half);
     case kv::KvCode::k3:
       return write_values_rotated<3>(values, head_dim, half);
+    case kv::KvCode::k2:
+      return write_values_2(values, head_dim, half);
     default:
       return;
   }

@@ -1,14 +1,25 @@
 // Reading keys and values of every code (kv/cell.h) as float32, and the rotation of rows. Included inside an
 // ISA's namespace and target region.
 //
-// A number has the same bits whoever reads it: of k8 code * scale, of k4 and k3 (code - zero) * scale, each
-// rounded once; of k4Channel fma(code, step, low).
+// A reader gives numbers without the scale that they share with others: attention multiplies a whole sum, or
+// a token's weight, by it once.
 
 KVASIR_FORCE_INLINE F32x16 load_widened(const float* p) { return load(p); }
 KVASIR_FORCE_INLINE F32x16 load_widened(const std::uint16_t* p) { return load_half(p); }
 KVASIR_FORCE_INLINE F32x16 load_widened_partial(const float* p, int n) { return load_partial(p, n); }
 KVASIR_FORCE_INLINE F32x16 load_widened_partial(const std::uint16_t* p, int n) {
   return load_half_partial(p, n);
+}
+
+// What numbers share a scale.
+enum class ScaleOf : std::uint8_t {
+  kNothing,  // there is none
+  kToken,    // all of a token's
+  kGroup,    // 32 channels of a token
+};
+constexpr ScaleOf scale_of(kv::KvCode code) {
+  if (code == kv::KvCode::k8) return ScaleOf::kToken;
+  return kv::is_rotated(code) ? ScaleOf::kGroup : ScaleOf::kNothing;
 }
 
 // A reader of keys gives those of 16 tokens, one per lane, for a channel. After open() on the half of a cell,
@@ -31,56 +42,54 @@ using KeysF16 = KeysFloat<std::uint16_t, 32>;
 struct Keys8 {
   static constexpr int kBytesPerChannel = 16;
   const std::int8_t* codes;
-  F32x16 scale;
-  void open(const std::byte* half, std::int64_t head_dim) {
-    codes = reinterpret_cast<const std::int8_t*>(half);
-    scale = load_half(reinterpret_cast<const std::uint16_t*>(half + head_dim * kTokensPerCell));
-  }
+  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::int8_t*>(half); }
   KVASIR_FORCE_INLINE void enter(std::int64_t) {}
   template <bool kOdd>
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return mul(to_float(load_bytes(codes + channel * kTokensPerCell)), scale);
+    return to_float(load_bytes(codes + channel * kTokensPerCell));
   }
 };
 
 // Channels 2 i and 2 i + 1 share the bytes of row i.
-template <bool kOdd>
-KVASIR_FORCE_INLINE F32x16 nibbles_of_channel(const std::uint8_t* codes, std::int64_t channel) {
-  const I32x16 pairs = load_bytes(codes + channel / 2 * kTokensPerCell);
-  return to_float(kOdd ? shift_right<4>(pairs) : bit_and(pairs, 15));
-}
-
-struct Keys4 {
+template <int kTwiceZero>
+struct Keys4Bits {
   static constexpr int kBytesPerChannel = 8;
   const std::uint8_t* codes;
-  const std::uint16_t* scales;  // [head_dim / 32][16]
-  F32x16 scale, of_code_0;
-  void open(const std::byte* half, std::int64_t head_dim) {
-    codes = reinterpret_cast<const std::uint8_t*>(half);
-    scales = reinterpret_cast<const std::uint16_t*>(half + head_dim * kTokensPerCell / 2);
-  }
-  KVASIR_FORCE_INLINE void enter(std::int64_t group) {
-    scale = load_half(scales + group * kTokensPerCell);
-    of_code_0 = mul(scale, broadcast(-8.0f));  // exact, so the fma rounds (code - 8) * scale once
-  }
+  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::uint8_t*>(half); }
+  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
   template <bool kOdd>
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return fma(nibbles_of_channel<kOdd>(codes, channel), scale, of_code_0);
+    const I32x16 pairs = load_bytes(codes + channel / 2 * kTokensPerCell);
+    return numbers_of<4, kTwiceZero>(kOdd ? shift_right<4>(pairs) : pairs);
   }
 };
+template <int kTwiceZero>
+struct Keys3Bits {
+  static constexpr int kBytesPerChannel = 6;
+  const std::byte* codes;
+  void open(const std::byte* half, std::int64_t) { codes = half; }
+  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
+  template <bool kOdd>
+  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
+    return numbers_of<3, kTwiceZero>(load_3_bits(codes + channel * kBytesPerChannel));
+  }
+};
+using Keys4 = Keys4Bits<16>;
+using Keys3 = Keys3Bits<8>;
 
-struct Keys4Channel {
-  static constexpr int kBytesPerChannel = 8;
-  const std::uint8_t* codes;
+// With a range per channel: fma(code, step, low).
+template <class Codes, kv::KvCode kCode>
+struct KeysByChannel {
+  static constexpr int kBytesPerChannel = Codes::kBytesPerChannel;
+  Codes codes;
   const std::uint8_t* steps;
   const std::int8_t* lows;
   F32x16 step_unit, low_unit;
   alignas(64) float step[kv::kChannelsPerScale];  // of the group
   alignas(64) float low[kv::kChannelsPerScale];
   void open(const std::byte* half, std::int64_t head_dim) {
-    const kv::KvHalfLayout layout =
-        kv::half_layout(kv::KvCode::k4Channel, static_cast<std::int32_t>(head_dim));
-    codes = reinterpret_cast<const std::uint8_t*>(half);
+    const kv::KvHalfLayout layout = kv::half_layout(kCode, static_cast<std::int32_t>(head_dim));
+    codes.open(half, head_dim);
     steps = reinterpret_cast<const std::uint8_t*>(half + layout.steps);
     lows = reinterpret_cast<const std::int8_t*>(half + layout.lows);
     const F32x16 units = load_half(reinterpret_cast<const std::uint16_t*>(half + layout.scales));
@@ -99,35 +108,11 @@ struct Keys4Channel {
   template <bool kOdd>
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
     const std::int64_t i = channel % kv::kChannelsPerScale;
-    return fma(nibbles_of_channel<kOdd>(codes, channel), broadcast(step[i]), broadcast(low[i]));
+    return fma(codes.template at<kOdd>(channel), broadcast(step[i]), broadcast(low[i]));
   }
 };
-
-// Sixteen 3-bit codes in two planes, less 4.
-KVASIR_FORCE_INLINE F32x16 three_bit_codes(const std::uint32_t* low, const std::uint16_t* high,
-                                           std::int64_t index) {
-  const I32x16 code = bit_or(spread_bits<2>(low[index]), shift_left<2>(spread_bits<1>(high[index])));
-  return to_float(add(code, -4));
-}
-
-struct Keys3 {
-  static constexpr int kBytesPerChannel = 6;
-  const std::uint32_t* low;
-  const std::uint16_t* high;
-  const std::uint16_t* scales;
-  F32x16 scale;
-  void open(const std::byte* half, std::int64_t head_dim) {
-    const kv::KvHalfLayout layout = kv::half_layout(kv::KvCode::k3, static_cast<std::int32_t>(head_dim));
-    low = reinterpret_cast<const std::uint32_t*>(half);
-    high = reinterpret_cast<const std::uint16_t*>(half + layout.high);
-    scales = reinterpret_cast<const std::uint16_t*>(half + layout.scales);
-  }
-  KVASIR_FORCE_INLINE void enter(std::int64_t group) { scale = load_half(scales + group * kTokensPerCell); }
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return mul(three_bit_codes(low, high, channel), scale);
-  }
-};
+using Keys4Channel = KeysByChannel<Keys4Bits<0>, kv::KvCode::k4Channel>;
+using Keys3Channel = KeysByChannel<Keys3Bits<0>, kv::KvCode::k3Channel>;
 
 // A reader of values gives, after open(), 16 channels of a token, from a channel that is a multiple of 16.
 // kBitsPerNumber paces the prefetch of another cell; 0: none.
@@ -154,29 +139,12 @@ struct Values8 {
   static constexpr int kBitsPerNumber = 8;
   const std::int8_t* codes;
   std::int64_t head_dim;
-  alignas(64) float scale[kTokensPerCell];
   void open(const std::byte* half, std::int64_t of_head) {
     codes = reinterpret_cast<const std::int8_t*>(half);
     head_dim = of_head;
-    store(scale, load_half(reinterpret_cast<const std::uint16_t*>(half + head_dim * kTokensPerCell)));
   }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return mul(to_float(load_bytes(codes + token * head_dim + channel)), broadcast(scale[token]));
-  }
-};
-
-// The scales of k4 and k3 values: [16][head_dim / 32].
-struct ValueScales {
-  std::int64_t per_token;
-  alignas(64) float of[kTokensPerCell * kMaxHeadDim / kv::kChannelsPerScale];
-  void open(const std::byte* scales, std::int64_t head_dim) {
-    per_token = head_dim / kv::kChannelsPerScale;
-    for (std::int64_t i = 0; i < per_token; ++i) {
-      store(of + 16 * i, load_half(reinterpret_cast<const std::uint16_t*>(scales) + 16 * i));
-    }
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return broadcast(of[token * per_token + channel / kv::kChannelsPerScale]);
+    return to_float(load_bytes(codes + token * head_dim + channel));
   }
 };
 
@@ -185,35 +153,39 @@ struct Values4 {
   static constexpr int kBitsPerNumber = 4;
   const std::uint8_t* codes;
   std::int64_t row_bytes;
-  ValueScales scales;
   void open(const std::byte* half, std::int64_t head_dim) {
     codes = reinterpret_cast<const std::uint8_t*>(half);
     row_bytes = head_dim / 2;
-    scales.open(half + head_dim * kTokensPerCell / 2, head_dim);
   }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
     const I32x16 pairs = load_bytes(codes + token * row_bytes + channel / 32 * 16);
-    const I32x16 code = bit_and(shift_right(pairs, static_cast<int>(channel & 16) / 4), 15);
-    return mul(to_float(add(code, -8)), scales.at(token, channel));
+    return numbers_of<4, 16>((channel & 16) != 0 ? shift_right<4>(pairs) : pairs);
   }
 };
 
 struct Values3 {
   static constexpr int kBitsPerNumber = 3;
-  const std::uint32_t* low;
-  const std::uint16_t* high;
-  std::int64_t vectors_per_token;
-  ValueScales scales;
-  void open(const std::byte* half, std::int64_t head_dim) {
-    const kv::KvHalfLayout layout = kv::half_layout(kv::KvCode::k3, static_cast<std::int32_t>(head_dim));
-    low = reinterpret_cast<const std::uint32_t*>(half);
-    high = reinterpret_cast<const std::uint16_t*>(half + layout.high);
-    vectors_per_token = head_dim / 16;
-    scales.open(half + layout.scales, head_dim);
+  const std::byte* codes;
+  std::int64_t head_dim;
+  void open(const std::byte* half, std::int64_t of_head) {
+    codes = half;
+    head_dim = of_head;
   }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return mul(three_bit_codes(low, high, token * vectors_per_token + channel / 16),
-               scales.at(token, channel));
+    return numbers_of<3, 8>(load_3_bits(codes + (token * head_dim + channel) * 3 / 8));
+  }
+};
+
+struct Values2 {
+  static constexpr int kBitsPerNumber = 2;
+  const std::byte* codes;
+  std::int64_t head_dim;
+  void open(const std::byte* half, std::int64_t of_head) {
+    codes = half;
+    head_dim = of_head;
+  }
+  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
+    return numbers_of<2, 3>(load_2_bits(codes + (token * head_dim + channel) / 4));
   }
 };
 

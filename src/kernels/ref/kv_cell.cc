@@ -57,18 +57,25 @@ void store_nibble(std::byte* half, Nibble at, int code) {
   store(half, at.byte, static_cast<std::uint8_t>(other | code << at.shift));
 }
 
-// A 3-bit code: lane t of word `index` of both planes.
-int load_three_bits(const std::byte* half, std::int32_t high, std::int64_t index, int lane) {
-  const unsigned low_bits = load<std::uint32_t>(half, index) >> (2 * lane) & 3u;
-  const unsigned high_bit = load<std::uint16_t>(half + high, index) >> lane & 1u;
-  return static_cast<int>(low_bits | high_bit << 2);
+// A code of few bits, the `index`-th of those that follow each other.
+int load_bits(const std::byte* half, int num_bits, std::int64_t index) {
+  int code = 0;
+  for (int i = 0; i < num_bits; ++i) {
+    const std::int64_t bit = index * num_bits + i;
+    code |= (load<std::uint8_t>(half, bit / 8) >> (bit % 8) & 1) << i;
+  }
+  return code;
 }
-void store_three_bits(std::byte* half, std::int32_t high, std::int64_t index, int lane, int code) {
-  const auto bits = static_cast<unsigned>(code);
-  const std::uint32_t low_word = load<std::uint32_t>(half, index) & ~(3u << (2 * lane));
-  const unsigned high_word = load<std::uint16_t>(half + high, index) & ~(1u << lane);
-  store(half, index, low_word | (bits & 3u) << (2 * lane));
-  store(half + high, index, static_cast<std::uint16_t>(high_word | (bits >> 2) << lane));
+void store_bits(std::byte* half, int num_bits, std::int64_t index, int code) {
+  for (int i = 0; i < num_bits; ++i) {
+    const std::int64_t bit = index * num_bits + i;
+    const int others = load<std::uint8_t>(half, bit / 8) & ~(1 << (bit % 8));
+    store(half, bit / 8, static_cast<std::uint8_t>(others | (code >> i & 1) << (bit % 8)));
+  }
+}
+// Of token t (keys) or channel t (values) among 16.
+std::int64_t bits_of_key(std::int32_t token, std::int32_t channel) {
+  return std::int64_t{channel} * kTokensPerCell + token;
 }
 
 // The numbers of a half by token, in its own basis.
@@ -112,6 +119,21 @@ void write_8(const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* h
   }
 }
 
+void write_values_2(const Rows& rows, std::int32_t head_dim, std::byte* half) {
+  const kv::KvHalfLayout layout = half_layout(KvCode::k2, head_dim);
+  std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
+  for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
+    for (std::int32_t d = 0; d < head_dim; ++d) {
+      const std::int32_t begin = d / kChannelsPerScale * kChannelsPerScale;
+      const std::vector<float> group(rows[t].begin() + begin, rows[t].begin() + begin + kChannelsPerScale);
+      const float scale = rounded_to_half(largest_magnitude(group) * kv::kTwoBitScale);
+      store_half(half + layout.scales, scale_index(false, head_dim, t, d), scale);
+      const int code = code_within(rows[t][d] * inverse_of(scale) + 1.5f, 0.0f, 3.0f);
+      store_bits(half, 2, std::int64_t{t} * head_dim + d, code);
+    }
+  }
+}
+
 void write_rotated(const Rows& rows, bool of_keys, KvCode code, std::int32_t head_dim, std::byte* half) {
   const kv::KvHalfLayout layout = half_layout(code, head_dim);
   const int bits = code == KvCode::k4 ? 4 : 3;
@@ -124,16 +146,17 @@ void write_rotated(const Rows& rows, bool of_keys, KvCode code, std::int32_t hea
       if (code == KvCode::k4) {
         store_nibble(half, of_keys ? nibble_of_key(t, d) : nibble_of_value(head_dim, t, d), value);
       } else if (of_keys) {
-        store_three_bits(half, layout.high, d, t, value);
+        store_bits(half, 3, bits_of_key(t, d), value);
       } else {
-        store_three_bits(half, layout.high, (std::int64_t{t} * head_dim + d) / 16, d % 16, value);
+        store_bits(half, 3, std::int64_t{t} * head_dim + d, value);
       }
     }
   }
 }
 
-void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
-  const kv::KvHalfLayout layout = half_layout(KvCode::k4Channel, head_dim);
+void write_by_channel(KvCode code_of_keys, const Rows& rows, std::int32_t head_dim, std::byte* half) {
+  const kv::KvHalfLayout layout = half_layout(code_of_keys, head_dim);
+  const float greatest_code = code_of_keys == KvCode::k4Channel ? 15.0f : 7.0f;
   std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
   std::vector<float> least(head_dim), greatest(head_dim);
   for (std::int32_t d = 0; d < head_dim; ++d) {
@@ -149,7 +172,7 @@ void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
     const int code = code_within(least[d] * inverse_of(low_unit) - 0.5f, -127.0f, 127.0f);
     store(half + layout.lows, d, static_cast<std::int8_t>(code));
     low[d] = static_cast<float>(code) * low_unit;
-    step[d] = std::fmax((greatest[d] - low[d]) * (1.0f / 15.0f), 0.0f);
+    step[d] = std::fmax((greatest[d] - low[d]) * (1.0f / greatest_code), 0.0f);
   }
   const float step_unit = rounded_to_half(largest_magnitude(step) * (kv::kUnitMargin / 255.0f));
   for (std::int32_t d = 0; d < head_dim; ++d) {
@@ -157,7 +180,12 @@ void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
     store(half + layout.steps, d, static_cast<std::uint8_t>(code));
     const float inverse = inverse_of(static_cast<float>(code) * step_unit);
     for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
-      store_nibble(half, nibble_of_key(t, d), code_within((rows[t][d] - low[d]) * inverse, 0.0f, 15.0f));
+      const int key = code_within((rows[t][d] - low[d]) * inverse, 0.0f, greatest_code);
+      if (code_of_keys == KvCode::k4Channel) {
+        store_nibble(half, nibble_of_key(t, d), key);
+      } else {
+        store_bits(half, 3, bits_of_key(t, d), key);
+      }
     }
   }
   store_half(half + layout.scales, 0, step_unit);
@@ -166,7 +194,8 @@ void write_4_channel(const Rows& rows, std::int32_t head_dim, std::byte* half) {
 
 void write_half(KvCode code, const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* half) {
   if (code == KvCode::k8) return write_8(rows, of_keys, head_dim, half);
-  if (code == KvCode::k4Channel) return write_4_channel(rows, head_dim, half);
+  if (kv::has_range_per_channel(code)) return write_by_channel(code, rows, head_dim, half);
+  if (code == KvCode::k2) return write_values_2(rows, head_dim, half);
   write_rotated(rows, of_keys, code, head_dim, half);
 }
 
@@ -199,18 +228,23 @@ float key_number(KvCode code, const std::byte* half, std::int32_t head_dim, std:
       return load_half(half, at);
     case KvCode::k8:
       return static_cast<float>(load<std::int8_t>(half, at)) * load_half(half + layout.scales, token);
-    case KvCode::k4Channel: {
+    case KvCode::k4Channel:
+    case KvCode::k3Channel: {
+      const int key = code == KvCode::k4Channel ? load_nibble(half, nibble_of_key(token, channel))
+                                                : load_bits(half, 3, bits_of_key(token, channel));
       const float step =
           load<std::uint8_t>(half + layout.steps, channel) * load_half(half + layout.scales, 0);
       const float low = load<std::int8_t>(half + layout.lows, channel) * load_half(half + layout.scales, 1);
-      return std::fma(static_cast<float>(load_nibble(half, nibble_of_key(token, channel))), step, low);
+      return std::fma(static_cast<float>(key), step, low);
     }
     case KvCode::k4:
       return static_cast<float>(load_nibble(half, nibble_of_key(token, channel)) - 8) *
              load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
     case KvCode::k3:
-      return static_cast<float>(load_three_bits(half, layout.high, channel, token) - 4) *
+      return static_cast<float>(load_bits(half, 3, bits_of_key(token, channel)) - 4) *
              load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
+    case KvCode::k2:  // of values only
+      break;
   }
   return 0.0f;
 }
@@ -229,8 +263,9 @@ float value_number(KvCode code, const std::byte* half, std::int32_t head_dim, st
       return static_cast<float>(load_nibble(half, nibble_of_value(head_dim, token, channel)) - 8) *
              load_half(half + layout.scales, scale);
     case KvCode::k3:
-      return static_cast<float>(load_three_bits(half, layout.high, at / 16, channel % 16) - 4) *
-             load_half(half + layout.scales, scale);
+      return static_cast<float>(load_bits(half, 3, at) - 4) * load_half(half + layout.scales, scale);
+    case KvCode::k2:
+      return (static_cast<float>(load_bits(half, 2, at)) - 1.5f) * load_half(half + layout.scales, scale);
     default:
       return load_half(half, at);
   }

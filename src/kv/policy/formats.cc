@@ -1,16 +1,27 @@
 #include "kv/policy/formats.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 namespace kvasir::kv {
 namespace {
 
 constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4, KvFormat::kK4cV4, KvFormat::kK4V4,
-                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3V3};
+                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3cV3, KvFormat::kK3V3,
+                                 KvFormat::kK3cV2, KvFormat::kK3V2};
 
 // What going from one rung to a coarser one loses per byte saved.
 float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
+}
+
+// Whether another rung is better in one way and not worse in the other.
+bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
+  return std::ranges::any_of(rungs, [&](const Rung& other) {
+    return other.bytes <= rung.bytes && other.cost <= rung.cost &&
+           (other.bytes < rung.bytes || other.cost < rung.cost);
+  });
 }
 
 }  // namespace
@@ -24,12 +35,14 @@ std::vector<KvFormat> coarser_formats(const PolicyView& view) {
 }
 
 std::vector<Rung> ladder_of(const PolicyView& view) {
-  std::vector<KvFormat> formats = coarser_formats(view);
-  formats.push_back(KvFormat::kGone);
+  std::vector<Rung> candidates;
+  for (const KvFormat format : coarser_formats(view)) {
+    candidates.push_back({format, view.bytes(format), view.costs[format]});
+  }
+  candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});
   std::vector<Rung> rungs = {{KvFormat::kF16, view.bytes(KvFormat::kF16), 0.0f}};
-  for (KvFormat format : formats) {
-    const Rung next{format, view.bytes(format), view.costs[format]};
-    if (next.bytes >= rungs.back().bytes) continue;
+  for (const Rung& next : candidates) {
+    if (is_dominated(next, candidates) || !is_coarser(next.format, rungs.back().format)) continue;
     while (rungs.size() > 1 &&
            loss_per_byte(rungs[rungs.size() - 2], rungs.back()) >= loss_per_byte(rungs.back(), next)) {
       rungs.pop_back();

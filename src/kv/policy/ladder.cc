@@ -1,11 +1,11 @@
 // Formats before drops, by what a later query is expected to pay attention to.
 //
 // In each layer and head alone, the step down that loses the least per byte comes first: loss = forecast
-// attention x what the coarser format loses of it. Nothing is dropped as long as the coarsest format but one
-// would do for all blocks: what a drop loses is bimodal, nothing or the one thing that is asked for, and no
-// forecast knows which. The forecast is attention with a memory of about 200
-// queries, never less than what the block's keys promise by being unlike the others (KeyDiff): text that
-// nobody has asked about yet looks like nothing in attention.
+// attention x what the coarser format loses of it. Nothing is dropped as long as the coarsest format would
+// do: what a drop loses is bimodal, nothing or the one thing that is asked for, and no forecast knows which.
+// The forecast is attention with a memory of about 200 queries, never less than what the block's keys promise
+// by being unlike the others (KeyDiff), and never far below the mean: text that nobody has asked about yet
+// looks like nothing in attention.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,10 +20,11 @@ constexpr float kDecay = 0.995f;
 constexpr float kLeastForecast = 1e-9f;
 // Queries that have seen a block's tokens by the time it is full, on average.
 constexpr float kQueriesWhileFilling = 8.0f;
-// The floor of a block whose keys are the most unlike the others', in means of the forecast, and how fast it
-// falls with the rank of the block.
+// The floor of a block whose keys are the most unlike the others', in means of the forecast. It falls with
+// the fourth power of the block's rank.
 constexpr float kFloorMeans = 3.0f;
-constexpr float kFloorPower = 4.0f;
+// Of any block, in means: what nobody looks at now is what a late question may be about.
+constexpr float kLeastMeans = 0.3f;
 
 // One layer and head of a sequence.
 class CellLadder {
@@ -34,8 +35,13 @@ class CellLadder {
         forecast_(static_cast<std::size_t>(view.num_full_blocks)),
         rung_of_(forecast_.size()),
         order_(forecast_.size()),
-        may_drop_(rungs_.size() > 2 &&
-                  view.allowed_bytes() < view.num_blocks() * rungs_[rungs_.size() - 3].bytes) {}
+        seen_(forecast_.size()),
+        may_drop_(view.allowed_bytes() < least_bytes_of_formats()) {
+    for (std::size_t b = 0; b < seen_.size(); ++b) {
+      const auto queries = static_cast<float>((seen_.size() - 1 - b) * kTokensPerBlock);
+      seen_[b] = 1.0f - std::pow(kDecay, queries + kQueriesWhileFilling);
+    }
+  }
 
   void plan(std::int32_t cell, std::vector<CellAction>& actions) {
     std::int64_t bytes = view_.present_bytes(cell) - view_.allowed_bytes();
@@ -61,6 +67,13 @@ class CellLadder {
   }
 
  private:
+  // All full blocks in the coarsest format that is not a drop.
+  std::int64_t least_bytes_of_formats() const {
+    const std::int64_t coarsest = rungs_.size() > 1 ? rungs_[rungs_.size() - 2].bytes : 0;
+    return view_.num_full_blocks * coarsest +
+           (view_.num_blocks() - view_.num_full_blocks) * view_.bytes(KvFormat::kF16);
+  }
+
   struct Step {
     float loss_per_byte;
     std::size_t block;
@@ -87,10 +100,7 @@ class CellLadder {
       const float mass = b < masses.size() ? masses[b] : 0.0f;
       total_ += std::abs(mass);
       if (mass < 0.0f) lost_ -= mass;
-      // What few queries have seen counts as if the others were like them.
-      const auto queries = static_cast<float>((forecast_.size() - 1 - b) * kTokensPerBlock);
-      const float seen = 1.0f - std::pow(kDecay, queries + kQueriesWhileFilling);
-      forecast_[b] = std::max(mass, 0.0f) / seen;
+      forecast_[b] = std::max(mass, 0.0f) / seen_[b];
     }
     raise_to_floor(cell);
   }
@@ -106,11 +116,11 @@ class CellLadder {
     std::size_t rank = 0;  // how many are less distinct
     for (std::size_t i = 0; i < count; ++i) {
       if (distinctness[order_[i]] > distinctness[order_[rank]]) rank = i;
-      const float height = std::pow(static_cast<float>(rank) / static_cast<float>(count), kFloorPower);
+      const float share = static_cast<float>(rank) / static_cast<float>(count);
       float& forecast = forecast_[order_[i]];
-      forecast = std::max(forecast, kFloorMeans * mean * height);
+      forecast = std::max(forecast, kFloorMeans * mean * (share * share) * (share * share));
     }
-    for (float& forecast : forecast_) forecast = std::max(forecast, kLeastForecast);
+    for (float& forecast : forecast_) forecast = std::max({forecast, kLeastMeans * mean, kLeastForecast});
   }
 
   bool may_drop(std::size_t block) const {
@@ -147,6 +157,9 @@ class CellLadder {
   std::vector<float> forecast_;       // by full block
   std::vector<std::size_t> rung_of_;  // likewise
   std::vector<std::size_t> order_;    // blocks by distinctness, the least first
+  // Of a long memory, what has been filled since the block was: what few queries have seen counts as if the
+  // others were like them.
+  std::vector<float> seen_;
   const bool may_drop_;               // formats alone leave no room for fine ones
   std::vector<Step> steps_;           // a heap: the next of each block
   float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone

@@ -29,6 +29,8 @@ struct KvPolicySettings {
   std::int32_t only_at_tokens = 0;  // > 0: acts once, when so many tokens are computed (evaluation)
 
   bool is_lossy() const;
+  // Of the bytes of so much KV in f16, what the policy is expected to keep: all of it where it has no budget.
+  double expected_share(std::int64_t bytes_in_f16) const;
 };
 
 // What attention that is paid to a cell of a format loses, in any unit.
@@ -45,11 +47,14 @@ constexpr FormatCosts usual_format_costs() {
   FormatCosts costs;
   costs[KvFormat::kQ8] = 0.002f;
   costs[KvFormat::kK8V4] = 0.006f;
-  costs[KvFormat::kK4cV4] = 0.035f;
+  costs[KvFormat::kK4cV4] = 0.025f;
   costs[KvFormat::kK4V4] = 0.06f;
-  costs[KvFormat::kK4cV3] = 0.07f;
-  costs[KvFormat::kK4V3] = 0.09f;
-  costs[KvFormat::kK3V3] = 0.4f;
+  costs[KvFormat::kK4cV3] = 0.033f;
+  costs[KvFormat::kK4V3] = 0.075f;
+  costs[KvFormat::kK3cV3] = 0.17f;
+  costs[KvFormat::kK3V3] = 0.21f;
+  costs[KvFormat::kK3cV2] = 0.35f;
+  costs[KvFormat::kK3V2] = 0.44f;
   costs[KvFormat::kGone] = 10.0f;
   return costs;
 }
@@ -119,6 +124,12 @@ class KvPolicy {
 
 inline bool KvPolicySettings::is_lossy() const {
   return policy != nullptr && (budget_share < 1.0 || budget_bytes > 0 || !policy->has_budget());
+}
+
+inline double KvPolicySettings::expected_share(std::int64_t bytes_in_f16) const {
+  if (!is_lossy() || !policy->has_budget()) return 1.0;
+  if (budget_bytes == 0) return budget_share;
+  return std::min(budget_share, static_cast<double>(budget_bytes) / static_cast<double>(bytes_in_f16));
 }
 
 // Part of every prefix key: KV made under one policy, budget or format is never a hit under another.

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""As many sequences in a KV pool of 30% of the bytes: kv_pool.py MODEL --file TEXT [--out FILE]
+
+Starts `kvasir serve` with a pool that holds every sequence as computed, and with one of a share of it and a
+KV budget, in turn (A B B A ...). So many clients at once each send a prompt of their own from TEXT and read a
+streamed answer. Reported are what the server's metrics say: sequences that ran at once, bytes of KV at most,
+preemptions, and tokens of answers and of prompts per second of the whole.
+"""
+import argparse
+import http.client
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/kvasir"
+
+
+class Server:
+    def __init__(self, args, flags):
+        command = [args.binary, "serve", args.model, "--port", "0", "--max-num-seqs", str(args.clients),
+                   "--max-model-len", str(args.prompt_tokens + args.answer_tokens), "--no-prefix-cache", *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "http://" in line:
+                self.port = int(line.strip().rsplit(":", 1)[1].split("/")[0].split(" ")[0])
+                break
+        else:
+            sys.exit(f"{' '.join(command)} did not start")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def request(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        if answer.status != 200:
+            sys.exit(f"{path}: {answer.status} {text}")
+        return text
+
+    def metrics(self):
+        lines = [line for line in self.request("GET", "/metrics").splitlines() if not line.startswith("#")]
+        return {line.split("{")[0].split(" ")[0]: float(line.rsplit(" ", 1)[1]) for line in lines}
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def prompts_of(args):
+    """Token ids, so that every prompt has just so many."""
+    ids = json.loads(subprocess.run([args.binary, "tokenize", args.model, "--file", args.file, "--json"], check=True,
+                                    capture_output=True, text=True).stdout)["token_ids"]
+    return [ids[i * args.prompt_tokens:(i + 1) * args.prompt_tokens] for i in range(args.clients)]
+
+
+def measure(args, prompts, flags, fields):
+    server = Server(args, flags)
+    most = {"running": 0.0, "bytes": 0.0}
+    done = threading.Event()
+
+    def watch():
+        while not done.is_set():
+            now = server.metrics()
+            most["running"] = max(most["running"], now["kvasir_requests_running"])
+            most["bytes"] = max(most["bytes"], now["kvasir_kv_bytes_used"])
+            time.sleep(0.05)
+
+    def ask(prompt):
+        server.request("POST", "/v1/completions", {
+            "model": "m", "prompt": prompt, "max_tokens": args.answer_tokens, "temperature": 0, "ignore_eos": True,
+            **fields})
+
+    watcher = threading.Thread(target=watch)
+    clients = [threading.Thread(target=ask, args=(prompt,)) for prompt in prompts]
+    start = time.monotonic()
+    for thread in [watcher, *clients]:
+        thread.start()
+    for client in clients:
+        client.join()
+    seconds = time.monotonic() - start
+    done.set()
+    watcher.join()
+    end = server.metrics()
+    server.stop()
+    if end["kvasir_generation_tokens_total"] != args.clients * args.answer_tokens:
+        sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.clients * args.answer_tokens} were asked for")
+    return {"pool_bytes": end["kvasir_kv_bytes"], "most_running": most["running"], "most_bytes": most["bytes"],
+            "preemptions": end["kvasir_preemptions_total"], "seconds": seconds,
+            "answer_tokens_per_s": args.clients * args.answer_tokens / seconds}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--file", required=True)
+    parser.add_argument("--binary", default=str(BINARY))
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--prompt-tokens", type=int, default=1920)
+    parser.add_argument("--answer-tokens", type=int, default=128)
+    parser.add_argument("--pool", type=float, default=0.3, help="share of the full pool")
+    parser.add_argument("--budget", type=float, default=0.25, help="kv_budget of the requests in the small pool")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--out", help="JSON")
+    args = parser.parse_args()
+    prompts = prompts_of(args)
+    tokens = args.clients * (args.prompt_tokens + args.answer_tokens)
+    full = (["--kv-cache-tokens", str(tokens)], {})
+    small = (["--kv-cache-tokens", str(int(args.pool * tokens))], {"kv_budget": args.budget})
+    runs = {"full": [], "small": []}
+    for pair in range(args.pairs):
+        order = [("full", full), ("small", small)]
+        for name, (flags, fields) in order if pair % 2 == 0 else order[::-1]:
+            runs[name].append(measure(args, prompts, flags, fields))
+            print(name, json.dumps(runs[name][-1]), file=sys.stderr, flush=True)
+    ratios = [small["answer_tokens_per_s"] / full["answer_tokens_per_s"]
+              for full, small in zip(runs["full"], runs["small"])]
+    report = {"model": args.model, "clients": args.clients, "prompt_tokens": args.prompt_tokens,
+              "answer_tokens": args.answer_tokens, "budget": args.budget, "runs": runs,
+              "throughput_ratio": {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}}
+    if args.out:
+        pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report["throughput_ratio"]))
+
+
+if __name__ == "__main__":
+    main()
