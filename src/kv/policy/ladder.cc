@@ -56,7 +56,8 @@ class CellLadder {
       const auto block = static_cast<std::int32_t>(b);
       const KvFormat to = rungs_[rung_of_[b]].format;
       const KvFormat present = view_.format(block, cell);
-      if (is_coarser(to, present)) actions.push_back({block, cell, to});
+      if (!is_coarser(to, present)) continue;
+      actions.push_back({block, cell, to, ActionReason::kLeastLossPerByte, (1.0f - kDecay) * forecast_[b]});
     }
   }
 
