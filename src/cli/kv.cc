@@ -57,7 +57,7 @@ Error no_such_token(std::int64_t sequence, std::int64_t token,
           "token"};
 }
 
-// The actions of the steps at a token, with what their reasons mean.
+// The actions of steps, with what their reasons mean.
 Status add_actions(journal::LogReader& log, const std::vector<journal::LoggedStep>& steps,
                    KvExplanation& explanation) {
   for (const journal::LoggedStep& step : steps) {
@@ -66,6 +66,7 @@ Status add_actions(journal::LogReader& log, const std::vector<journal::LoggedSte
       if (explanation.reasons.contains(action.reason)) continue;
       KVASIR_TRY(explanation.reasons[action.reason], log.meaning_of(action.reason));
     }
+    if (actions.empty() && !explanation.token) continue;  // of a block's history
     explanation.steps.push_back({step, std::move(actions)});
   }
   return {};
@@ -87,6 +88,10 @@ Result<KvExplanation> explain_sequence(journal::LogReader& log, const ExplainOpt
     return explanation;
   }
   KVASIR_TRY(auto steps, log.steps(id));
+  if (options.block) {
+    KVASIR_CHECKED(add_actions(log, steps, explanation));
+    return explanation;
+  }
   for (journal::LoggedStep& step : steps) explanation.steps.push_back({std::move(step), {}});
   KVASIR_TRY(explanation.regrets, log.regrets(id, kMaxWorst));
   return explanation;
@@ -96,14 +101,14 @@ Result<int> explain(const ExplainOptions& options, const GlobalOptions& globals)
   if (options.token && !options.sequence) {
     return make_error(ErrorKind::kUsage, "--token: needs --seq, the sequence that it is about", "token");
   }
-  if (options.block && !options.token) {
-    return make_error(ErrorKind::kUsage, "--block: needs --token, the time that it is about", "block");
+  if (options.block && !options.sequence) {
+    return make_error(ErrorKind::kUsage, "--block: needs --seq, the sequence that it is of", "block");
   }
   KVASIR_TRY(journal::LogReader log, journal::LogReader::open(options.log));
   if (!options.sequence) return list_sequences(log, globals);
   KVASIR_TRY(const KvExplanation explanation, explain_sequence(log, options));
   if (!globals.json) {
-    print(options.token ? actions_text(explanation) : steps_text(explanation));
+    print(explanation.has_actions() ? actions_text(explanation) : steps_text(explanation));
     return finish_output();
   }
   std::string out;
@@ -124,7 +129,9 @@ void add_kv(CLI::App& app, Context& context) {
       ->transform(whole_number(std::int64_t{1}, kMaxNumber));
   below->add_option("--token", options->token, "What was done once so many tokens were computed")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
-  below->add_option("--block", options->block, "Each layer and head of one block of 16 tokens")
+  below
+      ->add_option("--block", options->block,
+                   "Each layer and head of one block of 16 tokens, at a token or always")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
   on_chosen(*below, context, [options, &context] { return explain(*options, context.options); });
 }

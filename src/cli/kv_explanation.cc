@@ -32,9 +32,13 @@ std::string request_of(const journal::LoggedSequence& sequence) {
 }
 
 std::string headline(const journal::LoggedSequence& sequence) {
-  return fmt::format("sequence {}: request {} of {} ({}), {} within {}, a prompt of {} tokens\n", sequence.id,
-                     request_of(sequence), printable(sequence.model), printable(sequence.started_at),
-                     printable(sequence.policy), budget_of(sequence), sequence.prompt_tokens);
+  std::string out =
+      fmt::format("sequence {}: request {} of {} ({}), {} within {}, a prompt of {} tokens\n", sequence.id,
+                  request_of(sequence), printable(sequence.model), printable(sequence.started_at),
+                  printable(sequence.policy), budget_of(sequence), sequence.prompt_tokens);
+  if (sequence.num_dropped_steps == 0) return out;
+  return out + fmt::format("{} steps of its run came too fast for the log and are missing\n",
+                           sequence.num_dropped_steps);
 }
 
 std::string formats_of(const journal::LoggedStep& step) {
@@ -42,8 +46,9 @@ std::string formats_of(const journal::LoggedStep& step) {
   for (const journal::FormatUse& use : step.formats) total += static_cast<double>(use.cells);
   std::string out;
   for (const journal::FormatUse& use : step.formats) {
-    out += fmt::format("{}{} {:.0f}%", out.empty() ? "" : ", ", printable(use.format),
-                       100 * static_cast<double>(use.cells) / total);
+    const double share = 100 * static_cast<double>(use.cells) / total;
+    out += fmt::format("{}{} {:.{}f}%", out.empty() ? "" : ", ", printable(use.format), share,
+                       share < 1.0 ? 1 : 0);
   }
   return out;
 }
@@ -248,6 +253,7 @@ std::string actions_text(const KvExplanation& explanation) {
     }
     if (!actions.empty()) out += explanation.block ? cells_table(actions) : blocks_table(actions);
   }
+  if (explanation.steps.empty()) out += fmt::format("block {} was never touched\n", *explanation.block);
   for (const auto& [reason, meaning] : explanation.reasons) {
     out += fmt::format("{}: {}\n", printable(reason), printable_line(meaning));
   }
@@ -281,10 +287,10 @@ void write_explanation(JsonWriter& json, const KvExplanation& explanation) {
   write_sequence(json, explanation.sequences.front());
   json.key("steps").begin_array();
   for (const KvExplanation::Step& step : explanation.steps) {
-    write_step(json, step, explanation.token.has_value());
+    write_step(json, step, explanation.has_actions());
   }
   json.end_array();
-  if (!explanation.token) {
+  if (!explanation.has_actions()) {
     json.key("regret");
     write_regret(json, explanation.regrets);
   }

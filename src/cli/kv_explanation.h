@@ -23,17 +23,20 @@ struct KvExplanation {
   journal::RegretSummary regrets;
   std::map<std::string, std::string> reasons;  // those of the actions, with their meaning
   std::optional<std::int64_t> token, block;
+
+  bool has_actions() const { return token || block; }
 };
 
 // A line per sequence.
 std::string sequences_text(const KvExplanation& explanation);
 // A line per step of one sequence, and what its policy had not foreseen.
 std::string steps_text(const KvExplanation& explanation);
-// A line per block that was touched; of one block a line per layer and head.
+// A line per block that a step touched; of one block a line per layer and head.
 std::string actions_text(const KvExplanation& explanation);
 
 void write_sequence(JsonWriter& json, const journal::LoggedSequence& sequence);
-// {"sequence", "steps", "regret"}; each step with its actions when a token was named.
+// {"sequence", "steps", "regret", "reasons"}; of a token or a block the steps have their actions instead of
+// the regret.
 void write_explanation(JsonWriter& json, const KvExplanation& explanation);
 
 }  // namespace kvasir::cli

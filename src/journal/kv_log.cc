@@ -64,9 +64,9 @@ void KvLog::write_until_closed() {
       return discard_rest();
     }
   }
-  if (queue_.num_dropped_steps() > 0) {
+  if (num_missing_steps() > 0) {
     options_.warn(fmt::format("{}: {} steps of KV policies came too fast and are missing",
-                              printable_line(path_), queue_.num_dropped_steps()));
+                              printable_line(path_), num_missing_steps()));
   }
 }
 
@@ -80,9 +80,10 @@ Status KvLog::write_batch(bool is_last) {
       is_empty = !record;
       if (record) KVASIR_CHECKED(rows_.write(*record));
     }
-    if (const std::int64_t num_dropped = queue_.num_dropped_steps(); num_dropped != num_dropped_logged_) {
-      KVASIR_CHECKED(rows_.write_dropped(num_dropped, queue_.num_dropped_actions()));
-      num_dropped_logged_ = num_dropped;
+    if (const std::int64_t num_missing = num_missing_steps(); num_missing != num_missing_logged_) {
+      KVASIR_CHECKED(
+          rows_.write_dropped(num_missing, queue_.num_dropped_actions() + rows_.num_left_out_actions()));
+      num_missing_logged_ = num_missing;
     }
     if (is_last && is_empty) KVASIR_CHECKED(rows_.end_run());
     KVASIR_CHECKED(database_->execute("COMMIT"));

@@ -1,7 +1,6 @@
 // The log of what KV policies did, in an SQLite file.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -47,13 +46,14 @@ class KvLog final : public kv::PolicyJournal {
   KvLog(std::string path, Options options, std::unique_ptr<Database> database, RowWriter rows);
   void write_until_closed();
   Status write_batch(bool is_last);
+  std::int64_t num_missing_steps() const { return queue_.num_dropped_steps() + rows_.num_left_out_steps(); }
   void discard_rest();
 
   const std::string path_;
   const Options options_;
   const std::unique_ptr<Database> database_;
   RowWriter rows_;
-  std::int64_t num_dropped_logged_ = 0;
+  std::int64_t num_missing_logged_ = 0;
   RecordQueue queue_;
   std::binary_semaphore closing_{0};
   std::thread thread_;  // last: everything else exists while it runs

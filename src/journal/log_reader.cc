@@ -113,7 +113,7 @@ Result<std::vector<LoggedStep>> LogReader::select_steps(std::string_view conditi
           condition)));
   KVASIR_TRY(Statement formats,
              database_.prepare("SELECT f.name, u.cells, u.bytes FROM step_formats u JOIN formats f "
-                               "ON f.id = u.format WHERE u.step = ? ORDER BY u.bytes DESC"));
+                               "ON f.id = u.format WHERE u.step = ? ORDER BY u.cells DESC"));
   query.bind_all(sequence, token);
   std::vector<LoggedStep> all;
   while (true) {

@@ -48,7 +48,7 @@ struct LoggedStep {
   std::int64_t num_waiting = 0;
   bool has_no_room = false;
   std::optional<double> policy_ms, record_ms;
-  std::vector<FormatUse> formats;  // the most bytes first
+  std::vector<FormatUse> formats;  // the most cells first
 };
 
 struct LoggedAction {

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -122,7 +123,11 @@ Status RowWriter::write_sequence(const kv::SequenceRecord& sequence) {
 
 Status RowWriter::write_step(const kv::StepRecord& step) {
   const auto sequence = sequences_.find(static_cast<std::int64_t>(step.hold));
-  if (sequence == sequences_.end()) return {};
+  if (sequence == sequences_.end()) {
+    ++num_left_out_steps_;
+    num_left_out_actions_ += std::ssize(step.actions);
+    return {};
+  }
   const auto if_planned = [&](double value) { return step.is_planned ? std::optional(value) : std::nullopt; };
   KVASIR_CHECKED(statements_.step.run(
       sequence->second.row, step.num_computed_tokens, std::int64_t{step.is_planned},

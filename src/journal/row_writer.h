@@ -21,8 +21,10 @@ class RowWriter {
   // `database` is a log and must outlive the writer. Error: kMachine.
   static Result<RowWriter> create(Database& database, const std::string& version);
 
-  // Errors: kMachine. A step whose sequence's begin was dropped is left out, too.
+  // Errors: kMachine. A step whose sequence's begin was dropped is left out, and counted.
   Status write(const Record& record);
+  std::int64_t num_left_out_steps() const { return num_left_out_steps_; }
+  std::int64_t num_left_out_actions() const { return num_left_out_actions_; }
   // How many records never came.
   Status write_dropped(std::int64_t num_steps, std::int64_t num_actions);
   // After the last record.
@@ -60,6 +62,7 @@ class RowWriter {
   kv::RunRecord run_;
   std::int64_t run_row_ = 0;
   std::unordered_map<std::int64_t, OpenSequence> sequences_;  // by hold
+  std::int64_t num_left_out_steps_ = 0, num_left_out_actions_ = 0;
 };
 
 }  // namespace kvasir::journal

@@ -62,6 +62,9 @@ class KvLog(CommandLineTest):
         block = self.json("kv", "explain", self.log, "--seq", "2", "--token", busiest["token"], "--block",
                           action["block"])
         self.assertEqual({a["block"] for a in block["steps"][0]["actions"]}, {action["block"]})
+        history = self.json("kv", "explain", self.log, "--seq", "2", "--block", action["block"])
+        self.assertEqual(history["steps"][0]["actions"][0]["from"], "f16")
+        self.assertIn(busiest["token"], [s["token"] for s in history["steps"]])
 
     def test_text_says_the_same(self):
         self.run_logged(*POLICY)
@@ -103,7 +106,7 @@ class KvLog(CommandLineTest):
         self.refusal(USAGE, "kv", "explain", self.log, "--seq", "7", says="has no sequence 7")
         self.refusal(USAGE, "kv", "explain", self.log, "--seq", "1", "--token", "100000", says="acted last at")
         self.refusal(USAGE, "kv", "explain", self.log, "--token", "5", says="needs --seq")
-        self.refusal(USAGE, "kv", "explain", self.log, "--seq", "1", "--block", "5", says="needs --token")
+        self.refusal(USAGE, "kv", "explain", self.log, "--block", "5", says="needs --seq")
         self.refusal(USAGE, "kv", "explain", self.log, "--seq", "0", says="--seq")
         self.refusal(USAGE, "kv", "explain")
         self.refusal(USAGE, "kv")
