@@ -246,8 +246,8 @@ std::string actions_text(const KvExplanation& explanation) {
     std::set<std::int64_t> blocks;
     for (const journal::LoggedAction& action : actions) blocks.insert(action.block);
     if (explanation.block) {
-      out += fmt::format("at {} tokens: {} cells of block {} became coarser\n", step.token, actions.size(),
-                         *explanation.block);
+      out += fmt::format("at {} tokens, of block {}: {} cells became coarser\n", step.token,
+                         *explanation.block, actions.size());
     } else {
       out += what_happened(step, blocks.size());
     }

@@ -27,7 +27,7 @@ class KvLog final : public kv::PolicyJournal {
  public:
   struct Options {
     std::string version;                              // of this program
-    std::function<void(std::string_view line)> warn;  // called on the writing thread
+    std::function<void(std::string_view line)> warn;  // called on the writing thread; must be set
     RecordQueue::Limits limits = {};
   };
 

@@ -141,6 +141,20 @@ TEST_F(KvLogFile, SaysHowMuchItDidNotGet) {
   EXPECT_NE(warnings_[0].find(std::to_string(num_dropped) + " steps"), std::string::npos) << warnings_[0];
 }
 
+TEST_F(KvLogFile, ThatBreaksWarnsOnceAndTakesWhatComesAllTheSame) {
+  {
+    const auto log = open();
+    auto database = Database::open(path_, Database::Access::kReadWrite);
+    ASSERT_TRUE(database && database->execute("DROP TABLE steps"));
+    log->begin_run(run());
+    log->begin_sequence(sequence(1));
+    for (std::int32_t i = 1; i <= 10'000; ++i) log->add_step(step(1, 16 * i, 3));
+    log->end_sequence({.hold = kv::HoldId{1}});
+  }
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("kv.db: cannot be written: "), std::string::npos) << warnings_[0];
+}
+
 TEST_F(KvLogFile, GoesOnWithALogThatIsThere) {
   for (int i = 0; i < 2; ++i) {
     const auto log = open();
