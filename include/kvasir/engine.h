@@ -19,6 +19,9 @@ namespace text {
 class Tokenizer;
 class ChatTemplate;
 }  // namespace text
+namespace kv {
+class PolicyJournal;
+}  // namespace kv
 
 enum class KvCacheType : std::uint8_t { kF16, kF32 };
 
@@ -38,6 +41,8 @@ struct EngineConfig {
   std::int32_t max_queued_requests = 256;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
+  // Told what KV policies do to every request; null: nobody listens. Borrowed: it must outlive the engine.
+  kv::PolicyJournal* kv_journal = nullptr;
 };
 
 // Layers that keep the same tokens.

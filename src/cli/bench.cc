@@ -129,7 +129,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
   KVASIR_TRY(const ModelSession session,
-             open_session(options.model, config, globals, &interruption.signals()));
+             open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log));
   BenchReport report;
   KVASIR_TRY(report.limits, measure_limits(globals.threads));
   report.model = session.engine->model_info();
@@ -277,6 +277,7 @@ void add_bench(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
+  add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });

@@ -66,6 +66,11 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
       ->default_str("gate");
 }
 
+void add_kv_log_option(CLI::App& verb, std::string& path) {
+  verb.add_option("--kv-log", path,
+                  "Log what KV policies do and why, into an SQLite file (`kvasir kv explain` reads it)");
+}
+
 void add_fast_option(CLI::App& verb, EngineOptions& options) {
   verb.add_flag(
       "--fast", options.fast,

@@ -24,6 +24,7 @@ struct EngineOptions {
   std::int32_t chunk_tokens = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
+  std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
 };
 
@@ -32,6 +33,8 @@ void add_context_option(CLI::App& verb, EngineOptions& options, const std::strin
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
 // --kv-policy, --kv-budget and --kv-quality, into `kv` as they are parsed.
 void add_kv_policy_options(CLI::App& verb, KvParams& kv);
+// Into `path`: EngineOptions::kv_log or a verb's own.
+void add_kv_log_option(CLI::App& verb, std::string& path);
 void add_fast_option(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);

@@ -48,7 +48,8 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   Measurement measurement;
-  KVASIR_TRY(measurement.session, open_text_session(options.model, config, globals, &signals));
+  KVASIR_TRY(measurement.session,
+             open_text_session(options.model, config, globals, &signals, options.engine.kv_log));
   const text::Tokenizer* tokenizer = measurement.session.engine->tokenizer();
   KVASIR_TRY(measurement.windows,
              eval::cut_windows(*tokenizer, text, options.engine.ctx_tokens, max_windows));
@@ -166,6 +167,7 @@ void add_eval(CLI::App& app, Context& context) {
   CLI::App* ppl = verb->add_subcommand("ppl", "Perplexity over the second half of each window");
   add_shared_options(*ppl, *ppl_options);
   add_kv_policy_options(*ppl, ppl_options->kv);
+  add_kv_log_option(*ppl, ppl_options->engine.kv_log);
   ppl->add_option("--chunks", ppl_options->num_windows, "Only the first so many windows (0: all)")
       ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();

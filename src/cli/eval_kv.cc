@@ -41,6 +41,7 @@ struct KvEvalOptions {
   std::int32_t num_windows = 20, num_long_windows = 6;
   double max_lost_share = 1.0;
   bool gate = false;
+  std::string kv_log;
 };
 
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
@@ -88,7 +89,8 @@ class KvEvaluation {
     const EngineOptions engine = {
         .max_num_seqs = 1, .max_num_batched_tokens = eval::kKvStepTokens, .no_prefix_cache = true};
     KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
-    KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals()));
+    KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
+                                           options_.kv_log));
     text_ = text;
     return {};
   }
@@ -313,6 +315,7 @@ void add_eval_kv(CLI::App& eval, Context& context) {
                    "Most attention that may be expected on what is dropped, per layer and head")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  add_kv_log_option(*verb, options->kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
   on_chosen(*verb, context, [options, &context] { return KvEvaluation(*options, context.options).run(); });
 }

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/progress_reporter.h"
+#include "cli/build_info.h"
+#include "cli/standard_output.h"
 #include "store/model_store.h"
 
 namespace kvasir::cli {
@@ -23,11 +25,18 @@ Result<std::string> resolve_model(const std::string& model) {
 }
 
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
-                                  BlockedSignals* signals) {
+                                  BlockedSignals* signals, const std::string& kv_log) {
   KVASIR_TRY(config.model_path, resolve_model(model));
+  ModelSession session;
+  if (!kv_log.empty()) {
+    KVASIR_TRY(session.kv_log, journal::KvLog::open(kv_log, {.version = build_info().version,
+                                                             .warn = [](std::string_view line) {
+                                                               say(fmt::format("kvasir: {}", line));
+                                                             }}));
+    config.kv_journal = session.kv_log.get();
+  }
   ProgressReporter progress({.quiet = globals.quiet});
   const auto begin = std::chrono::steady_clock::now();
-  ModelSession session;
   KVASIR_TRY(session.engine, Engine::load(config, [&](const std::string& phase, double fraction) {
                progress.report_fraction("loading " + phase, fraction);
                if (signals == nullptr || !signals->take()) return;
@@ -41,8 +50,9 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
 }
 
 Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,
-                                       const GlobalOptions& globals, BlockedSignals* signals) {
-  KVASIR_TRY(ModelSession session, open_session(model, std::move(config), globals, signals));
+                                       const GlobalOptions& globals, BlockedSignals* signals,
+                                       const std::string& kv_log) {
+  KVASIR_TRY(ModelSession session, open_session(model, std::move(config), globals, signals, kv_log));
   if (session.engine->tokenizer() != nullptr) return session;
   return make_error(ErrorKind::kBadFile, fmt::format("{}: the file has no tokenizer", model));
 }

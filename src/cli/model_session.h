@@ -6,12 +6,14 @@
 
 #include "cli/blocked_signals.h"
 #include "cli/verb.h"
+#include "journal/kv_log.h"
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
 
 namespace kvasir::cli {
 
 struct ModelSession {
+  std::unique_ptr<journal::KvLog> kv_log;  // null: none was asked for. The engine writes to it until its end
   std::unique_ptr<Engine> engine;
   double load_ms = 0.0;
 };
@@ -20,13 +22,14 @@ struct ModelSession {
 Result<std::string> resolve_model(const std::string& model);
 
 // Resolves and loads; progress goes to stderr, unless quiet. One of `signals` (may be null) during the
-// loading ends the process with kExitInterrupted: there is nothing to keep yet. Errors: as resolve_model and
-// Engine::load.
+// loading ends the process with kExitInterrupted: there is nothing to keep yet. With `kv_log` what KV
+// policies do is logged in that file. Errors: as resolve_model, Engine::load and journal::KvLog::open.
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
-                                  BlockedSignals* signals = nullptr);
+                                  BlockedSignals* signals = nullptr, const std::string& kv_log = {});
 
 // As open_session, of a model that text is measured on. Errors: kBadFile too when the file has no tokenizer.
 Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,
-                                       const GlobalOptions& globals, BlockedSignals* signals = nullptr);
+                                       const GlobalOptions& globals, BlockedSignals* signals = nullptr,
+                                       const std::string& kv_log = {});
 
 }  // namespace kvasir::cli

@@ -129,7 +129,8 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
   BlockedSignals signals({SIGINT});
-  KVASIR_TRY(ModelSession session, open_session(options.model, config, globals, &signals));
+  KVASIR_TRY(ModelSession session,
+             open_session(options.model, config, globals, &signals, options.engine.kv_log));
   if (session.engine->tokenizer() == nullptr) {
     return make_error(
         ErrorKind::kBadFile,
@@ -164,6 +165,7 @@ void add_run(CLI::App& app, Context& context) {
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
+  add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });

@@ -125,7 +125,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   Logger logger = make_logger(globals);
   BlockedSignals signals({SIGINT, SIGTERM});
-  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals, &signals));
+  KVASIR_TRY(const ModelSession session,
+             open_session(options.model, config, globals, &signals, options.engine.kv_log));
   if (options.server.served_model_name.empty()) {
     options.server.served_model_name = default_served_name(options.model);
   }
@@ -145,6 +146,7 @@ void add_serve(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
+  add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
       ->transform(whole_number(0, 65535))

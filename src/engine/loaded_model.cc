@@ -193,4 +193,16 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
   return views;
 }
 
+kv::RunRecord LoadedModel::policy_run() const {
+  const model::ModelConfig& config = model->config();
+  kv::RunRecord run{.model = info.name,
+                    .query_heads_per_kv_head = config.group_size(),
+                    .head_dim = config.head_dim,
+                    .format_costs = kv.format_costs};
+  for (const model::LayerGroup& group : config.layer_groups) {
+    run.groups.push_back({.layers = group.layers, .num_kv_heads = config.num_kv_heads});
+  }
+  return run;
+}
+
 }  // namespace kvasir

@@ -32,6 +32,8 @@ struct LoadedModel {
 
   // How the model reads the cells of a cache that was made of `kv`.
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
+  // What a journal of KV policies is told of the model.
+  kv::RunRecord policy_run() const;
 };
 
 // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).

@@ -16,6 +16,7 @@ namespace {
 kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
   kv::KvCacheConfig kv = loaded.kv;
   kv.prefix_cache = config.prefix_cache;
+  kv.journal = config.kv_journal;
   std::random_device entropy;
   const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   kv.prefix_hash_key = {draw(), draw()};
@@ -54,6 +55,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
   loaded_.info.max_model_len_tokens =
       std::min(loaded_.info.max_model_len_tokens, kv_.max_sequence_tokens(chunk));
   publish_stats();
+  if (config_.kv_journal != nullptr) config_.kv_journal->begin_run(loaded_.policy_run());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -216,6 +218,7 @@ void LocalEngine::start_request(Arrival arrival) {
       .cache_namespace = request.request.cache_namespace,
       .use_prefix_cache = request.request.use_prefix_cache,
       .kv_policy = policy_settings(request.request.kv),
+      .client_id = request.request.client_id,
       .want_prompt_logits =
           params.prompt_logprobs.has_value() || static_cast<bool>(request.request.logits_observer),
       .stop = {.eos_token_ids = request.stop_tokens,

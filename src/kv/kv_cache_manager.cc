@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -76,7 +77,8 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
     : config_(std::move(config)),
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
-      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)) {
+      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)),
+      recorder_(config_.journal, config_.groups, cells_) {
   CHECK(validate(config_).has_value());
   for (const LayerGroup& group : config_.groups) {
     pools_.emplace_back(group.num_block_ids());
@@ -248,6 +250,7 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
     }
   }
   slide(kv, num_computed_tokens);
+  kv.num_computed_tokens = num_computed_tokens;
 }
 
 // Names the sequence's block as the one for its contents, or, when an equal block is cached, takes that one
@@ -285,6 +288,7 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
   if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
   if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
   kv.num_planned_blocks = num_full_blocks;
+  recorder_.begin_step(kv, num_computed_tokens);
   const double share_before = bytes_share(kv);
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     if (!group(g).is_full()) continue;  // what leaves a window goes by itself
@@ -299,7 +303,9 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
                   .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
                   .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)]});
   }
-  kv.bytes_use.add(share_before, bytes_share(kv));
+  const double share_after = bytes_share(kv);
+  kv.bytes_use.add(share_before, share_after);
+  recorder_.end_step(kv, share_before, share_after);
 }
 
 void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view) {
@@ -309,9 +315,14 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const Poli
     const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
     if (pool(group).ref_count(block) > 1) {
       wish(kv, group, block, action);
-    } else if (!make_coarser(group, block, action.cell, action.to)) {
-      return;  // no room for both: the next plan goes on
-    } else if (action.to == KvFormat::kGone && !kv.scores.empty()) {
+      recorder_.add_waiting();
+      continue;
+    }
+    const KvFormat from = cells_.at(group, block, action.cell).format();
+    // Without room for both the next plan goes on.
+    if (!make_coarser(group, block, action.cell, action.to)) return recorder_.ran_out_of_room();
+    recorder_.add(kv, group, action, from);
+    if (action.to == KvFormat::kGone && !kv.scores.empty()) {
       kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
     }
   }
@@ -335,9 +346,9 @@ bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_
 void KvCacheManager::wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
   SharedWish& wish = kv.wishes[{group, block}];
   wish.logical_block = action.block;
-  wish.formats.resize(static_cast<std::size_t>(cells_.cells_per_block(group)), config_.new_cells);
-  KvFormat& format = wish.formats[static_cast<std::size_t>(action.cell)];
-  if (is_coarser(action.to, format)) format = action.to;
+  wish.cells.resize(static_cast<std::size_t>(cells_.cells_per_block(group)), {.to = config_.new_cells});
+  CellAction& wished = wish.cells[static_cast<std::size_t>(action.cell)];
+  if (is_coarser(action.to, wished.to)) wished = action;
 }
 
 void KvCacheManager::demote_shared(std::span<SequenceKv* const> holders) {
@@ -349,30 +360,41 @@ void KvCacheManager::demote_shared(std::span<SequenceKv* const> holders) {
   for (const SequenceKv* kv : holders) {
     for (const auto& [key, wish] : kv->wishes) {
       Agreement& agreement = agreements[key];
-      if (agreement.num_holders++ == 0) agreement.finest = wish.formats;
-      for (std::size_t cell = 0; cell < wish.formats.size(); ++cell) {
-        agreement.finest[cell] = finest_of(agreement.finest[cell], wish.formats[cell]);
+      if (agreement.num_holders++ == 0) agreement.finest.assign(wish.cells.size(), KvFormat::kGone);
+      for (std::size_t cell = 0; cell < wish.cells.size(); ++cell) {
+        agreement.finest[cell] = finest_of(agreement.finest[cell], wish.cells[cell].to);
       }
     }
   }
   for (const auto& [key, agreement] : agreements) {
     const auto [group, block] = key;
     if (agreement.num_holders < pool(group).ref_count(block)) continue;
-    for (std::size_t cell = 0; cell < agreement.finest.size(); ++cell) {
-      const auto index = static_cast<std::int32_t>(cell);
-      if (!make_coarser(group, block, index, agreement.finest[cell])) return;
-      if (agreement.finest[cell] != KvFormat::kGone) continue;
-      for (SequenceKv* kv : holders) {
-        const auto wish = kv->wishes.find(key);
-        if (wish == kv->wishes.end() || kv->scores.empty()) continue;
-        kv->scores[static_cast<std::size_t>(group)].freeze(index, wish->second.logical_block);
-      }
-    }
+    if (!grant(group, block, agreement.finest, holders)) return;
     for (SequenceKv* kv : holders) kv->wishes.erase(key);
   }
 }
 
+// Makes the cells of a block as coarse as all who hold it agreed; false when there is no room.
+bool KvCacheManager::grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+                           std::span<SequenceKv* const> holders) {
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const auto cell = static_cast<std::int32_t>(i);
+    const KvFormat from = cells_.at(group, block, cell).format(), to = formats[i];
+    if (!is_coarser(to, from)) continue;
+    if (!make_coarser(group, block, cell, to)) return false;
+    for (SequenceKv* kv : holders) {
+      const auto wish = kv->wishes.find({group, block});
+      if (wish == kv->wishes.end()) continue;
+      recorder_.add_shared(*kv, group, wish->second.cells[i], from, to);
+      if (to != KvFormat::kGone || kv->scores.empty()) continue;
+      kv->scores[static_cast<std::size_t>(group)].freeze(cell, wish->second.logical_block);
+    }
+  }
+  return true;
+}
+
 void KvCacheManager::free(SequenceKv& kv) {
+  recorder_.end_sequence(kv);
   for (std::int32_t g = 0; g < static_cast<std::int32_t>(kv.tables.size()); ++g) {
     const BlockTable& table = kv.table(g);
     for (std::int32_t i = table.size() - 1; i >= table.first_held(); --i) {

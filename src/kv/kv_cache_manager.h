@@ -2,21 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kv/block_pool.h"
-#include "kv/block_table.h"
-#include "kv/bytes_use.h"
 #include "kv/cell_store.h"
 #include "kv/layer_group.h"
+#include "kv/policy/journal.h"
 #include "kv/policy/policy.h"
+#include "kv/policy_recorder.h"
 #include "kv/prefix_index.h"
-#include "kv/sequence_scores.h"
+#include "kv/sequence_kv.h"
 #include "kv/stats.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
@@ -31,30 +29,7 @@ struct KvCacheConfig {
   bool prefix_cache = true;
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
-};
-
-// What a sequence's policy would make of the cells of a block that others hold too.
-struct SharedWish {
-  std::int32_t logical_block = 0;
-  std::vector<KvFormat> formats;  // [cells_per_block]; the format of new cells where it wishes nothing
-};
-
-// One sequence's hold on the cache. Made by KvCacheManager::open(), given back by free(). Empty: holds
-// nothing.
-struct SequenceKv {
-  std::vector<BlockTable> tables;  // one per layer group
-  // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
-  PrefixNodeId cursor = kNoPrefixNode;
-  std::int32_t num_indexed_blocks = 0;
-  KvPolicySettings policy;
-  std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
-  // One per layer group, written as steps run; empty where the policy has no memory of attention.
-  std::vector<SequenceScores> scores;
-  std::map<std::pair<std::int32_t, BlockId>, SharedWish> wishes;  // by group and block
-  BytesUse bytes_use;
-
-  BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
-  const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
+  PolicyJournal* journal = nullptr;    // told what policies do; borrowed
 };
 
 // Block bookkeeping for all layer groups of a model. Knows tokens, positions and block ids; knows nothing of
@@ -72,6 +47,8 @@ class KvCacheManager {
   static std::int64_t memory_bytes(const KvCacheConfig& config);
   // Requires: validate(config) holds.
   explicit KvCacheManager(KvCacheConfig config);
+  KvCacheManager(const KvCacheManager&) = delete;
+  KvCacheManager& operator=(const KvCacheManager&) = delete;
 
   // An empty hold for a sequence that shares KV inside `cache_namespace` only. Without `use_prefix_cache` it
   // neither finds cached blocks nor leaves any behind; it shares with others of the same policy alone.
@@ -105,7 +82,10 @@ class KvCacheManager {
   // After the demote() calls: shared blocks of which every holder wishes something become as coarse as the
   // most careful of them wishes. `holders` are all sequences that may have wishes.
   void demote_shared(std::span<SequenceKv* const> holders);
-  void end_demotions() { cells_.end_demotions(); }
+  void end_demotions() {
+    cells_.end_demotions();
+    recorder_.hand_over();
+  }
   // The runtime has written the cells anew that were to be.
   void forget_conversions() { cells_.clear_conversions(); }
 
@@ -151,15 +131,18 @@ class KvCacheManager {
   void slide(SequenceKv& kv, std::int32_t next_position);
   void demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view);
   bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  bool grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+             std::span<SequenceKv* const> holders);
   void wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action);
   double bytes_share(const SequenceKv& kv) const;
 
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
-  std::int64_t num_full_cells_ = 0;        // of a block over the groups without a window
-  std::int64_t room_bytes_ = 0;            // that cells may take; the memory is a little more, in whole pages
-  CellStore cells_;                        // blocks that are held, or free and cached, have cells
+  std::int64_t num_full_cells_ = 0;  // of a block over the groups without a window
+  std::int64_t room_bytes_ = 0;      // that cells may take; the memory is a little more, in whole pages
+  CellStore cells_;                  // blocks that are held, or free and cached, have cells
+  PolicyRecorder recorder_;
   std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise
   std::vector<std::int32_t> missing_;      // of allocate(), per group; likewise

@@ -19,15 +19,20 @@ void widen_rows(std::vector<float>& values, std::size_t num_rows, std::size_t ca
   values = std::move(widened);
 }
 
-// What is left of a memory after so many more queries.
-float kept_share(const AttentionMemory& memory, std::int32_t num_queries) {
+}  // namespace
+
+float AttentionMemory::kept_share(std::int32_t num_queries) const {
   const auto n = static_cast<float>(num_queries);
-  const float decayed = std::pow(memory.decay, n);
-  if (memory.window_queries == 0) return decayed;
-  return decayed * std::max(0.0f, 1.0f - n / static_cast<float>(memory.window_queries));
+  const float decayed = std::pow(decay, n);
+  if (window_queries == 0) return decayed;
+  return decayed * std::max(0.0f, 1.0f - n / static_cast<float>(window_queries));
 }
 
-}  // namespace
+float AttentionMemory::weight_of(std::int32_t num_queries) const {
+  CHECK(window_queries == 0);
+  const auto n = static_cast<float>(num_queries);
+  return decay == 1.0f ? n : (1.0f - std::pow(decay, n)) / (1.0f - decay);
+}
 
 SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
                                std::int32_t expected_blocks)
@@ -55,7 +60,7 @@ void SequenceScores::add(const StepMass& mass) {
   for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
     const std::int32_t num_queries = mass.num_queries[static_cast<std::size_t>(cell)];
     if (num_queries == 0) continue;
-    const float kept = kept_share(memory_, num_queries);
+    const float kept = memory_.kept_share(num_queries);
     const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
     float* masses = masses_.data() + index(cell, 0);
     for (std::size_t b = 0; b < added.size(); ++b) {

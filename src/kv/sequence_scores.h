@@ -33,6 +33,10 @@ struct AttentionMemory {
     if (!is_kept) return {};
     return {.num_queries = window_queries > 0 ? window_queries : kAllQueries, .decay = decay};
   }
+  // What is left of it after so many more queries.
+  float kept_share(std::int32_t num_queries) const;
+  // What the last so many queries weigh in it together, the last one being 1. Requires: it has no window.
+  float weight_of(std::int32_t num_queries) const;
   bool operator==(const AttentionMemory&) const = default;
 };
 

@@ -77,6 +77,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     Sequence& sequence = sequences_[id];
     sequence.id = id;
     sequence.request_id = request.request_id;
+    sequence.choice = choice;
     sequence.priority = request.priority;
     sequence.num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
     sequence.stop = request.stop;
@@ -85,6 +86,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.cache_namespace = request.cache_namespace;
     sequence.use_prefix_cache = request.use_prefix_cache;
     sequence.kv_policy = request.kv_policy;
+    sequence.client_id = request.client_id;
     sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
     sequence.start_deadline = request.start_deadline;
     sequence.times.arrived = now;
@@ -179,6 +181,7 @@ void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
 bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   sequence.kv = kv_.open(sequence.cache_namespace, sequence.use_prefix_cache, expected_tokens(sequence),
                          sequence.kv_policy);
+  sequence.kv.holder = sequence.kv_holder();
   const std::int32_t num_cached = take_cached_prefix(sequence);
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
     kv_.free(sequence.kv);

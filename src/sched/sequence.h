@@ -24,6 +24,7 @@ struct SequenceRequest {
   std::string cache_namespace;
   bool use_prefix_cache = true;
   kv::KvPolicySettings kv_policy;
+  std::string client_id;            // for logs; may be empty
   bool want_prompt_logits = false;  // of choice 0: a logit row for every prompt position
   StopCriteria stop;
   std::optional<TimePoint> start_deadline;  // dropped as expired when nothing of it ran by then
@@ -37,6 +38,7 @@ enum class SequenceStatus : std::uint8_t { kWaiting, kRunning };
 struct Sequence {
   SequenceId id{};  // rises with arrival
   RequestId request_id{};
+  std::int32_t choice = 0;
   std::int32_t priority = 0;
   SequenceStatus status = SequenceStatus::kWaiting;
 
@@ -49,6 +51,7 @@ struct Sequence {
   std::string cache_namespace;
   bool use_prefix_cache = true;
   kv::KvPolicySettings kv_policy;
+  std::string client_id;
   bool want_prompt_logits = false;
   std::int32_t num_prompt_logits = 0;  // leading positions whose prompt logits were handed out
   StopCriteria stop;
@@ -61,6 +64,12 @@ struct Sequence {
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
   bool has_computed_prompt() const { return num_computed_tokens >= num_prompt_tokens; }
+  kv::KvHolder kv_holder() const {
+    return {.request_id = request_id,
+            .choice = choice,
+            .num_prompt_tokens = num_prompt_tokens,
+            .client_id = client_id};
+  }
   // Prompt logits come from computing the prompt: until all were handed out, a cached prefix would swallow
   // some.
   bool awaits_prompt_logits() const { return want_prompt_logits && num_prompt_logits < num_prompt_tokens; }

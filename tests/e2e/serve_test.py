@@ -61,6 +61,22 @@ class Serve(CommandLineTest):
         self.assertEqual(refused.exception.code, 400)
         self.assertIn("--chat-template", refused.exception.read().decode())
 
+    def test_a_kv_log_knows_answers_by_their_id(self):
+        log = self.folder / "kv.db"
+        process = self.serve(GEMMA, "--kv-log", log)
+        answers = [self.post("/v1/completions", prompt=[20 + i] * 150, max_tokens=32, temperature=0, kv_budget=0.3)
+                   for i in range(2)]
+        # While the server runs, what is a moment old can be read.
+        deadline = time.monotonic() + TIME_LIMIT_S
+        while len(self.json("kv", "explain", log)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual([s["client_id"] for s in self.json("kv", "explain", log)], [a["id"] for a in answers])
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+        for sequence in self.json("kv", "explain", log):
+            self.assertGreater(sequence["num_actions"], 0)
+            self.assertGreater(sequence["tokens"], 150)
+
     def test_stops_on_a_signal(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(number):

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "http_client.h"
@@ -39,6 +40,18 @@ template <class Condition>
 bool eventually(Condition condition) {
   for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
   return condition();
+}
+
+// What a log of the engine calls a request is what its client can find in the answer.
+TEST(Answer, HasTheIdThatTheEngineKnowsItBy) {
+  const RunningServer server({.answer = "Hi!"});
+  for (const auto& [path, body] : {std::pair("/v1/chat/completions", chat()),
+                                   std::pair("/v1/completions", std::string(R"({"prompt":"Hi"})"))}) {
+    const auto response = HttpClient(server.port()).request("POST", path, body);
+    const std::string id = server.engine.last_request().client_id;
+    EXPECT_GT(id.size(), 20u);
+    EXPECT_NE(response.body.find(R"("id":")" + id + '"'), std::string::npos);
+  }
 }
 
 TEST(ChatStream, BeginsWithTheRoleAndEndsWithOneFinishReasonAndDone) {

@@ -38,13 +38,23 @@ void Coverage::add(const Coverage& other) {
   num_deduplicated += other.num_deduplicated;
   num_conversions += other.num_conversions;
   num_moves += other.num_moves;
+  num_journaled += other.num_journaled;
 }
+
+namespace {
+
+kv::KvCacheConfig with_journal(kv::KvCacheConfig config, kv::PolicyJournal& journal) {
+  config.journal = &journal;
+  return config;
+}
+
+}  // namespace
 
 Simulation::Simulation(std::uint64_t seed, bool verbose)
     : workload_(make_workload(seed)),
       verbose_(verbose),
       random_(mix(seed, 2)),
-      kv_(workload_.kv),
+      kv_(with_journal(workload_.kv, journal_)),
       scheduler_(workload_.scheduler, kv_),
       engine_(kv_, workload_.vocab_size),
       first_id_(workload_.requests.size(), SequenceId{-1}),
@@ -86,7 +96,9 @@ void Simulation::step() {
   const sched::ModelStepResult result = run_model(output);
   if (!failure_.empty()) return;
   disturb(Moment::kBeforeUpdate);
-  take_updates(scheduler_.update(result, time_of_step(step_)));
+  const auto updates = scheduler_.update(result, time_of_step(step_));
+  check_journal();
+  take_updates(updates);
   check_blocks();
   disturb(Moment::kAfterUpdate);
   check_blocks();
@@ -311,6 +323,33 @@ void Simulation::check_cells() {
   if (held_bytes != kv_.held_bytes()) fail("what sequences hold is counted wrongly");
 }
 
+// What a journal was told of this step is how the cells are now, for each sequence that holds them.
+void Simulation::check_journal() {
+  for (const kv::StepRecord& step : journal_.steps) {
+    const auto holder = std::ranges::find_if(
+        scheduler_.sequences(), [&](const auto& entry) { return entry.second.kv.hold == step.hold; });
+    if (holder == scheduler_.sequences().end()) {
+      fail("a journal is told of a sequence that holds nothing");
+    } else {
+      check_record(step, holder->second);
+    }
+  }
+  journal_.steps.clear();
+}
+
+void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence& sequence) {
+  if (step.num_computed_tokens != sequence.num_computed_tokens) fail("a journal is told of another time");
+  coverage_.num_journaled += std::ssize(step.actions);
+  for (const kv::ActionRecord& action : step.actions) {
+    const kv::BlockTable& table = sequence.kv.tables[action.group];
+    const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
+    if (present != action.to || !kv::is_coarser(action.to, action.from)) {
+      fail(fmt::format("a journal is told that sequence {} has a cell in {} that is in {}",
+                       number(sequence.id), name_of(action.to), name_of(present)));
+    }
+  }
+}
+
 std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {
   std::vector<std::int32_t> num_holders(static_cast<std::size_t>(kv_.pool(group).num_blocks()), 0);
   for (const auto& [id, sequence] : scheduler_.sequences()) {
@@ -355,6 +394,7 @@ void Simulation::check_all_ended() {
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     if (kv_.pool(g).num_free() != kv_.pool(g).num_blocks()) fail(fmt::format("group {} leaks blocks", g));
   }
+  if (journal_.sequences.size() != journal_.ends.size()) fail("a journal is not told of an end");
 }
 
 }  // namespace kvasir::sim

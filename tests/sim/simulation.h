@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kv/kv_cache_manager.h"
+#include "kv/recording_journal.h"
 #include "sched/scheduler.h"
 #include "sim/fake_engine.h"
 #include "sim/seeded_random.h"
@@ -33,6 +34,7 @@ struct Coverage {
   std::int64_t num_deduplicated = 0;
   std::int64_t num_conversions = 0;  // of cells to coarser formats
   std::int64_t num_moves = 0;        // of cells to other pages
+  std::int64_t num_journaled = 0;    // cells whose change a journal was told of
 
   void add(const Coverage& other);
 };
@@ -71,6 +73,8 @@ class Simulation {
   std::vector<std::int32_t> count_holders(std::int32_t group);
   void check_heads_outlive_tails();
   void check_cells();
+  void check_journal();
+  void check_record(const kv::StepRecord& step, const sched::Sequence& sequence);
   void check_all_ended();
   void end(SequenceId id, End how);
   void fail(std::string message);
@@ -82,6 +86,7 @@ class Simulation {
   const Workload workload_;
   const bool verbose_;
   SeededRandom random_;
+  kv::RecordingJournal journal_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
   FakeEngine engine_;

@@ -18,6 +18,12 @@ enum class Score : std::uint8_t {
   kStatistic,  // what was measured of the block
 };
 
+constexpr ActionReason reason_of(Score score) {
+  constexpr std::array kReasons = {ActionReason::kOldest, ActionReason::kLot, ActionReason::kLeastAttention,
+                                   ActionReason::kLeastStatistic};
+  return kReasons[static_cast<std::size_t>(score)];
+}
+
 struct DropRule {
   std::string_view name;
   Score score = Score::kAge;
@@ -107,8 +113,15 @@ class DropPolicy final : public KvPolicy {
     for (const Candidate& candidate : candidates) {
       if (excess <= 0) return;
       excess -= view.bytes(view.format(candidate.block, cell));
-      actions.push_back({candidate.block, cell, KvFormat::kGone});
+      actions.push_back(
+          {candidate.block, cell, KvFormat::kGone, reason_of(rule_.score), forecast(view, candidate)});
     }
+  }
+
+  // Who remembers every query expects of the next ones what those had; a window forgets too fast for that.
+  float forecast(const PolicyView& view, const Candidate& candidate) const {
+    if (rule_.score != Score::kMass || rule_.memory.window_queries > 0) return kNoForecast;
+    return candidate.score / rule_.memory.weight_of(view.num_later_queries(candidate.block));
   }
 
   float score(const PolicyView& view, std::int32_t cell, std::int32_t block) const {

@@ -7,6 +7,7 @@
 // by being unlike the others (KeyDiff), and never far below the mean: text that nobody has asked about yet
 // looks like nothing in attention.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -34,9 +35,15 @@ class CellLadder {
         rungs_(ladder_of(view)),
         forecast_(static_cast<std::size_t>(view.num_full_blocks)),
         rung_of_(forecast_.size()),
-        order_(forecast_.size()),
+        present_(forecast_.size()),
         seen_(forecast_.size()),
         may_drop_(view.allowed_bytes() < least_bytes_of_formats()) {
+    for (int i = 0; i < kNumKvFormats; ++i) {
+      const auto format = static_cast<KvFormat>(i);
+      bytes_of_[index_of(format)] = view.bytes(format);
+      std::size_t& rung = rung_of_format_[index_of(format)];
+      while (is_coarser(format, rungs_[rung].format)) ++rung;
+    }
     for (std::size_t b = 0; b < seen_.size(); ++b) {
       const auto queries = static_cast<float>((seen_.size() - 1 - b) * kTokensPerBlock);
       seen_[b] = 1.0f - std::pow(kDecay, queries + kQueriesWhileFilling);
@@ -44,9 +51,8 @@ class CellLadder {
   }
 
   void plan(std::int32_t cell, std::vector<CellAction>& actions) {
-    std::int64_t bytes = view_.present_bytes(cell) - view_.allowed_bytes();
+    std::int64_t bytes = read_formats(cell) - view_.allowed_bytes();
     if (bytes <= 0) return;
-    read_formats(cell);
     forecast(cell);
     steps_.clear();
     for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
@@ -61,8 +67,8 @@ class CellLadder {
       if (rung_of_[b] == 0) continue;
       const auto block = static_cast<std::int32_t>(b);
       const KvFormat to = rungs_[rung_of_[b]].format;
-      const KvFormat present = view_.format(block, cell);
-      if (is_coarser(to, present)) actions.push_back({block, cell, to});
+      if (!is_coarser(to, present_[b])) continue;
+      actions.push_back({block, cell, to, ActionReason::kLeastLossPerByte, (1.0f - kDecay) * forecast_[b]});
     }
   }
 
@@ -74,6 +80,9 @@ class CellLadder {
            (view_.num_blocks() - view_.num_full_blocks) * view_.bytes(KvFormat::kF16);
   }
 
+  static constexpr std::size_t kNumBins = 256;
+  static std::size_t index_of(KvFormat format) { return static_cast<std::size_t>(format); }
+
   struct Step {
     float loss_per_byte;
     std::size_t block;
@@ -83,13 +92,18 @@ class CellLadder {
     return a.loss_per_byte != b.loss_per_byte ? a.loss_per_byte > b.loss_per_byte : a.block > b.block;
   }
 
-  void read_formats(std::int32_t cell) {
-    for (std::size_t b = 0; b < rung_of_.size(); ++b) {
-      const KvFormat present = view_.format(static_cast<std::int32_t>(b), cell);
-      std::size_t rung = 0;
-      while (is_coarser(present, rungs_[rung].format)) ++rung;
-      rung_of_[b] = rung;
+  // Returns the bytes that the cell's blocks take.
+  std::int64_t read_formats(std::int32_t cell) {
+    std::int64_t bytes = 0;
+    for (std::int32_t b = view_.num_full_blocks; b < view_.num_blocks(); ++b) {
+      bytes += bytes_of_[index_of(view_.format(b, cell))];
     }
+    for (std::size_t b = 0; b < present_.size(); ++b) {
+      present_[b] = view_.format(static_cast<std::int32_t>(b), cell);
+      bytes += bytes_of_[index_of(present_[b])];
+      rung_of_[b] = rung_of_format_[index_of(present_[b])];
+    }
+    return bytes;
   }
 
   // Attention per query of the long run, for each full block.
@@ -105,22 +119,26 @@ class CellLadder {
     raise_to_floor(cell);
   }
 
+  // Ranks are those of 256 bins: sorting would take longer than all the rest.
   void raise_to_floor(std::int32_t cell) {
-    const std::span<const float> distinctness = view_.scores->statistics(cell);
-    const std::size_t count = std::min(forecast_.size(), distinctness.size());
-    order_.resize(count);
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::ranges::sort(order_, {}, [&](std::size_t b) { return distinctness[b]; });
+    const std::span<const float> distinctness = view_.scores->statistics(cell).first(
+        std::min(forecast_.size(), view_.scores->statistics(cell).size()));
     const float mean = std::accumulate(forecast_.begin(), forecast_.end(), 0.0f) /
                        static_cast<float>(std::max<std::size_t>(1, forecast_.size()));
-    std::size_t rank = 0;  // how many are less distinct
-    for (std::size_t i = 0; i < count; ++i) {
-      if (distinctness[order_[i]] > distinctness[order_[rank]]) rank = i;
-      const float share = static_cast<float>(rank) / static_cast<float>(count);
-      float& forecast = forecast_[order_[i]];
-      forecast = std::max(forecast, kFloorMeans * mean * (share * share) * (share * share));
-    }
     for (float& forecast : forecast_) forecast = std::max({forecast, kLeastMeans * mean, kLeastForecast});
+    if (distinctness.empty()) return;
+    const auto [least, greatest] = std::ranges::minmax(distinctness);
+    const float bins_per_unit = greatest > least ? (kNumBins - 1) / (greatest - least) : 0.0f;
+    const auto bin_of = [&](std::size_t b) {
+      return static_cast<std::size_t>((distinctness[b] - least) * bins_per_unit);
+    };
+    std::array<float, kNumBins> num_less_distinct = {};
+    for (std::size_t b = 0; b < distinctness.size(); ++b) num_less_distinct[bin_of(b)] += 1.0f;
+    std::exclusive_scan(num_less_distinct.begin(), num_less_distinct.end(), num_less_distinct.begin(), 0.0f);
+    for (std::size_t b = 0; b < distinctness.size(); ++b) {
+      const float share = num_less_distinct[bin_of(b)] / static_cast<float>(distinctness.size());
+      forecast_[b] = std::max(forecast_[b], kFloorMeans * mean * (share * share) * (share * share));
+    }
   }
 
   bool may_drop(std::size_t block) const {
@@ -156,12 +174,14 @@ class CellLadder {
   const std::vector<Rung> rungs_;
   std::vector<float> forecast_;       // by full block
   std::vector<std::size_t> rung_of_;  // likewise
-  std::vector<std::size_t> order_;    // blocks by distinctness, the least first
+  std::vector<KvFormat> present_;     // likewise
   // Of a long memory, what has been filled since the block was: what few queries have seen counts as if the
   // others were like them.
   std::vector<float> seen_;
-  const bool may_drop_;               // formats alone leave no room for fine ones
-  std::vector<Step> steps_;           // a heap: the next of each block
+  std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
+  std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
+  const bool may_drop_;                                         // formats alone leave no room for fine ones
+  std::vector<Step> steps_;                                     // a heap: the next of each block
   float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone
 };
 

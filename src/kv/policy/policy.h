@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kv/cell_store.h"
+#include "kv/policy/action_reason.h"
 #include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 
@@ -83,6 +84,10 @@ struct PolicyView {
     return cells.at(group, blocks[static_cast<std::size_t>(block)], cell).format();
   }
   std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim()); }
+  // Queries that have seen a full block so far; of those that filled it about half.
+  std::int32_t num_later_queries(std::int32_t block) const {
+    return (num_full_blocks - 1 - block) * kTokensPerBlock + kTokensPerBlock / 2;
+  }
   // Bytes of keys and values that the budget leaves for the blocks of one cell.
   std::int64_t allowed_bytes() const {
     std::int64_t allowed = std::numeric_limits<std::int64_t>::max();
@@ -100,11 +105,17 @@ struct PolicyView {
   }
 };
 
+inline constexpr float kNoForecast = std::numeric_limits<float>::quiet_NaN();
+
 // A cell that shall become coarser, or go.
 struct CellAction {
   std::int32_t block = 0;  // logical
   std::int32_t cell = 0;
   KvFormat to = KvFormat::kGone;
+  ActionReason reason = ActionReason::kUnstated;
+  // Attention that each later query is expected to pay to it, summed over the query heads of its KV head;
+  // kNoForecast where the policy expects nothing in particular.
+  float forecast = kNoForecast;
 };
 
 // Stateless: what it must remember of a sequence lives with the sequence. Thread safety: const methods may be

@@ -10,14 +10,14 @@ bool is_old(const PolicyView& view, std::int32_t block) {
 }
 
 // Appends what makes every old block at least as coarse as `to`, and returns the bytes afterwards.
-std::int64_t plan_cell(const PolicyView& view, std::int32_t cell, KvFormat to,
+std::int64_t plan_cell(const PolicyView& view, std::int32_t cell, KvFormat to, ActionReason reason,
                        std::vector<CellAction>& actions) {
   std::int64_t bytes = 0;
   for (std::int32_t b = 0; b < view.num_blocks(); ++b) {
     const KvFormat present = view.format(b, cell);
     const bool becomes_coarser = is_old(view, b) && is_coarser(to, present);
     bytes += view.bytes(becomes_coarser ? to : present);
-    if (becomes_coarser) actions.push_back({b, cell, to});
+    if (becomes_coarser) actions.push_back({b, cell, to, reason});
   }
   return bytes;
 }
@@ -35,7 +35,7 @@ class UniformPolicy final : public KvPolicy {
       const std::size_t first_action = actions.size();
       for (KvFormat to : formats) {
         actions.resize(first_action);
-        if (plan_cell(view, cell, to, actions) <= allowed) break;
+        if (plan_cell(view, cell, to, ActionReason::kUniformBudget, actions) <= allowed) break;
       }
     }
   }
@@ -50,7 +50,9 @@ class FixedFormatPolicy final : public KvPolicy {
 
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
     if (!supports(format_, view.cells.head_dim())) return;
-    for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) plan_cell(view, cell, format_, actions);
+    for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
+      plan_cell(view, cell, format_, ActionReason::kFixedFormat, actions);
+    }
   }
 
  private:

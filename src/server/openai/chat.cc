@@ -36,6 +36,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value()};
+  wanted.client_id = options.header.id;
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));
   auto format = std::make_unique<ChatFormat>(std::move(options), *context.engine.tokenizer());

@@ -45,6 +45,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, context.kv, std::move(ids));
     KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
+    wanted.client_id = options.header.id;
     requests.push_back(std::move(wanted));
   }
   auto format = std::make_unique<CompletionFormat>(std::move(options), tokenizer);

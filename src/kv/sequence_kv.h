@@ -1,0 +1,46 @@
+// One sequence's hold on the cache.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kv/block_table.h"
+#include "kv/bytes_use.h"
+#include "kv/policy/journal.h"
+#include "kv/policy/policy.h"
+#include "kv/prefix_index.h"
+#include "kv/sequence_scores.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::kv {
+
+// What a sequence's policy would make of the cells of a block that others hold too.
+struct SharedWish {
+  std::int32_t logical_block = 0;
+  // [cells_per_block]; towards the format of new cells where it wishes nothing.
+  std::vector<CellAction> cells;
+};
+
+// Made by KvCacheManager::open(), given back by free(). Empty: holds nothing.
+struct SequenceKv {
+  std::vector<BlockTable> tables;  // one per layer group
+  // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
+  PrefixNodeId cursor = kNoPrefixNode;
+  std::int32_t num_indexed_blocks = 0;
+  std::int32_t num_computed_tokens = 0;  // as of the last commit()
+  KvPolicySettings policy;
+  std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
+  // One per layer group, written as steps run; empty where the policy has no memory of attention.
+  std::vector<SequenceScores> scores;
+  std::map<std::pair<std::int32_t, BlockId>, SharedWish> wishes;  // by group and block
+  BytesUse bytes_use;
+  KvHolder holder;        // for a journal; whoever opened it may say
+  HoldId hold = kNoHold;  // what the journal calls it, from the first step of its policy on
+
+  BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
+  const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }
+};
+
+}  // namespace kvasir::kv

@@ -1,0 +1,103 @@
+// A journal listens to an engine's KV policies: it changes nothing, and what it hears is what happened.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generate.h"
+#include "kv/recording_journal.h"
+
+namespace kvasir {
+namespace {
+
+using testing::Answer;
+using testing::generate;
+using testing::greedy_request;
+using testing::random_prompts;
+
+class KvJournalOfEngine : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Engine> load(kv::PolicyJournal* journal) {
+    EngineConfig config;
+    config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + GetParam() + ".gguf";
+    config.num_threads = 2;
+    config.kv_cache_tokens = 4096;
+    config.max_chunk_tokens = 32;
+    config.kv_journal = journal;
+    auto engine = Engine::load(config);
+    EXPECT_TRUE(engine) << engine.error().message;
+    return engine ? std::move(*engine) : nullptr;
+  }
+  static std::vector<Request> requests(const Engine& engine, const KvParams& kv) {
+    const std::int32_t longest = engine.model_info().max_model_len_tokens - 24;
+    std::vector<Request> all;
+    for (auto& prompt : random_prompts(3, longest / 2, longest, engine.model_info().vocab_size, 5)) {
+      all.push_back(greedy_request(std::move(prompt), 24));
+      all.back().kv = kv;
+      all.back().use_prefix_cache = false;
+      all.back().client_id = "number " + std::to_string(all.size());
+    }
+    return all;
+  }
+};
+
+TEST_P(KvJournalOfEngine, ChangesNoToken) {
+  kv::RecordingJournal journal;
+  for (const char* policy : {"ladder", "uniform", "mass"}) {
+    const auto silent = load(nullptr), heard = load(&journal);
+    ASSERT_TRUE(silent != nullptr && heard != nullptr);
+    const std::vector<Answer> expected = generate(*silent, requests(*silent, {policy, 0.3}));
+    const std::vector<Answer> answers = generate(*heard, requests(*heard, {policy, 0.3}));
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(answers[i].token_ids, expected[i].token_ids);
+      EXPECT_EQ(answers[i].usage.kv_bytes_share, expected[i].usage.kv_bytes_share);
+    }
+  }
+  EXPECT_EQ(journal.runs.size(), 3u);
+  EXPECT_EQ(journal.sequences.size(), 9u);
+}
+
+TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
+  kv::RecordingJournal journal;
+  std::vector<Answer> answers;
+  {
+    const auto engine = load(&journal);
+    ASSERT_NE(engine, nullptr);
+    answers = generate(*engine, requests(*engine, {.budget = 0.3, .quality = KvQuality::kBestEffort}));
+  }
+  ASSERT_EQ(journal.sequences.size(), answers.size());
+  EXPECT_EQ(journal.ends.size(), answers.size());
+  for (const kv::SequenceRecord& sequence : journal.sequences) {
+    const std::size_t request = static_cast<std::size_t>(sequence.holder.request_id) - 1;
+    EXPECT_EQ(sequence.holder.client_id, "number " + std::to_string(request + 1));
+    double sum = 0.0, peak = 0.0;
+    int num_steps = 0;
+    kv::ReplayedCells replayed(kv::KvFormat::kF16);
+    for (const kv::StepRecord& step : journal.steps) {
+      if (step.hold != sequence.hold) continue;
+      sum += step.bytes_share_after;
+      peak = std::max(peak, step.bytes_share_before);
+      ++num_steps;
+      ASSERT_TRUE(replayed.apply(step));
+      for (int i = 0; i < kv::kNumKvFormats; ++i) {
+        const auto format = static_cast<kv::KvFormat>(i);
+        if (format == kv::KvFormat::kF16) continue;  // most of which nobody has touched
+        EXPECT_EQ(step.num_cells[static_cast<std::size_t>(i)], replayed.num_cells(format));
+      }
+    }
+    EXPECT_GT(num_steps, 0);
+    EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share, sum / num_steps);
+    EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share_peak, peak);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvJournalOfEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
+                         [](const auto& param_info) {
+                           std::string name = param_info.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kvasir
