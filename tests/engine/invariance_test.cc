@@ -69,6 +69,11 @@ std::vector<Case> cases() {
   return all;
 }
 
+bool has_window(const Engine& engine) {
+  return std::ranges::any_of(engine.model_info().kv_groups,
+                             [](const KvGroupInfo& group) { return group.window_tokens > 0; });
+}
+
 class Invariance : public ::testing::TestWithParam<Case> {
  protected:
   static EngineConfig config() {
@@ -157,7 +162,11 @@ TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
     const auto other = load(varied);
     ASSERT_NE(other, nullptr);
     expect_tokens(generate(*other, requests(*other)), expected, variation.name);
-    EXPECT_EQ(other->stats().num_preemptions > 0, variation.preempts);
+    // Where layers have a window, what they need is known beforehand and the others find room in what they
+    // spare.
+    if (!has_window(*other)) {
+      EXPECT_EQ(other->stats().num_preemptions > 0, variation.preempts);
+    }
   }
 }
 
