@@ -82,6 +82,12 @@ void add_step_option(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
 }
 
+void add_prefill_only_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_flag("--no-prefill-only", options.no_prefill_only,
+                "Keep all layers' keys and values also where a prompt is only scored: more memory, the same "
+                "numbers");
+}
+
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
       ->transform(whole_number(1, 4096))
@@ -91,6 +97,7 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
       ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
+  add_prefill_only_option(verb, options);
 }
 
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
@@ -109,6 +116,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;
   config.prefix_cache = !options.no_prefix_cache;
+  config.prefill_only = !options.no_prefill_only;
   if (!options.chat_template_file.empty()) {
     KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));
   }

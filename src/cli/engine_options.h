@@ -23,6 +23,7 @@ struct EngineOptions {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
   bool no_prefix_cache = false;
+  bool no_prefill_only = false;
   std::string chat_template_file;  // empty: the model's own template
 };
 
@@ -34,7 +35,8 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_fast_option(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);
-// How requests share the engine's steps, add_step_option included.
+void add_prefill_only_option(CLI::App& verb, EngineOptions& options);
+// How requests share the engine's steps, add_step_option and add_prefill_only_option included.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
 
 // All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file

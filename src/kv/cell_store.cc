@@ -22,9 +22,9 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
   }
 }
 
-bool CellStore::fill(std::int32_t group, BlockId block) {
-  if (num_fillable(group) == 0) return false;
-  for (KvCellRef& cell : cells(group, block)) {
+bool CellStore::fill(std::int32_t group, BlockId block, std::int32_t num_cells) {
+  if (arena_.num_available(new_cells_) < num_cells) return false;
+  for (KvCellRef& cell : cells(group, block).first(static_cast<std::size_t>(num_cells))) {
     CHECK(cell.is_gone());
     cell = *arena_.allocate(new_cells_);
   }
@@ -75,10 +75,6 @@ std::int64_t CellStore::bytes(std::int32_t group, BlockId block) const {
     total += cell_bytes(at(group, block, cell).format(), head_dim_);
   }
   return total;
-}
-
-std::int64_t CellStore::num_fillable(std::int32_t group) const {
-  return arena_.num_available(new_cells_) / cells_per_block(group);
 }
 
 std::int64_t CellStore::new_block_bytes(std::int32_t group) const {

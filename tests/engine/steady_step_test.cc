@@ -61,6 +61,7 @@ TEST_P(SteadyStep, AllocatesNothing) {
   kv::KvCacheManager kv(loaded->kv);
   sched::Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 512, .max_chunk_tokens = 0}, kv);
   runtime::ModelRunner runner(*loaded->model, *loaded->backend, loaded->kv_views(kv.cells()),
+                              loaded->prefill_only_memory(kv.cells(), kv.one_layer_group()),
                               loaded->max_logit_rows);
   SamplingParams params;
   params.temperature = 0.7f;

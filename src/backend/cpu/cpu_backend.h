@@ -14,6 +14,7 @@
 #include "backend/cpu/block_mass.h"
 #include "backend/cpu/greatest_logits.h"
 #include "backend/cpu/read_forecast.h"
+#include "backend/cpu/rope_angles.h"
 #include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
@@ -129,8 +130,8 @@ class CpuBackend final : public Backend {
   std::vector<std::uint8_t> non_finite_;      // by planned row
   std::vector<std::int32_t> planned_row_;     // of each row that is left
   std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after attend_wanted_rows
+  RopeAngles rope_angles_;
   std::vector<kernels::RopeStyle> rope_styles_;
-  std::vector<std::int32_t> rope_half_dims_;
   std::vector<std::int64_t> rope_offsets_;  // of each table in rope_values_
   std::vector<float> rope_values_;          // per table and row: cos then sin, [rotary_dim / 2] each
   std::vector<AttentionPlan> attention_;    // per layer group
