@@ -78,9 +78,10 @@ int main(int argc, char** argv) {
   }
   fmt::print(
       "{} seeds passed: {} steps; {} sequences: {} finished, {} cancelled, {} expired; {} requests refused; "
-      "{} preemptions, {} prefix hit tokens, {} evictions, {} deduplicated blocks, {} coarser cells\n",
+      "{} preemptions, {} prefix hit tokens, {} evictions, {} deduplicated blocks, {} coarser cells, "
+      "{} layer passes\n",
       options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,
       total.num_expired, total.num_refused, total.num_preemptions, total.num_hit_tokens, total.num_evictions,
-      total.num_deduplicated, total.num_conversions);
+      total.num_deduplicated, total.num_conversions, total.num_layer_passes);
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "backend/cpu/cpu_tensors.h"
 #include "base/check.h"
@@ -148,13 +149,17 @@ void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
     total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * num_rows;
   }
   rope_values_.resize(static_cast<std::size_t>(total));
-  for (std::size_t rope = 0; rope < ropes.size(); ++rope) {
-    const std::int64_t half = rope_angles_.half_dim(rope);
-    for_rows(num_rows, half * 64, [&](std::int32_t row, int worker) {
-      rope_angles_.compute(rope, position_of_row_[static_cast<std::size_t>(row)], worker,
-                           rope_values_.data() + rope_offsets_[rope] + 2 * half * row);
-    });
-  }
+  rope_is_computed_.assign(ropes.size(), 0);
+}
+
+// When the first layer asks: a step of some layers alone may need one kind of several.
+void CpuBackend::compute_rope(std::size_t rope) {
+  if (std::exchange(rope_is_computed_[rope], 1) != 0) return;
+  const std::int64_t half = rope_angles_.half_dim(rope);
+  for_rows(batch_.num_rows(), half * 64, [&](std::int32_t row, int worker) {
+    rope_angles_.compute(rope, position_of_row_[static_cast<std::size_t>(row)], worker,
+                         rope_values_.data() + rope_offsets_[rope] + 2 * half * row);
+  });
 }
 
 float* CpuBackend::float_row(const CpuActivation& out, std::int32_t row, int worker) {
@@ -210,6 +215,7 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
   const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
   const std::int32_t head_dim = group.layout.head_dim;
   const auto rope = static_cast<std::size_t>(op.rope_index);
+  compute_rope(rope);
   const std::int32_t half = rope_angles_.half_dim(rope);
   for_rows(batch_.num_rows(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
     const float* cos = rope_values_.data() + rope_offsets_[rope] + std::int64_t{2} * half * row;
