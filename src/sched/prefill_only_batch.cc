@@ -6,6 +6,19 @@
 #include "base/check.h"
 
 namespace kvasir::sched {
+namespace {
+
+// A row's logits cost about what all layers cost it, so a pass that gives logits has fewer rows: as many as
+// make it no longer than a few others, but enough to share the reading of the head.
+constexpr std::int32_t kLogitsPart = 8, kMinLogitsRows = 16;
+
+}  // namespace
+
+PrefillOnlyBatch::PrefillOnlyBatch(const PrefillOnlyConfig& config, std::int32_t max_chunk_tokens)
+    : config_(config),
+      max_chunk_tokens_(max_chunk_tokens),
+      max_logits_rows_(std::min(max_chunk_tokens, std::max(kMinLogitsRows, max_chunk_tokens / kLogitsPart))) {
+}
 
 bool PrefillOnlyBatch::may_join(const Sequence& sequence) const {
   if (has_begun_) return false;
@@ -45,10 +58,29 @@ void PrefillOnlyBatch::schedule(SchedulerOutput& output) {
   CHECK(!empty());
   has_begun_ = true;
   begin_layer_when_due();
+  const std::int32_t num_pass_rows = take_rows();
+  pass_.end_layer = pass_.first_layer + layers_of_pass(num_pass_rows);
+  const bool gives_logits = pass_.end_layer == config_.num_layers && wants_logits();
+  const std::int32_t cost = gives_logits ? config_.num_layers : pass_.end_layer - pass_.first_layer;
+  num_owed_rows_ -= std::min(num_owed_rows_, std::int64_t{num_pass_rows} * cost);
+  output.layer_pass = pass_;
+  for (const Sequence* sequence : sequences_) {
+    if (sequence->num_scheduled_tokens > 0) output.sequences.push_back(part_of(*sequence));
+  }
+}
+
+bool PrefillOnlyBatch::wants_logits() const {
+  return std::ranges::any_of(sequences_,
+                             [](const Sequence* sequence) { return sequence->want_prompt_logits; });
+}
+
+// The next rows of the layer, behind each other.
+std::int32_t PrefillOnlyBatch::take_rows() {
+  const bool gives_logits = pass_.first_layer + 1 == config_.num_layers && wants_logits();
+  const std::int32_t max_rows = gives_logits ? max_logits_rows_ : max_chunk_tokens_;
   std::int32_t num_pass_rows = 0;
   for (Sequence* sequence : sequences_) {
-    const std::int32_t num_tokens =
-        std::min(sequence->num_remaining_tokens(), max_chunk_tokens_ - num_pass_rows);
+    const std::int32_t num_tokens = std::min(sequence->num_remaining_tokens(), max_rows - num_pass_rows);
     if (num_tokens == 0) continue;
     const std::int32_t row = sequence->first_hidden_row + sequence->num_computed_tokens;
     if (num_pass_rows == 0) pass_.first_hidden_row = row;
@@ -56,16 +88,16 @@ void PrefillOnlyBatch::schedule(SchedulerOutput& output) {
     sequence->num_scheduled_tokens = num_tokens;
     num_pass_rows += num_tokens;
   }
-  // Few rows that stay in one pass take several layers: a step costs about the same.
-  const std::int32_t num_layers =
-      num_pass_rows == num_rows() ? std::max(1, max_chunk_tokens_ / num_pass_rows) : 1;
-  pass_.end_layer = std::min(config_.num_layers, pass_.first_layer + num_layers);
-  num_owed_rows_ -=
-      std::min(num_owed_rows_, std::int64_t{num_pass_rows} * (pass_.end_layer - pass_.first_layer));
-  output.layer_pass = pass_;
-  for (const Sequence* sequence : sequences_) {
-    if (sequence->num_scheduled_tokens > 0) output.sequences.push_back(part_of(*sequence));
-  }
+  return num_pass_rows;
+}
+
+// Few rows that stay in one pass take several layers: a step costs about the same.
+std::int32_t PrefillOnlyBatch::layers_of_pass(std::int32_t num_pass_rows) const {
+  const std::int32_t num_left = config_.num_layers - pass_.first_layer;
+  if (num_pass_rows < num_rows()) return 1;
+  const std::int32_t num_layers = std::clamp(max_chunk_tokens_ / num_pass_rows, 1, num_left);
+  const bool must_part = num_pass_rows > max_logits_rows_ && wants_logits();
+  return num_layers > 1 && num_layers == num_left && must_part ? num_layers - 1 : num_layers;
 }
 
 ScheduledSequence PrefillOnlyBatch::part_of(const Sequence& sequence) const {

@@ -33,8 +33,7 @@ struct PrefillOnlyConfig {
 class PrefillOnlyBatch {
  public:
   // Requires: max_chunk_tokens >= 1.
-  PrefillOnlyBatch(const PrefillOnlyConfig& config, std::int32_t max_chunk_tokens)
-      : config_(config), max_chunk_tokens_(max_chunk_tokens) {}
+  PrefillOnlyBatch(const PrefillOnlyConfig& config, std::int32_t max_chunk_tokens);
 
   bool empty() const { return sequences_.empty(); }
   std::int32_t size() const { return static_cast<std::int32_t>(sequences_.size()); }
@@ -59,10 +58,14 @@ class PrefillOnlyBatch {
 
  private:
   void begin_layer_when_due();
+  bool wants_logits() const;
+  std::int32_t take_rows();
+  std::int32_t layers_of_pass(std::int32_t num_pass_rows) const;
   ScheduledSequence part_of(const Sequence& sequence) const;
 
   const PrefillOnlyConfig config_;
   const std::int32_t max_chunk_tokens_;
+  const std::int32_t max_logits_rows_;  // of a pass that gives logits
   std::vector<Sequence*> sequences_;
   bool has_begun_ = false;
   LayerPass pass_;                  // the last one scheduled, or as if layer 0 came next

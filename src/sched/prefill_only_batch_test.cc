@@ -118,6 +118,21 @@ TEST_F(PrefillOnlyTest, FewTokensTakeSeveralLayersAStep) {
   EXPECT_EQ(updates_.size(), 1u);
 }
 
+TEST_F(PrefillOnlyTest, PassesThatGiveLogitsAreShort) {
+  build(256);
+  const SequenceId longer = score(70);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 2, longer, 0, 70}}));
+  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 0, 32}}));
+  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 32, 32}}));
+  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 64, 6}}));
+  const SequenceId shorter = score(32);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, shorter, 0, 32}}));
+  SequenceRequest without_logits = request(70, 0);
+  without_logits.want_prompt_logits = false;
+  const SequenceId warms_nothing = add(without_logits);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, warms_nothing, 0, 70}}));
+}
+
 TEST_F(PrefillOnlyTest, ALongPromptIsNotJoinedAndTheNextOneFollows) {
   build(16);
   const SequenceId longer = score(17), shorter = score(4);
@@ -152,6 +167,17 @@ TEST_F(PrefillOnlyTest, PromptsThatRunAllLayersTakeTurnsWithPasses) {
     num_whole.push_back(whole_.size());
   }
   EXPECT_EQ(num_whole, (std::vector<std::size_t>{1, 0, 0, 1, 0, 0, 1}));
+}
+
+TEST_F(PrefillOnlyTest, APassThatGivesLogitsPaysForAllLayers) {
+  build(16);
+  score(160);
+  for (int i = 0; i < 20; ++i) step();  // the layers before the last
+  add(request(40, 1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(step().size(), 1u);
+    EXPECT_EQ(whole_.size(), 1u);
+  }
 }
 
 TEST_F(PrefillOnlyTest, WithoutABatchPromptsRunEveryStep) {
