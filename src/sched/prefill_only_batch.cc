@@ -8,9 +8,10 @@
 namespace kvasir::sched {
 namespace {
 
-// A row's logits cost about what all layers cost it, so a pass that gives logits has fewer rows: as many as
-// make it no longer than a few others, but enough to share the reading of the head.
-constexpr std::int32_t kLogitsPart = 8, kMinLogitsRows = 16;
+// A row's logits cost about what all layers cost it, so a pass that gives logits has fewer rows: not many
+// more than keep it as short as the others, but enough to share the decoding of weights (128 of the usual
+// 512).
+constexpr std::int32_t kLogitsPart = 4, kMinLogitsRows = 16;
 
 }  // namespace
 

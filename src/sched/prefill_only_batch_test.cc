@@ -120,17 +120,16 @@ TEST_F(PrefillOnlyTest, FewTokensTakeSeveralLayersAStep) {
 
 TEST_F(PrefillOnlyTest, PassesThatGiveLogitsAreShort) {
   build(256);
-  const SequenceId longer = score(70);
-  EXPECT_EQ(step(), (std::vector<Part>{{0, 2, longer, 0, 70}}));
-  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 0, 32}}));
-  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 32, 32}}));
-  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 64, 6}}));
-  const SequenceId shorter = score(32);
-  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, shorter, 0, 32}}));
-  SequenceRequest without_logits = request(70, 0);
+  const SequenceId longer = score(80);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 2, longer, 0, 80}}));
+  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 0, 64}}));
+  EXPECT_EQ(step(), (std::vector<Part>{{2, 3, longer, 64, 16}}));
+  const SequenceId shorter = score(64);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, shorter, 0, 64}}));
+  SequenceRequest without_logits = request(80, 0);
   without_logits.want_prompt_logits = false;
-  const SequenceId warms_nothing = add(without_logits);
-  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, warms_nothing, 0, 70}}));
+  const SequenceId silent = add(without_logits);
+  EXPECT_EQ(step(), (std::vector<Part>{{0, 3, silent, 0, 80}}));
 }
 
 TEST_F(PrefillOnlyTest, ALongPromptIsNotJoinedAndTheNextOneFollows) {
