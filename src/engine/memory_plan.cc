@@ -39,8 +39,8 @@ std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfi
   return per_row * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
 }
 
-// Hidden states are float rows, a quarter and less of a token's KV in all layers; room for one prompt, or for
-// a step's tokens of several, will do.
+// A token's hidden state is a row of floats: a tenth to a third of its KV in all layers. Room for one prompt,
+// or for a step's tokens of several, will do.
 std::int32_t prefill_only_tokens(const EngineConfig& config, const model::ModelConfig& model,
                                  std::int64_t length, std::int64_t room) {
   if (!config.prefill_only) return 0;

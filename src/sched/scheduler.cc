@@ -127,7 +127,7 @@ void Scheduler::expire_waiting(TimePoint now) {
 StepBudget Scheduler::open_budget() const {
   const auto num_decoding =
       std::ranges::count_if(running_, [](const Sequence* s) { return s->num_remaining_tokens() == 1; });
-  // While prompts that run all layers are ahead of the prefill-only batch, a step leaves them nothing.
+  // Prompts that run all layers wait while they are ahead of the prefill-only batch.
   const std::int32_t max_tokens = prefill_only_.is_owed_passes() ? static_cast<std::int32_t>(num_decoding)
                                                                  : config_.max_num_batched_tokens;
   return {max_tokens, max_chunk_tokens_, static_cast<std::int32_t>(num_decoding)};
