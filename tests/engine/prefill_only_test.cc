@@ -222,6 +222,26 @@ TEST(PrefillOnlyBeside, OthersDecodeBetweenPassesAndGetTheSameTokens) {
   EXPECT_LE(num_tokens_meanwhile, 32u);
 }
 
+TEST(PrefillOnlyBeside, WhoWantsNoLogitsTakesNobodysPlace) {
+  const auto engine = small_steps(0);
+  ASSERT_NE(engine, nullptr);
+  const auto prompts = random_prompts(3, 20, 40, engine->model_info().vocab_size, 8);
+  const std::vector<Answer> alone = generate(*engine, {scoring_request(prompts[1])});
+  const auto row_bytes = stats_after(*engine, 1).hidden_bytes_peak / std::ssize(prompts[1]);
+  std::vector<Request> requests;
+  for (const auto& prompt : prompts) requests.push_back(scoring_request(prompt));
+  requests[0].sampling.prompt_logprobs.reset();
+  requests[2].sampling.prompt_logprobs.reset();
+  const std::vector<Answer> together = generate(*engine, requests);
+  expect_same({{together[1].prompt_logprobs, {}}}, {{alone[0].prompt_logprobs, {}}});
+  for (const std::size_t silent : {0, 2}) {
+    EXPECT_EQ(together[silent].error, "");
+    EXPECT_TRUE(together[silent].prompt_logprobs.empty());
+  }
+  const auto num_rows = std::ssize(prompts[0]) + std::ssize(prompts[1]) + std::ssize(prompts[2]);
+  EXPECT_EQ(stats_after(*engine, 4).hidden_bytes_peak, row_bytes * num_rows);  // they shared passes
+}
+
 TEST(PrefillOnlyBeside, EndsWhenItIsCancelledBetweenPasses) {
   const auto engine = small_steps(1);
   ASSERT_NE(engine, nullptr);
