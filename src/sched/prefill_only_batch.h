@@ -11,8 +11,8 @@
 namespace kvasir::sched {
 
 struct PrefillOnlyConfig {
-  std::int32_t max_tokens =
-      0;  // whose hidden states the runtime keeps at once; 0: no sequence is prefill-only
+  // Whose hidden states the runtime keeps at once; 0: no sequence is prefill-only.
+  std::int32_t max_tokens = 0;
   std::int32_t num_layers = 1;  // of the model
 };
 
@@ -24,10 +24,10 @@ struct PrefillOnlyConfig {
 // A batch is one prompt, or several that fit one pass together: a longer prompt never holds up shorter ones
 // that came with it. Nobody joins once it has begun.
 //
-// A step has one pass. It costs a `num_layers`-th of a step in which as many tokens run all layers, so
-// sequences that decode beside a batch hardly notice it. Prompts that run all layers beside it do not starve
-// it either: what a step gives them, the batch gets in the passes of the steps after it, in which only
-// sequences that decode run beside (is_owed_passes).
+// A step has one pass. It costs a `num_layers`-th of a step in which as many tokens run all layers (one that
+// gives logits, which cost more, has fewer rows), so sequences that decode beside a batch hardly notice it.
+// Prompts that run all layers beside it do not starve it either: what a step gives them, the batch gets in
+// the passes of the steps after it, in which only sequences that decode run beside (is_owed_passes).
 //
 // Thread safety: none. Borrows its sequences, which must not move.
 class PrefillOnlyBatch {
