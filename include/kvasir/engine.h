@@ -37,6 +37,10 @@ struct EngineConfig {
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
   bool prefix_cache = true;
+  // Requests that generate nothing and leave no cached prefix run layer by layer, with the keys and values of
+  // one layer at a time, whatever the number of layers; the results are the same, bit for bit. False: as all
+  // others.
+  bool prefill_only = true;
   std::int32_t max_chunk_tokens = 0;  // of one sequence in one step; 0: the whole step
   std::int32_t max_queued_requests = 256;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
@@ -85,6 +89,8 @@ struct EngineStats {
   std::int64_t kv_bytes_total = 0;
   std::int64_t kv_bytes_used = 0;  // held by sequences
   std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
+  // Likewise, of what is kept between the layers of requests that run layer by layer.
+  std::int64_t hidden_bytes_peak = 0;
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;
   std::int64_t peak_rss_bytes = 0;

@@ -47,6 +47,7 @@ struct BatchInput {
   std::span<const TokenId> token_ids;  // [num_rows]
   std::span<const SequenceSlice> sequences;
   std::span<const KvGroupView> kv_groups;  // as ModelConfig::layer_groups
+  bool runs_all_layers = true;             // false: layers take turns, and this step has some of them
 
   std::int32_t num_rows() const { return static_cast<std::int32_t>(token_ids.size()); }
 };

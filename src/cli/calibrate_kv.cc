@@ -25,7 +25,7 @@ namespace {
 struct CalibrateOptions {
   std::string model;
   std::string file;
-  std::int32_t num_windows = 2;
+  std::int32_t num_windows = 1;
 };
 
 constexpr std::int32_t kWindowTokens = 2048;
@@ -93,7 +93,8 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
       app.add_subcommand("calibrate-kv", "Measure which KV formats suit a model, for its policies");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   verb->add_option("--file", options->file, "A text of a kind that the model is good at")->required();
-  verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
+  verb->add_option("--windows", options->num_windows,
+                   "Windows of 2048 tokens, each as it is and with its beginning said again")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });

@@ -88,6 +88,12 @@ void add_step_option(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
 }
 
+void add_prefill_only_option(CLI::App& verb, EngineOptions& options) {
+  verb.add_flag("--no-prefill-only", options.no_prefill_only,
+                "Keep all layers' keys and values also where a prompt is only scored: more memory, the same "
+                "numbers");
+}
+
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
       ->transform(whole_number(1, 4096))
@@ -101,6 +107,7 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
           "Tokens that the KV cache holds as computed (0: what the sequences take, as far as memory allows)")
       ->transform(whole_number(std::int64_t{0}, kMaxCacheTokens));
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
+  add_prefill_only_option(verb, options);
 }
 
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
@@ -120,6 +127,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_chunk_tokens = options.chunk_tokens;
   config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
+  config.prefill_only = !options.no_prefill_only;
   if (!options.chat_template_file.empty()) {
     KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));
   }

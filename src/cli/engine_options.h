@@ -24,6 +24,7 @@ struct EngineOptions {
   std::int32_t chunk_tokens = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
+  bool no_prefill_only = false;
   std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
 };
@@ -38,7 +39,8 @@ void add_kv_log_option(CLI::App& verb, std::string& path);
 void add_fast_option(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);
-// How requests share the engine's steps, add_step_option included.
+void add_prefill_only_option(CLI::App& verb, EngineOptions& options);
+// How requests share the engine's steps, add_step_option and add_prefill_only_option included.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
 
 // All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file

@@ -56,7 +56,8 @@ Result<Measurement> prepare(const EvalOptions& options, const GlobalOptions& glo
   return measurement;
 }
 
-int print_perplexity(const eval::Perplexity& result, const GlobalOptions& globals, int exit_code) {
+int print_perplexity(const eval::Perplexity& result, const EngineStats& stats, const GlobalOptions& globals,
+                     int exit_code) {
   if (!globals.json) {
     print(fmt::format("perplexity {:.4f} +- {:.4f} over {} tokens", result.ppl, result.stderr_ppl,
                       result.num_tokens));
@@ -73,6 +74,9 @@ int print_perplexity(const eval::Perplexity& result, const GlobalOptions& global
       .member("tokens", result.num_tokens)
       .member("nll_sum", result.nll_sum)
       .member("kv_bytes_share", result.kv_bytes_share)
+      .member("kv_bytes_peak", stats.kv_bytes_peak)
+      .member("hidden_bytes_peak", stats.hidden_bytes_peak)
+      .member("prompt_tokens_per_s", static_cast<double>(stats.num_prompt_tokens) / stats.step_seconds_total)
       .end_object();
   return print_document(std::move(out), exit_code);
 }
@@ -94,7 +98,7 @@ Result<int> measure_ppl(const EvalOptions& options, const GlobalOptions& globals
     say(fmt::format("kvasir: interrupted after {} of {} windows", result.num_windows, num_windows));
     if (result.num_windows == 0) return kExitInterrupted;
   }
-  return print_perplexity(result, globals, interruption.exit_code());
+  return print_perplexity(result, measurement.session.engine->stats(), globals, interruption.exit_code());
 }
 
 // Cuts the last window so that there are at most `num_tokens` rows.
@@ -155,6 +159,7 @@ void add_shared_options(CLI::App& verb, EvalOptions& options) {
   add_kv_type_option(verb, options.engine);
   add_fast_option(verb, options.engine);
   add_step_option(verb, options.engine);
+  add_prefill_only_option(verb, options.engine);
 }
 
 }  // namespace

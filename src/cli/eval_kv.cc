@@ -86,8 +86,10 @@ class KvEvaluation {
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
     KVASIR_TRY(const std::string text, read_input_file(options_.file));
-    const EngineOptions engine = {
-        .max_num_seqs = 1, .max_num_batched_tokens = eval::kKvStepTokens, .no_prefix_cache = true};
+    const EngineOptions engine = {.max_num_seqs = 1,
+                                  .max_num_batched_tokens = eval::kKvStepTokens,
+                                  .no_prefix_cache = true,
+                                  .no_prefill_only = true};  // the full cache takes the policies' steps
     KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
                                            options_.kv_log));

@@ -114,6 +114,7 @@ Result<kv::FormatCosts> format_costs(const std::string& model_path) {
 kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig& model,
                             const MemoryPlan& plan) {
   kv::KvCacheConfig kv{
+      .cells_per_layer = model.num_kv_heads,
       .head_dim = model.head_dim,
       .new_cells = config.kv_cache_type == KvCacheType::kF32 ? kv::KvFormat::kF32 : kv::KvFormat::kF16};
   for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
@@ -173,6 +174,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   loaded.kv = kv_config(config, model_config, loaded.memory);
   KVASIR_TRY(loaded.kv.format_costs, format_costs(config.model_path));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
+  if (const std::int32_t rows = loaded.memory.max_prefill_only_tokens; rows > 0) {
+    KVASIR_TRY(loaded.hidden, loaded.backend->make_rows(rows, model_config.hidden_size));
+  }
   loaded.info = describe(loaded);
   return loaded;
 }
@@ -203,6 +207,16 @@ kv::RunRecord LoadedModel::policy_run() const {
     run.groups.push_back({.layers = group.layers, .num_kv_heads = config.num_kv_heads});
   }
   return run;
+}
+
+runtime::PrefillOnlyMemory LoadedModel::prefill_only_memory(const kv::CellStore& cells,
+                                                            std::int32_t one_layer_group) {
+  runtime::PrefillOnlyMemory prefill_only{.kv_groups = kv_views(cells), .hidden = hidden};
+  for (backend::KvGroupView& view : prefill_only.kv_groups) {
+    view.layout.num_layers = 1;
+    view.directory = cells.directory(one_layer_group);
+  }
+  return prefill_only;
 }
 
 }  // namespace kvasir

@@ -13,6 +13,7 @@
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
+#include "runtime/model_runner.h"
 
 namespace kvasir {
 
@@ -26,6 +27,7 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
   AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
+  backend::Rows hidden;     // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;
@@ -34,6 +36,8 @@ struct LoadedModel {
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
   // What a journal of KV policies is told of the model.
   kv::RunRecord policy_run() const;
+  // What sequences that run layer by layer work in; their layer blocks are those of group `one_layer_group`.
+  runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t one_layer_group);
 };
 
 // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).

@@ -30,17 +30,19 @@ std::optional<Clock::time_point> start_deadline_of(const Request& request) {
   return Clock::now() + std::chrono::milliseconds(request.start_within_ms);
 }
 
-sched::SchedulerConfig scheduler_config(const EngineConfig& config) {
+sched::SchedulerConfig scheduler_config(const EngineConfig& config, const LoadedModel& loaded) {
   return {.max_num_seqs = config.max_num_seqs,
           .max_num_batched_tokens = config.max_num_batched_tokens,
-          .max_chunk_tokens = config.max_chunk_tokens};
+          .max_chunk_tokens = config.max_chunk_tokens,
+          .prefill_only = {.max_tokens = loaded.memory.max_prefill_only_tokens,
+                           .num_layers = loaded.info.num_layers}};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
-  KVASIR_CHECKED(sched::Scheduler::validate(scheduler_config(config)));
+  KVASIR_CHECKED(sched::Scheduler::validate(scheduler_config(config, loaded)));
   return std::make_unique<LocalEngine>(config, std::move(loaded));
 }
 
@@ -48,8 +50,9 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     : config_(config),
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
-      scheduler_(scheduler_config(config_), kv_),
-      runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()), loaded_.max_logit_rows) {
+      scheduler_(scheduler_config(config_, loaded_), kv_),
+      runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
+              loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows) {
   const std::int32_t chunk =
       config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens =
@@ -433,6 +436,7 @@ void LocalEngine::publish_stats() {
   counters_.num_running = scheduler.num_running;
   counters_.num_waiting = scheduler.num_waiting;
   counters_.num_preemptions = scheduler.num_preemptions;
+  counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size * scheduler.num_hidden_rows_peak;
   counters_.prefix_queries_tokens = scheduler.prefix_queries_tokens;
   counters_.prefix_hits_tokens = scheduler.prefix_hits_tokens;
   counters_.kv_blocks_total = 0;

@@ -13,6 +13,7 @@ namespace kvasir {
 namespace {
 
 constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers nobody
+constexpr std::int64_t kHiddenStatesPart = 16;   // of what weights leave, one part at most
 
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const model::LayerGroup& group) {
@@ -36,6 +37,17 @@ std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfi
   const std::int64_t per_row =
       4ll * (4 * model.hidden_size + 3 * model.q_size() + 2 * model.kv_size() + 4 * model.intermediate_size);
   return per_row * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
+}
+
+// A token's hidden state is a row of floats: a tenth to a third of its KV in all layers. Room for one prompt,
+// or for a step's tokens of several, will do.
+std::int32_t prefill_only_tokens(const EngineConfig& config, const model::ModelConfig& model,
+                                 std::int64_t length, std::int64_t room) {
+  if (!config.prefill_only) return 0;
+  const std::int64_t affordable =
+      std::max<std::int64_t>(0, room / kHiddenStatesPart / (4ll * model.hidden_size));
+  return static_cast<std::int32_t>(
+      std::min(affordable, std::max<std::int64_t>(length, config.max_num_batched_tokens)));
 }
 
 Result<std::int32_t> model_length(const EngineConfig& config, const model::ModelConfig& model) {
@@ -62,6 +74,9 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
   plan.weight_bytes = weight_bytes;
   plan.workspace_bytes = workspace_bytes(config, model);
   KVASIR_TRY(std::int64_t length, model_length(config, model));
+  plan.max_prefill_only_tokens = prefill_only_tokens(
+      config, model, length, plan.budget_bytes - plan.weight_bytes - plan.workspace_bytes);
+  plan.workspace_bytes += 4ll * model.hidden_size * plan.max_prefill_only_tokens;
   const std::int64_t room = plan.budget_bytes - plan.weight_bytes - plan.workspace_bytes;
 
   // Everything scales with the number of tokens that the full groups hold; find the most that fits.

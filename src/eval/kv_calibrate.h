@@ -19,10 +19,11 @@ struct KvFormatMeasurement {
   double cost = 0.0;         // in the unit of kv::FormatCosts
 };
 
-// Every format in turn on all windows, each compressed once before its last 512 tokens are scored. The
-// engine must compute kKvStepTokens a step. `progress` gets the share that is done. Errors: as score_prompt.
+// Every format in turn on all texts, each compressed once before its last 512 tokens are scored: as they are,
+// and with 512 tokens from near the beginning in their place. Requires: texts of 1024 tokens or more; the
+// engine computes kKvStepTokens a step. `progress` gets the share that is done. Errors: as score_prompt.
 Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
-                                                            std::span<const std::vector<TokenId>> windows,
+                                                            std::span<const std::vector<TokenId>> texts,
                                                             const std::function<void(double)>& progress,
                                                             const KeepGoing& keep_going);
 

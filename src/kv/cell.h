@@ -32,15 +32,17 @@ enum class KvFormat : std::uint8_t {
   kK4V3,   // 4-bit rotated keys, 3-bit rotated values
   kK3cV3,  // 3-bit keys with a range per channel, 3-bit rotated values
   kK3V3,   // 3-bit rotated keys and values
+  kK4V2,   // 4-bit rotated keys, 2-bit rotated values
   kK3cV2,  // 3-bit keys with a range per channel, 2-bit rotated values
   kK3V2,   // 3-bit rotated keys, 2-bit rotated values
 };
-inline constexpr int kNumKvFormats = 13;
+inline constexpr int kNumKvFormats = 14;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
-  constexpr std::string_view kNames[kNumKvFormats] = {
-      "gone", "f32", "f16", "q8", "k8v4", "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3", "k3v3", "k3cv2", "k3v2"};
+  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",  "f16",   "q8",   "k8v4",
+                                                      "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3",
+                                                      "k3v3",  "k4v2", "k3cv2", "k3v2"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -81,6 +83,8 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k3Channel, KvCode::k3};
     case KvFormat::kK3V3:
       return {KvCode::k3, KvCode::k3};
+    case KvFormat::kK4V2:
+      return {KvCode::k4, KvCode::k2};
     case KvFormat::kK3cV2:
       return {KvCode::k3Channel, KvCode::k2};
     case KvFormat::kK3V2:

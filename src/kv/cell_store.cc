@@ -25,11 +25,11 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
   }
 }
 
-bool CellStore::fill(std::int32_t group, BlockId block) {
-  if (num_fillable(group) == 0) return false;
+bool CellStore::fill(std::int32_t group, BlockId block, std::int32_t num_cells) {
+  if (arena_.num_available(new_cells_) < num_cells) return false;
   GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
   of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
-  for (KvCellRef& cell : cells(group, block)) {
+  for (KvCellRef& cell : cells(group, block).first(static_cast<std::size_t>(num_cells))) {
     CHECK(cell.is_gone());
     cell = *arena_.allocate(new_cells_);
   }
@@ -98,10 +98,6 @@ std::int64_t CellStore::bytes(std::int32_t group, BlockId block) const {
     total += cell_bytes(at(group, block, cell).format(), head_dim_);
   }
   return total;
-}
-
-std::int64_t CellStore::num_fillable(std::int32_t group) const {
-  return arena_.num_available(new_cells_) / cells_per_block(group);
 }
 
 std::int64_t CellStore::new_block_bytes(std::int32_t group) const {

@@ -31,8 +31,10 @@ class CellStore {
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
             std::int64_t capacity_bytes);
 
-  // Gives a block without cells all of them. False, and nothing changed, when there is no room.
-  bool fill(std::int32_t group, BlockId block);
+  // Gives a block without cells its first num_cells. False, and nothing changed, when there is no room.
+  bool fill(std::int32_t group, BlockId block, std::int32_t num_cells);
+  // All of them.
+  bool fill(std::int32_t group, BlockId block) { return fill(group, block, cells_per_block(group)); }
   // Takes them all. Among demotions only of a block that these leave alone.
   void clear(std::int32_t group, BlockId block);
 
@@ -55,8 +57,6 @@ class CellStore {
   }
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
-  // Blocks of the group that fill() would still give cells in a row.
-  std::int64_t num_fillable(std::int32_t group) const;
   std::int64_t new_block_bytes(std::int32_t group) const;
   std::int32_t cells_per_block(std::int32_t group) const {
     return groups_[static_cast<std::size_t>(group)].cells_per_block;

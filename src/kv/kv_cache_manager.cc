@@ -54,6 +54,10 @@ Status KvCacheManager::validate(const KvCacheConfig& config) {
       return refuse(
           fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i, group.num_blocks));
     }
+    if (config.cells_per_layer < 1 || group.cells_per_block % config.cells_per_layer != 0) {
+      return refuse(fmt::format("KV cache: the {} cells of a block of layer group {} are no multiple of {}",
+                                group.cells_per_block, i, config.cells_per_layer));
+    }
     if (group.window_tokens < 0) {
       return refuse(fmt::format("KV cache: the window of layer group {} must be at least 0 tokens, got {}", i,
                                 group.window_tokens));
@@ -77,6 +81,7 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
     : config_(std::move(config)),
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
+      one_layer_group_(roomiest_group(config_)),
       cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)),
       recorder_(config_.journal, config_.groups, cells_) {
   CHECK(validate(config_).has_value());
@@ -182,7 +187,7 @@ bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   if (!make_room(missing_)) return false;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
-    while (table.size() < num_blocks) table.append(allocate_block(g));
+    while (table.size() < num_blocks) table.append(allocate_block(g, cells_.cells_per_block(g)));
   }
   return true;
 }
@@ -221,9 +226,9 @@ bool KvCacheManager::evict_from(std::int32_t group) {
   return true;
 }
 
-BlockId KvCacheManager::allocate_block(std::int32_t group) {
+BlockId KvCacheManager::allocate_block(std::int32_t group, std::int32_t num_cells) {
   const auto block = mutable_pool(group).allocate();
-  CHECK(block.has_value() && cells_.fill(group, *block));
+  CHECK(block.has_value() && cells_.fill(group, *block, num_cells));
   return *block;
 }
 

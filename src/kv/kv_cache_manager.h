@@ -23,6 +23,7 @@ namespace kvasir::kv {
 
 struct KvCacheConfig {
   std::vector<LayerGroup> groups;
+  std::int32_t cells_per_layer = 1;  // KV heads; the cells of a group's blocks are a multiple of it
   std::int32_t head_dim = 64;
   KvFormat new_cells = KvFormat::kF16;  // or kF32
   FormatCosts format_costs = usual_format_costs();
@@ -70,6 +71,13 @@ class KvCacheManager {
   // pool or the memory is exhausted: the scheduler preempts, nobody logs an error.
   bool allocate(SequenceKv& kv, std::int32_t num_tokens);
 
+  // Makes room for the KV of `num_tokens` tokens in one layer, which all layers of the model use in turn: the
+  // cells that a block of one_layer_group() has for its layers serve as many *layer blocks*, 16 tokens of
+  // whichever layer runs each, and no cell is taken that none of them needs. Layer block i of block b is
+  // number b times the group's layers plus i, which is also how the group's directory counts, read as blocks
+  // of cells_per_layer cells. False, and `kv` unchanged, when there is no room. Requires: `kv` is fresh.
+  bool allocate_one_layer(SequenceKv& kv, std::int32_t num_tokens);
+
   // The KV of the first `num_computed_tokens` of `tokens` is now stored: makes the full blocks findable and
   // frees what left the windows.
   void commit(SequenceKv& kv, std::span<const TokenId> tokens, std::int32_t num_computed_tokens);
@@ -102,6 +110,12 @@ class KvCacheManager {
                              std::int32_t max_chunk_tokens) const;
   // Memory that no sequence holds; some of it may cache what nobody holds.
   std::int64_t free_bytes() const { return room_bytes_ - held_bytes(); }
+  // Blocks of a group that allocate_one_layer() takes.
+  std::int32_t one_layer_blocks(std::int32_t group, std::int32_t num_tokens) const;
+  std::int64_t one_layer_bytes(std::int32_t num_tokens) const;
+  // The group whose blocks allocate_one_layer() takes: the one that has room for the most tokens.
+  std::int32_t one_layer_group() const { return one_layer_group_; }
+  std::int32_t max_one_layer_tokens() const;
   // The longest sequence that fits when it has the cache to itself.
   std::int32_t max_sequence_tokens(std::int32_t max_chunk_tokens) const;
 
@@ -111,6 +125,7 @@ class KvCacheManager {
   }
   const BlockPool& pool(std::int32_t group) const { return pools_[static_cast<std::size_t>(group)]; }
   const PrefixIndex& prefix_index() const { return index_; }
+  bool has_prefix_cache() const { return config_.prefix_cache; }
   const CellStore& cells() const { return cells_; }
   // Bytes of the cells that sequences hold; the rest of what is in use is cached.
   std::int64_t held_bytes() const { return cells_.arena().used_bytes() - cached_bytes_; }
@@ -121,7 +136,11 @@ class KvCacheManager {
   bool make_room(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);
   bool evict_from_fullest();
-  BlockId allocate_block(std::int32_t group);
+  BlockId allocate_block(std::int32_t group, std::int32_t num_cells);
+  std::int32_t layers_per_block(std::int32_t group) const {
+    return cells_.cells_per_block(group) / config_.cells_per_layer;
+  }
+  static std::int32_t roomiest_group(const KvCacheConfig& config);
   void release_block(std::int32_t group, BlockId block);
   void add_reference(std::int32_t group, BlockId block);
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
@@ -139,6 +158,7 @@ class KvCacheManager {
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
+  const std::int32_t one_layer_group_;
   std::int64_t num_full_cells_ = 0;  // of a block over the groups without a window
   std::int64_t room_bytes_ = 0;      // that cells may take; the memory is a little more, in whole pages
   CellStore cells_;                  // blocks that are held, or free and cached, have cells

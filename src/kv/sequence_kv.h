@@ -26,6 +26,8 @@ struct SharedWish {
 // Made by KvCacheManager::open(), given back by free(). Empty: holds nothing.
 struct SequenceKv {
   std::vector<BlockTable> tables;  // one per layer group
+  // Of a sequence that runs layer by layer, one per layer group and all alike: its layer blocks by position.
+  std::vector<BlockTable> layer_tables;
   // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
   PrefixNodeId cursor = kNoPrefixNode;
   std::int32_t num_indexed_blocks = 0;

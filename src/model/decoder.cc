@@ -49,7 +49,7 @@ std::int32_t Decoder::add_rope(const RopeConfig& rope, kernels::RopeStyle style)
 
 Status Decoder::allocate_workspace(const WorkspaceLimits& limits) {
   const std::int32_t rows = limits.max_rows;
-  KVASIR_TRY(ws_.x, backend_.make_rows(rows, config_.hidden_size));
+  KVASIR_TRY(ws_.own_x, backend_.make_rows(rows, config_.hidden_size));
   KVASIR_TRY(ws_.y, backend_.make_rows(rows, config_.hidden_size));
   KVASIR_TRY(ws_.q, backend_.make_rows(rows, config_.q_size()));
   KVASIR_TRY(ws_.k, backend_.make_rows(rows, config_.kv_size()));
@@ -79,9 +79,14 @@ Status Decoder::finish_load(WeightLoader& loader, const WorkspaceLimits& limits)
 }
 
 void Decoder::forward(const backend::BatchInput& batch) {
+  forward_layers(batch, {0, config_.num_layers}, ws_.own_x);
+}
+
+void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) {
+  ws_.x = hidden;
   backend_.plan(batch, rope_tables_);
-  backend_.embed(*embedding_, embedding_scale_, ws_.x);
-  run_layers(batch);
+  if (layers.first == 0) backend_.embed(*embedding_, embedding_scale_, ws_.x);
+  for (std::int32_t layer = layers.first; layer < layers.end; ++layer) run_layer(layer);
 }
 
 bool Decoder::attend(const backend::AttendOp& op, bool is_last_layer) {

@@ -13,7 +13,8 @@ namespace kvasir::model {
 
 // Buffers of one step, allocated once for the largest batch.
 struct Workspace {
-  backend::Rows x;         // [rows, hidden]: the residual stream
+  backend::Rows own_x;     // [rows, hidden]
+  backend::Rows x;         // the residual stream of the rows being run: own_x, or the caller's hidden states
   backend::Rows q, k, v;   // [rows, heads * head_dim]
   backend::Rows gate, up;  // [rows, intermediate]
   backend::Rows y;         // [rows, hidden]: a sub-layer's output where it is normalised before the residual
@@ -27,13 +28,14 @@ struct Workspace {
 // The file's per-frequency divisors (tensor rope_freqs.weight), all above 0; empty when there are none.
 Result<std::vector<float>> load_freq_factors(WeightLoader& loader, const RopeConfig& rope);
 
-// Base of the architectures: a subclass loads its layers and writes run_layers().
+// Base of the architectures: a subclass loads its layers and writes run_layer().
 class Decoder : public Model {
  public:
   Decoder(ModelConfig config, backend::Backend& backend);
   const ModelConfig& config() const final { return config_; }
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
+  void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) final;
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) final;
 
  protected:
@@ -45,8 +47,8 @@ class Decoder : public Model {
   // false when there are none, and then nothing is left to do.
   bool attend(const backend::AttendOp& op, bool is_last_layer);
 
-  // The layers, over ws_.x in place; backend_.plan() has been called.
-  virtual void run_layers(const backend::BatchInput& batch) = 0;
+  // One layer, over ws_.x in place; backend_.plan() has been called.
+  virtual void run_layer(std::int32_t index) = 0;
 
   // Registers a RoPE kind and returns its index for RopeAndStoreOp::rope_index.
   std::int32_t add_rope(const RopeConfig& rope, kernels::RopeStyle style);

@@ -28,6 +28,12 @@ struct Logits {
   backend::Rows tile_maxima;  // [rows, ceil(vocab_size / backend::kLogitsPerTile)], NaN where a logit is
 };
 
+// Layers [first, end).
+struct LayerRange {
+  std::int32_t first = 0;
+  std::int32_t end = 0;
+};
+
 // Not thread-safe: one engine thread drives it.
 class Model {
  public:
@@ -39,9 +45,16 @@ class Model {
   // workspace until the next forward(). Requires: 1 <= batch.num_rows() <= max_rows.
   virtual void forward(const backend::BatchInput& batch) = 0;
 
-  // Of rows [first_row, first_row + num_rows) among those of the last forward() that want logits; valid until
-  // the next call. With only_greatest tiles without a row's greatest logit of a token may be left out, as
-  // backend::HeadOp::greatest_of says. Requires: 1 <= num_rows <= max_logit_rows.
+  // The same for some layers alone, over a residual stream that the caller keeps: `hidden`, a row of
+  // hidden_size per row of the batch, is read (written anew from the tokens where the range begins with layer
+  // 0) and written. After the last layer the rows that want logits come first in it, and logits() reads them
+  // there. Bit-equal to forward() when every layer has run over all earlier rows of a sequence before it runs
+  // over a later one.
+  virtual void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) = 0;
+
+  // Of rows [first_row, first_row + num_rows) among those of the last forward pass that want logits; valid
+  // until the next call. With only_greatest tiles without a row's greatest logit of a token may be left out,
+  // as backend::HeadOp::greatest_of says. Requires: 1 <= num_rows <= max_logit_rows.
   virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) = 0;
 };
 

@@ -2,9 +2,9 @@
 
 namespace kvasir::runtime {
 
-void AttentionObserver::observe(const sched::SchedulerOutput& output) {
-  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
-    const sched::ScheduledSequence& sequence = output.sequences[i];
+void AttentionObserver::observe(std::span<const sched::ScheduledSequence> sequences) {
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = sequences[i];
     for (std::size_t g = 0; g < sequence.scores.size(); ++g) {
       kv::SequenceScores& scores = sequence.scores[g];
       if (scores.num_cells() == 0) continue;  // a group with a window

@@ -1,6 +1,7 @@
 // Tells KV policies what a step's queries attended to, and what the blocks that became full are like.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -13,8 +14,8 @@ class AttentionObserver {
  public:
   explicit AttentionObserver(backend::Backend& backend) : backend_(backend) {}
 
-  // After the model's forward pass of this step: writes the scores of the sequences that have some.
-  void observe(const sched::SchedulerOutput& output);
+  // After the model's forward pass over the sequences: writes the scores of those that have some.
+  void observe(std::span<const sched::ScheduledSequence> sequences);
 
  private:
   void measure_full_blocks(const sched::ScheduledSequence& sequence, std::int32_t group,

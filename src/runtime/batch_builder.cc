@@ -14,12 +14,12 @@ kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool
 
 }  // namespace
 
-const backend::BatchInput& BatchBuilder::build(const sched::SchedulerOutput& output,
+const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledSequence> sequences,
                                                std::span<const std::uint8_t> wants_attention_mass) {
   token_ids_.clear();
   slices_.clear();
-  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
-    const sched::ScheduledSequence& sequence = output.sequences[i];
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = sequences[i];
     slices_.push_back({.first_row = static_cast<std::int32_t>(token_ids_.size()),
                        .num_rows = sequence.num_tokens,
                        .first_position = sequence.first_position,
@@ -30,11 +30,14 @@ const backend::BatchInput& BatchBuilder::build(const sched::SchedulerOutput& out
   }
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     groups_[group].blocks.clear();
-    for (const sched::ScheduledSequence& sequence : output.sequences) {
+    for (const sched::ScheduledSequence& sequence : sequences) {
       groups_[group].blocks.push_back(sequence.block_tables[group].blocks());
     }
   }
-  batch_ = {.token_ids = token_ids_, .sequences = slices_, .kv_groups = groups_};
+  batch_ = {.token_ids = token_ids_,
+            .sequences = slices_,
+            .kv_groups = groups_,
+            .runs_all_layers = runs_all_layers_};
   return batch_;
 }
 

@@ -15,15 +15,17 @@ namespace kvasir::runtime {
 // Keeps its vectors from step to step, so a steady batch shape builds without allocating. Not thread-safe.
 class BatchBuilder {
  public:
-  // Per layer group, as in ModelConfig::layer_groups, without blocks.
-  explicit BatchBuilder(std::vector<backend::KvGroupView> kv_groups) : groups_(std::move(kv_groups)) {}
+  // `kv_groups`: per layer group, as in ModelConfig::layer_groups, without blocks.
+  BatchBuilder(std::vector<backend::KvGroupView> kv_groups, bool runs_all_layers)
+      : runs_all_layers_(runs_all_layers), groups_(std::move(kv_groups)) {}
 
-  // Borrows from the builder and from `output`: valid until the next call.
-  // `wants_attention_mass`: by scheduled sequence, of its last query where no policy observes it.
-  const backend::BatchInput& build(const sched::SchedulerOutput& output,
+  // Borrows from the builder and from what the sequences borrow from: valid until the next call.
+  // `wants_attention_mass`: by sequence, of its last query where no policy observes it.
+  const backend::BatchInput& build(std::span<const sched::ScheduledSequence> sequences,
                                    std::span<const std::uint8_t> wants_attention_mass);
 
  private:
+  const bool runs_all_layers_;
   std::vector<TokenId> token_ids_;
   std::vector<backend::SequenceSlice> slices_;
   std::vector<backend::KvGroupView> groups_;

@@ -36,10 +36,15 @@ std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& seque
 }  // namespace
 
 ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
-                         std::vector<backend::KvGroupView> kv_groups, std::int32_t max_logit_rows)
+                         std::vector<backend::KvGroupView> kv_groups, PrefillOnlyMemory prefill_only,
+                         std::int32_t max_logit_rows)
     : model_(model),
       backend_(backend),
-      builder_(std::move(kv_groups)),
+      head_dim_(kv_groups.front().layout.head_dim),
+      kv_memory_(kv_groups.front().memory),
+      builder_(std::move(kv_groups), true),
+      layer_builder_(std::move(prefill_only.kv_groups), false),
+      hidden_(prefill_only.hidden),
       observer_(backend),
       max_logit_rows_(max_logit_rows) {}
 
@@ -47,16 +52,42 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
   results_.assign(tasks.size(), SequenceResult{});
-  wants_attention_mass_.clear();
-  for (const SamplingTask& task : tasks) wants_attention_mass_.push_back(task.want_attention_mass ? 1 : 0);
-  const backend::BatchInput& batch = builder_.build(output, wants_attention_mass_);
-  if (!output.conversions.empty()) {
-    const backend::KvGroupView& group = batch.kv_groups.front();  // of one memory and head size, as all are
-    backend_.convert_cells(output.conversions, group.layout.head_dim, group.memory);
+  const std::span<const sched::ScheduledSequence> sequences = output.sequences;
+  const std::span<SequenceResult> results = results_;
+  convert_cells(output.conversions);
+  if (const std::size_t n = output.num_whole; n > 0) {
+    const Part whole = {sequences.first(n), tasks.first(n), results.first(n)};
+    model_.forward(build(builder_, whole));
+    finish(whole);
   }
-  model_.forward(batch);
-  observer_.observe(output);
-  collect_wanted_rows(output);
+  if (const std::size_t n = output.num_whole; n < sequences.size()) {
+    const Part part = {sequences.subspan(n), tasks.subspan(n), results.subspan(n)};
+    const sched::LayerPass& pass = output.layer_pass;
+    backend::Rows hidden = hidden_;
+    hidden.data = hidden_.row(pass.first_hidden_row);
+    model_.forward_layers(build(layer_builder_, part), {pass.first_layer, pass.end_layer}, hidden);
+    finish(part);
+  }
+  return results_;
+}
+
+void ModelRunner::convert_cells(std::span<const kv::CellConversion> conversions) {
+  if (!conversions.empty()) backend_.convert_cells(conversions, head_dim_, kv_memory_);
+}
+
+const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part& part) {
+  wants_attention_mass_.clear();
+  for (std::size_t i = 0; i < part.tasks.size(); ++i) {
+    const bool is_wanted = part.tasks[i].want_attention_mass && part.sequences[i].samples;
+    wants_attention_mass_.push_back(is_wanted ? 1 : 0);
+  }
+  return builder.build(part.sequences, wants_attention_mass_);
+}
+
+// What is to be learned from a forward pass, after it.
+void ModelRunner::finish(const Part& part) {
+  observer_.observe(part.sequences);
+  collect_wanted_rows(part);
   // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
@@ -64,34 +95,32 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
     const bool only_greatest = std::all_of(
         wanted_.begin() + static_cast<std::ptrdiff_t>(begin),
         wanted_.begin() + static_cast<std::ptrdiff_t>(end), [&](const WantedRow& wanted) {
-          return wants_only_greatest(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence]);
+          return wants_only_greatest(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
         });
     const model::Logits logits = model_.logits(static_cast<std::int32_t>(begin),
                                                static_cast<std::int32_t>(end - begin), only_greatest);
-    mark_non_finite(output);
+    mark_non_finite(part);
     for (std::size_t i = begin; i < end; ++i) {
-      const WantedRow& wanted = wanted_[i];
-      if (results_[wanted.sequence].error) continue;
+      if (part.results[wanted_[i].sequence].error) continue;
       const auto row = static_cast<std::int64_t>(i - begin);
       const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
-      read_row(wanted, output.sequences[wanted.sequence], tasks[wanted.sequence],
+      read_row(wanted_[i], part,
                {.logits = {logits.rows.row(row), num_tokens},
                 .tile_maxima = {logits.tile_maxima.row(row), num_tiles}});
     }
   }
-  mark_non_finite(output);
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (tasks[i].want_attention_mass && output.sequences[i].samples) {
-      results_[i].attention_mass = sum_over_heads(backend_.step_mass(static_cast<std::int32_t>(i)));
+  mark_non_finite(part);
+  for (std::size_t i = 0; i < part.tasks.size(); ++i) {
+    if (part.tasks[i].want_attention_mass && part.sequences[i].samples) {
+      part.results[i].attention_mass = sum_over_heads(backend_.step_mass(static_cast<std::int32_t>(i)));
     }
   }
-  return results_;
 }
 
-void ModelRunner::collect_wanted_rows(const sched::SchedulerOutput& output) {
+void ModelRunner::collect_wanted_rows(const Part& part) {
   wanted_.clear();
-  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
-    const sched::ScheduledSequence& sequence = output.sequences[i];
+  for (std::size_t i = 0; i < part.sequences.size(); ++i) {
+    const sched::ScheduledSequence& sequence = part.sequences[i];
     for (std::int32_t row = sequence.first_logits_row; row < sequence.num_tokens; ++row) {
       wanted_.push_back({.sequence = i,
                          .position = sequence.first_position + row,
@@ -107,9 +136,10 @@ bool ModelRunner::wants_only_greatest(const WantedRow& wanted, const sched::Sche
   return !wanted.samples || sampling::reads_only_greatest(*task.params, suppressed_tokens(sequence, task));
 }
 
-void ModelRunner::read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                           const SamplingTask& task, const LogitView& row) {
-  SequenceResult& result = results_[wanted.sequence];
+void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const LogitView& row) {
+  const sched::ScheduledSequence& sequence = part.sequences[wanted.sequence];
+  const SamplingTask& task = part.tasks[wanted.sequence];
+  SequenceResult& result = part.results[wanted.sequence];
   if (wanted.position < sequence.num_prompt_tokens) {
     if (observes(task)) (*task.observer)(wanted.position, row.logits);
     const auto next = static_cast<std::size_t>(wanted.position) + 1;
@@ -148,16 +178,16 @@ void ModelRunner::sample(const sched::ScheduledSequence& sequence, const Samplin
   result.logprobs = std::move(output->logprobs);
 }
 
-void ModelRunner::mark_non_finite(const sched::SchedulerOutput& output) {
+void ModelRunner::mark_non_finite(const Part& part) {
   const auto flags = backend_.non_finite_rows();
   std::int32_t row = 0;
-  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
-    for (std::int32_t end = row + output.sequences[i].num_tokens; row < end; ++row) {
-      if (flags[static_cast<std::size_t>(row)] == 0 || results_[i].error) continue;
+  for (std::size_t i = 0; i < part.sequences.size(); ++i) {
+    for (std::int32_t end = row + part.sequences[i].num_tokens; row < end; ++row) {
+      if (flags[static_cast<std::size_t>(row)] == 0 || part.results[i].error) continue;
       const std::int32_t position =
-          output.sequences[i].first_position + row - (end - output.sequences[i].num_tokens);
+          part.sequences[i].first_position + row - (end - part.sequences[i].num_tokens);
       // Weights are checked when they are loaded, but products of finite ones may overflow.
-      results_[i].error =
+      part.results[i].error =
           Error{ErrorKind::kBadFile,
                 fmt::format("the model produced a NaN or infinity at position {}", position), ""};
     }

@@ -1,6 +1,7 @@
 // Runs one scheduled step on the model: tokens in, sampled tokens and log-probabilities out.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,18 +35,32 @@ struct SequenceResult {
   std::optional<Error> error;                     // this sequence cannot go on; the others are untouched
 };
 
+// What sequences that run layer by layer work in. All layers take turns in the cells of one.
+struct PrefillOnlyMemory {
+  std::vector<backend::KvGroupView> kv_groups;  // as BatchBuilder's, of layer blocks
+  backend::Rows hidden;                         // [rows that may be kept, hidden_size]
+};
+
 // Not thread-safe: one engine thread drives it.
 class ModelRunner {
  public:
-  // Model, backend and the memory behind `kv_groups` (as BatchBuilder's) must outlive the runner.
+  // Model, backend and the memory behind `kv_groups` (as BatchBuilder's) and `prefill_only` must outlive the
+  // runner.
   ModelRunner(model::Model& model, backend::Backend& backend, std::vector<backend::KvGroupView> kv_groups,
-              std::int32_t max_logit_rows);
+              PrefillOnlyMemory prefill_only, std::int32_t max_logit_rows);
 
   // One result per scheduled sequence, valid until the next call. Requires: tasks.size() ==
   // output.sequences.size().
   std::span<SequenceResult> run(const sched::SchedulerOutput& output, std::span<const SamplingTask> tasks);
 
  private:
+  // Sequences that run in one forward pass, and what belongs to each.
+  struct Part {
+    std::span<const sched::ScheduledSequence> sequences;
+    std::span<const SamplingTask> tasks;
+    std::span<SequenceResult> results;
+  };
+
   // A row whose logits somebody wants.
   struct WantedRow {
     std::size_t sequence = 0;
@@ -59,23 +74,29 @@ class ModelRunner {
     std::span<const float> tile_maxima;
   };
 
-  void collect_wanted_rows(const sched::SchedulerOutput& output);
+  void convert_cells(std::span<const kv::CellConversion> conversions);
+  const backend::BatchInput& build(BatchBuilder& builder, const Part& part);
+  void finish(const Part& part);
+  void collect_wanted_rows(const Part& part);
   static bool wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
                                   const SamplingTask& task);
-  void read_row(const WantedRow& wanted, const sched::ScheduledSequence& sequence, const SamplingTask& task,
-                const LogitView& row);
+  void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);
   void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, const LogitView& row,
               SequenceResult& result);
-  void mark_non_finite(const sched::SchedulerOutput& output);
+  void mark_non_finite(const Part& part);
 
   model::Model& model_;
   backend::Backend& backend_;
+  const std::int32_t head_dim_;
+  std::byte* const kv_memory_;
   BatchBuilder builder_;
+  BatchBuilder layer_builder_;  // of sequences that run layer by layer
+  const backend::Rows hidden_;  // of theirs
   AttentionObserver observer_;
   const std::int32_t max_logit_rows_;
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
-  std::vector<std::uint8_t> wants_attention_mass_;  // by scheduled sequence
+  std::vector<std::uint8_t> wants_attention_mass_;  // by sequence of a part
   std::vector<SequenceResult> results_;
 };
 

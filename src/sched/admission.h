@@ -11,9 +11,15 @@
 
 namespace kvasir::sched {
 
-// Error (kUnmet) with both numbers when the request could not run to its end even alone.
+// Error (kUnmet) with both numbers when the request could not run all layers to its end even alone.
 Status check_can_ever_fit(const SequenceRequest& request, const kv::KvCacheManager& kv,
                           std::int32_t max_chunk_tokens);
+
+// True when the sequence wants nothing but what its prompt's logits say, and its KV is neither taken from the
+// prefix cache nor left there nor changed by a policy: then it may run layer by layer, as far as there is
+// room for the hidden states of `max_tokens` tokens.
+bool may_be_prefill_only(const SequenceRequest& request, const kv::KvCacheManager& kv,
+                         std::int32_t max_tokens);
 
 // A running choice of the same request whose prompt is computed, to share its blocks; null when there is
 // none.

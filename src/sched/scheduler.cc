@@ -60,7 +60,10 @@ Status Scheduler::validate(const SchedulerConfig& config) {
 }
 
 Scheduler::Scheduler(const SchedulerConfig& config, kv::KvCacheManager& kv)
-    : config_(config), max_chunk_tokens_(effective_chunk(config)), kv_(kv) {
+    : config_(config),
+      max_chunk_tokens_(effective_chunk(config)),
+      kv_(kv),
+      prefill_only_(config.prefill_only, max_chunk_tokens_) {
   CHECK(validate(config).has_value());
   const auto max_num_seqs = static_cast<std::size_t>(config.max_num_seqs);
   running_.reserve(max_num_seqs);
@@ -70,7 +73,8 @@ Scheduler::Scheduler(const SchedulerConfig& config, kv::KvCacheManager& kv)
 
 Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
   KVASIR_CHECKED(validate_request(request));
-  KVASIR_CHECKED(check_can_ever_fit(request, kv_, max_chunk_tokens_));
+  const bool is_prefill_only = may_be_prefill_only(request, kv_, config_.prefill_only.max_tokens);
+  if (!is_prefill_only) KVASIR_CHECKED(check_can_ever_fit(request, kv_, max_chunk_tokens_));
   const SequenceId first{next_sequence_id_};
   for (std::int32_t choice = 0; choice < request.num_choices; ++choice) {
     const SequenceId id{next_sequence_id_++};
@@ -88,6 +92,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.kv_policy = request.kv_policy;
     sequence.client_id = request.client_id;
     sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
+    sequence.is_prefill_only = is_prefill_only;
     sequence.start_deadline = request.start_deadline;
     sequence.times.arrived = now;
     waiting_.push(&sequence);
@@ -124,7 +129,10 @@ void Scheduler::expire_waiting(TimePoint now) {
 StepBudget Scheduler::open_budget() const {
   const auto num_decoding =
       std::ranges::count_if(running_, [](const Sequence* s) { return s->num_remaining_tokens() == 1; });
-  return {config_.max_num_batched_tokens, max_chunk_tokens_, static_cast<std::int32_t>(num_decoding)};
+  // Prompts that run all layers wait while they are ahead of the prefill-only batch.
+  const std::int32_t max_tokens = prefill_only_.is_owed_passes() ? static_cast<std::int32_t>(num_decoding)
+                                                                 : config_.max_num_batched_tokens;
+  return {max_tokens, max_chunk_tokens_, static_cast<std::int32_t>(num_decoding)};
 }
 
 void Scheduler::schedule_running(StepBudget& budget) {
@@ -143,7 +151,7 @@ void Scheduler::schedule_running(StepBudget& budget) {
 bool Scheduler::make_room(Sequence& sequence, std::int32_t num_tokens) {
   while (!kv_.allocate(sequence.kv, num_tokens)) {
     Sequence& victim = *running_.back();
-    if (running_.size() == 1) keep_exact(victim);
+    if (num_running() == 1) keep_exact(victim);
     preempt(victim);
     if (&victim == &sequence) return false;
   }
@@ -168,13 +176,17 @@ void Scheduler::preempt(Sequence& sequence) {
 }
 
 // In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling
-// is passed over, because the sibling is running.
+// is passed over, because the sibling is running; so is one that awaits the end of a prefill-only batch. When
+// the step has no tokens left, prefill-only sequences still start: theirs are apart.
 void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
   for (auto next = waiting_.begin(); next != waiting_.end();) {
-    if (!budget.has_room() || std::ssize(running_) >= config_.max_num_seqs) return;
+    if (num_running() >= config_.max_num_seqs) return;
     Sequence& sequence = **next++;
-    if (awaits_sibling(sequence, running_)) continue;
-    if (!start(sequence, budget, now)) return;
+    if (sequence.is_prefill_only) {
+      if (prefill_only_.may_join(sequence) && !start_prefill_only(sequence, now)) return;
+    } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
+      if (!start(sequence, budget, now)) return;
+    }
   }
 }
 
@@ -194,7 +206,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     // There are blocks, but what is free of their memory lies between cells of other formats.
     kv_.free(sequence.kv);
     sequence.num_computed_tokens = sequence.num_scheduled_tokens = 0;
-    if (!running_.empty() || !sequence.kv_policy.is_lossy()) return false;
+    if (num_running() > 0 || !sequence.kv_policy.is_lossy()) return false;
     keep_exact(sequence);
     budget = budget_before;
     return start(sequence, budget, now);
@@ -213,6 +225,21 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   for (Sequence* other : waiting_) {
     if (other->request_id == sequence.request_id) other->start_deadline.reset();
   }
+  return true;
+}
+
+bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
+  if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) return false;
+  sequence.kv = kv_.open(sequence.cache_namespace, false, 0);
+  if (!kv_.allocate_one_layer(sequence.kv, sequence.num_tokens())) {
+    kv_.free(sequence.kv);  // what is free of the memory lies between cells of other formats
+    return false;
+  }
+  sequence.times.started = now;
+  waiting_.remove(&sequence);
+  sequence.status = SequenceStatus::kRunning;
+  prefill_only_.join(sequence);
+  stats_.num_hidden_rows_peak = std::max<std::int64_t>(stats_.num_hidden_rows_peak, prefill_only_.num_rows());
   return true;
 }
 
@@ -250,8 +277,18 @@ void Scheduler::build_output() {
     scheduled.scores = sequence->kv.scores;
     output_.num_tokens += num_tokens;
   }
+  output_.num_whole = output_.sequences.size();
+  if (!prefill_only_.empty()) schedule_prefill_only();
   stats_.num_steps += output_.empty() ? 0 : 1;
   stats_.num_scheduled_tokens += output_.num_tokens;
+}
+
+void Scheduler::schedule_prefill_only() {
+  const auto num_prompt_tokens = [](const ScheduledSequence& s) {
+    return s.num_tokens == 1 ? 0 : s.num_tokens;
+  };
+  for (const ScheduledSequence& s : output_.sequences) prefill_only_.note_prompt_tokens(num_prompt_tokens(s));
+  prefill_only_.schedule(output_);
 }
 
 std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
@@ -261,6 +298,10 @@ std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result,
   for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
     const auto found = sequences_.find(output_.sequences[i].id);
     if (found == sequences_.end()) continue;  // finished while its step was running
+    if (found->second.is_prefill_only) {
+      advance_prefill_only(found->second, now);
+      continue;
+    }
     advance(found->second, output_.sequences[i].samples, result.next_tokens[i], now);
   }
   output_.sequences.clear();
@@ -279,6 +320,13 @@ void Scheduler::demote_cells() {
   if (!wishing_.empty()) kv_.demote_shared(wishing_);
   wishing_.clear();
   kv_.end_demotions();
+}
+
+void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
+  if (!prefill_only_.advance(sequence)) return;
+  sequence.times.prompt_computed = now;
+  updates_.push_back({.id = sequence.id, .finish_reason = FinishReason::kLength, .times = sequence.times});
+  remove(sequence);
 }
 
 void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
@@ -308,7 +356,11 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
 
 void Scheduler::remove(Sequence& sequence) {
   if (sequence.status == SequenceStatus::kRunning) {
-    std::erase(running_, &sequence);
+    if (sequence.is_prefill_only) {
+      prefill_only_.leave(sequence);
+    } else {
+      std::erase(running_, &sequence);
+    }
     kv_.free(sequence.kv);
   } else {
     waiting_.remove(&sequence);
@@ -318,7 +370,7 @@ void Scheduler::remove(Sequence& sequence) {
 
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats = stats_;
-  stats.num_running = static_cast<std::int32_t>(running_.size());
+  stats.num_running = num_running();
   stats.num_waiting = static_cast<std::int32_t>(waiting_.size());
   return stats;
 }

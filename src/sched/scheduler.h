@@ -23,6 +23,9 @@
 //   that
 //               left, an error. Its blocks return last first. Each sequence ends exactly once.
 //
+// A sequence that wants only its prompt, and nothing of it kept, runs layer by layer instead
+// (prefill_only_batch.h): it waits in the same queue and takes a seat, but is never preempted.
+//
 // Choices of one request share the prompt: one computes it, the others wait, take its full blocks by
 // reference and recompute the tail of at most 16 tokens. Nothing is copied.
 #pragma once
@@ -35,6 +38,7 @@
 #include "kv/kv_cache_manager.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
+#include "sched/prefill_only_batch.h"
 #include "sched/request_queue.h"
 #include "sched/scheduler_output.h"
 #include "sched/sequence.h"
@@ -46,6 +50,7 @@ struct SchedulerConfig {
   std::int32_t max_num_seqs = 16;             // running at once
   std::int32_t max_num_batched_tokens = 512;  // in one step, over all sequences
   std::int32_t max_chunk_tokens = 0;          // of one sequence in one step; 0: the whole step
+  PrefillOnlyConfig prefill_only;
 };
 
 struct SchedulerStats {
@@ -56,6 +61,7 @@ struct SchedulerStats {
   std::int64_t num_preemptions = 0;
   std::int64_t num_kept_exact = 0;  // sequences whose KV policy was given up for want of room
   std::int64_t num_expired = 0;
+  std::int64_t num_hidden_rows_peak = 0;   // the most that a prefill-only batch has kept at once
   std::int64_t prefix_queries_tokens = 0;  // tokens of starting sequences that asked the prefix cache
   std::int64_t prefix_hits_tokens = 0;     // those found
 };
@@ -63,8 +69,9 @@ struct SchedulerStats {
 // Deterministic and without a clock: the same calls with the same times give the same schedule.
 //
 // Thread safety: none; the engine thread is the only caller.
-// Invariants: `running_` is in RunsBefore order, so whoever a preemption hits has not been scheduled yet this
-// step; the sequence that runs first always advances, so everyone behind it gets its turn.
+// Invariants: who runs is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore order, so
+// whoever a preemption hits has not been scheduled yet this step; the sequence that runs first always
+// advances, or the prefill-only batch does, so everyone gets a turn.
 class Scheduler {
  public:
   // Error (kUsage) naming the field and both numbers.
@@ -99,12 +106,18 @@ class Scheduler {
   void schedule_running(StepBudget& budget);
   void admit_waiting(StepBudget& budget, TimePoint now);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
+  bool start_prefill_only(Sequence& sequence, TimePoint now);
+  std::int32_t num_running() const {
+    return static_cast<std::int32_t>(running_.size()) + prefill_only_.size();
+  }
   std::int32_t take_cached_prefix(Sequence& sequence);
   bool make_room(Sequence& sequence, std::int32_t num_tokens);
   void keep_exact(Sequence& sequence);
   void preempt(Sequence& sequence);
   void build_output();
+  void schedule_prefill_only();
   void demote_cells();
+  void advance_prefill_only(Sequence& sequence, TimePoint now);
   void advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now);
   void remove(Sequence& sequence);
 
@@ -115,6 +128,7 @@ class Scheduler {
   std::map<SequenceId, Sequence> sequences_;  // owns; addresses are stable
   RequestQueue waiting_;
   std::vector<Sequence*> running_;
+  PrefillOnlyBatch prefill_only_;
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
   std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory

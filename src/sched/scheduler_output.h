@@ -33,9 +33,10 @@ struct ScheduledSequence {
   std::int32_t num_prompt_tokens = 0;
   std::int32_t first_position = 0;  // absolute position of the first token to run
   std::int32_t num_tokens = 0;
-  std::int32_t first_logits_row = 0;             // rows [first_logits_row, num_tokens) want logits
-  bool samples = false;                          // the last row's logits choose the next token
-  std::span<const kv::BlockTable> block_tables;  // per layer group; cover every position to read and to write
+  std::int32_t first_logits_row = 0;  // rows [first_logits_row, num_tokens) want logits
+  bool samples = false;               // the last row's logits choose the next token
+  // Per layer group; cover every position to read and to write. Of a prefill-only sequence: of layer blocks.
+  std::span<const kv::BlockTable> block_tables;
   // Per layer group, where its policy wants to know what the step attended to: the runtime writes it here.
   std::span<kv::SequenceScores> scores;
 
@@ -46,9 +47,20 @@ struct ScheduledSequence {
   std::int32_t num_logits_rows() const { return num_tokens - first_logits_row; }
 };
 
+// Of prefill-only sequences: which layers their tokens run this step.
+struct LayerPass {
+  std::int32_t first_layer = 0;
+  std::int32_t end_layer = 0;
+  // Where the hidden states of their rows lie, one after another, among those that the runtime keeps.
+  std::int32_t first_hidden_row = 0;
+};
+
 struct SchedulerOutput {
+  // The first num_whole run all layers; those behind are prefill-only and run `layer_pass`.
   std::vector<ScheduledSequence> sequences;
-  std::int32_t num_tokens = 0;      // over all sequences
+  std::size_t num_whole = 0;
+  LayerPass layer_pass;
+  std::int32_t num_tokens = 0;      // that run all layers
   std::vector<SequenceId> expired;  // dropped from the queue: their start deadline passed
   // Cells to write anew first of all.
   std::span<const kv::CellConversion> conversions;

@@ -53,6 +53,10 @@ struct Sequence {
   kv::KvPolicySettings kv_policy;
   std::string client_id;
   bool want_prompt_logits = false;
+  // Runs layer by layer (prefill_only_batch.h): num_computed_tokens is then of the layer that it is at, and
+  // may be all of them between steps, until the others of its batch are there too.
+  bool is_prefill_only = false;
+  std::int32_t first_hidden_row = 0;   // of a prefill-only sequence: where its hidden states are kept
   std::int32_t num_prompt_logits = 0;  // leading positions whose prompt logits were handed out
   StopCriteria stop;
   kv::SequenceKv kv;

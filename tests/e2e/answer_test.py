@@ -189,11 +189,17 @@ class Measure(CommandLineTest):
         path = self.file("text.txt", self.TEXT)
         args = ["eval", "ppl", LLAMA, "--file", path, "--ctx", "64"]
         result = self.json(*args, "--chunks", "3")
-        self.assertEqual(list(result), ["ppl", "stderr", "tokens", "nll_sum", "kv_bytes_share"])
+        self.assertEqual(list(result), ["ppl", "stderr", "tokens", "nll_sum", "kv_bytes_share", "kv_bytes_peak",
+                                        "hidden_bytes_peak", "prompt_tokens_per_s"])
         self.assertEqual(result["tokens"], 3 * 31)
         self.assertGreater(result["ppl"], 1)
         self.assertAlmostEqual(self.json(*args, "--chunks", "3", "--max-num-batched-tokens", "16")["nll_sum"],
                                result["nll_sum"], places=9)  # chunks do not change numbers
+        whole = self.json(*args, "--chunks", "3", "--no-prefill-only")
+        self.assertEqual(whole["nll_sum"], result["nll_sum"])
+        self.assertEqual(whole["kv_bytes_peak"], 2 * result["kv_bytes_peak"])  # LLAMA has two layers
+        self.assertEqual(whole["hidden_bytes_peak"], 0)
+        self.assertEqual(result["hidden_bytes_peak"], 64 * 64 * 4)
 
     def test_logits_file(self):
         path, out = self.file("text.txt", self.TEXT), self.folder / "logits.npy"

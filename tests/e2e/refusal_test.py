@@ -141,7 +141,15 @@ class BadFiles(CommandLineTest):
     def test_weights_too_large_to_compute_with(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
         gguf.fill("output_norm.weight", 64, 3e38)
-        self.refusal(BAD_FILE, "run", self.file("huge.gguf", gguf.content()), "hi", says="NaN or infinity")
+        path, text = self.file("huge.gguf", gguf.content()), self.file("text.txt", b"the quick brown fox " * 40)
+        self.refusal(BAD_FILE, "run", path, "hi", says="NaN or infinity")
+        scoring = ["eval", "ppl", path, "--file", text, "--ctx", "32"]
+        self.refusal(BAD_FILE, *scoring, says="NaN or infinity")
+        self.refusal(BAD_FILE, *scoring, "--no-prefill-only", says="NaN or infinity")
+        gguf.fill("output_norm.weight", 64, 1.0)
+        gguf.fill("blk.0.attn_norm.weight", 64, 3e38)  # found in the first layer's pass
+        path = self.file("huge.gguf", gguf.content())
+        self.refusal(BAD_FILE, "eval", "ppl", path, "--file", text, "--ctx", "32", says="NaN or infinity")
 
     def test_no_tokenizer(self):
         self.refusal(BAD_FILE, "run", NO_TOKENIZER, "hi", says="tokenizer")

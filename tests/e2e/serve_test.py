@@ -53,6 +53,23 @@ class Serve(CommandLineTest):
                 self.assertIsNone(choice["logprobs"]["token_logprobs"][0])
                 self.assertTrue(choice["text"].startswith(choice["logprobs"]["tokens"][0]))
 
+    def test_what_is_only_scored_runs_layer_by_layer_with_the_numbers_of_what_is_continued(self):
+        self.serve(GEMMA)
+        prompt = [20 + i % 100 for i in range(160)]
+
+        def complete(**body):
+            return self.post("/v1/completions", prompt=prompt, temperature=0, **body)
+
+        scored = complete(max_tokens=0, echo=True, logprobs=2)["choices"][0]["logprobs"]
+        first = complete(max_tokens=1)
+        self.assertEqual(first["usage"]["prompt_tokens_details"]["cached_tokens"], 0)  # scoring left nothing
+        self.assertEqual(complete(max_tokens=1)["usage"]["prompt_tokens_details"]["cached_tokens"], 144)
+        continued = complete(max_tokens=1, echo=True, logprobs=2)["choices"][0]["logprobs"]
+        for field in ("token_logprobs", "top_logprobs"):
+            self.assertEqual(scored[field], continued[field][:160])
+        hidden_bytes = re.search(r"^kvasir_hidden_bytes_peak\S* (\d+)$", self.get("/metrics"), re.MULTILINE)
+        self.assertGreater(int(hidden_bytes[1]), 0)
+
     def test_a_model_without_template_says_how_to_get_one(self):
         self.serve(GEMMA, "--served-model-name", "tiny")
         self.assertIn("/v1/completions", self.lines[2])

@@ -1,7 +1,9 @@
 #include "generate.h"
 
+#include <chrono>
 #include <future>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace kvasir::testing {
@@ -24,6 +26,8 @@ std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
       answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
       answer.usage = output.usage;
       if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
+      if (!output.prompt_logprobs.empty()) answer.prompt_logprobs = std::move(output.prompt_logprobs);
+      if (output.finish_reason) answer.finish_reason = output.finish_reason;
       if (output.error) answer.error = output.error->message;
       if (output.request_finished) promise.set_value();
     };
@@ -35,6 +39,15 @@ std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
   }
   for (auto& promise : done) promise.get_future().wait();
   return answers;
+}
+
+EngineStats stats_after(Engine& engine, std::int64_t num_requests) {
+  EngineStats stats = engine.stats();
+  while (stats.num_requests_finished < num_requests) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    stats = engine.stats();
+  }
+  return stats;
 }
 
 std::vector<std::vector<TokenId>> random_prompts(std::int32_t count, std::int32_t min_tokens,

@@ -49,45 +49,69 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
     request.stop.max_tokens = 64;
     return request;
   }
-};
-
-TEST_P(SteadyStep, AllocatesNothing) {
-  EngineConfig config;
-  config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + GetParam() + ".gguf";
-  config.num_threads = 2;
-  config.kv_cache_tokens = 1024;
-  auto loaded = load_model_file(config, {});
-  ASSERT_TRUE(loaded) << loaded.error().message;
-  kv::KvCacheManager kv(loaded->kv);
-  sched::Scheduler scheduler({.max_num_seqs = 4, .max_num_batched_tokens = 512, .max_chunk_tokens = 0}, kv);
-  runtime::ModelRunner runner(*loaded->model, *loaded->backend, loaded->kv_views(kv.cells()),
-                              loaded->max_logit_rows);
-  SamplingParams params;
-  params.temperature = 0.7f;
-  params.top_k = 20;
-  params.top_p = 0.9f;
-  const std::vector<runtime::SamplingTask> tasks(kNumSequences, {.params = &params});
-  for (int i = 0; i < kNumSequences; ++i) {
-    ASSERT_TRUE(scheduler.add(request(i), std::chrono::steady_clock::time_point()));
+  // Of 12 passes of 33 tokens in its first layer.
+  static sched::SequenceRequest scored_request() {
+    sched::SequenceRequest request;
+    request.request_id = RequestId{100};
+    request.prompt_token_ids.assign(500, TokenId{5});
+    request.use_prefix_cache = false;
+    request.stop.max_tokens = 0;
+    return request;
   }
 
-  sched::ModelStepResult result;
-  for (int step = 0; step < 12; ++step) {
-    const std::int64_t before = num_allocations;
-    const sched::SchedulerOutput& output = scheduler.schedule({});
-    ASSERT_EQ(output.sequences.size(), std::size_t{kNumSequences});
-    const auto results = runner.run(output, tasks);
-    result.next_tokens.clear();
-    for (const runtime::SequenceResult& sequence : results) result.next_tokens.push_back(sequence.token);
-    ASSERT_EQ(scheduler.update(result, {}).size(), std::size_t{kNumSequences});
-    const std::int64_t num_new = num_allocations - before;
-    if (step == 0) {
-      EXPECT_GT(num_new, 0);
-    } else if (step >= 3) {
-      EXPECT_EQ(num_new, 0) << "step " << step;
+  // What 12 steps of kNumSequences, and of as many others as ask for their prompt only, allocate.
+  static void expect_steady(int num_scored) {
+    EngineConfig config;
+    config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + GetParam() + ".gguf";
+    config.num_threads = 2;
+    config.kv_cache_tokens = 1024;
+    auto loaded = load_model_file(config, {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    kv::KvCacheManager kv(loaded->kv);
+    sched::Scheduler scheduler({.max_num_seqs = 4,
+                                .max_num_batched_tokens = 512,
+                                .max_chunk_tokens = num_scored > 0 ? 33 : 0,
+                                .prefill_only = {.max_tokens = loaded->memory.max_prefill_only_tokens,
+                                                 .num_layers = loaded->info.num_layers}},
+                               kv);
+    runtime::ModelRunner runner(*loaded->model, *loaded->backend, loaded->kv_views(kv.cells()),
+                                loaded->prefill_only_memory(kv.cells(), kv.one_layer_group()),
+                                loaded->max_logit_rows);
+    SamplingParams params;
+    params.temperature = 0.7f;
+    params.top_k = 20;
+    params.top_p = 0.9f;
+    const std::vector<runtime::SamplingTask> tasks(static_cast<std::size_t>(kNumSequences + num_scored),
+                                                   {.params = &params});
+    for (int i = 0; i < kNumSequences; ++i) {
+      ASSERT_TRUE(scheduler.add(request(i), std::chrono::steady_clock::time_point()));
+    }
+    for (int i = 0; i < num_scored; ++i) {
+      ASSERT_TRUE(scheduler.add(scored_request(), std::chrono::steady_clock::time_point()));
+    }
+
+    sched::ModelStepResult result;
+    for (int step = 0; step < 12; ++step) {
+      const std::int64_t before = num_allocations;
+      const sched::SchedulerOutput& output = scheduler.schedule({});
+      ASSERT_EQ(output.sequences.size(), tasks.size());
+      const auto results = runner.run(output, tasks);
+      result.next_tokens.clear();
+      for (const runtime::SequenceResult& sequence : results) result.next_tokens.push_back(sequence.token);
+      ASSERT_EQ(scheduler.update(result, {}).size(), std::size_t{kNumSequences});
+      const std::int64_t num_new = num_allocations - before;
+      if (step == 0) {
+        EXPECT_GT(num_new, 0);
+      } else if (step >= 3) {
+        EXPECT_EQ(num_new, 0) << "step " << step;
+      }
     }
   }
-}
+};
+
+TEST_P(SteadyStep, AllocatesNothing) { expect_steady(0); }
+
+TEST_P(SteadyStep, AllocatesNothingBesideAPromptThatRunsLayerByLayer) { expect_steady(1); }
 
 INSTANTIATE_TEST_SUITE_P(Models, SteadyStep, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0"));
 

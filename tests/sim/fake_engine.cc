@@ -14,13 +14,71 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
          static_cast<std::size_t>(kv::BlockTable::slot_at(position));
 }
 
+// Of every id of a layer block: there are more than there is room for.
+std::size_t num_layer_slots(const kv::KvCacheManager& kv) {
+  const std::int32_t group = kv.one_layer_group();
+  const std::int32_t per_block = kv.max_one_layer_tokens() / kv.group(group).num_blocks;
+  return static_cast<std::size_t>(per_block) * static_cast<std::size_t>(kv.pool(group).num_blocks());
+}
+
 }  // namespace
 
-FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size)
-    : kv_(kv), vocab_size_(vocab_size), cells_(kv) {
+FakeEngine::FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size,
+                       std::int32_t max_prefill_only_tokens)
+    : kv_(kv),
+      vocab_size_(vocab_size),
+      layer_memory_(num_layer_slots(kv)),
+      hidden_(static_cast<std::size_t>(max_prefill_only_tokens)),
+      cells_(kv) {
   for (std::int32_t g = 0; g < kv.num_groups(); ++g) {
     memory_.emplace_back(static_cast<std::size_t>(kv.pool(g).num_blocks()) * kv::kTokensPerBlock);
   }
+}
+
+std::string FakeEngine::run_layers(std::span<const sched::ScheduledSequence> scheduled,
+                                   const sched::LayerPass& pass) {
+  for (std::int32_t layer = pass.first_layer; layer < pass.end_layer; ++layer) {
+    std::int32_t row = pass.first_hidden_row;
+    for (const sched::ScheduledSequence& sequence : scheduled) {
+      if (std::string fault = run_layer(sequence, layer, row); !fault.empty()) {
+        return fmt::format("sequence {}, layer {}: {}", static_cast<std::int64_t>(sequence.id), layer, fault);
+      }
+      row += sequence.num_tokens;
+    }
+  }
+  return {};
+}
+
+std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std::int32_t layer,
+                                  std::int32_t row) {
+  const std::int32_t group = kv_.one_layer_group();
+  const std::int32_t layers_per_block = kv_.cells().cells_per_block(group);  // a cell each
+  for (std::int32_t i = 0; i < scheduled.num_tokens; ++i, ++row) {
+    const std::int32_t position = scheduled.first_position + i;
+    LayerSlot& hidden = hidden_.at(static_cast<std::size_t>(row));
+    if (layer > 0 && hidden != LayerSlot{scheduled.id, position, layer - 1}) {
+      return fmt::format("hidden row {} is not that of position {} after the layer before", row, position);
+    }
+    hidden = {scheduled.id, position, layer};
+    const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
+    const std::int32_t layer_block = index_of(table.block_at(position));
+    const BlockId block{layer_block / layers_per_block};
+    if (kv_.pool(group).ref_count(block) != 1 ||
+        kv_.cells().at(group, block, layer_block % layers_per_block).is_gone()) {
+      return fmt::format("position {} writes a cell that is not its own", position);
+    }
+    const bool is_first_of_block =
+        layer_block % layers_per_block == 0 && kv::BlockTable::slot_at(position) == 0;
+    if (layer == 0 && is_first_of_block) cells_.begin_block(group, block);
+    if (std::string fault = cells_.check(group, block); !fault.empty()) return fault;
+    layer_memory_[slot_index(table, position)] = {scheduled.id, position, layer};
+    for (std::int32_t key = 0; key < position; ++key) {
+      if (layer_memory_[slot_index(table, key)] != LayerSlot{scheduled.id, key, layer}) {
+        return fmt::format("position {} does not find the KV of {}", position, key);
+      }
+    }
+  }
+  return {};
 }
 
 FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, const SoloRun& solo,

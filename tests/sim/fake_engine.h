@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,15 @@ class FakeEngine {
     std::string fault = {};  // empty: everything read was right
   };
 
-  explicit FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size);
+  FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size, std::int32_t max_prefill_only_tokens);
 
   // Before the sequences of a step: cells become coarser. Empty, or what was wrong.
   std::string convert(std::span<const kv::CellConversion> conversions) { return cells_.convert(conversions); }
+
+  // Runs some layers of the tokens of prefill-only sequences that have a pass in common: writes their KV,
+  // reads what they attend to and their hidden states, and compares both with what the layers before and the
+  // same layer should have left. Empty, or what was wrong.
+  std::string run_layers(std::span<const sched::ScheduledSequence> scheduled, const sched::LayerPass& pass);
 
   // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
   // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
@@ -32,6 +38,16 @@ class FakeEngine {
               std::uint64_t sample_seed);
 
  private:
+  // What a prefill-only sequence leaves of a token: its KV in a layer, its hidden state after one.
+  struct LayerSlot {
+    SequenceId writer{-1};
+    std::int32_t position = -1;
+    std::int32_t layer = -1;
+    friend bool operator==(const LayerSlot&, const LayerSlot&) = default;
+  };
+
+  std::string run_layer(const sched::ScheduledSequence& scheduled, std::int32_t layer, std::int32_t row);
+
   // Who wrote a slot last, for a message that helps, and what it holds.
   struct Slot {
     std::uint64_t kv = 0;
@@ -50,6 +66,8 @@ class FakeEngine {
   const kv::KvCacheManager& kv_;
   const std::int32_t vocab_size_;
   std::vector<std::vector<Slot>> memory_;  // [group][block * 16 + slot]
+  std::vector<LayerSlot> layer_memory_;    // [layer block * 16 + slot]
+  std::vector<LayerSlot> hidden_;          // [row]
   CellMemory cells_;
 };
 

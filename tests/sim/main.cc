@@ -80,9 +80,10 @@ int main(int argc, char** argv) {
       "{} seeds passed: {} steps; {} sequences: {} finished, {} cancelled, {} expired; {} requests refused; "
       "{} preemptions, {} prefix hit tokens, {} evictions, {} deduplicated blocks, {} coarser cells, {} "
       "moved, "
-      "{} coarser or dropped ones in the journal\n",
+      "{} coarser or dropped ones in the journal, {} layer passes\n",
       options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,
       total.num_expired, total.num_refused, total.num_preemptions, total.num_hit_tokens, total.num_evictions,
-      total.num_deduplicated, total.num_conversions, total.num_moves, total.num_journaled);
+      total.num_deduplicated, total.num_conversions, total.num_moves, total.num_journaled,
+      total.num_layer_passes);
   return 0;
 }

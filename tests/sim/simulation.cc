@@ -11,14 +11,14 @@ namespace {
 
 std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
 
-// Each step advances the sequence that runs first, so the sum of all lengths is enough when nobody is
-// preempted; a sequence can be thrown back by those before it.
+// Each step advances the sequence that runs first, or a prefill-only batch by tokens of a layer, so the sum
+// of all lengths is enough when nobody is preempted; a sequence can be thrown back by those before it.
 std::int64_t patience(const Workload& workload) {
   std::int64_t steps = 200;  // the last arrival and the last deadline are before
   for (const SimRequest& item : workload.requests) {
     const auto length =
         static_cast<std::int64_t>(item.request.prompt_token_ids.size()) + item.request.stop.max_tokens;
-    steps += item.request.num_choices * length;
+    steps += item.request.num_choices * length * (1 + workload.scheduler.prefill_only.num_layers);
   }
   return steps;
 }
@@ -39,6 +39,7 @@ void Coverage::add(const Coverage& other) {
   num_conversions += other.num_conversions;
   num_moves += other.num_moves;
   num_journaled += other.num_journaled;
+  num_layer_passes += other.num_layer_passes;
 }
 
 namespace {
@@ -56,7 +57,7 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       random_(mix(seed, 2)),
       kv_(with_journal(workload_.kv, journal_)),
       scheduler_(workload_.scheduler, kv_),
-      engine_(kv_, workload_.vocab_size),
+      engine_(kv_, workload_.vocab_size, workload_.scheduler.prefill_only.max_tokens),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       patience_steps_(patience(workload_)) {
   if (verbose_) fmt::print("{}", describe(workload_));
@@ -79,6 +80,7 @@ std::string Simulation::run() {
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;
   coverage_.num_conversions = num_conversions_;
   coverage_.num_moves = num_moves_;
+  coverage_.num_layer_passes = num_layer_passes_;
   return failure_;
 }
 
@@ -160,7 +162,8 @@ void Simulation::end(SequenceId id, End how) {
 }
 
 // Nobody who arrived later, in the same priority or a worse one, starts first; only choices of a request that
-// is already running may be passed over.
+// is already running may be passed over, and where prefill-only sequences are concerned, who waits for a
+// step's tokens or for a batch.
 void Simulation::check_order_of_starts() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     Choice& choice = choices_.at(id);
@@ -170,6 +173,7 @@ void Simulation::check_order_of_starts() {
     for (const auto& [other_id, other] : scheduler_.sequences()) {
       if (other.status == sched::SequenceStatus::kRunning || !sched::RunsBefore{}(&other, &sequence))
         continue;
+      if (sequence.is_prefill_only || other.is_prefill_only) continue;
       const bool has_running_sibling = std::ranges::any_of(scheduler_.sequences(), [&](const auto& entry) {
         return entry.second.request_id == other.request_id &&
                entry.second.status == sched::SequenceStatus::kRunning;
@@ -194,8 +198,9 @@ void Simulation::check_prompt_is_computed_once(const sched::Sequence& starting) 
 void Simulation::check_limits(const sched::SchedulerOutput& output) {
   const sched::SchedulerConfig& limits = workload_.scheduler;
   std::int32_t num_tokens = 0;
-  for (const sched::ScheduledSequence& scheduled : output.sequences) {
-    num_tokens += scheduled.num_tokens;
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    const sched::ScheduledSequence& scheduled = output.sequences[i];
+    if (i < output.num_whole) num_tokens += scheduled.num_tokens;
     if (scheduled.num_tokens < 1) fail("a sequence was scheduled without tokens");
     if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens)
       fail("a chunk is too long");
@@ -205,6 +210,28 @@ void Simulation::check_limits(const sched::SchedulerOutput& output) {
   if (num_tokens != output.num_tokens || num_tokens > limits.max_num_batched_tokens)
     fail("token budget exceeded");
   if (scheduler_.stats().num_running > limits.max_num_seqs) fail("too many sequences run");
+  check_layer_pass(output);
+}
+
+void Simulation::check_layer_pass(const sched::SchedulerOutput& output) {
+  const sched::SchedulerConfig& limits = workload_.scheduler;
+  const auto num_prefill_only = std::ranges::count_if(scheduler_.sequences(), [](const auto& entry) {
+    return entry.second.is_prefill_only && entry.second.status == sched::SequenceStatus::kRunning;
+  });
+  if ((num_prefill_only > 0) != (output.num_whole < output.sequences.size()))
+    fail("a prefill-only batch has no pass, or a pass has no batch");
+  if (num_prefill_only == 0) return;
+  ++num_layer_passes_;
+  std::int32_t num_tokens = 0;
+  for (std::size_t i = output.num_whole; i < output.sequences.size(); ++i)
+    num_tokens += output.sequences[i].num_tokens;
+  const std::int32_t chunk = limits.max_chunk_tokens > 0
+                                 ? std::min(limits.max_chunk_tokens, limits.max_num_batched_tokens)
+                                 : limits.max_num_batched_tokens;
+  const auto& [first, end, row] = output.layer_pass;
+  if (num_tokens > chunk || (end - first > 1 && num_tokens * (end - first) > chunk))
+    fail("a pass is too long");
+  if (first >= end || end > limits.prefill_only.num_layers) fail("a pass of layers that there are not");
 }
 
 // In random order, so that nothing rests on who of a batch comes first.
@@ -218,13 +245,22 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
   std::vector<std::size_t> order(output.sequences.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.bits() % i]);
+  const auto prefill_only = std::span(output.sequences).subspan(output.num_whole);
+  if (const std::string fault = engine_.run_layers(prefill_only, output.layer_pass); !fault.empty())
+    fail(fault);
   for (const std::size_t i : order) {
     const sched::ScheduledSequence& scheduled = output.sequences[i];
     Choice& choice = choices_.at(scheduled.id);
     log("sequence {} runs [{}, {}) of {}{}", number(scheduled.id), scheduled.first_position,
         scheduled.first_position + scheduled.num_tokens, scheduled.history.size(),
         scheduled.samples ? ", samples" : "");
+    const bool is_prefill_only = i >= output.num_whole;
+    if (is_prefill_only && output.layer_pass.end_layer < workload_.scheduler.prefill_only.num_layers) {
+      if (scheduled.num_logits_rows() > 0) fail("logits before the last layer");
+      continue;
+    }
     check_prompt_logits(scheduled, choice);
+    if (is_prefill_only) continue;
     const auto outcome =
         engine_.run(scheduled, choice.solo, namespace_hash(choice.request->request.cache_namespace),
                     choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
@@ -300,6 +336,7 @@ void Simulation::check_blocks() {
 void Simulation::check_cells() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     if (sequence.status != sched::SequenceStatus::kRunning || sequence.kv_policy.is_lossy()) continue;
+    if (sequence.is_prefill_only) continue;  // takes what it needs of a block
     for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
       for (const BlockId block : sequence.kv.tables[static_cast<std::size_t>(g)].blocks()) {
         if (block != kHole && kv_.cells().bytes(g, block) != kv_.cells().new_block_bytes(g)) {
@@ -359,7 +396,8 @@ std::vector<std::int32_t> Simulation::count_holders(std::int32_t group) {
     }
     if (!holds_kv) continue;
     const kv::BlockTable& table = sequence.kv.tables[static_cast<std::size_t>(group)];
-    if (table.first_held() < kv_.group(group).first_needed_block(sequence.num_computed_tokens)) {
+    if (!sequence.is_prefill_only &&
+        table.first_held() < kv_.group(group).first_needed_block(sequence.num_computed_tokens)) {
       fail(fmt::format("sequence {} keeps blocks that left its window", number(id)));
     }
     for (const BlockId block : table.blocks()) {

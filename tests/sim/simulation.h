@@ -35,6 +35,7 @@ struct Coverage {
   std::int64_t num_conversions = 0;  // of cells to coarser formats
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
+  std::int64_t num_layer_passes = 0;
 
   void add(const Coverage& other);
 };
@@ -67,6 +68,7 @@ class Simulation {
   void check_prompt_is_computed_once(const sched::Sequence& starting);
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
   void check_limits(const sched::SchedulerOutput& output);
+  void check_layer_pass(const sched::SchedulerOutput& output);
   void check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice);
   void take_updates(std::span<const sched::SequenceUpdate> updates);
   void check_blocks();
@@ -96,6 +98,7 @@ class Simulation {
   std::int32_t step_ = 0;
   std::int64_t num_conversions_ = 0;
   std::int64_t num_moves_ = 0;
+  std::int64_t num_layer_passes_ = 0;
   std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
   std::string failure_;
   Coverage coverage_;

@@ -54,6 +54,9 @@ sched::SchedulerConfig make_scheduler(SeededRandom& random) {
   config.max_num_seqs = random.between(1, 7);
   config.max_num_batched_tokens = config.max_num_seqs + random.between(0, random.percent(50) ? 12 : 90);
   config.max_chunk_tokens = random.percent(50) ? 0 : random.between(1, 40);
+  if (random.percent(80)) {
+    config.prefill_only = {.max_tokens = random.between(1, 150), .num_layers = random.between(1, 4)};
+  }
   return config;
 }
 
@@ -94,6 +97,13 @@ SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t v
   request.want_prompt_logits = random.percent(12);
   request.kv_policy = make_policy(random);
   request.stop = make_stop(random, vocab_size);
+  if (random.percent(15)) {  // to be scored
+    request.num_choices = 1;
+    request.use_prefix_cache = false;
+    request.want_prompt_logits = random.percent(70);
+    request.kv_policy = {};
+    request.stop.max_tokens = 0;
+  }
   if (random.percent(10)) {
     request.start_deadline = time_of_step(out.arrival_step + random.between(0, 60));
   }
@@ -134,9 +144,12 @@ std::string describe(const Workload& workload) {
     text += fmt::format("group: {} blocks, window {}\n", group.num_blocks, group.window_tokens);
   }
   text += fmt::format(
-      "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; vocabulary {}\n",
+      "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; prefill-only up to {} tokens "
+      "through {} layers; vocabulary {}\n",
       workload.kv.prefix_cache ? "on" : "off", workload.kv.prefix_hash_bits, workload.scheduler.max_num_seqs,
-      workload.scheduler.max_num_batched_tokens, workload.scheduler.max_chunk_tokens, workload.vocab_size);
+      workload.scheduler.max_num_batched_tokens, workload.scheduler.max_chunk_tokens,
+      workload.scheduler.prefill_only.max_tokens, workload.scheduler.prefill_only.num_layers,
+      workload.vocab_size);
   for (const SimRequest& item : workload.requests) {
     const sched::SequenceRequest& request = item.request;
     text += fmt::format(

@@ -14,10 +14,11 @@ constexpr std::int64_t kBlocksPerChunk = kernels::kTokensPerChunk / kernels::kTo
 }  // namespace
 
 void BlockMass::begin_step(const BatchInput& batch) {
-  masses_.resize(batch.sequences.size());
+  // Never smaller: batches of different sizes may take turns.
+  masses_.resize(std::max(masses_.size(), batch.sequences.size()));
   num_kv_heads_.clear();
   for (const KvGroupView& group : batch.kv_groups) num_kv_heads_.push_back(group.layout.num_kv_heads);
-  for (std::size_t i = 0; i < masses_.size(); ++i) {
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
     masses_[i].resize(batch.kv_groups.size());
     for (std::size_t g = 0; g < batch.kv_groups.size(); ++g) {
       const KvGroupView& group = batch.kv_groups[g];

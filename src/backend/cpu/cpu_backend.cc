@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "backend/cpu/cpu_tensors.h"
 #include "base/check.h"
@@ -25,6 +26,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       pool_(pool),
       precision_(precision),
       worker_rows_(static_cast<std::size_t>(pool.num_threads())),
+      rope_angles_(pool.num_threads()),
       worker_scratch_(static_cast<std::size_t>(pool.num_threads())),
       forecast_(pool),
       greatest_(kernels, pool, forecast_) {}
@@ -115,7 +117,7 @@ std::int32_t CpuBackend::rows_of_task(std::int32_t num_rows, std::int64_t floats
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   batch_ = batch;
-  forecast_.begin_step();
+  forecast_.begin_step(batch.runs_all_layers);
   const auto num_rows = static_cast<std::size_t>(batch.num_rows());
   non_finite_.assign(num_rows, 0);
   planned_row_.resize(num_rows);
@@ -137,30 +139,27 @@ void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
 
 void CpuBackend::plan_rope(std::span<const RopeTable> ropes) {
   const std::int32_t num_rows = batch_.num_rows();
+  rope_angles_.set_ropes(ropes);
   rope_styles_.clear();
-  rope_half_dims_.clear();
   rope_offsets_.clear();
   std::int64_t total = 0;
   for (const RopeTable& rope : ropes) {
     rope_styles_.push_back(rope.style);
-    rope_half_dims_.push_back(static_cast<std::int32_t>(rope.inverse_frequencies.size()));
     rope_offsets_.push_back(total);
     total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * num_rows;
   }
   rope_values_.resize(static_cast<std::size_t>(total));
-  for (std::size_t table = 0; table < ropes.size(); ++table) {
-    const auto& frequencies = ropes[table].inverse_frequencies;
-    const auto half = static_cast<std::int64_t>(frequencies.size());
-    for_rows(num_rows, half * 64, [&](std::int32_t row, int) {
-      float* values = rope_values_.data() + rope_offsets_[table] + 2 * half * row;
-      const double position = position_of_row_[static_cast<std::size_t>(row)];
-      for (std::int64_t i = 0; i < half; ++i) {
-        const double angle = position * frequencies[static_cast<std::size_t>(i)];
-        values[i] = static_cast<float>(std::cos(angle));
-        values[half + i] = static_cast<float>(std::sin(angle));
-      }
-    });
-  }
+  rope_is_computed_.assign(ropes.size(), 0);
+}
+
+// When the first layer asks: a step of some layers alone may need one kind of several.
+void CpuBackend::compute_rope(std::size_t rope) {
+  if (std::exchange(rope_is_computed_[rope], 1) != 0) return;
+  const std::int64_t half = rope_angles_.half_dim(rope);
+  for_rows(batch_.num_rows(), half * 64, [&](std::int32_t row, int worker) {
+    rope_angles_.compute(rope, position_of_row_[static_cast<std::size_t>(row)], worker,
+                         rope_values_.data() + rope_offsets_[rope] + 2 * half * row);
+  });
 }
 
 float* CpuBackend::float_row(const CpuActivation& out, std::int32_t row, int worker) {
@@ -216,7 +215,8 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
   const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
   const std::int32_t head_dim = group.layout.head_dim;
   const auto rope = static_cast<std::size_t>(op.rope_index);
-  const std::int32_t half = rope_half_dims_[rope];
+  compute_rope(rope);
+  const std::int32_t half = rope_angles_.half_dim(rope);
   for_rows(batch_.num_rows(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
     const float* cos = rope_values_.data() + rope_offsets_[rope] + std::int64_t{2} * half * row;
     const auto turn = [&](Rows rows, const float* norm_weight) {

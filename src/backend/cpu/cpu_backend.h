@@ -14,6 +14,7 @@
 #include "backend/cpu/block_mass.h"
 #include "backend/cpu/greatest_logits.h"
 #include "backend/cpu/read_forecast.h"
+#include "backend/cpu/rope_angles.h"
 #include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
@@ -81,6 +82,7 @@ class CpuBackend final : public Backend {
   // Whole tiles of quantised rows, or quarters of one, whose cache lines nobody else writes.
   std::int32_t rows_of_task(std::int32_t num_rows, std::int64_t floats_per_row) const;
   void plan_rope(std::span<const RopeTable> ropes);
+  void compute_rope(std::size_t rope);
   void run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
                   bool accumulate);
   // Row groups and tokens of one task.
@@ -129,11 +131,12 @@ class CpuBackend final : public Backend {
   std::vector<std::uint8_t> non_finite_;      // by planned row
   std::vector<std::int32_t> planned_row_;     // of each row that is left
   std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after attend_wanted_rows
+  RopeAngles rope_angles_;
   std::vector<kernels::RopeStyle> rope_styles_;
-  std::vector<std::int32_t> rope_half_dims_;
-  std::vector<std::int64_t> rope_offsets_;  // of each table in rope_values_
-  std::vector<float> rope_values_;          // per table and row: cos then sin, [rotary_dim / 2] each
-  std::vector<AttentionPlan> attention_;    // per layer group
+  std::vector<std::int64_t> rope_offsets_;      // of each table in rope_values_
+  std::vector<std::uint8_t> rope_is_computed_;  // by table, in this step
+  std::vector<float> rope_values_;              // per table and row: cos then sin, [rotary_dim / 2] each
+  std::vector<AttentionPlan> attention_;        // per layer group
   std::vector<std::int32_t> planned_group_size_;
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
   std::vector<float> split_scratch_;                // partials of the split units

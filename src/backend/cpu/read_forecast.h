@@ -12,20 +12,23 @@
 namespace kvasir::backend {
 
 // A step runs the same matmuls in the same order as the one before, so a worker that waits for the next can
-// already ask memory for its weights. A wrong forecast costs a few reads. One caller at a time.
+// already ask memory for its weights. A wrong forecast costs a few reads. A step of some layers alone
+// forecasts nothing, and leaves what was learned from whole ones. One caller at a time.
 class ReadForecast {
  public:
   explicit ReadForecast(ThreadPool& pool) : pool_(pool) {}
 
-  void begin_step() {
+  void begin_step(bool runs_all_layers) {
     if (next_ > 0) first_reads_.resize(next_);
     next_ = 0;
+    is_on_ = runs_all_layers;
   }
 
   // The pool's coming operation has num_tasks tasks, 1 or more, and task i begins to read at address_of(i).
   template <class AddressOf>
   void announce(std::int64_t num_tasks, const AddressOf& address_of) {
     CHECK(num_tasks >= 1);
+    if (!is_on_) return;
     if (next_ == first_reads_.size()) first_reads_.emplace_back(pool_.num_threads());
     std::vector<const std::byte*>& reads = first_reads_[next_];
     ++next_;
@@ -44,6 +47,7 @@ class ReadForecast {
   ThreadPool& pool_;
   std::vector<std::vector<const std::byte*>> first_reads_;  // per operation of a step: per worker
   std::size_t next_ = 0;
+  bool is_on_ = true;
 };
 
 }  // namespace kvasir::backend

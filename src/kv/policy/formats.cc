@@ -7,9 +7,9 @@
 namespace kvasir::kv {
 namespace {
 
-constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4, KvFormat::kK4cV4, KvFormat::kK4V4,
-                                 KvFormat::kK4cV3, KvFormat::kK4V3, KvFormat::kK3cV3, KvFormat::kK3V3,
-                                 KvFormat::kK3cV2, KvFormat::kK3V2};
+constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::kK4cV4, KvFormat::kK4V4,
+                                 KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
+                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
 
 // What going from one rung to a coarser one loses per byte saved.
 float loss_per_byte(const Rung& from, const Rung& to) {

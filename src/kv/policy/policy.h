@@ -48,14 +48,15 @@ constexpr FormatCosts usual_format_costs() {
   FormatCosts costs;
   costs[KvFormat::kQ8] = 0.002f;
   costs[KvFormat::kK8V4] = 0.006f;
-  costs[KvFormat::kK4cV4] = 0.025f;
+  costs[KvFormat::kK4cV4] = 0.024f;
   costs[KvFormat::kK4V4] = 0.06f;
-  costs[KvFormat::kK4cV3] = 0.033f;
+  costs[KvFormat::kK4cV3] = 0.035f;
   costs[KvFormat::kK4V3] = 0.075f;
-  costs[KvFormat::kK3cV3] = 0.17f;
-  costs[KvFormat::kK3V3] = 0.21f;
-  costs[KvFormat::kK3cV2] = 0.35f;
-  costs[KvFormat::kK3V2] = 0.44f;
+  costs[KvFormat::kK3cV3] = 0.18f;
+  costs[KvFormat::kK3V3] = 0.42f;
+  costs[KvFormat::kK4V2] = 0.19f;
+  costs[KvFormat::kK3cV2] = 0.28f;
+  costs[KvFormat::kK3V2] = 0.47f;
   costs[KvFormat::kGone] = 10.0f;
   return costs;
 }

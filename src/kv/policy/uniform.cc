@@ -69,9 +69,9 @@ const KvPolicy& uniform_policy() {
 std::span<const KvPolicy* const> fixed_format_policies() {
   static const FixedFormatPolicy q8(KvFormat::kQ8), k8v4(KvFormat::kK8V4), k4cv4(KvFormat::kK4cV4),
       k4v4(KvFormat::kK4V4), k4cv3(KvFormat::kK4cV3), k4v3(KvFormat::kK4V3), k3cv3(KvFormat::kK3cV3),
-      k3v3(KvFormat::kK3V3), k3cv2(KvFormat::kK3cV2), k3v2(KvFormat::kK3V2);
-  static const KvPolicy* const all[] = {&q8,   &k8v4,  &k4cv4, &k4v4,  &k4cv3,
-                                        &k4v3, &k3cv3, &k3v3,  &k3cv2, &k3v2};
+      k3v3(KvFormat::kK3V3), k4v2(KvFormat::kK4V2), k3cv2(KvFormat::kK3cV2), k3v2(KvFormat::kK3V2);
+  static const KvPolicy* const all[] = {&q8,    &k8v4, &k4cv4, &k4v4,  &k4cv3, &k4v3,
+                                        &k3cv3, &k3v3, &k4v2,  &k3cv2, &k3v2};
   return all;
 }
 

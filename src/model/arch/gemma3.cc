@@ -65,46 +65,45 @@ class Gemma3 final : public Decoder {
     return layer;
   }
 
-  void run_layers(const backend::BatchInput&) override {
+  void run_layer(std::int32_t i) override {
     backend::Backend& op = backend_;
     const float eps = config_.rms_norm_eps;
-    for (const Layer& layer : layers_) {
-      const auto& [attn, mlp, post_attention_norm, post_ffw_norm, group, layer_in_group, rope] = layer;
+    const auto& [attn, mlp, post_attention_norm, post_ffw_norm, group, layer_in_group, rope] =
+        layers_[static_cast<std::size_t>(i)];
 
-      op.norm(ws_.x, attn.norm, eps, *ws_.h);
-      const backend::MatmulOp qkv[] = {
-          {.weight = attn.wq.get(), .out = ws_.q},
-          {.weight = attn.wk.get(), .out = ws_.k},
-          {.weight = attn.wv.get(), .out = ws_.v},
-      };
-      op.matmul(*ws_.h, qkv);
-      op.rope_and_store({.q = ws_.q,
-                         .k = ws_.k,
-                         .v = ws_.v,
-                         .q_norm = attn.q_norm.data(),
-                         .k_norm = attn.k_norm.data(),
-                         .norm_eps = eps,
-                         .rope_index = rope,
-                         .group = group,
-                         .layer_in_group = layer_in_group});
-      const backend::AttendOp attention = {
-          .q = ws_.q, .group = group, .layer_in_group = layer_in_group, .scale = config_.attention_scale};
-      if (!attend(attention, &layer == &layers_.back())) return;
-      const backend::MatmulOp out[] = {{.weight = attn.wo.get(), .out = ws_.y}};
-      op.matmul(*ws_.attn, out);
-      op.norm_add(ws_.y, post_attention_norm, eps, ws_.x);
+    op.norm(ws_.x, attn.norm, eps, *ws_.h);
+    const backend::MatmulOp qkv[] = {
+        {.weight = attn.wq.get(), .out = ws_.q},
+        {.weight = attn.wk.get(), .out = ws_.k},
+        {.weight = attn.wv.get(), .out = ws_.v},
+    };
+    op.matmul(*ws_.h, qkv);
+    op.rope_and_store({.q = ws_.q,
+                       .k = ws_.k,
+                       .v = ws_.v,
+                       .q_norm = attn.q_norm.data(),
+                       .k_norm = attn.k_norm.data(),
+                       .norm_eps = eps,
+                       .rope_index = rope,
+                       .group = group,
+                       .layer_in_group = layer_in_group});
+    const backend::AttendOp attention = {
+        .q = ws_.q, .group = group, .layer_in_group = layer_in_group, .scale = config_.attention_scale};
+    if (!attend(attention, i + 1 == config_.num_layers)) return;
+    const backend::MatmulOp out[] = {{.weight = attn.wo.get(), .out = ws_.y}};
+    op.matmul(*ws_.attn, out);
+    op.norm_add(ws_.y, post_attention_norm, eps, ws_.x);
 
-      op.norm(ws_.x, mlp.norm, eps, *ws_.h);
-      const backend::MatmulOp gate_up[] = {
-          {.weight = mlp.gate.get(), .out = ws_.gate},
-          {.weight = mlp.up.get(), .out = ws_.up},
-      };
-      op.matmul(*ws_.h, gate_up);
-      op.gate(backend::Gate::kGeluTanh, ws_.gate, ws_.up, *ws_.ff);
-      const backend::MatmulOp down[] = {{.weight = mlp.down.get(), .out = ws_.y}};
-      op.matmul(*ws_.ff, down);
-      op.norm_add(ws_.y, post_ffw_norm, eps, ws_.x);
-    }
+    op.norm(ws_.x, mlp.norm, eps, *ws_.h);
+    const backend::MatmulOp gate_up[] = {
+        {.weight = mlp.gate.get(), .out = ws_.gate},
+        {.weight = mlp.up.get(), .out = ws_.up},
+    };
+    op.matmul(*ws_.h, gate_up);
+    op.gate(backend::Gate::kGeluTanh, ws_.gate, ws_.up, *ws_.ff);
+    const backend::MatmulOp down[] = {{.weight = mlp.down.get(), .out = ws_.y}};
+    op.matmul(*ws_.ff, down);
+    op.norm_add(ws_.y, post_ffw_norm, eps, ws_.x);
   }
 
   std::vector<Layer> layers_;

@@ -34,40 +34,38 @@ class Qwen3 final : public Decoder {
   }
 
  private:
-  void run_layers(const backend::BatchInput&) override {
+  void run_layer(std::int32_t i) override {
     backend::Backend& op = backend_;
     const float eps = config_.rms_norm_eps;
-    for (std::int32_t i = 0; i < config_.num_layers; ++i) {
-      const auto& [attn, mlp] = layers_[static_cast<std::size_t>(i)];
+    const auto& [attn, mlp] = layers_[static_cast<std::size_t>(i)];
 
-      op.norm(ws_.x, attn.norm, eps, *ws_.h);
-      const backend::MatmulOp qkv[] = {
-          {.weight = attn.wq.get(), .out = ws_.q},
-          {.weight = attn.wk.get(), .out = ws_.k},
-          {.weight = attn.wv.get(), .out = ws_.v},
-      };
-      op.matmul(*ws_.h, qkv);
-      op.rope_and_store({.q = ws_.q,
-                         .k = ws_.k,
-                         .v = ws_.v,
-                         .q_norm = attn.q_norm.data(),
-                         .k_norm = attn.k_norm.data(),
-                         .norm_eps = eps,
-                         .rope_index = rope_,
-                         .layer_in_group = i});
-      const bool is_last = i + 1 == config_.num_layers;
-      if (!attend({.q = ws_.q, .layer_in_group = i, .scale = config_.attention_scale}, is_last)) return;
-      op.matmul_add(*ws_.attn, *attn.wo, ws_.x);
+    op.norm(ws_.x, attn.norm, eps, *ws_.h);
+    const backend::MatmulOp qkv[] = {
+        {.weight = attn.wq.get(), .out = ws_.q},
+        {.weight = attn.wk.get(), .out = ws_.k},
+        {.weight = attn.wv.get(), .out = ws_.v},
+    };
+    op.matmul(*ws_.h, qkv);
+    op.rope_and_store({.q = ws_.q,
+                       .k = ws_.k,
+                       .v = ws_.v,
+                       .q_norm = attn.q_norm.data(),
+                       .k_norm = attn.k_norm.data(),
+                       .norm_eps = eps,
+                       .rope_index = rope_,
+                       .layer_in_group = i});
+    const bool is_last = i + 1 == config_.num_layers;
+    if (!attend({.q = ws_.q, .layer_in_group = i, .scale = config_.attention_scale}, is_last)) return;
+    op.matmul_add(*ws_.attn, *attn.wo, ws_.x);
 
-      op.norm(ws_.x, mlp.norm, eps, *ws_.h);
-      const backend::MatmulOp gate_up[] = {
-          {.weight = mlp.gate.get(), .out = ws_.gate},
-          {.weight = mlp.up.get(), .out = ws_.up},
-      };
-      op.matmul(*ws_.h, gate_up);
-      op.gate(backend::Gate::kSilu, ws_.gate, ws_.up, *ws_.ff);
-      op.matmul_add(*ws_.ff, *mlp.down, ws_.x);
-    }
+    op.norm(ws_.x, mlp.norm, eps, *ws_.h);
+    const backend::MatmulOp gate_up[] = {
+        {.weight = mlp.gate.get(), .out = ws_.gate},
+        {.weight = mlp.up.get(), .out = ws_.up},
+    };
+    op.matmul(*ws_.h, gate_up);
+    op.gate(backend::Gate::kSilu, ws_.gate, ws_.up, *ws_.ff);
+    op.matmul_add(*ws_.ff, *mlp.down, ws_.x);
   }
 
   std::vector<Layer> layers_;

@@ -1,0 +1,52 @@
+#include "engine/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace kvasir {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kWeightBytes = 100 * kMiB;
+
+model::ModelConfig small_model() {
+  model::ModelConfig model;
+  model.num_layers = 30;
+  model.hidden_size = 576;
+  model.intermediate_size = 1536;
+  model.num_heads = 9;
+  model.num_kv_heads = 3;
+  model.head_dim = 64;
+  model.vocab_size = 49152;
+  model.context_length_tokens = 8192;
+  model::LayerGroup all;
+  for (std::int32_t i = 0; i < model.num_layers; ++i) all.layers.push_back(i);
+  model.layer_groups = {all};
+  return model;
+}
+
+MemoryPlan plan(const EngineConfig& config) {
+  return plan_memory(config, small_model(), kWeightBytes, 4096 * kMiB).value();
+}
+
+TEST(MemoryPlan, KeepsRoomForTheHiddenStatesOfOneLongestPrompt) {
+  const MemoryPlan roomy = plan({.memory_bytes = 2048 * kMiB});
+  const MemoryPlan without = plan({.memory_bytes = 2048 * kMiB, .prefill_only = false});
+  EXPECT_EQ(roomy.max_prefill_only_tokens, 8192);
+  EXPECT_EQ(without.max_prefill_only_tokens, 0);
+  EXPECT_EQ(roomy.workspace_bytes - without.workspace_bytes, 8192 * 576 * 4);
+}
+
+TEST(MemoryPlan, GivesHiddenStatesASixteenthOfATightBudgetAtMost) {
+  const MemoryPlan tight = plan({.memory_bytes = 256 * kMiB});
+  EXPECT_GT(tight.max_prefill_only_tokens, 0);
+  EXPECT_LE(tight.max_prefill_only_tokens * 576 * 4, (256 * kMiB - kWeightBytes) / 16);
+  EXPECT_LE(tight.weight_bytes + tight.workspace_bytes + tight.kv_bytes, 256 * kMiB);
+}
+
+TEST(MemoryPlan, HasRoomForTheTokensOfAStepThoughPromptsAreShort) {
+  const MemoryPlan plan_of_short = plan({.max_model_len_tokens = 128, .memory_bytes = 2048 * kMiB});
+  EXPECT_EQ(plan_of_short.max_prefill_only_tokens, 512);
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,58 @@
+// KvCacheManager for sequences that run layer by layer: all layers take turns in the memory of one.
+#include <algorithm>
+#include <limits>
+
+#include "kv/kv_cache_manager.h"
+
+namespace kvasir::kv {
+
+std::int32_t KvCacheManager::roomiest_group(const KvCacheConfig& config) {
+  const auto num_cells = [](const LayerGroup& group) {
+    return std::int64_t{group.num_blocks} * group.cells_per_block;
+  };
+  return static_cast<std::int32_t>(std::ranges::max_element(config.groups, {}, num_cells) -
+                                   config.groups.begin());
+}
+
+std::int32_t KvCacheManager::one_layer_blocks(std::int32_t group, std::int32_t num_tokens) const {
+  return group == one_layer_group_ ? ceil_div(blocks_for(num_tokens), layers_per_block(group)) : 0;
+}
+
+std::int32_t KvCacheManager::max_one_layer_tokens() const {
+  const LayerGroup& roomiest = group(one_layer_group_);
+  const std::int64_t per_block = layers_per_block(one_layer_group_);
+  constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+  // There are no 32-bit numbers for so many.
+  if (roomiest.num_block_ids() * per_block * kTokensPerBlock > kMaxTokens) return 0;
+  return static_cast<std::int32_t>(roomiest.num_blocks * per_block * kTokensPerBlock);
+}
+
+std::int64_t KvCacheManager::one_layer_bytes(std::int32_t num_tokens) const {
+  return std::int64_t{blocks_for(num_tokens)} * config_.cells_per_layer *
+         cell_bytes(config_.new_cells, config_.head_dim);
+}
+
+bool KvCacheManager::allocate_one_layer(SequenceKv& kv, std::int32_t num_tokens) {
+  const std::int32_t g = one_layer_group_;
+  missing_.assign(pools_.size(), 0);
+  const std::int32_t num_blocks = one_layer_blocks(g, num_tokens);
+  missing_[static_cast<std::size_t>(g)] = num_blocks;
+  if (num_blocks > pool(g).num_free() || !make_room(missing_)) return false;
+  const std::int32_t per_block = layers_per_block(g);
+  std::int32_t num_left = blocks_for(num_tokens);
+  BlockTable layer_table;
+  layer_table.reserve(num_left);
+  while (num_left > 0) {
+    const std::int32_t num_used = std::min(num_left, per_block);
+    const BlockId block = allocate_block(g, num_used * config_.cells_per_layer);
+    kv.table(g).append(block);
+    for (std::int32_t i = 0; i < num_used; ++i) {
+      layer_table.append(BlockId{index_of(block) * per_block + i});
+    }
+    num_left -= num_used;
+  }
+  kv.layer_tables.assign(pools_.size(), layer_table);
+  return true;
+}
+
+}  // namespace kvasir::kv
