@@ -4,8 +4,8 @@
 // attention x what the coarser format loses of it. Nothing is dropped as long as the coarsest format would
 // do: what a drop loses is bimodal, nothing or the one thing that is asked for, and no forecast knows which.
 // The forecast is attention with a memory of about 200 queries, never less than what the block's keys promise
-// by being unlike the others (KeyDiff), and never far below the mean: text that nobody has asked about yet
-// looks like nothing in attention.
+// by being unlike the others (KeyDiff), and never below the mean: text that nobody has asked about yet looks
+// like nothing in attention, which only tells the blocks that deserve more than their share.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ constexpr float kQueriesWhileFilling = 8.0f;
 // the fourth power of the block's rank.
 constexpr float kFloorMeans = 3.0f;
 // Of any block, in means: what nobody looks at now is what a late question may be about.
-constexpr float kLeastMeans = 0.3f;
+constexpr float kLeastMeans = 1.0f;
 
 // One layer and head of a sequence.
 class CellLadder {
