@@ -23,14 +23,14 @@ class Server:
     def __init__(self, args, flags):
         command = [args.binary, "serve", args.model, "--port", "0", "--max-num-seqs", str(args.clients),
                    "--max-model-len", str(args.prompt_tokens + args.answer_tokens), "--no-prefix-cache", *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for line in self.process.stderr:
-            if "http://" in line:
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            if line.startswith("http://"):
                 self.port = int(line.strip().rsplit(":", 1)[1].split("/")[0].split(" ")[0])
                 break
         else:
             sys.exit(f"{' '.join(command)} did not start")
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
 
     def request(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
@@ -53,7 +53,7 @@ class Server:
 def prompts_of(args):
     """Token ids, so that every prompt has just so many."""
     ids = json.loads(subprocess.run([args.binary, "tokenize", args.model, "--file", args.file, "--json"], check=True,
-                                    capture_output=True, text=True).stdout)["token_ids"]
+                                    capture_output=True, text=True).stdout)["ids"]
     return [ids[i * args.prompt_tokens:(i + 1) * args.prompt_tokens] for i in range(args.clients)]
 
 
@@ -71,7 +71,7 @@ def measure(args, prompts, flags, fields):
 
     def ask(prompt):
         server.request("POST", "/v1/completions", {
-            "model": "m", "prompt": prompt, "max_tokens": args.answer_tokens, "temperature": 0, "ignore_eos": True,
+            "model": args.model, "prompt": prompt, "max_tokens": args.answer_tokens, "temperature": 0, "ignore_eos": True,
             **fields})
 
     watcher = threading.Thread(target=watch)
