@@ -7,6 +7,7 @@ streamed answer. Reported are what the server's metrics say: sequences that ran 
 preemptions, and tokens of answers and of prompts per second of the whole.
 """
 import argparse
+import concurrent.futures
 import http.client
 import json
 import pathlib
@@ -38,7 +39,7 @@ class Server:
         answer = connection.getresponse()
         text = answer.read().decode()
         if answer.status != 200:
-            sys.exit(f"{path}: {answer.status} {text}")
+            raise RuntimeError(f"{path}: {answer.status} {text}")
         return text
 
     def metrics(self):
@@ -74,18 +75,19 @@ def measure(args, prompts, flags, fields):
             "model": args.model, "prompt": prompt, "max_tokens": args.answer_tokens, "temperature": 0, "ignore_eos": True,
             **fields})
 
-    watcher = threading.Thread(target=watch)
-    clients = [threading.Thread(target=ask, args=(prompt,)) for prompt in prompts]
-    start = time.monotonic()
-    for thread in [watcher, *clients]:
-        thread.start()
-    for client in clients:
-        client.join()
-    seconds = time.monotonic() - start
-    done.set()
-    watcher.join()
-    end = server.metrics()
-    server.stop()
+    try:
+        with concurrent.futures.ThreadPoolExecutor(args.clients + 1) as threads:
+            watcher = threads.submit(watch)
+            start = time.monotonic()
+            try:
+                list(threads.map(ask, prompts))  # raises what a client met
+            finally:
+                done.set()
+            seconds = time.monotonic() - start
+            watcher.result()
+        end = server.metrics()
+    finally:
+        server.stop()
     if end["kvasir_generation_tokens_total"] != args.clients * args.answer_tokens:
         sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.clients * args.answer_tokens} were asked for")
     return {"pool_bytes": end["kvasir_kv_bytes"], "most_running": most["running"], "most_bytes": most["bytes"],

@@ -173,6 +173,33 @@ TEST(KvCacheManager, FreesTheTailFirst) {
   EXPECT_TRUE(kv.tables.empty());
 }
 
+TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
+  KvCacheManager manager = make_manager({{.num_blocks = 8}});
+  const auto missing = [&](const KvPolicySettings& policy) {
+    SequenceKv kv = manager.open("", false, 0, policy);
+    return static_cast<double>(manager.bytes_missing(kv, 96, 16)) /
+           static_cast<double>(manager.cells().new_block_bytes(0));
+  };
+  EXPECT_DOUBLE_EQ(missing({}), 6.0);
+  // The last chunk and the block it may begin in are new.
+  EXPECT_NEAR(missing({.policy = &ladder_policy(), .budget_share = 0.3}), 2 + 4 * 0.3, 0.001);
+  EXPECT_DOUBLE_EQ(missing({.policy = find_policy("k4v4")}), 6.0) << "has no budget to go by";
+}
+
+TEST(KvCacheManager, HoldsMoreBlocksThanItHasRoomForAsComputed) {
+  KvCacheManager manager = make_manager({{.num_blocks = 12, .cells_per_block = 32}});
+  SequenceKv coarse = manager.open("", false, 0, {.policy = find_policy("k4v4")});
+  ASSERT_TRUE(manager.allocate(coarse, 128));
+  SequenceKv other = manager.open("", false, 0);
+  EXPECT_FALSE(manager.allocate(other, 80));
+  manager.commit(coarse, iota_tokens(128), 128);
+  manager.begin_demotions();
+  manager.demote(coarse, 128, 128);
+  manager.end_demotions();
+  EXPECT_TRUE(manager.allocate(other, 80));  // 3 of the 8 blocks take less than a third
+  EXPECT_FALSE(manager.allocate(other, 112));
+}
+
 TEST(KvCacheManager, KnowsTheLongestSequence) {
   KvCacheManager manager = make_manager({{.num_blocks = 10}, {.num_blocks = 4, .window_tokens = 32}});
   EXPECT_EQ(manager.max_sequence_tokens(16), 160);  // a window and a chunk fit 4 blocks

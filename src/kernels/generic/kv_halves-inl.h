@@ -163,8 +163,10 @@ struct Values4 {
   }
 };
 
-struct Values3 {
-  static constexpr int kBitsPerNumber = 3;
+// Two or three bits each.
+template <int kBits, int kTwiceZero>
+struct ValuesBits {
+  static constexpr int kBitsPerNumber = kBits;
   const std::byte* codes;
   std::int64_t head_dim;
   void open(const std::byte* half, std::int64_t of_head) {
@@ -172,22 +174,13 @@ struct Values3 {
     head_dim = of_head;
   }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return numbers_of<3, 8>(load_3_bits(codes + (token * head_dim + channel) * 3 / 8));
+    const std::byte* p = codes + (token * head_dim + channel) * kBits / 8;
+    if constexpr (kBits == 2) return numbers_of<2, kTwiceZero>(load_2_bits(p));
+    return numbers_of<3, kTwiceZero>(load_3_bits(p));
   }
 };
-
-struct Values2 {
-  static constexpr int kBitsPerNumber = 2;
-  const std::byte* codes;
-  std::int64_t head_dim;
-  void open(const std::byte* half, std::int64_t of_head) {
-    codes = half;
-    head_dim = of_head;
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return numbers_of<2, 3>(load_2_bits(codes + (token * head_dim + channel) / 4));
-  }
-};
+using Values3 = ValuesBits<3, 8>;
+using Values2 = ValuesBits<2, 3>;
 
 template <int kDistance>
 struct ButterflySigns {
