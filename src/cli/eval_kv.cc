@@ -65,7 +65,15 @@ class KvEvaluation {
   Result<int> run() {
     KVASIR_CHECKED(open());
     for (const std::string& suite : options_.suites) {
-      KVASIR_CHECKED(suite == "needle" ? add_needles() : add_text());
+      if (suite == "ppl") {
+        KVASIR_CHECKED(add_text());
+      } else if (suite == "needle") {
+        for (const auto& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
+          KVASIR_CHECKED(add_needles(kind));
+        }
+      } else {
+        KVASIR_CHECKED(add_needles(eval::kRecall));
+      }
     }
     const Status status = measure();
     if (!status && status.error().kind != ErrorKind::kCancelled) return std::unexpected(status.error());
@@ -124,18 +132,16 @@ class KvEvaluation {
                       }});
   }
 
-  Status add_needles() {
+  Status add_needles(const eval::NeedleKind& kind) {
     const text::Tokenizer& tokenizer = *session_.engine->tokenizer();
     KVASIR_TRY(const eval::ChatFrame frame, eval::chat_frame(*session_.engine));
     const std::vector<TokenId> text = tokenizer.encode(text_, {.add_special = false});
-    for (const eval::NeedleKind& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
-      for (const std::int32_t ctx : kNeedleTokens) {
-        if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
-        for (int depth = 0; depth < kNumDepths; ++depth) {
-          KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
-                                                    static_cast<double>(depth) / (kNumDepths - 1)));
-          add_needle(kind, ctx, depth, std::move(needle));
-        }
+    for (const std::int32_t ctx : kNeedleTokens) {
+      if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
+      for (int depth = 0; depth < kNumDepths; ++depth) {
+        KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
+                                                  static_cast<double>(depth) / (kNumDepths - 1)));
+        add_needle(kind, ctx, depth, std::move(needle));
       }
     }
     return {};
@@ -303,9 +309,9 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  verb->add_option("--suite", options->suites, "Of ppl and needle, with commas")
+  verb->add_option("--suite", options->suites, "Of ppl, needle and recall, with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ppl", "needle"}))
+      ->check(CLI::IsMember({"ppl", "needle", "recall"}))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))

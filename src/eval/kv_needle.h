@@ -17,21 +17,26 @@ struct NeedleKind {
   std::string_view suite;
   std::int32_t num_needles = 1;       // of as many cities; the first one's is asked for
   bool policy_sees_question = false;  // or it acts before the question comes
+  // Of a conversation: questions about the other cities, with their right answers, come first, and the policy
+  // acts after every step instead of once.
+  std::int32_t num_earlier_turns = 0;
 };
 inline constexpr NeedleKind kLateNeedle = {"needle-late", 1, false};
 inline constexpr NeedleKind kAwareNeedle = {"needle-aware", 1, true};
 inline constexpr NeedleKind kManyNeedles = {"needle-keys", 4, false};
+inline constexpr NeedleKind kRecall = {"recall", 3, false, 2};
 
-// Around a user's message, where the model has a chat template.
+// Around a user's message, where the model has a chat template; `between` follows an answer and precedes the
+// next message.
 struct ChatFrame {
-  std::vector<TokenId> before, after;
+  std::vector<TokenId> before, after, between;
 };
 // Errors: as text::encode_chat.
 Result<ChatFrame> chat_frame(const Engine& engine);
 
 struct Needle {
   std::vector<TokenId> prompt;
-  std::int32_t policy_acts_at = 0;  // tokens, a multiple of kKvStepTokens
+  std::int32_t policy_acts_at = 0;  // tokens, a multiple of kKvStepTokens; 0: after every step
   std::vector<TokenId> answer;
 };
 
