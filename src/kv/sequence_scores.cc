@@ -69,10 +69,14 @@ void SequenceScores::add(const StepMass& mass) {
   }
 }
 
-void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value) {
+void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value) {
   reserve(block + 1);
   num_blocks_ = std::max(num_blocks_, block + 1);
-  statistics_[index(cell, block)] = value;
+  constexpr float kStepsPerDoubling = 8.0f, kOfOne = 128.0f;
+  const float magnitude = longest_value > 0.0f ? kOfOne + kStepsPerDoubling * std::log2(longest_value) : 0.0f;
+  const auto code = static_cast<std::uint32_t>(std::clamp(magnitude, 0.0f, 255.0f));
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kMagnitudeMask;
+  statistics_[index(cell, block)] = std::bit_cast<float>(bits | code);
 }
 
 void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {

@@ -297,7 +297,7 @@ void measure_cell(const CellMeasureArgs& args) {
   const kv::KvCodes codes = kv::codes_of(args.format);
   const std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   std::vector<std::vector<float>> unit_keys(kTokensPerCell, std::vector<float>(args.head_dim));
-  double ratios = 0.0;
+  double ratios = 0.0, longest_value = 0.0;
   for (std::int32_t token = 0; token < kTokensPerCell; ++token) {
     double key_square = 0.0, value_square = 0.0;
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
@@ -308,12 +308,14 @@ void measure_cell(const CellMeasureArgs& args) {
     }
     const double inverse = key_square > 0.0 ? 1.0 / std::sqrt(key_square) : 0.0;
     ratios += std::sqrt(value_square) * inverse;
+    longest_value = std::max(longest_value, std::sqrt(value_square));
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
       unit_keys[token][d] =
           static_cast<float>(key_number(codes.keys, args.cell, args.head_dim, token, d) * inverse);
     }
   }
   if (args.value_key_ratio != nullptr) *args.value_key_ratio = static_cast<float>(ratios / kTokensPerCell);
+  if (args.longest_value != nullptr) *args.longest_value = static_cast<float>(longest_value);
   if (args.key_sum == nullptr) return;
   double square = 0.0, dots = 0.0;
   for (std::int32_t d = 0; d < args.head_dim; ++d) {

@@ -54,6 +54,8 @@ class CellLadder {
     std::int64_t bytes = read_formats(cell) - view_.allowed_bytes();
     if (bytes <= 0) return;
     forecast(cell);
+    statistics_ = view_.scores->statistics(cell);
+    if (may_drop_) find_massive_values();
     steps_.clear();
     for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
     std::ranges::make_heap(steps_, is_later);
@@ -141,8 +143,23 @@ class CellLadder {
     }
   }
 
+  // Tokens with massive values hold a sentence together although little attention goes to them: without them
+  // models repeat themselves (VaSE). Those of the longest 1% stay.
+  void find_massive_values() {
+    std::array<std::size_t, 256> num_blocks_of = {};
+    for (const float statistic : statistics_) ++num_blocks_of[SequenceScores::value_magnitude(statistic)];
+    std::size_t may_stay = std::max<std::size_t>(1, statistics_.size() / 100);
+    least_massive_ = 256;
+    while (least_massive_ > 1 && num_blocks_of[least_massive_ - 1] <= may_stay) {
+      may_stay -= num_blocks_of[--least_massive_];
+    }
+  }
+
   bool may_drop(std::size_t block) const {
     if (!may_drop_) return false;
+    if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
+      return false;
+    }
     const auto b = static_cast<std::int32_t>(block);
     if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
     return lost_ + forecast_[block] <= static_cast<float>(view_.settings.max_lost_share) * total_;
@@ -182,6 +199,8 @@ class CellLadder {
   std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
   const bool may_drop_;                                         // formats alone leave no room for fine ones
   std::vector<Step> steps_;                                     // a heap: the next of each block
+  std::span<const float> statistics_;                           // of the cell, by full block
+  std::size_t least_massive_ = 0;                               // value_magnitude of what stays for it
   float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone
 };
 

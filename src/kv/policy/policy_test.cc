@@ -213,6 +213,20 @@ TEST_P(Ladder, KeepsABlockWhoseKeysAreUnlikeTheOthers) {
   }
 }
 
+// Nobody looks at it, its keys are like all others, but its values are long.
+TEST_P(Ladder, KeepsABlockWithMassiveValues) {
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    for (std::int32_t b = 0; b < kNumBlocks - 1; ++b) {
+      scores_.set_statistic(cell, b, b == 30 ? -1.0f : -0.9f, b == 30 ? 50.0f : 1.0f);
+    }
+  }
+  const std::vector<CellAction> actions = plan(0.08);
+  EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
+  for (const CellAction& action : actions) {
+    EXPECT_FALSE(action.block == 30 && action.to == KvFormat::kGone);
+  }
+}
+
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
   const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
   const CellStore cells({&group, 1}, KvFormat::kF16, kHeadDim,
