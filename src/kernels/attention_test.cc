@@ -14,6 +14,8 @@ namespace kvasir::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+// Against cells of integer codes queries and weights are rounded to 15 bits.
+constexpr double kCodesTolerance = 3e-4;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class Attention : public EveryIsa {
@@ -71,17 +73,18 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     SCOPED_TRACE(shape.to_string());
     const AttentionProblem problem(shape);
     const AttentionOutput output = run(problem), dense = problem.dense();
+    const double limit = shape.coarser.empty() ? 5e-6 : kCodesTolerance;
     for (std::size_t row = 0; row < dense.log_sum_exp.size(); ++row) {
       if (std::isinf(dense.log_sum_exp[row])) {
         EXPECT_EQ(output.log_sum_exp[row], -kInfinity) << "row " << row;
       } else {
-        EXPECT_NEAR(output.log_sum_exp[row], dense.log_sum_exp[row], 4e-6) << "row " << row;
+        EXPECT_NEAR(output.log_sum_exp[row], dense.log_sum_exp[row], limit) << "row " << row;
       }
     }
     for (std::size_t i = 0; i < dense.out.size(); ++i)
-      ASSERT_NEAR(output.out[i], dense.out[i], 5e-6) << "at " << i;
+      ASSERT_NEAR(output.out[i], dense.out[i], limit) << "at " << i;
     for (std::size_t i = 0; i < dense.masses.size(); ++i) {
-      ASSERT_NEAR(output.masses[i], dense.masses[i], 5e-6) << "at " << i;
+      ASSERT_NEAR(output.masses[i], dense.masses[i], limit) << "at " << i;
     }
   }
 }

@@ -1,7 +1,7 @@
 // A block of query rows that go through a chunk of keys together, and the tiles of cells they meet. Included
 // inside an ISA's namespace and target region.
 
-#include "kernels/generic/attention_tile-inl.h"
+#include "kernels/generic/attention_words-inl.h"
 
 inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
@@ -9,7 +9,7 @@ inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
 // How each format is read.
 struct FormatTraits {
   kv::KvCodes codes;
-  std::int64_t key_scales, value_scales, key_bytes;  // where they begin, in the half and in the cell
+  kv::KvHalfLayout keys, values;
 };
 struct FormatTable {
   FormatTraits of[kv::kNumKvFormats];
@@ -17,10 +17,8 @@ struct FormatTable {
   const FormatTraits& operator[](KvFormat format) const { return of[static_cast<int>(format)]; }
   void fill(std::int32_t head_dim) {
     for (int i = 0; i < kv::kNumKvFormats; ++i) {
-      const auto format = static_cast<KvFormat>(i);
-      const kv::KvCodes codes = kv::codes_of(format);
-      of[i] = {codes, kv::half_layout(codes.keys, head_dim).scales,
-               kv::half_layout(codes.values, head_dim).scales, kv::key_bytes(format, head_dim)};
+      const kv::KvCodes codes = kv::codes_of(static_cast<KvFormat>(i));
+      of[i] = {codes, kv::half_layout(codes.keys, head_dim), kv::half_layout(codes.values, head_dim)};
     }
   }
 };
@@ -29,6 +27,13 @@ struct FormatTable {
 inline constexpr int kMaxRowsPerSpan = 2 * kMaxRowsPerStrip;
 inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
 
+// The queries of a block as integer codes want them, rounded when the first such cell turns up.
+struct RoundedQueries {
+  bool are_written;
+  alignas(64) float units[kMaxRowsPerBlock];
+  alignas(64) std::int16_t words[kMaxRowsPerBlock * kMaxHeadDim];  // [row][head_dim]
+};
+
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
 struct AttentionBlock {
   const AttentionArgs* args;
@@ -36,7 +41,6 @@ struct AttentionBlock {
   std::int64_t first_row;
   int num_rows;
   bool widens;                              // cells are widened to float32 first
-  bool has_rotated_q;                       // rotated_q is written
   bool has_rotated_out;                     // rotated_out is in use
   bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
@@ -47,12 +51,13 @@ struct AttentionBlock {
   alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.
   alignas(64) float scores[kTilesPerChunk * kMaxRowsPerSpan * kTokensPerTile];
-  // [group][row][key]: the weights of a strip's rows times the scales of the values.
-  alignas(64) float scaled_weights[kMaxScaleGroups * kMaxRowsPerStrip * kTokensPerTile];
+  // Of a strip's rows, the weights of a tile times the scales of the values: [group][row][key].
+  alignas(64) std::int16_t rounded_weights[kMaxScaleGroups * kMaxRowsPerStrip * kTokensPerTile];
+  float weight_units[kMaxRowsPerStrip];
   alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];            // [row][head_dim], scaled
-  alignas(64) float rotated_q[kMaxRowsPerBlock * kMaxHeadDim];    // the same for rotated keys
+  RoundedQueries rounded_q, rounded_rotated_q;                    // the same, and the same for rotated keys
   alignas(64) float rotated_out[kMaxRowsPerBlock * kMaxHeadDim];  // the share of rotated values
-  alignas(64) float widened[kTokensPerTile * kMaxHeadDim];        // K, then V, of the current tile
+  alignas(64) std::byte widened[kTokensPerTile * kMaxHeadDim * sizeof(float)];  // K, then V, of the tile
 };
 
 static_assert(kMaxRowsPerBlock <= kTilesPerChunk * kMaxRowsPerSpan);
@@ -97,28 +102,47 @@ static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, st
   return position < end ? args.cells.find(position / kTokensPerCell) : kv::KvCell{};
 }
 
-static HalfCell half_cell(kv::KvCode code, const std::byte* data, std::int64_t scales,
-                          const std::byte* next) {
-  return {data,    next, reinterpret_cast<const std::uint16_t*>(data + scales),
-          nullptr, code, kv::is_rotated(code)};
+static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHalfLayout& layout) {
+  return {.data = data,
+          .next = data,
+          .ranges = data + layout.ranges,
+          .scales = reinterpret_cast<const std::uint16_t*>(data + layout.scales),
+          .widened = nullptr,
+          .next_lines_per_group = 0,
+          .code = code};
 }
 
-// Finds the cells of the tile at `begin`, and the next one's, which may belong to the next chunk, as far as
-// they exist; for a prefetch. Others are replaced by the present ones, which the caches hold.
+// Finds the cells of the tile at `begin`, and what to ask for while they are read; that may belong to the
+// next chunk, as far as it exists. While keys of integer codes are read these are their values, and then the
+// keys a chunk further on: such cells are read too fast to ask for the next tile's. Where there is nothing,
+// they ask for themselves, which the caches hold.
 static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, position, args.key_end);
-    kv::KvCell next;
-    if (!block.widens) next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
-    if (next.data == nullptr) next = cell;
     tile.keys[c] = tile.values[c] = {};
     if (cell.data == nullptr) continue;
     const FormatTraits& format = block.formats[cell.format];
-    tile.keys[c] = half_cell(format.codes.keys, cell.data, format.key_scales, next.data);
-    tile.values[c] = half_cell(format.codes.values, cell.data + format.key_bytes, format.value_scales,
-                               next.data + block.formats[next.format].key_bytes);
+    HalfCell& keys = tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
+    HalfCell& values = tile.values[c] =
+        half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
+    if (block.widens) continue;
+    const std::int32_t num_groups = args.head_dim / kv::kChannelsPerScale;
+    const auto lines = [&](std::int32_t bytes) { return ceil_div(bytes, 64 * num_groups); };
+    const std::int32_t distance = is_float(format.codes.keys) ? kTokensPerTile : kTokensPerChunk;
+    const kv::KvCell next = find_cell(args, position + distance, args.prefetch_end);
+    if (is_float(format.codes.keys)) {
+      if (next.data == nullptr) continue;
+      keys.next = next.data;
+      values.next = next.data + block.formats[next.format].keys.bytes;
+      continue;
+    }
+    keys.next = values.data;
+    keys.next_lines_per_group = lines(format.values.bytes);
+    if (next.data == nullptr) continue;
+    values.next = next.data;
+    values.next_lines_per_group = lines(block.formats[next.format].keys.bytes);
   }
 }
 
@@ -139,15 +163,19 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   return tile;
 }
 
-// Copies a tile's codes as float32, so that many strips share one conversion. `read` is read_key_codes or
-// read_value_codes.
-template <class Read>
-static void widen(const AttentionArgs& args, Read read, float* widened, HalfCell (&cells)[kCellsPerTile]) {
+// Copies a tile's numbers as float32 or its codes as words, so that many strips share one conversion.
+static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile]) {
+  const std::int32_t head_dim = block.args->head_dim;
+  std::byte* widened = block.widened;
   for (HalfCell& cell : cells) {
     if (cell.data != nullptr && cell.code != kv::KvCode::kF32) {
-      read(cell.code, cell.data, args.head_dim, widened);
+      if (is_float(cell.code)) {
+        read_floats(cell.code, cell.data, head_dim, reinterpret_cast<float*>(widened));
+      } else {
+        read_words(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
+      }
       cell.widened = widened;
     }
-    widened += std::int64_t{kTokensPerCell} * args.head_dim;
+    widened += std::int64_t{kTokensPerCell} * head_dim * sizeof(float);
   }
 }
