@@ -11,7 +11,7 @@
 
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
-  for (int r = 0; r < kMaxRowsPerBlock; ++r) {
+  for (int r = 0; r < block.num_rows; ++r) {
     block.max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;
     block.saw_rotated[r] = false;
@@ -116,34 +116,50 @@ static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
   }
 }
 
-// Moves the running maxima over the tile and turns its scores into weights relative to them.
-static void weigh_tile(AttentionBlock& block, const Tile& tile) {
-  for (int r = 0; r < block.num_rows; ++r) {
-    const float* scores = tile.scores + r * kTokensPerTile;
+// Moves the running maxima of a row over the tiles of a span.
+static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles, int r) {
+  float of_row = block.max[r];
+  for (int t = 0; t < num_tiles; ++t) {
+    const float* scores = tiles[t].scores + r * kTokensPerTile;
     const F32x16 low = max(load(scores), load(scores + 16));
     const F32x16 high = max(load(scores + 32), load(scores + 48));
     const float of_tile = reduce_max(max(low, high));
-    const float before = block.max[r];
-    const float after = of_tile > before ? of_tile : before;
-    const float reference = after == -__builtin_inff() ? 0.0f : after;
-    block.max[r] = after;
-    block.tile_max[tile.index][r] = after;
-    block.reference[r] = reference;
-    block.correction[r] = before - reference;
+    const float before = of_row;
+    of_row = of_tile > before ? of_tile : before;
+    block.maxima[t][r] = of_row;
+    block.corrections[t][r] = before - (of_row == -__builtin_inff() ? 0.0f : of_row);
   }
-  for (int r = 0; r < block.num_rows; r += 16) store(block.correction + r, exp(load(block.correction + r)));
-  for (int r = 0; r < block.num_rows; ++r) {
-    const F32x16 reference = broadcast(block.reference[r]);
-    float* scores = tile.scores + r * kTokensPerTile;
-    F32x16 weights[kCellsPerTile];
-    for (int c = 0; c < kCellsPerTile; ++c) {
-      weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
-      store(scores + c * kTokensPerCell, weights[c]);
+  block.max[r] = of_row;
+}
+
+// Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
+static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float correction, int r) {
+  const F32x16 reference = broadcast(max == -__builtin_inff() ? 0.0f : max);
+  float* scores = tile.scores + r * kTokensPerTile;
+  F32x16 weights[kCellsPerTile];
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
+    store(scores + c * kTokensPerCell, weights[c]);
+  }
+  float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
+  reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
+  for (int c = 0; c < kCellsPerTile; ++c) block.cell_max[r][tile.index * kCellsPerTile + c] = max;
+  const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  block.sum[r] = __builtin_fmaf(block.sum[r], correction, of_tile);
+}
+
+// Turns the scores of a span into weights, each tile's relative to the maxima up to it. The tiles' maxima
+// come first: their reductions need not wait for each other.
+static void weigh_span(AttentionBlock& block, const Tile* tiles, int num_tiles) {
+  for (int r = 0; r < block.num_rows; ++r) raise_maxima(block, tiles, num_tiles, r);
+  for (int t = 0; t < num_tiles; ++t) {
+    float* corrections = block.corrections[t];
+    for (int r = 0; r < block.num_rows; r += 16) store(corrections + r, exp(load(corrections + r)));
+  }
+  for (int t = 0; t < num_tiles; ++t) {
+    for (int r = 0; r < block.num_rows; ++r) {
+      weigh_row(block, tiles[t], block.maxima[t][r], block.corrections[t][r], r);
     }
-    float* sums = block.tile_sums[tile.index][r];
-    reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-    const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    block.sum[r] = __builtin_fmaf(block.sum[r], block.correction[r], of_tile);
   }
 }
 
@@ -170,7 +186,7 @@ static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys
     const int first = seen.begin + strip_begin(num_rows, strip);
     const int height = seen.begin + strip_begin(num_rows, strip + 1) - first;
     const WeightedValues<Values> in = {tile.scores + first * kTokensPerTile,
-                                       are_corrected ? kNoCorrections : block.correction + first,
+                                       are_corrected ? kNoCorrections : tile.corrections + first,
                                        values,
                                        tile.values,
                                        seen.keys.begin,
@@ -181,11 +197,11 @@ static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys
 }
 
 // Makes sums of rows [begin, end) relative to the present maxima.
-static void correct_sums(const AttentionBlock& block, int begin, int end, float* sums) {
+static void correct_sums(const AttentionBlock& block, const Tile& tile, int begin, int end, float* sums) {
   const std::int64_t head_dim = block.args->head_dim;
   for (int r = begin; r < end; ++r) {
-    if (block.correction[r] == 1.0f) continue;
-    scale(sums + r * head_dim, block.correction[r], head_dim, sums + r * head_dim);
+    if (tile.corrections[r] == 1.0f) continue;
+    scale(sums + r * head_dim, tile.corrections[r], head_dim, sums + r * head_dim);
   }
 }
 
@@ -209,7 +225,7 @@ static void add_visible(AttentionBlock& block, const Tile& tile, const VisibleKe
     key = stop;
   }
   if (!are_corrected) {
-    correct_sums(block, seen.begin, seen.end, block.args->out + block.first_row * block.args->head_dim);
+    correct_sums(block, tile, seen.begin, seen.end, block.args->out + block.first_row * block.args->head_dim);
   }
 }
 
@@ -227,37 +243,6 @@ static void add_floats(AttentionBlock& block, const Tile& tile) {
   }
 }
 
-// Rounds the weights of `num_rows` rows from `first`, 0 for keys they do not see, times the scales of the
-// values.
-static void round_weights(AttentionBlock& block, const Tile& tile, int first, int num_rows,
-                          const WeightedCells& cells) {
-  const kv::KvCode code = cells.cells[0]->code;
-  const int num_groups = cells.group_stride == 0 ? 1 : cells.head_dim / kv::kChannelsPerScale;
-  for (int r = 0; r < num_rows; ++r) {
-    alignas(64) float scaled[kMaxScaleGroups * kTokensPerTile];
-    const float* weights = tile.scores + (first + r) * kTokensPerTile;
-    F32x16 largest = zero();
-    for (int c = 0; c < cells.num_cells; ++c) {
-      const auto place = cells.cells[c] - tile.values;
-      const F32x16 weight = load(weights + place * kTokensPerCell);
-      for (int group = 0; group < num_groups; ++group) {
-        const F32x16 product = mul(weight, load_scales(code, cells.cells[c]->scales, group));
-        store(scaled + group * kTokensPerTile + c * kTokensPerCell, product);
-        largest = max(abs(product), largest);
-      }
-    }
-    const Rounding rounding = rounding_of(reduce_max(largest));
-    block.weight_units[r] = rounding.unit;
-    for (int group = 0; group < num_groups; ++group) {
-      std::int16_t* words = block.rounded_weights + group * cells.group_stride + r * kTokensPerTile;
-      for (int key = 0; key < cells.num_cells * kTokensPerCell; key += 16) {
-        store_as_words(words + key,
-                       round_to_int(mul(load(scaled + group * kTokensPerTile + key), rounding.inverse)));
-      }
-    }
-  }
-}
-
 // Adds the values of the tile's cells of an integer code to `sums`; returns whether there are any.
 static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, bool are_corrected,
                       float* sums) {
@@ -265,7 +250,9 @@ static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, 
   WeightedCells in = {};
   for (int c = tile.seen.begin / kTokensPerCell; c * kTokensPerCell < tile.seen.end; ++c) {
     const HalfCell& cell = tile.values[c];
-    if (cell.data != nullptr && cell.code == code) in.cells[in.num_cells++] = &cell;
+    if (cell.data == nullptr || cell.code != code) continue;
+    in.places[in.num_cells] = c;
+    in.cells[in.num_cells++] = &cell;
   }
   if (in.num_cells == 0) return false;
   in.head_dim = head_dim;
@@ -273,9 +260,10 @@ static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, 
     const int first = strip_begin(block.num_rows, strip);
     const int height = strip_begin(block.num_rows, strip + 1) - first;
     in.group_stride = kv::is_rotated(code) ? std::int64_t{height} * kTokensPerTile : 0;
-    round_weights(block, tile, first, height, in);
+    round_weights(tile.scores + first * kTokensPerTile, height, in, block.rounded_weights,
+                  block.weight_units);
     in.weights = {block.rounded_weights, block.weight_units, kTokensPerTile};
-    in.corrections = are_corrected ? kNoCorrections : block.correction + first;
+    in.corrections = are_corrected ? kNoCorrections : tile.corrections + first;
     add_words(height, in, sums + static_cast<std::int64_t>(first) * head_dim);
     for (int r = 0; kv::is_rotated(code) && r < height; ++r) {
       block.saw_rotated[first + r] = block.saw_rotated[first + r] || block.weight_units[r] > 0.0f;
@@ -304,7 +292,7 @@ static void add_tile(AttentionBlock& block, const Tile& tile) {
   const bool has_floats = has_values(tile, [](kv::KvCode code) { return is_float(code); });
   if (has_floats) add_floats(block, tile);
   if (!add_codes(block, tile, kv::KvCode::k8, has_floats, plain) && !has_floats) {
-    correct_sums(block, 0, block.num_rows, plain);
+    correct_sums(block, tile, 0, block.num_rows, plain);
   }
   if (!block.has_rotated_out && !has_values(tile, kv::is_rotated)) return;
   float* rotated = rotated_sums(block);
@@ -313,7 +301,7 @@ static void add_tile(AttentionBlock& block, const Tile& tile) {
   for (const kv::KvCode code : kRotated) {
     are_corrected = add_codes(block, tile, code, are_corrected, rotated) || are_corrected;
   }
-  if (!are_corrected) correct_sums(block, 0, block.num_rows, rotated);
+  if (!are_corrected) correct_sums(block, tile, 0, block.num_rows, rotated);
 }
 
 // `num_tiles` tiles from `first_tile` of the chunk; one where they are widened.
@@ -325,8 +313,8 @@ static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   }
   if (block.widens) widen(block, tiles[0].keys);
   score_span(block, tiles, num_tiles);
+  weigh_span(block, tiles, num_tiles);
   for (int t = 0; t < num_tiles; ++t) {
-    weigh_tile(block, tiles[t]);
     if (block.widens) widen(block, tiles[t].values);
     add_tile(block, tiles[t]);
   }
@@ -346,19 +334,14 @@ static void add_rotated_out(AttentionBlock& block) {
 
 // block_sums relative to the row's final maximum; 0 for tiles the block never visited.
 static void export_block_sums(AttentionBlock& block, int first_tile, int end_tile) {
-  constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
-  float* block_sums = block.args->block_sums + block.first_row * kBlocksPerChunk;
-  for (int i = 0; i < block.num_rows * kBlocksPerChunk; ++i) block_sums[i] = 0.0f;
-  for (int tile = first_tile; tile < end_tile; ++tile) {
-    alignas(64) float factors[kMaxRowsPerBlock];
-    for (int r = 0; r < block.num_rows; ++r) {
-      factors[r] = block.max[r] == -__builtin_inff() ? 0.0f : block.tile_max[tile][r] - block.max[r];
-    }
-    for (int r = 0; r < block.num_rows; r += 16) store(factors + r, exp(load(factors + r)));
-    for (int r = 0; r < block.num_rows; ++r) {
-      for (int c = 0; c < kCellsPerTile; ++c) {
-        block_sums[r * kBlocksPerChunk + tile * kCellsPerTile + c] = block.tile_sums[tile][r][c] * factors[r];
-      }
+  for (int r = 0; r < block.num_rows; ++r) {
+    float* block_sums = block.args->block_sums + (block.first_row + r) * kCellsPerChunk;
+    const F32x16 max = broadcast(block.max[r] == -__builtin_inff() ? 0.0f : block.max[r]);
+    for (int c = 0; c < kCellsPerChunk; c += 16) {
+      const Mask16 visited = and_not(first_lanes(smaller(larger(end_tile * kCellsPerTile - c, 0), 16)),
+                                     first_lanes(smaller(larger(first_tile * kCellsPerTile - c, 0), 16)));
+      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(sub(load(block.cell_max[r] + c), max)));
+      store(block_sums + c, select(visited, sums, zero()));
     }
   }
 }
@@ -386,9 +369,7 @@ static void attend_block(AttentionBlock& block) {
 }
 
 void attention(const AttentionArgs& args) {
-  AttentionBlock block;
-  block.args = &args;
-  block.formats.fill(args.head_dim);
+  AttentionBlock block(args);
   const std::int64_t num_rows = static_cast<std::int64_t>(args.num_query_tokens) * args.group_size;
   for (block.first_row = 0; block.first_row < num_rows; block.first_row += kMaxRowsPerBlock) {
     const std::int64_t rest = num_rows - block.first_row;

@@ -5,27 +5,44 @@
 
 inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
+inline constexpr int kCellsPerChunk = kTokensPerChunk / kTokensPerCell;
 
-// How each format is read.
+KVASIR_FORCE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
+KVASIR_FORCE_INLINE int larger(int a, int b) { return a > b ? a : b; }
+
+// How a format is read.
 struct FormatTraits {
   kv::KvCodes codes;
   kv::KvHalfLayout keys, values;
+  int key_lines, value_lines;  // cache lines for every 32 channels, at least one
 };
-struct FormatTable {
-  FormatTraits of[kv::kNumKvFormats];
-
-  const FormatTraits& operator[](KvFormat format) const { return of[static_cast<int>(format)]; }
-  void fill(std::int32_t head_dim) {
-    for (int i = 0; i < kv::kNumKvFormats; ++i) {
-      const kv::KvCodes codes = kv::codes_of(static_cast<KvFormat>(i));
-      of[i] = {codes, kv::half_layout(codes.keys, head_dim), kv::half_layout(codes.values, head_dim)};
-    }
+class FormatTable {
+ public:
+  explicit FormatTable(std::int32_t head_dim) : head_dim_(head_dim) {}
+  const FormatTraits& operator[](KvFormat format) {
+    const auto index = static_cast<int>(format);
+    if ((filled_ >> index & 1) == 0) fill(format);
+    return of_[index];
   }
+
+ private:
+  void fill(KvFormat format) {
+    const kv::KvCodes codes = kv::codes_of(format);
+    const kv::KvHalfLayout keys = kv::half_layout(codes.keys, head_dim_);
+    const kv::KvHalfLayout values = kv::half_layout(codes.values, head_dim_);
+    const std::int32_t group_lines = 64 * larger(head_dim_ / kv::kChannelsPerScale, 1);
+    of_[static_cast<int>(format)] = {codes, keys, values, ceil_div(keys.bytes, group_lines),
+                                     ceil_div(values.bytes, group_lines)};
+    filled_ |= 1u << static_cast<int>(format);
+  }
+
+  std::int32_t head_dim_;
+  std::uint32_t filled_ = 0;  // by format
+  FormatTraits of_[kv::kNumKvFormats];
 };
 
 // Few rows go through all tiles of a chunk at once, so that cells that read alike meet wherever they lie.
 inline constexpr int kMaxRowsPerSpan = 2 * kMaxRowsPerStrip;
-inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
 
 // The queries of a block as integer codes want them, rounded when the first such cell turns up.
 struct RoundedQueries {
@@ -36,6 +53,8 @@ struct RoundedQueries {
 
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
 struct AttentionBlock {
+  explicit AttentionBlock(const AttentionArgs& of) : args(&of), formats(of.head_dim) {}
+
   const AttentionArgs* args;
   FormatTable formats;
   std::int64_t first_row;
@@ -45,10 +64,12 @@ struct AttentionBlock {
   bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
   alignas(64) float sum[kMaxRowsPerBlock];
-  alignas(64) float reference[kMaxRowsPerBlock];                 // max, or 0 where that is still -inf
-  alignas(64) float correction[kMaxRowsPerBlock];                // exp(max before the tile - reference)
-  alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
-  alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
+  // Of the tiles of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
+  alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
+  alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
+  // Of every 16 keys of the chunk: the running max after their tile, and their weights' sum relative to it.
+  alignas(64) float cell_max[kMaxRowsPerBlock][kCellsPerChunk];
+  alignas(64) float cell_sums[kMaxRowsPerBlock][kCellsPerChunk];
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.
   alignas(64) float scores[kTilesPerChunk * kMaxRowsPerSpan * kTokensPerTile];
   // Of a strip's rows, the weights of a tile times the scales of the values: [group][row][key].
@@ -67,9 +88,6 @@ struct KeyRange {
   int begin;
   int end;
 };
-
-KVASIR_FORCE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
-KVASIR_FORCE_INLINE int larger(int a, int b) { return a > b ? a : b; }
 
 // The keys of the tile at `tile_begin` that the query at `position` sees, holes aside.
 static KeyRange visible_keys(const AttentionArgs& args, std::int32_t position, std::int32_t tile_begin) {
@@ -92,10 +110,11 @@ struct Tile {
   HalfCell keys[kCellsPerTile];
   HalfCell values[kCellsPerTile];
   std::int32_t begin;
-  int index;      // of the chunk's
-  KeyRange seen;  // by any row of the block
-  bool is_full;   // every row sees every key
-  float* scores;  // of the first row; the others follow
+  int index;                 // of the chunk's
+  KeyRange seen;             // by any row of the block
+  bool is_full;              // every row sees every key
+  float* scores;             // of the first row; the others follow
+  const float* corrections;  // [rows]
 };
 
 static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, std::int32_t end) {
@@ -116,7 +135,7 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
 // next chunk, as far as it exists. While keys of integer codes are read these are their values, and then the
 // keys a chunk further on: such cells are read too fast to ask for the next tile's. Where there is nothing,
 // they ask for themselves, which the caches hold.
-static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& tile) {
+static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
@@ -128,21 +147,22 @@ static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& ti
     HalfCell& values = tile.values[c] =
         half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
     if (block.widens) continue;
-    const std::int32_t num_groups = args.head_dim / kv::kChannelsPerScale;
-    const auto lines = [&](std::int32_t bytes) { return ceil_div(bytes, 64 * num_groups); };
-    const std::int32_t distance = is_float(format.codes.keys) ? kTokensPerTile : kTokensPerChunk;
+    const bool reads_floats = is_float(format.codes.keys);
+    const std::int32_t distance = reads_floats ? kTokensPerTile : kTokensPerChunk;
     const kv::KvCell next = find_cell(args, position + distance, args.prefetch_end);
-    if (is_float(format.codes.keys)) {
-      if (next.data == nullptr) continue;
-      keys.next = next.data;
-      values.next = next.data + block.formats[next.format].keys.bytes;
-      continue;
+    if (!reads_floats) {
+      keys.next = values.data;
+      keys.next_lines_per_group = format.value_lines;
     }
-    keys.next = values.data;
-    keys.next_lines_per_group = lines(format.values.bytes);
     if (next.data == nullptr) continue;
-    values.next = next.data;
-    values.next_lines_per_group = lines(block.formats[next.format].keys.bytes);
+    const FormatTraits& next_format = block.formats[next.format];
+    if (reads_floats) {
+      keys.next = next.data;
+      values.next = next.data + next_format.keys.bytes;
+    } else {
+      values.next = next.data;
+      values.next_lines_per_group = next_format.key_lines;
+    }
   }
 }
 
@@ -154,6 +174,7 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   tile.begin = begin;
   tile.index = (begin - args.key_begin) / kTokensPerTile;
   tile.scores = block.scores + static_cast<std::int64_t>(tile_in_span) * block.num_rows * kTokensPerTile;
+  tile.corrections = block.corrections[tile_in_span];
   // Later queries see later keys, earlier queries reach further back.
   const KeyRange of_first = visible_keys(args, position_of(args, block.first_row), begin);
   const KeyRange of_last = visible_keys(args, position_of(args, block.first_row + block.num_rows - 1), begin);

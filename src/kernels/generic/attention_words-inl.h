@@ -92,22 +92,40 @@ KVASIR_FORCE_INLINE void add_key_vectors(const std::int16_t* q, std::int64_t str
 // scores = q . lows, of keys with a range per channel.
 template <int kRows, int kCells>
 static void score_lows(const RoundedRows& q, const KeyCell* cells, std::int32_t head_dim) {
+  I32x16 sums[kRows][kCells];
+  F32x16 units[kCells];
+#pragma GCC unroll 8
   for (int c = 0; c < kCells; ++c) {
-    const HalfCell& cell = *cells[c].cell;
-    const F32x16 unit = load_low_unit(cell.scales);
-    I32x16 sums[kRows];
+    units[c] = load_low_unit(cells[c].cell->scales);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) sums[r] = zero_int();
-    for (std::int64_t d = 0; d < head_dim; d += kWordsPerVector) {
-      const Words lows = shift_right_signed<8>(load_words(cell.ranges + d * sizeof(kv::ChannelRange)));
+    for (int r = 0; r < kRows; ++r) sums[r][c] = zero_int();
+  }
+  for (std::int64_t d = 0; d < head_dim; d += kWordsPerVector) {
+    Words lows[kCells];
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        sums[r] = add_products(sums[r], load_words(q.words + r * q.stride + d), lows);
-      }
+    for (int c = 0; c < kCells; ++c) {
+      lows[c] = shift_right_signed<8>(load_words(cells[c].cell->ranges + d * sizeof(kv::ChannelRange)));
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      store(cells[c].scores + r * kTokensPerTile, mul(broadcast(reduce_add(to_float(sums[r]))), unit));
+      const Words query = load_words(q.words + r * q.stride + d);
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) sums[r][c] = add_products(sums[r][c], query, lows[c]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    float of_cells[kCells];
+    if constexpr (kCells == 4) {
+      reduce_add4(to_float(sums[r][0]), to_float(sums[r][1]), to_float(sums[r][2]), to_float(sums[r][3]),
+                  of_cells);
+    } else {
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) of_cells[c] = reduce_add(to_float(sums[r][c]));
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) {
+      store(cells[c].scores + r * kTokensPerTile, mul(broadcast(of_cells[c]), units[c]));
     }
   }
 }
@@ -168,9 +186,59 @@ struct WeightedCells {
   std::int64_t group_stride;  // from the weights of 32 channels to those of the next; 0: the same for all
   const float* corrections;   // [rows], of what `out` has so far
   const HalfCell* cells[kCellsPerTile];
+  int places[kCellsPerTile];  // in the tile
   int num_cells;
   std::int32_t head_dim;
 };
+
+inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
+
+// Rounds the softmax weights [kRows][kTokensPerTile] of a tile times the scales of the values; `words` is
+// [group][kRows][kTokensPerTile]. A key that a row does not see has the weight 0.
+template <int kRows>
+static void round_weights(const float* weights, const WeightedCells& cells, std::int16_t* words,
+                          float* units) {
+  const kv::KvCode code = cells.cells[0]->code;
+  const int num_groups = cells.group_stride == 0 ? 1 : cells.head_dim / kv::kChannelsPerScale;
+  const int num_keys = cells.num_cells * kTokensPerCell;
+  alignas(64) float scaled[kMaxScaleGroups * kRows * kTokensPerTile];
+  F32x16 largest[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) largest[r] = zero();
+  for (int c = 0; c < cells.num_cells; ++c) {
+    F32x16 weight[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      weight[r] = load(weights + r * kTokensPerTile + cells.places[c] * kTokensPerCell);
+    for (int group = 0; group < num_groups; ++group) {
+      const F32x16 scale = load_scales(code, cells.cells[c]->scales, group);
+      float* target = scaled + group * kRows * kTokensPerTile + c * kTokensPerCell;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const F32x16 product = mul(weight[r], scale);
+        store(target + r * kTokensPerTile, product);
+        largest[r] = max(abs(product), largest[r]);
+      }
+    }
+  }
+  F32x16 inverse[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const Rounding rounding = rounding_of(reduce_max(largest[r]));
+    inverse[r] = rounding.inverse;
+    units[r] = rounding.unit;
+  }
+  for (int group = 0; group < num_groups; ++group) {
+    const std::int64_t begin = std::int64_t{group} * kRows * kTokensPerTile;
+    for (std::int64_t key = begin; key < begin + num_keys; key += 16) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const std::int64_t at = key + r * kTokensPerTile;
+        store_as_words(words + at, round_to_int(mul(load(scaled + at), inverse[r])));
+      }
+    }
+  }
+}
 
 // The tokens of two vectors of values, and those of the others of their step.
 template <class Codes, int kVector, int kRows, int kGroups>
@@ -278,6 +346,24 @@ static void add_word_rows(int num_rows, const WeightedCells& in, float* out) {
       return add_word_strip<Codes, 5>(in, out);
     default:
       return add_word_strip<Codes, 6>(in, out);
+  }
+}
+
+static void round_weights(const float* weights, int num_rows, const WeightedCells& cells, std::int16_t* words,
+                          float* units) {
+  switch (num_rows) {
+    case 1:
+      return round_weights<1>(weights, cells, words, units);
+    case 2:
+      return round_weights<2>(weights, cells, words, units);
+    case 3:
+      return round_weights<3>(weights, cells, words, units);
+    case 4:
+      return round_weights<4>(weights, cells, words, units);
+    case 5:
+      return round_weights<5>(weights, cells, words, units);
+    default:
+      return round_weights<6>(weights, cells, words, units);
   }
 }
 
