@@ -61,6 +61,7 @@ struct AttentionBlock {
   int num_rows;
   bool widens;                              // cells are widened to float32 first
   bool has_rotated_out;                     // rotated_out is in use
+  bool follows_floats[kCellsPerTile];       // whether the tile before had floats in this place
   bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
   alignas(64) float sum[kMaxRowsPerBlock];
@@ -137,7 +138,7 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
 // floats, which take longer to read than to fetch, it is the next tile's keys and values instead. Where there
 // is nothing, they ask for themselves, which the caches hold.
 static void find_next(AttentionBlock& block, std::int32_t position, const FormatTraits& format,
-                      HalfCell& keys, HalfCell& values) {
+                      bool follows_floats, HalfCell& keys, HalfCell& values) {
   const AttentionArgs& args = *block.args;
   const auto has_floats = [](kv::KvCell cell) {
     return cell.data != nullptr && is_float(kv::codes_of(cell.format).keys);
@@ -145,7 +146,7 @@ static void find_next(AttentionBlock& block, std::int32_t position, const Format
   kv::KvCell next;
   if (is_float(format.codes.keys)) {
     next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
-    if (position >= kTokensPerTile && !has_floats(find_cell(args, position - kTokensPerTile, args.key_end))) {
+    if (!follows_floats) {
       keys.next = values.data;
     } else if (has_floats(next)) {
       keys.next = next.data;
@@ -177,7 +178,9 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
     tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
-    if (!block.widens) find_next(block, position, format, tile.keys[c], tile.values[c]);
+    if (block.widens) continue;
+    find_next(block, position, format, block.follows_floats[c], tile.keys[c], tile.values[c]);
+    block.follows_floats[c] = is_float(format.codes.keys);
   }
 }
 
