@@ -11,6 +11,7 @@
 
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
+  for (bool& follows_floats : block.follows_floats) follows_floats = true;
   for (int r = 0; r < block.num_rows; ++r) {
     block.max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;

@@ -61,6 +61,7 @@ struct AttentionBlock {
   int num_rows;
   bool widens;                              // cells are widened to float32 first
   bool has_rotated_out;                     // rotated_out is in use
+  bool follows_floats[kCellsPerTile];       // whether the tile before had floats in this place
   bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
   alignas(64) float sum[kMaxRowsPerBlock];
@@ -128,13 +129,45 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
           .scales = reinterpret_cast<const std::uint16_t*>(data + layout.scales),
           .widened = nullptr,
           .next_lines_per_group = 0,
+          .next_bytes = layout.bytes,
           .code = code};
 }
 
-// Finds the cells of the tile at `begin`, and what to ask for while they are read; that may belong to the
-// next chunk, as far as it exists. While keys of integer codes are read these are their values, and then the
-// keys a chunk further on: such cells are read too fast to ask for the next tile's. Where there is nothing,
-// they ask for themselves, which the caches hold.
+// What to ask for while the cell at `position` is read: with keys their values, and with values the keys a
+// chunk further on, as far as they exist; the chunk's other keys are asked for already. Between cells of
+// floats, which take longer to read than to fetch, it is the next tile's keys and values instead. Where there
+// is nothing, they ask for themselves, which the caches hold.
+static void find_next(AttentionBlock& block, std::int32_t position, const FormatTraits& format,
+                      bool follows_floats, HalfCell& keys, HalfCell& values) {
+  const AttentionArgs& args = *block.args;
+  const auto has_floats = [](kv::KvCell cell) {
+    return cell.data != nullptr && is_float(kv::codes_of(cell.format).keys);
+  };
+  kv::KvCell next;
+  if (is_float(format.codes.keys)) {
+    next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
+    if (!follows_floats) {
+      keys.next = values.data;
+    } else if (has_floats(next)) {
+      keys.next = next.data;
+    }
+  } else {
+    keys.next = values.data;
+    keys.next_lines_per_group = format.value_lines;
+  }
+  if (has_floats(next)) {
+    values.next = next.data + block.formats[next.format].keys.bytes;
+    return;
+  }
+  next = find_cell(args, position + kTokensPerChunk, args.prefetch_end);
+  if (next.data == nullptr) return;
+  const FormatTraits& next_format = block.formats[next.format];
+  values.next = next.data;
+  values.next_lines_per_group = next_format.key_lines;
+  values.next_bytes = next_format.keys.bytes;
+}
+
+// Finds the cells of the tile at `begin`.
 static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   for (int c = 0; c < kCellsPerTile; ++c) {
@@ -143,26 +176,11 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
     tile.keys[c] = tile.values[c] = {};
     if (cell.data == nullptr) continue;
     const FormatTraits& format = block.formats[cell.format];
-    HalfCell& keys = tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
-    HalfCell& values = tile.values[c] =
-        half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
+    tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
+    tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
     if (block.widens) continue;
-    const bool reads_floats = is_float(format.codes.keys);
-    const std::int32_t distance = reads_floats ? kTokensPerTile : kTokensPerChunk;
-    const kv::KvCell next = find_cell(args, position + distance, args.prefetch_end);
-    if (!reads_floats) {
-      keys.next = values.data;
-      keys.next_lines_per_group = format.value_lines;
-    }
-    if (next.data == nullptr) continue;
-    const FormatTraits& next_format = block.formats[next.format];
-    if (reads_floats) {
-      keys.next = next.data;
-      values.next = next.data + next_format.keys.bytes;
-    } else {
-      values.next = next.data;
-      values.next_lines_per_group = next_format.key_lines;
-    }
+    find_next(block, position, format, block.follows_floats[c], tile.keys[c], tile.values[c]);
+    block.follows_floats[c] = is_float(format.codes.keys);
   }
 }
 

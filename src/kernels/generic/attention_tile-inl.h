@@ -25,7 +25,8 @@ struct HalfCell {
   const std::byte* ranges;      // of integer codes with a range per channel
   const std::uint16_t* scales;  // of integer codes
   const std::byte* widened;     // the numbers as float32 or the codes as words, for many strips; or null
-  int next_lines_per_group;     // of integer codes: cache lines of `next` for every 32 channels
+  int next_lines_per_group;     // cache lines of `next` for every 32 channels
+  std::int32_t next_bytes;      // of `next`
   kv::KvCode code;
 
   bool is_float_like(const HalfCell& other) const { return data != nullptr && code == other.code; }
@@ -102,14 +103,15 @@ struct WeightedValues {
   std::int32_t head_dim;
 };
 
-// Asks for the kVectors vectors of the next step's cell that lie where this step's do.
+// Asks for as many bytes of what a later step reads as kVectors vectors here take, from the same offset on.
 template <class Values, int kVectors>
 KVASIR_FORCE_INLINE void prefetch_values(const HalfCell& cell, std::int64_t index) {
   if constexpr (Values::kBitsPerNumber > 0) {
     constexpr int kBytes = 16 * kVectors * Values::kBitsPerNumber / 8;
-    const std::byte* next = cell.next + index * Values::kBitsPerNumber / 8;
+    const std::int64_t begin = index * Values::kBitsPerNumber / 8;
+    if (begin >= cell.next_bytes) return;
 #pragma GCC unroll 4
-    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(next + i);
+    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(cell.next + begin + i);
   }
 }
 
