@@ -36,6 +36,11 @@ struct EngineConfig {
   KvCacheType kv_cache_type = KvCacheType::kF16;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
+  // What a KV policy takes out of memory is kept in a file of at most so many bytes and may come back; 0: it is
+  // dropped. The file has no name and goes with the engine; in the system's folder for temporary files when
+  // `kv_disk_directory` is empty.
+  std::int64_t kv_disk_bytes = 0;
+  std::string kv_disk_directory;
   bool prefix_cache = true;
   // Requests that generate nothing and leave no cached prefix run layer by layer, with the keys and values of
   // one layer at a time, whatever the number of layers; the results are the same, bit for bit. False: as all
@@ -89,7 +94,13 @@ struct EngineStats {
   std::int64_t kv_bytes_total = 0;
   std::int64_t kv_bytes_used = 0;  // held by sequences
   std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
-  // Likewise, of what is kept between the layers of requests that run layer by layer.
+  std::int64_t kv_disk_bytes_total = 0;
+  std::int64_t kv_disk_bytes_used = 0;  // of KV that is out of memory
+  std::int64_t kv_disk_writes = 0;      // cells of 16 tokens of a layer and KV head
+  std::int64_t kv_disk_reads = 0;       // likewise, that came back
+  std::int64_t kv_disk_full = 0;        // dropped without a copy: no room
+  std::int64_t kv_disk_errors = 0;      // or the file could not be written or read
+  // At once, of what is kept between the layers of requests that run layer by layer.
   std::int64_t hidden_bytes_peak = 0;
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;

@@ -41,7 +41,10 @@ struct KvEvalOptions {
   std::int32_t num_windows = 20, num_long_windows = 6;
   double max_lost_share = 1.0;
   bool gate = false;
-  std::string kv_log;
+  EngineOptions engine = {.max_num_seqs = 1,
+                          .max_num_batched_tokens = eval::kKvStepTokens,
+                          .no_prefix_cache = true,
+                          .no_prefill_only = true};  // the full cache takes the policies' steps
 };
 
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
@@ -65,7 +68,7 @@ class KvEvaluation {
   Result<int> run() {
     KVASIR_CHECKED(open());
     for (const std::string& suite : options_.suites) {
-      KVASIR_CHECKED(suite == "needle" ? add_needles() : add_text());
+      KVASIR_CHECKED(add(suite));
     }
     const Status status = measure();
     if (!status && status.error().kind != ErrorKind::kCancelled) return std::unexpected(status.error());
@@ -82,19 +85,22 @@ class KvEvaluation {
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
     const std::string subject =
-        fmt::format("{} on {}, at most {} lost", options_.model, options_.file, options_.max_lost_share);
+        fmt::format("{} on {}, at most {} lost{}", options_.model, options_.file, options_.max_lost_share,
+                    options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk");
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
     KVASIR_TRY(const std::string text, read_input_file(options_.file));
-    const EngineOptions engine = {.max_num_seqs = 1,
-                                  .max_num_batched_tokens = eval::kKvStepTokens,
-                                  .no_prefix_cache = true,
-                                  .no_prefill_only = true};  // the full cache takes the policies' steps
-    KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
+    KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
-                                           options_.kv_log));
+                                           options_.engine.kv_log));
     text_ = text;
     return {};
+  }
+
+  Status add(std::string_view suite) {
+    if (suite == "ppl") return add_text();
+    if (suite == "needle-live") return add_needles({eval::kLiveNeedle});
+    return add_needles({eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles});
   }
 
   Status add_text() {
@@ -124,11 +130,11 @@ class KvEvaluation {
                       }});
   }
 
-  Status add_needles() {
+  Status add_needles(std::initializer_list<eval::NeedleKind> kinds) {
     const text::Tokenizer& tokenizer = *session_.engine->tokenizer();
     KVASIR_TRY(const eval::ChatFrame frame, eval::chat_frame(*session_.engine));
     const std::vector<TokenId> text = tokenizer.encode(text_, {.add_special = false});
-    for (const eval::NeedleKind& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
+    for (const eval::NeedleKind& kind : kinds) {
       for (const std::int32_t ctx : kNeedleTokens) {
         if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
         for (int depth = 0; depth < kNumDepths; ++depth) {
@@ -303,9 +309,9 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  verb->add_option("--suite", options->suites, "Of ppl and needle, with commas")
+  verb->add_option("--suite", options->suites, "Of ppl, needle and needle-live, with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ppl", "needle"}))
+      ->check(CLI::IsMember({"ppl", "needle", "needle-live"}))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))
@@ -317,7 +323,8 @@ void add_eval_kv(CLI::App& eval, Context& context) {
                    "Most attention that may be expected on what is dropped, per layer and head")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  add_kv_log_option(*verb, options->kv_log);
+  add_kv_disk_options(*verb, options->engine);
+  add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
   on_chosen(*verb, context, [options, &context] { return KvEvaluation(*options, context.options).run(); });
 }

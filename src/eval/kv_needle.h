@@ -17,10 +17,13 @@ struct NeedleKind {
   std::string_view suite;
   std::int32_t num_needles = 1;       // of as many cities; the first one's is asked for
   bool policy_sees_question = false;  // or it acts before the question comes
+  bool policy_is_live = false;        // acts after every step, also before the question; or once
 };
 inline constexpr NeedleKind kLateNeedle = {"needle-late", 1, false};
 inline constexpr NeedleKind kAwareNeedle = {"needle-aware", 1, true};
 inline constexpr NeedleKind kManyNeedles = {"needle-keys", 4, false};
+// What has been taken out before the question may come back after it.
+inline constexpr NeedleKind kLiveNeedle = {"needle-live", 1, true, true};
 
 // Around a user's message, where the model has a chat template.
 struct ChatFrame {
@@ -31,7 +34,7 @@ Result<ChatFrame> chat_frame(const Engine& engine);
 
 struct Needle {
   std::vector<TokenId> prompt;
-  std::int32_t policy_acts_at = 0;  // tokens, a multiple of kKvStepTokens
+  std::int32_t policy_acts_at = 0;  // tokens, a multiple of kKvStepTokens; 0: after every step
   std::vector<TokenId> answer;
 };
 

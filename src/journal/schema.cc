@@ -63,7 +63,7 @@ CREATE TABLE steps(             -- the policy of a sequence acted
 CREATE INDEX steps_by_token ON steps(sequence, token);
 CREATE TABLE step_formats(step INTEGER NOT NULL, format INTEGER NOT NULL, cells INTEGER NOT NULL,
   bytes INTEGER NOT NULL, PRIMARY KEY(step, format)) WITHOUT ROWID;
-CREATE TABLE actions(           -- a cell became coarser
+CREATE TABLE actions(           -- a cell became coarser, or came back from the disk
   step INTEGER NOT NULL, layer INTEGER NOT NULL, head INTEGER NOT NULL, block INTEGER NOT NULL,
   from_format INTEGER NOT NULL, to_format INTEGER NOT NULL, reason INTEGER NOT NULL,
   shared INTEGER NOT NULL,      -- 1: others hold the block too, and agreed

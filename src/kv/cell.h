@@ -35,14 +35,15 @@ enum class KvFormat : std::uint8_t {
   kK4V2,   // 4-bit rotated keys, 2-bit rotated values
   kK3cV2,  // 3-bit keys with a range per channel, 2-bit rotated values
   kK3V2,   // 3-bit rotated keys, 2-bit rotated values
+  kGhost,  // gone, but for what tells how much attention it would get
 };
-inline constexpr int kNumKvFormats = 14;
+inline constexpr int kNumKvFormats = 15;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
   constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",  "f16",   "q8",   "k8v4",
                                                       "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3",
-                                                      "k3v3",  "k4v2", "k3cv2", "k3v2"};
+                                                      "k3v3",  "k4v2", "k3cv2", "k3v2", "ghost"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -56,8 +57,10 @@ enum class KvCode : std::uint8_t {
   k3Channel,  // keys: 3 bits n that mean low + step * n
   k3,         // rotated; 3 bits n that mean scale * (n - 4), scales as k4
   k2,         // values: rotated; 2 bits n that mean scale * (n - 1.5), scales as k4
+  kMean,      // keys: one for all tokens, [head_dim] int8; then a f16 scale per token: [16]
+  kNone,      // values: none; nobody pays attention to the keys, but how much it would be is told
 };
-inline constexpr int kNumKvCodes = 8;
+inline constexpr int kNumKvCodes = 10;
 
 struct KvCodes {
   KvCode keys, values;
@@ -89,6 +92,8 @@ constexpr KvCodes codes_of(KvFormat format) {
       return {KvCode::k3Channel, KvCode::k2};
     case KvFormat::kK3V2:
       return {KvCode::k3, KvCode::k2};
+    case KvFormat::kGhost:
+      return {KvCode::kMean, KvCode::kNone};
     default:
       return {KvCode::kF16, KvCode::kF16};
   }
@@ -149,6 +154,10 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
       return {3 * size / 8, 0, 0, 3 * size / 8 + scale_bytes};
     case KvCode::k2:
       return {size / 4, 0, 0, size / 4 + scale_bytes};
+    case KvCode::kMean:
+      return {head_dim, 0, 0, head_dim + 2 * kTokensPerBlock};
+    case KvCode::kNone:
+      break;
   }
   return {};
 }

@@ -106,7 +106,10 @@ static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) 
       return score_alike<Keys3Channel, ScaleOf::kNothing>(block, cells, count);
     case kv::KvCode::k3:
       return score_alike<Keys3, ScaleOf::kGroup>(block, cells, count);
+    case kv::KvCode::kMean:
+      return score_alike<KeysMean, ScaleOf::kToken>(block, cells, count);
     case kv::KvCode::k2:  // of values only
+    case kv::KvCode::kNone:
       return;
   }
 }
@@ -135,6 +138,16 @@ static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
   }
 }
 
+// Takes the weights of ghosts out of a row, but for the block sums; returns the sum of the others.
+static float lay_ghosts(const Tile& tile, float* weights, const float* sums) {
+  float kept[kCellsPerTile];
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    kept[c] = tile.is_ghost[c] ? 0.0f : sums[c];
+    if (tile.is_ghost[c]) store(weights + c * kTokensPerCell, zero());
+  }
+  return (kept[0] + kept[1]) + (kept[2] + kept[3]);
+}
+
 // Moves the running maxima over the tile and turns its scores into weights relative to them.
 static void weigh_tile(AttentionBlock& block, const Tile& tile) {
   for (int r = 0; r < block.num_rows; ++r) {
@@ -161,7 +174,8 @@ static void weigh_tile(AttentionBlock& block, const Tile& tile) {
     }
     float* sums = block.tile_sums[tile.index][r];
     reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-    const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    const float of_tile =
+        tile.has_ghosts ? lay_ghosts(tile, scores, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
     block.sum[r] = __builtin_fmaf(block.sum[r], block.correction[r], of_tile);
   }
 }

@@ -89,6 +89,8 @@ struct Tile {
   std::int32_t begin;
   int index;      // of the chunk's
   KeyRange seen;  // by any row of the block
+  bool is_ghost[kCellsPerTile];
+  bool has_ghosts;
   bool is_full;   // every row sees every key
   float* scores;  // of the first row; the others follow
 };
@@ -107,6 +109,7 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, std::int64_t s
 // they exist; for a prefetch. Others are replaced by the present ones, which the caches hold.
 static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
+  tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, position, args.key_end);
@@ -114,9 +117,13 @@ static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& ti
     if (!block.widens) next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
     if (next.data == nullptr) next = cell;
     tile.keys[c] = tile.values[c] = {};
+    tile.is_ghost[c] = false;
     if (cell.data == nullptr) continue;
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.key_scales, next.data);
+    tile.is_ghost[c] = format.codes.values == kv::KvCode::kNone;
+    tile.has_ghosts = tile.has_ghosts || tile.is_ghost[c];
+    if (tile.is_ghost[c]) continue;
     tile.values[c] = half_cell(format.codes.values, cell.data + format.key_bytes, format.value_scales,
                                next.data + block.formats[next.format].key_bytes);
   }

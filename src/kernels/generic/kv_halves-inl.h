@@ -18,7 +18,7 @@ enum class ScaleOf : std::uint8_t {
   kGroup,    // 32 channels of a token
 };
 constexpr ScaleOf scale_of(kv::KvCode code) {
-  if (code == kv::KvCode::k8) return ScaleOf::kToken;
+  if (code == kv::KvCode::k8 || code == kv::KvCode::kMean) return ScaleOf::kToken;
   return kv::is_rotated(code) ? ScaleOf::kGroup : ScaleOf::kNothing;
 }
 
@@ -47,6 +47,18 @@ struct Keys8 {
   template <bool kOdd>
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
     return to_float(load_bytes(codes + channel * kTokensPerCell));
+  }
+};
+
+// The same codes for every token.
+struct KeysMean {
+  static constexpr int kBytesPerChannel = 1;
+  const std::int8_t* codes;
+  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::int8_t*>(half); }
+  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
+  template <bool kOdd>
+  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
+    return broadcast(static_cast<float>(codes[channel]));
   }
 };
 

@@ -11,6 +11,9 @@ constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::k
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
                                  KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
 
+// What can come back from the disk loses so much of what a drop loses.
+constexpr float kCostOfGhosts = 0.5f;
+
 // What going from one rung to a coarser one loses per byte saved.
 float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
@@ -38,6 +41,10 @@ std::vector<Rung> ladder_of(const PolicyView& view) {
   std::vector<Rung> candidates;
   for (const KvFormat format : coarser_formats(view)) {
     candidates.push_back({format, view.bytes(format), view.costs[format]});
+  }
+  if (view.cells.has_disk()) {
+    candidates.push_back(
+        {KvFormat::kGhost, view.bytes(KvFormat::kGhost), kCostOfGhosts * view.costs[KvFormat::kGone]});
   }
   candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});
   std::vector<Rung> rungs = {{KvFormat::kF16, view.bytes(KvFormat::kF16), 0.0f}};
