@@ -67,12 +67,14 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
 }
 
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--kv-disk", options.kv_disk,
-                  "Keep what a KV policy takes out of memory in a file of at most this size (2GiB): it comes back "
-                  "when attention asks for it");
-  verb.add_option("--kv-disk-dir", options.kv_disk_dir,
-                  "Where that file is, which has no name and goes with the process (default: the system's folder "
-                  "for temporary files)");
+  verb.add_option(
+      "--kv-disk", options.kv_disk,
+      "Keep what a KV policy takes out of memory in a file of at most this size (2GiB): it comes back "
+      "when attention asks for it");
+  verb.add_option(
+      "--kv-disk-dir", options.kv_disk_dir,
+      "Where that file is, which has no name and goes with the process (default: the system's folder "
+      "for temporary files)");
 }
 
 void add_kv_log_option(CLI::App& verb, std::string& path) {

@@ -246,8 +246,8 @@ std::string actions_text(const KvExplanation& explanation) {
     std::set<std::int64_t> blocks;
     for (const journal::LoggedAction& action : actions) blocks.insert(action.block);
     if (explanation.block) {
-      out += fmt::format("at {} tokens, of block {}: {} cells changed\n", step.token,
-                         *explanation.block, actions.size());
+      out += fmt::format("at {} tokens, of block {}: {} cells changed\n", step.token, *explanation.block,
+                         actions.size());
     } else {
       out += what_happened(step, blocks.size());
     }

@@ -131,8 +131,8 @@ Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
   const std::int64_t least = kv::CellArena::page_bytes(head_dim);
   if (config.kv_disk_bytes >= least) return {};
   return make_error(ErrorKind::kUsage,
-                    fmt::format("kv_disk_bytes must be at least {} for this model, got {}", format_bytes(least),
-                                format_bytes(config.kv_disk_bytes)),
+                    fmt::format("kv_disk_bytes must be at least {} for this model, got {}",
+                                format_bytes(least), format_bytes(config.kv_disk_bytes)),
                     "kv_disk_bytes");
 }
 
@@ -185,10 +185,11 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   if (config.kv_disk_bytes > 0) {
     KVASIR_CHECKED(check_disk(config, loaded.kv.head_dim));
-    KVASIR_TRY(loaded.kv_file,
-               runtime::CellFile::create(config.kv_disk_directory, {.backend = loaded.backend.get(),
-                                                                    .cells = loaded.kv_memory.data(),
-                                                                    .head_dim = loaded.kv.head_dim}));
+    KVASIR_TRY(loaded.kv_file, runtime::CellFile::create(config.kv_disk_directory,
+                                                         {.backend = loaded.backend.get(),
+                                                          .cells = loaded.kv_memory.data(),
+                                                          .head_dim = loaded.kv.head_dim},
+                                                         config.kv_disk_warning));
     loaded.kv.disk = {.file = loaded.kv_file.get(), .bytes = config.kv_disk_bytes};
   }
   if (const std::int32_t rows = loaded.memory.max_prefill_only_tokens; rows > 0) {

@@ -29,7 +29,7 @@ struct LoadedModel {
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
   AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
   std::unique_ptr<runtime::CellFile> kv_file;  // null: nothing goes to a disk
-  backend::Rows hidden;     // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
+  backend::Rows hidden;  // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;

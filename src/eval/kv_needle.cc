@@ -126,7 +126,8 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   const std::size_t num_filler = acts_at - before_act;
   const auto filler = text.subspan(draw.filler_begin % (text.size() - num_filler + 1), num_filler);
 
-  Needle needle{.prompt = head, .policy_acts_at = kind.policy_is_live ? 0 : static_cast<std::int32_t>(acts_at),
+  Needle needle{.prompt = head,
+                .policy_acts_at = kind.policy_is_live ? 0 : static_cast<std::int32_t>(acts_at),
                 .answer = {}};
   std::size_t done = 0;
   for (const auto& [position, index] : places_of(needles.size(), tokenizer, filler, depth)) {

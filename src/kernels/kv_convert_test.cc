@@ -16,7 +16,7 @@ using kv::KvCode;
 
 constexpr KvFormat kCoarser[] = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::kK4cV4, KvFormat::kK4V4,
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
-                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2, KvFormat::kGhost};
+                                 KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2,  KvFormat::kGhost};
 
 class KvConvert : public EveryIsa {
  protected:

@@ -26,8 +26,8 @@ class DiskCopies {
   DiskCopies(std::int64_t capacity_bytes, std::int32_t head_dim);
 
   bool is_enabled() const { return arena_.has_value(); }
-  // A place for a cell's bytes in a format; gone when the file has none. Requires: is_enabled(), the cell, one
-  // of `cells_per_block`, has no copy.
+  // A place for a cell's bytes in a format; gone when the file has none. Requires: is_enabled(), the cell,
+  // one of `cells_per_block`, has no copy.
   KvCellRef keep(std::int32_t group, BlockId block, std::int32_t cell, std::int32_t cells_per_block,
                  KvFormat format);
   // Gone when there is none.

@@ -82,8 +82,7 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
       one_layer_group_(roomiest_group(config_)),
-      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_),
-             config_.disk),
+      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_), config_.disk),
       recorder_(config_.journal, config_.groups, cells_) {
   CHECK(validate(config_).has_value());
   for (const LayerGroup& group : config_.groups) {
@@ -350,6 +349,10 @@ bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, co
     while (!cells_.demote_to_ghost(group, block, action.cell, action.kept_as)) {
       if (!evict_from_fullest()) return false;
     }
+  }
+  if (!kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
+                                                         action.to == KvFormat::kGhost);
   }
   kv.moves.add({group, action.cell, action.block, kv.num_planned_blocks * kTokensPerBlock});
   return true;

@@ -14,7 +14,8 @@
 
 namespace kvasir::runtime {
 
-Result<std::unique_ptr<CellFile>> CellFile::create(const std::string& directory, const Memory& memory) {
+Result<std::unique_ptr<CellFile>> CellFile::create(const std::string& directory, const Memory& memory,
+                                                   std::function<void(std::string_view)> warn) {
   std::error_code ignored;
   const std::string folder =
       directory.empty() ? std::filesystem::temp_directory_path(ignored).string() : directory;
@@ -23,14 +24,22 @@ Result<std::unique_ptr<CellFile>> CellFile::create(const std::string& directory,
   if (file < 0 || unlink(path.c_str()) != 0) {
     const int reason = errno;
     if (file >= 0) close(file);
-    return make_error(
-        ErrorKind::kMachine,
-        fmt::format("KV disk: no file can be made in {}: {}", printable_line(folder), std::strerror(reason)));
+    return make_error(ErrorKind::kMachine, fmt::format("KV disk: no file can be made in {}: {}",
+                                                       printable_line(folder), std::strerror(reason)));
   }
-  return std::unique_ptr<CellFile>(new CellFile(file, memory));
+  return std::unique_ptr<CellFile>(new CellFile(file, memory, std::move(warn)));
 }
 
 CellFile::~CellFile() { close(file_); }
+
+bool CellFile::fail(std::string_view what) {
+  if (warn_) {
+    warn_(fmt::format("KV disk: the file cannot be {}: {}; what is taken out of memory may be lost", what,
+                      errno == 0 ? "it is cut short" : std::strerror(errno)));
+  }
+  warn_ = {};
+  return false;
+}
 
 bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy) {
   const std::byte* bytes = memory_.cells + cell.offset();
@@ -40,10 +49,12 @@ bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy) {
     bytes = coarser_.data();
   }
   const std::int64_t end = kv::cell_bytes(copy.format(), memory_.head_dim);
+  errno = 0;
   for (std::int64_t done = 0; done < end;) {
-    const ssize_t count = pwrite(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
+    const ssize_t count =
+        pwrite(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
+    if (count <= 0) return fail("written");
     done += count;
   }
   return true;
@@ -52,10 +63,12 @@ bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy) {
 bool CellFile::read(kv::KvCellRef copy, kv::KvCellRef cell) {
   std::byte* bytes = memory_.cells + cell.offset();
   const std::int64_t end = kv::cell_bytes(copy.format(), memory_.head_dim);
+  errno = 0;
   for (std::int64_t done = 0; done < end;) {
-    const ssize_t count = pread(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
+    const ssize_t count =
+        pread(file_, bytes + done, static_cast<std::size_t>(end - done), copy.offset() + done);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;  // cut short
+    if (count <= 0) return fail("read");
     done += count;
   }
   return true;

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -24,9 +27,11 @@ class CellFile final : public kv::CellDisk {
     std::byte* cells = nullptr;
     std::int32_t head_dim = 64;
   };
-  // In `directory`; the system's folder for temporary files when that is empty. Error (kMachine) naming it when
-  // no file can be made there.
-  static Result<std::unique_ptr<CellFile>> create(const std::string& directory, const Memory& memory);
+  // In `directory`; the system's folder for temporary files when that is empty. Error (kMachine) naming it
+  // when no file can be made there.
+  // `warn` is told of the first failure of a file that was made; may be empty.
+  static Result<std::unique_ptr<CellFile>> create(const std::string& directory, const Memory& memory,
+                                                  std::function<void(std::string_view)> warn = {});
   CellFile(const CellFile&) = delete;
   CellFile& operator=(const CellFile&) = delete;
   ~CellFile() override;
@@ -35,11 +40,14 @@ class CellFile final : public kv::CellDisk {
   bool read(kv::KvCellRef copy, kv::KvCellRef cell) override;
 
  private:
-  CellFile(int file, const Memory& memory) : file_(file), memory_(memory) {}
+  CellFile(int file, const Memory& memory, std::function<void(std::string_view)> warn)
+      : file_(file), memory_(memory), warn_(std::move(warn)) {}
+  bool fail(std::string_view what);
 
   const int file_;
   const Memory memory_;
-  std::vector<std::byte> coarser_;  // a cell on its way to the file
+  std::function<void(std::string_view)> warn_;  // empty from the first failure on
+  std::vector<std::byte> coarser_;              // a cell on its way to the file
 };
 
 }  // namespace kvasir::runtime

@@ -13,7 +13,8 @@ namespace kvasir::sim {
 
 class FakeDisk final : public kv::CellDisk {
  public:
-  FakeDisk(std::uint64_t seed, std::int64_t capacity_bytes) : random_(seed), capacity_bytes_(capacity_bytes) {}
+  FakeDisk(std::uint64_t seed, std::int64_t capacity_bytes)
+      : random_(seed), capacity_bytes_(capacity_bytes) {}
   // Whose cells it copies. Before the first copy.
   void attach(CellMemory& memory, std::int32_t head_dim) {
     memory_ = &memory;

@@ -411,7 +411,8 @@ void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence&
   for (const kv::ActionRecord& action : step.actions) {
     const kv::BlockTable& table = sequence.kv.tables[action.group];
     const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
-    const bool comes_back = action.reason == kv::ActionReason::kPromoted && action.from == kv::KvFormat::kGhost;
+    const bool comes_back =
+        action.reason == kv::ActionReason::kPromoted && action.from == kv::KvFormat::kGhost;
     if (present != action.to || (!comes_back && !kv::is_coarser(action.to, action.from))) {
       fail(fmt::format("a journal is told that sequence {} has a cell in {} that is in {}",
                        number(sequence.id), name_of(action.to), name_of(present)));

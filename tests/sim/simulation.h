@@ -37,8 +37,8 @@ struct Coverage {
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_layer_passes = 0;
-  std::int64_t num_disk_writes = 0;  // of cells that became ghosts
-  std::int64_t num_disk_reads = 0;   // of ghosts that came back
+  std::int64_t num_disk_writes = 0;    // of cells that became ghosts
+  std::int64_t num_disk_reads = 0;     // of ghosts that came back
   std::int64_t num_disk_refusals = 0;  // the disk was full, or failed
 
   void add(const Coverage& other);

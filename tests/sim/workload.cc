@@ -122,8 +122,8 @@ void add_disk(Workload& workload, SeededRandom& random) {
   for (SimRequest& item : workload.requests) {
     if (!item.request.kv_policy.is_lossy() || random.percent(20)) continue;
     item.request.kv_policy.policy = &kv::ladder_policy();
-    item.request.kv_policy.budget_share = random.percent(50) ? 0.12 : 0.08;
-    item.request.stop.max_tokens = random.between(60, 200);
+    item.request.kv_policy.budget_share = random.percent(50) ? 0.18 : 0.14;
+    item.request.stop.max_tokens = random.between(100, 250);
   }
 }
 

@@ -272,8 +272,8 @@ static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std:
   __builtin_memcpy(half + layout.scales, units, sizeof(units));
 }
 
-// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as near
-// to the token's as it can come.
+// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as
+// near to the token's as it can come.
 static void write_keys_mean(const float* keys, std::int32_t head_dim, std::byte* half) {
   alignas(64) float mean[kMaxHeadDim];
   F32x16 largest = zero(), squares = zero(), dots = zero();

@@ -200,8 +200,8 @@ float sum_of_lanes(std::vector<float> lanes) {
   return lanes[0];
 }
 
-// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as near
-// to the token's as it can come.
+// One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as
+// near to the token's as it can come.
 void write_keys_mean(const Rows& rows, std::int32_t head_dim, std::byte* half) {
   std::vector<float> mean(head_dim), squares(16);
   for (std::int32_t d = 0; d < head_dim; ++d) {

@@ -22,8 +22,8 @@ inline constexpr int kNumActionReasons = 9;
 
 // As in logs; it keeps its meaning from version to version.
 constexpr std::string_view name_of(ActionReason reason) {
-  constexpr std::string_view kNames[kNumActionReasons] = {"unstated",        "least-loss",     "uniform",
-                                                          "fixed-format",    "oldest",         "lot",
+  constexpr std::string_view kNames[kNumActionReasons] = {"unstated",        "least-loss",      "uniform",
+                                                          "fixed-format",    "oldest",          "lot",
                                                           "least-attention", "least-statistic", "promoted"};
   return kNames[static_cast<std::size_t>(reason)];
 }

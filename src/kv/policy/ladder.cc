@@ -7,9 +7,9 @@
 // by being unlike the others (KeyDiff), and never below the mean: text that nobody has asked about yet looks
 // like nothing in attention, which only tells the blocks that deserve more than their share.
 //
-// With a disk a block becomes a ghost before it is dropped: it is read no more, but told how much attention it
-// would get. Where that makes what it was worth its bytes twice over at the present price, it comes back and
-// others pay for it. What has moved one way rests before it goes the other (RecentMoves).
+// With a disk a block becomes a ghost before it is dropped: it is read no more, but told how much attention
+// it would get. Where that makes what it was worth its bytes twice over at the present price, it comes back
+// and others pay for it. What has moved one way rests before it goes the other (RecentMoves).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,14 +62,14 @@ class CellLadder {
 
   void plan(std::int32_t cell, std::vector<CellAction>& actions) {
     std::int64_t bytes = read_formats(cell) - view_.allowed_bytes();
-    if (bytes <= 0) return;
+    if (bytes <= 0 && !has_ghosts_) return;
     forecast(cell);
     find_resting(cell);
     steps_.clear();
     for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
     std::ranges::make_heap(steps_, is_later);
-    pay(bytes);
-    if (has_ghosts_) promote(cell, actions);
+    bytes = pay(bytes);
+    if (has_ghosts_) promote(cell, bytes, actions);
     for (std::size_t b = 0; b < rung_of_.size(); ++b) {
       if (rung_of_[b] == 0) continue;
       const auto block = static_cast<std::int32_t>(b);
@@ -197,12 +197,14 @@ class CellLadder {
     is_resting_.assign(rung_of_.size(), false);
     if (view_.moves == nullptr) return;
     for (const RecentMoves::Move& move : view_.moves->moves()) {
-      if (move.group == view_.group && move.cell == cell) is_resting_[static_cast<std::size_t>(move.block)] = true;
+      if (move.group == view_.group && move.cell == cell)
+        is_resting_[static_cast<std::size_t>(move.block)] = true;
     }
   }
 
   // The ghosts that are worth the most per byte come back first, as long as those that pay are worth less.
-  void promote(std::int32_t cell, std::vector<CellAction>& actions) {
+  // `bytes` are above the budget, or below it.
+  void promote(std::int32_t cell, std::int64_t bytes, std::vector<CellAction>& actions) {
     promotions_.clear();
     for (std::size_t b = 0; b < present_.size(); ++b) {
       if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
@@ -217,7 +219,8 @@ class CellLadder {
       const auto b = static_cast<std::int32_t>(block);
       const KvFormat to = view_.promotion(b, cell);
       is_resting_[block] = true;
-      if (pay(bytes_of_[index_of(to)] - ghost_->bytes) > 0) return;
+      bytes = pay(bytes + bytes_of_[index_of(to)] - ghost_->bytes);
+      if (bytes > 0) return;
       actions.push_back({b, cell, to, ActionReason::kPromoted, (1.0f - kDecay) * forecast_[block]});
     }
   }
@@ -249,9 +252,9 @@ class CellLadder {
   const bool may_ghost_;                                        // formats alone leave no room for fine ones
   const bool may_drop_;                                         // nor do ghosts
   bool has_ghosts_ = false;
-  std::vector<bool> is_resting_;  // by full block
-  std::vector<Step> promotions_;  // what each block would gain
-  std::vector<Step> steps_;       // a heap: the next of each block
+  std::vector<bool> is_resting_;      // by full block
+  std::vector<Step> promotions_;      // what each block would gain
+  std::vector<Step> steps_;           // a heap: the next of each block
   float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone
 };
 
