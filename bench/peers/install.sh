@@ -31,7 +31,7 @@ fetch() {
   folder="$peers/$(echo "$1" | tr - _)-$2"
   if [ ! -d "$folder" ]; then
     echo "peers: fetching $1 $2"
-    "$peers/venv/bin/pip" download -q --no-deps --no-binary :all: -d "$peers" "$1==$2"
+    "$peers/venv/bin/pip" download -q --no-deps --no-binary "$1" -d "$peers" "$1==$2"
     tar -xzf "$folder.tar.gz" -C "$peers"
   fi
 }

@@ -7,6 +7,7 @@ import argparse
 import json
 import pathlib
 import statistics
+import sys
 
 
 def limits_beside(row):
@@ -62,9 +63,13 @@ def main():
     reports = []
     for path in args.reports:
         try:
-            reports.append(json.loads(pathlib.Path(path).read_text()))
+            report = json.loads(pathlib.Path(path).read_text())
         except (OSError, json.JSONDecodeError) as failure:
             raise SystemExit(f"table: {path}: {failure}") from None
+        if "rows" in report:
+            reports.append(report)
+        else:
+            print(f"table: {path}: not from compare.py, left out", file=sys.stderr)
     if args.short:
         return print_short(reports)
     for report in reports:

@@ -96,7 +96,8 @@ struct MeasureBlocksOp {
   // [cells, head_dim]: of the blocks before; these are added, and distinctness is what comes out
   // (kernels::CellMeasureArgs). Empty: the ratio of values to keys is.
   std::span<float> key_sums;
-  std::span<float> results;  // [cells, blocks]
+  std::span<float> results;         // [cells, blocks]
+  std::span<float> longest_values;  // likewise: the greatest length of a block's values
 };
 
 struct HeadOp {

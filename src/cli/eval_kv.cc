@@ -1,6 +1,7 @@
 #include "cli/eval_kv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,7 @@
 #include "eval/kv_summary.h"
 #include "eval/kv_text.h"
 #include "eval/windows.h"
+#include "journal/log_reader.h"
 
 namespace kvasir::cli {
 namespace {
@@ -39,7 +41,7 @@ struct KvEvalOptions {
   std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
   std::vector<std::string> suites = {"ppl", "needle"};
   std::int32_t num_windows = 20, num_long_windows = 6;
-  double max_lost_share = 1.0;
+  std::vector<double> max_lost_shares = {1.0};
   bool gate = false;
   EngineOptions engine = {.max_num_seqs = 1,
                           .max_num_batched_tokens = eval::kKvStepTokens,
@@ -73,6 +75,7 @@ class KvEvaluation {
     const Status status = measure();
     if (!status && status.error().kind != ErrorKind::kCancelled) return std::unexpected(status.error());
     progress_.clear();
+    session_ = {};  // the log is whole when its engine is gone
     return report();
   }
 
@@ -85,7 +88,8 @@ class KvEvaluation {
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
     const std::string subject =
-        fmt::format("{} on {}, at most {} lost{}", options_.model, options_.file, options_.max_lost_share,
+        fmt::format("{} on {}, at most {} lost{}", options_.model, options_.file,
+                    fmt::join(options_.max_lost_shares, "/"),
                     options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk");
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
@@ -99,8 +103,12 @@ class KvEvaluation {
 
   Status add(std::string_view suite) {
     if (suite == "ppl") return add_text();
-    if (suite == "needle-live") return add_needles({eval::kLiveNeedle});
-    return add_needles({eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles});
+    if (suite == "needle-live") return add_needles(eval::kLiveNeedle);
+    if (suite == "recall") return add_needles(eval::kRecall);
+    for (const auto& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
+      KVASIR_CHECKED(add_needles(kind));
+    }
+    return {};
   }
 
   Status add_text() {
@@ -130,18 +138,16 @@ class KvEvaluation {
                       }});
   }
 
-  Status add_needles(std::initializer_list<eval::NeedleKind> kinds) {
+  Status add_needles(const eval::NeedleKind& kind) {
     const text::Tokenizer& tokenizer = *session_.engine->tokenizer();
     KVASIR_TRY(const eval::ChatFrame frame, eval::chat_frame(*session_.engine));
     const std::vector<TokenId> text = tokenizer.encode(text_, {.add_special = false});
-    for (const eval::NeedleKind& kind : kinds) {
-      for (const std::int32_t ctx : kNeedleTokens) {
-        if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
-        for (int depth = 0; depth < kNumDepths; ++depth) {
-          KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
-                                                    static_cast<double>(depth) / (kNumDepths - 1)));
-          add_needle(kind, ctx, depth, std::move(needle));
-        }
+    for (const std::int32_t ctx : kNeedleTokens) {
+      if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
+      for (int depth = 0; depth < kNumDepths; ++depth) {
+        KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
+                                                  static_cast<double>(depth) / (kNumDepths - 1)));
+        add_needle(kind, ctx, depth, std::move(needle));
       }
     }
     return {};
@@ -169,29 +175,58 @@ class KvEvaluation {
                       }});
   }
 
+  // A policy under one bound, and what its rows call it.
+  struct Variant {
+    std::string name, policy;
+    double max_lost_share = 1.0;
+  };
+  std::vector<Variant> variants() const {
+    std::vector<Variant> all;
+    for (const std::string& policy : options_.policies) {
+      for (const double share : options_.max_lost_shares) {
+        const bool is_only = options_.max_lost_shares.size() == 1;
+        all.push_back({is_only ? policy : fmt::format("{}-lost-{}", policy, share), policy, share});
+      }
+    }
+    return all;
+  }
+
   Status measure() {
-    const double total =
-        static_cast<double>(cases_.size() * options_.policies.size() * options_.budgets.size());
+    const std::vector<Variant> all = variants();
+    const double total = static_cast<double>(cases_.size() * all.size() * options_.budgets.size());
     double done = 0;
     for (Case& one : cases_) {
-      for (const std::string& policy : options_.policies) {
+      for (const Variant& variant : all) {
         for (const double budget : options_.budgets) {
-          progress_.report_fraction(fmt::format("{} {} {}", one.suite, one.ctx_tokens, policy),
+          progress_.report_fraction(fmt::format("{} {} {}", one.suite, one.ctx_tokens, variant.name),
                                     done++ / total);
-          if (rows_->has({one.suite, one.ctx_tokens, one.item, policy, budget})) continue;
-          KvParams kv{.policy = policy,
-                      .budget = budget,
-                      .quality = KvQuality::kBestEffort,
-                      .max_lost_share = options_.max_lost_share};
-          kv.seed = static_cast<std::uint64_t>(one.item);
-          KVASIR_TRY(eval::KvRow row, one.measure(kv));
+          if (rows_->has({one.suite, one.ctx_tokens, one.item, variant.name, budget})) continue;
+          KVASIR_TRY(eval::KvRow row, one.measure({.policy = variant.policy,
+                                                   .budget = budget,
+                                                   .quality = KvQuality::kBestEffort,
+                                                   .max_lost_share = variant.max_lost_share,
+                                                   .seed = static_cast<std::uint64_t>(one.item)}));
           row.item = one.item;
+          row.policy = variant.name;
           KVASIR_CHECKED(rows_->add(std::move(row)));
         }
       }
       one.measure = nullptr;  // and with it what the full cache said
     }
     return {};
+  }
+
+  // What the log of this run says of forecasts.
+  Result<std::vector<eval::ForecastPoint>> forecasts() const {
+    std::vector<eval::ForecastPoint> points;
+    if (options_.engine.kv_log.empty()) return points;
+    KVASIR_TRY(journal::LogReader log, journal::LogReader::open(options_.engine.kv_log));
+    KVASIR_TRY(const auto bins, log.forecasts());
+    for (const journal::ForecastBin& bin : bins) {
+      points.push_back({fmt::format("{} {:.3g}%", bin.policy, 100 * bin.budget_share), bin.mean_forecast,
+                        bin.mean_realised, bin.num_cells});
+    }
+    return points;
   }
 
   Result<int> report() {
@@ -205,7 +240,8 @@ class KvEvaluation {
     }
     const bool holds = std::ranges::all_of(claims, &eval::KvClaim::holds);
     const int exit_code = holds ? interruption_.exit_code() : kExitNo;
-    KVASIR_CHECKED(write_page(eval::kv_report(options_.model, rows_->rows(), summaries, claims)));
+    KVASIR_TRY(const auto points, forecasts());
+    KVASIR_CHECKED(write_page(eval::kv_report(options_.model, rows_->rows(), summaries, claims, points)));
     if (globals_.json) return print_document(to_json(summaries, claims), exit_code);
     print(
         "suite          ctx   policy         budget  bytes  peak   "
@@ -219,9 +255,10 @@ class KvEvaluation {
 
   // The file may have rows of other policies and budgets, from earlier runs.
   std::vector<eval::KvSummary> summaries_asked_for(const std::vector<eval::KvSummary>& summaries) const {
+    const std::vector<Variant> all = variants();
     std::vector<eval::KvSummary> asked_for;
     for (const eval::KvSummary& s : summaries) {
-      if (std::ranges::find(options_.policies, s.policy) != options_.policies.end() &&
+      if (std::ranges::find(all, s.policy, &Variant::name) != all.end() &&
           std::ranges::find(options_.budgets, s.budget) != options_.budgets.end()) {
         asked_for.push_back(s);
       }
@@ -309,9 +346,9 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  verb->add_option("--suite", options->suites, "Of ppl, needle and needle-live, with commas")
+  verb->add_option("--suite", options->suites, "Of ppl, needle, needle-live and recall, with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ppl", "needle", "needle-live"}))
+      ->check(CLI::IsMember({"ppl", "needle", "needle-live", "recall"}))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))
@@ -319,8 +356,10 @@ void add_eval_kv(CLI::App& eval, Context& context) {
   verb->add_option("--long-windows", options->num_long_windows, "Windows of 4096 tokens")
       ->transform(whole_number(0, 10000))
       ->capture_default_str();
-  verb->add_option("--kv-max-lost", options->max_lost_share,
-                   "Most attention that may be expected on what is dropped, per layer and head")
+  verb->add_option("--kv-max-lost", options->max_lost_shares,
+                   "Most attention that may be expected on what is dropped, per layer and head; several with "
+                   "commas are compared")
+      ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   add_kv_disk_options(*verb, options->engine);

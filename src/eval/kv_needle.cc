@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "eval/kv_text.h"
 #include "text/chat_prompt.h"
@@ -73,6 +74,11 @@ std::vector<Place> places_of(std::size_t num_needles, const text::Tokenizer& tok
   return places;
 }
 
+std::string question_about(std::string_view city) {
+  return fmt::format("Question: What is the secret code for {}?", city);
+}
+std::string answer_about(std::string_view city) { return fmt::format("The secret code for {} is", city); }
+
 }  // namespace
 
 Result<ChatFrame> chat_frame(const Engine& engine) {
@@ -82,19 +88,21 @@ Result<ChatFrame> chat_frame(const Engine& engine) {
     if (tokenizer.adds_bos()) frame.before.push_back(tokenizer.vocab().bos());
     return frame;
   }
-  // Two messages that differ in their one token have the frame in common.
-  const auto render = [&](std::string_view word) {
+  const auto render = [&](const std::vector<text::ChatMessage>& messages) {
     text::ChatTemplateInputs inputs;
-    const text::ChatMessage message{"user", std::string(word)};
-    inputs.messages = text::make_messages({&message, 1});
+    inputs.messages = text::make_messages(messages);
     return text::encode_chat(std::move(inputs), *engine.chat_template(), tokenizer);
   };
-  KVASIR_TRY(const Tokens a, render("A"));
-  KVASIR_TRY(const Tokens b, render("B"));
-  const auto front = std::ranges::mismatch(a, b).in1 - a.begin();
-  const auto back = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin();
-  frame.before.assign(a.begin(), a.begin() + front);
-  frame.after.assign(a.end() - back, a.end());
+  // Two messages that differ in their one token have the frame in common.
+  KVASIR_TRY(const Tokens a, render({{"user", "A"}}));
+  KVASIR_TRY(const Tokens b, render({{"user", "B"}}));
+  frame.before.assign(a.begin(), std::ranges::mismatch(a, b).in1);
+  frame.after.assign(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first.base(), a.end());
+  KVASIR_TRY(const Tokens c, render({{"user", "A"}, {"assistant", "A"}, {"user", "A"}}));
+  KVASIR_TRY(const Tokens d, render({{"user", "A"}, {"assistant", "B"}, {"user", "B"}}));
+  const auto answer = std::ranges::mismatch(c, d).in1;
+  const auto message = std::mismatch(c.rbegin(), c.rend(), d.rbegin(), d.rend()).first.base() - 1;
+  frame.between.assign(answer + 1, message);
   return frame;
 }
 
@@ -105,7 +113,16 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   const Draw draw(kind, ctx_tokens, depth);
   Tokens head = frame.before;
   append(head, encode(kInstruction));
-  Tokens question = encode(fmt::format("\n\nQuestion: What is the secret code for {}?", draw.cities[0]));
+  // All that comes behind the text. Without a template a blank line parts the turns.
+  Tokens question = encode("\n\n");
+  for (std::int32_t turn = 0; turn < kind.num_earlier_turns; ++turn) {
+    const auto city = static_cast<std::size_t>(kind.num_needles - 1 - turn);
+    append(question, encode(question_about(draw.cities[city])));
+    append(question, frame.after);
+    append(question, encode(fmt::format("{} {}.", answer_about(draw.cities[city]), draw.codes[city])));
+    append(question, frame.between.empty() ? encode("\n\n") : frame.between);
+  }
+  append(question, encode(question_about(draw.cities[0])));
   append(question, frame.after);
   std::vector<Tokens> needles;
   std::size_t num_needle_tokens = 0;
@@ -137,7 +154,7 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   }
   append(needle.prompt, filler.subspan(done));
   append(needle.prompt, question);
-  append(needle.prompt, encode(fmt::format("The secret code for {} is", draw.cities[0])));
+  append(needle.prompt, encode(answer_about(draw.cities[0])));
   needle.answer = encode(fmt::format(" {}", draw.codes[0]));
   return needle;
 }

@@ -41,13 +41,16 @@ struct Point {
   double x, y;
 };
 
-// Both axes linear; y from its least to its greatest value.
+// y from its least to its greatest value; x is a share.
 class Chart {
  public:
-  Chart(std::string x_title, std::string y_title)
-      : x_title_(std::move(x_title)), y_title_(std::move(y_title)) {}
+  enum class Scale : std::uint8_t { kLinear, kDoublings };  // of both; doublings: of shares from 2^-15 to 1
+  Chart(std::string x_title, std::string y_title, Scale scale = Scale::kLinear)
+      : x_title_(std::move(x_title)), y_title_(std::move(y_title)), scale_(scale) {}
 
-  void add(const std::string& name, Point point) { series_[name].push_back(point); }
+  void add(const std::string& name, Point point) {
+    series_[name].push_back({on_scale(point.x), scale_ == Scale::kLinear ? point.y : on_scale(point.y)});
+  }
 
   std::string svg() const {
     double low = 1e30, high = -1e30;
@@ -68,9 +71,10 @@ class Chart {
       out += fmt::format(
           "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#eee\"/>"
           "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.3g}</text>"
-          "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}%</text>",
-          kMargin, kWidth - kMargin, y(value), y(value), kMargin - 6, y(value) + 4, value, x(i / 5.0),
-          kHeight - kMargin + 18, 20 * i);
+          "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.3g}%</text>",
+          kMargin, kWidth - kMargin, y(value), y(value), kMargin - 6, y(value) + 4,
+          scale_ == Scale::kLinear ? value : of_scale(value), x(i / 5.0), kHeight - kMargin + 18,
+          100 * of_scale(i / 5.0));
     }
     out += fmt::format(
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text><text x=\"{}\" y=\"20\">{}</text>",
@@ -97,7 +101,17 @@ class Chart {
   }
 
  private:
+  static constexpr double kDoublings = 15;
+  double on_scale(double share) const {
+    if (scale_ == Scale::kLinear) return share;
+    return std::clamp(1.0 + std::log2(std::max(share, 1e-9)) / kDoublings, 0.0, 1.0);
+  }
+  double of_scale(double place) const {
+    return scale_ == Scale::kLinear ? place : std::exp2((place - 1.0) * kDoublings);
+  }
+
   const std::string x_title_, y_title_;
+  const Scale scale_;
   std::map<std::string, std::vector<Point>> series_;
 };
 
@@ -134,10 +148,24 @@ std::string needle_table(std::span<const KvRow> rows, const KvSummary& like) {
   return out + "</table>\n";
 }
 
+std::string forecast_section(std::span<const ForecastPoint> forecasts) {
+  Chart chart("attention forecast for a cell, per query", "attention that it got", Chart::Scale::kDoublings);
+  std::string rows;
+  for (const ForecastPoint& point : forecasts) {
+    chart.add(point.name, {point.forecast, point.realised});
+    rows += fmt::format("<tr><td>{}</td><td>{:.4f}%</td><td>{:.4f}%</td><td>{}</td></tr>\n",
+                        escaped(point.name), 100 * point.forecast, 100 * point.realised, point.num_cells);
+  }
+  return "<h2>forecast and realised attention</h2>\n" + chart.svg() +
+         "<table><tr><th>policy</th><th>forecast</th><th>realised</th><th>cells</th></tr>\n" + rows +
+         "</table>\n";
+}
+
 }  // namespace
 
 std::string kv_report(std::string_view model, std::span<const KvRow> rows,
-                      std::span<const KvSummary> summaries, std::span<const KvClaim> claims) {
+                      std::span<const KvSummary> summaries, std::span<const KvClaim> claims,
+                      std::span<const ForecastPoint> forecasts) {
   std::string out(kHead);
   out += fmt::format("<h1>KV policies on {}</h1>\n", escaped(model));
   for (const KvClaim& claim : claims) {
@@ -160,6 +188,7 @@ std::string kv_report(std::string_view model, std::span<const KvRow> rows,
     out += chart.svg() + (is_text ? text_table(part) : needle_table(rows, *begin));
     begin = end;
   }
+  if (!forecasts.empty()) out += forecast_section(forecasts);
   return out + "</body></html>\n";
 }
 

@@ -39,20 +39,26 @@ void add_interval(std::span<const KvRow* const> rows, KvSummary& summary) {
 }
 
 KvSummary summary_of(std::span<const KvRow* const> rows) {
-  const auto count = static_cast<double>(rows.size());
-  const auto mean = [&](double KvRow::* member) {
-    double sum = 0.0;
-    for (const KvRow* row : rows) sum += row->*member;
-    return sum / count;
-  };
   const KvRow& first = *rows.front();
   KvSummary summary{.suite = first.suite, .ctx_tokens = first.ctx_tokens, .policy = first.policy};
+  // No policy has run where the full cache lost the needle.
+  const auto was_measured = [&](const KvRow* row) { return summary.is_text() || row->full_found != 0; };
+  const auto mean = [&](double KvRow::* member) {
+    double sum = 0.0, count = 0.0;
+    for (const KvRow* row : rows) {
+      if (!was_measured(row)) continue;
+      sum += row->*member;
+      ++count;
+    }
+    return count > 0.0 ? sum / count : 0.0;
+  };
   summary.budget = first.budget;
   summary.num_items = static_cast<std::int32_t>(rows.size());
   summary.bytes_share = mean(&KvRow::bytes_share);
   summary.bytes_share_peak = 0.0;
   for (const KvRow* row : rows) {
-    summary.bytes_share_peak = std::max(summary.bytes_share_peak, row->bytes_share_peak);
+    if (was_measured(row))
+      summary.bytes_share_peak = std::max(summary.bytes_share_peak, row->bytes_share_peak);
     summary.full_found += row->full_found;
     summary.still_found += row->full_found != 0 && row->found != 0 ? 1 : 0;
     if (summary.is_text()) {
@@ -90,6 +96,10 @@ std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
                                   100 * s.budget, s.ctx_tokens, what, value, limit),
                       holds});
   };
+  struct Found {
+    std::int32_t full = 0, still = 0;
+  };
+  std::map<std::tuple<std::string, std::string, double>, Found> needles;  // of all contexts
   for (const KvSummary& s : summaries) {
     if (s.is_text() && s.budget >= 0.3) {
       const std::int32_t least_windows = s.ctx_tokens <= 2048 ? 20 : 6;
@@ -98,11 +108,19 @@ std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
       claim(s, "upper end of the perplexity ratio", limit, s.ratio_high, s.ratio_high <= limit);
       claim(s, "worst window", kMostWindow, s.worst_ratio, s.worst_ratio <= kMostWindow);
       claim(s, "share of bytes", s.budget, s.bytes_share, s.bytes_share <= s.budget);
-    } else if (!s.is_text() && s.budget >= 0.25 && s.full_found > 0) {
-      const double share = static_cast<double>(s.still_found) / s.full_found;
-      claim(s, fmt::format("needles found, {} of {},", s.still_found, s.full_found), kLeastNeedleShare, share,
-            share >= kLeastNeedleShare);
+    } else if (!s.is_text() && s.budget >= 0.25) {
+      Found& found = needles[{s.suite, s.policy, -s.budget}];
+      found.full += s.full_found;
+      found.still += s.still_found;
     }
+  }
+  for (const auto& [key, found] : needles) {
+    if (found.full == 0) continue;
+    const auto& [suite, policy, budget] = key;
+    const double share = static_cast<double>(found.still) / found.full;
+    claims.push_back({fmt::format("{} {} of {:.0f}%: found {} of {}, {:.4f}, limit {:.4f}", suite, policy,
+                                  -100 * budget, found.still, found.full, share, kLeastNeedleShare),
+                      share >= kLeastNeedleShare});
   }
   return claims;
 }

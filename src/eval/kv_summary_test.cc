@@ -67,6 +67,25 @@ TEST(KvSummary, BracketsTheRatioByWindows) {
   EXPECT_LT(summary.ratio_high, summary.worst_ratio);
 }
 
+TEST(KvGate, CountsTheNeedlesOfAllContextsTogether) {
+  std::vector<KvRow> rows;
+  for (std::int32_t item = 0; item < 20; ++item) {
+    rows.push_back(
+        {.suite = "recall", .ctx_tokens = item < 10 ? 1024 : 2048, .item = item, .policy = "ladder"});
+    rows.back().budget = 0.3;
+    rows.back().full_found = 1;
+    rows.back().found = item == 3 ? 0 : 1;
+  }
+  const auto holds = [&] {
+    const auto claims = check_gate(summarise(rows));
+    EXPECT_EQ(claims.size(), 1u);
+    return claims.front().holds;
+  };
+  EXPECT_TRUE(holds());  // 19 of 20
+  rows[17].found = 0;
+  EXPECT_FALSE(holds());
+}
+
 class KvRows : public testing::Test {
  protected:
   KvRows() { std::filesystem::remove(path_); }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "journal/schema.h"
@@ -177,6 +180,32 @@ Result<RegretSummary> LogReader::regrets(std::int64_t sequence, std::int64_t max
                              .forecast = worst.real(5).value_or(0.0),
                              .realised = worst.real(6).value_or(0.0)});
   }
+}
+
+Result<std::vector<ForecastBin>> LogReader::forecasts() {
+  KVASIR_TRY(Statement query,
+             database_.prepare("SELECT s.policy, s.budget_share, b.forecast, b.realised FROM blocks b "
+                               "JOIN sequences s ON s.id = b.sequence WHERE b.regret IS NOT NULL "
+                               "AND b.forecast > 0 AND s.run = (SELECT max(id) FROM runs)"));
+  std::map<std::tuple<std::string, double, int>, ForecastBin> bins;
+  while (true) {
+    KVASIR_TRY(const bool has_row, query.next());
+    if (!has_row) break;
+    const double budget = query.real(1).value_or(1.0), forecast = query.real(2).value_or(0.0);
+    ForecastBin& bin = bins[{query.text(0), budget, std::ilogb(forecast)}];
+    bin.policy = query.text(0);
+    bin.budget_share = budget;
+    ++bin.num_cells;
+    bin.mean_forecast += forecast;
+    bin.mean_realised += query.real(3).value_or(0.0);
+  }
+  std::vector<ForecastBin> all;
+  for (auto& [key, bin] : bins) {
+    bin.mean_forecast /= static_cast<double>(bin.num_cells);
+    bin.mean_realised /= static_cast<double>(bin.num_cells);
+    all.push_back(std::move(bin));
+  }
+  return all;
 }
 
 Result<std::string> LogReader::meaning_of(const std::string& reason) {

@@ -76,6 +76,14 @@ struct RegretSummary {
   std::vector<Regret> worst;
 };
 
+// Cells of one policy and budget whose forecasts lie within one power of two.
+struct ForecastBin {
+  std::string policy;
+  double budget_share = 1.0;
+  std::int64_t num_cells = 0;
+  double mean_forecast = 0.0, mean_realised = 0.0;
+};
+
 // Thread safety: none. Errors of every member: kMachine (damaged file).
 class LogReader {
  public:
@@ -92,6 +100,9 @@ class LogReader {
   // By block, layer and head; of one block or of all.
   Result<std::vector<LoggedAction>> actions(std::int64_t step, std::optional<std::int64_t> block);
   Result<RegretSummary> regrets(std::int64_t sequence, std::int64_t max_worst);
+  // What was forecast and what became of it, in the file's last run: cells whose attention is known, and
+  // whose forecast is above 0. By policy, budget and forecast.
+  Result<std::vector<ForecastBin>> forecasts();
   // The sentence behind the name of a reason.
   Result<std::string> meaning_of(const std::string& reason);
 

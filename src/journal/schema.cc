@@ -53,7 +53,8 @@ CREATE TABLE steps(             -- the policy of a sequence acted
   planned INTEGER NOT NULL,     -- 0: wishes for shared blocks came true; the policy was not asked
   bytes_before REAL,            -- of the bytes in f16, in the layers without a window
   bytes_after REAL,
-  lost_max REAL,                -- attention in memory that was paid to what is gone: the most in a layer and head
+  lost_max REAL,                -- attention in memory that was paid to what is gone or would be to ghosts: the
+                                -- most in a layer and head
   lost_mean REAL,
   actions INTEGER NOT NULL,
   waiting INTEGER NOT NULL,     -- cells that others hold too and have not agreed about

@@ -9,11 +9,14 @@
 
 #include "kernels/attention_problem.h"
 #include "kernels/every_isa.h"
+#include "kernels/float_kernels.h"
 
 namespace kvasir::kernels {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+// Against cells of integer codes queries and weights are rounded to 15 bits.
+constexpr double kCodesTolerance = 3e-4;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class Attention : public EveryIsa {
@@ -71,19 +74,20 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     SCOPED_TRACE(shape.to_string());
     const AttentionProblem problem(shape);
     const AttentionOutput output = run(problem), dense = problem.dense();
+    const double limit = shape.coarser.empty() ? 5e-6 : kCodesTolerance;
     for (std::size_t row = 0; row < dense.log_sum_exp.size(); ++row) {
       if (std::isinf(dense.log_sum_exp[row])) {
         EXPECT_EQ(output.log_sum_exp[row], -kInfinity) << "row " << row;
       } else {
-        EXPECT_NEAR(output.log_sum_exp[row], dense.log_sum_exp[row], 4e-6) << "row " << row;
+        EXPECT_NEAR(output.log_sum_exp[row], dense.log_sum_exp[row], limit) << "row " << row;
       }
     }
     for (std::size_t i = 0; i < dense.out.size(); ++i)
-      ASSERT_NEAR(output.out[i], dense.out[i], 5e-6) << "at " << i;
+      ASSERT_NEAR(output.out[i], dense.out[i], limit) << "at " << i;
     for (std::size_t i = 0; i < dense.masses.size(); ++i) {
       // A row that sees ghosts alone pays attention to nothing.
       if (std::isinf(dense.log_sum_exp[i / static_cast<std::size_t>(problem.num_blocks())])) continue;
-      const double tolerance = 5e-6 * std::max(1.0, dense.masses[i]);  // what a ghost would get has no limit
+      const double tolerance = limit * std::max(1.0, dense.masses[i]);  // what a ghost would get has no limit
       ASSERT_NEAR(output.masses[i], dense.masses[i], tolerance) << "at " << i;
     }
   }
@@ -299,6 +303,53 @@ TEST_P(Attention, ReadsNothingBehindACellWhateverTheHeadSize) {
       expected.attach(original);
       table().attention(original);
       EXPECT_TRUE(same_bits(moved.out.data(), expected.out.data(), moved.out.size()));
+    }
+  }
+}
+
+// Keys of 0 and 1 in every channel and a query of one number: no code, step or word can be larger.
+TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
+  const std::int32_t head_dim = kMaxHeadDim;
+  const std::vector<float> zeros(head_dim, 0.0f), ones(head_dim, 1.0f);
+  std::vector<std::byte> exact(static_cast<std::size_t>(kv::cell_bytes(KvFormat::kF32, head_dim)));
+  for (std::int32_t slot = 0; slot < kTokensPerCell; ++slot) {
+    ref::write_kv({.k = slot == 0 ? zeros.data() : ones.data(),
+                   .v = ones.data(),
+                   .head_dim = head_dim,
+                   .slot = slot,
+                   .format = KvFormat::kF32,
+                   .cell = exact.data()});
+  }
+  for (int i = static_cast<int>(KvFormat::kQ8); i < kv::kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
+    SCOPED_TRACE(kv::name_of(format));
+    std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(format, head_dim)));
+    ref::convert_cell({.head_dim = head_dim,
+                       .from = KvFormat::kF32,
+                       .to = format,
+                       .source = exact.data(),
+                       .target = cell.data()});
+    const BlockId block{0};
+    const kv::KvCellRef ref(0, format);
+    for (float sign : {1.0f, -1.0f}) {
+      ChunkOutput output(1, head_dim);
+      AttentionArgs args = {.q = ones.data(),
+                            .q_stride = head_dim,
+                            .num_query_tokens = 1,
+                            .group_size = 1,
+                            .head_dim = head_dim,
+                            .first_position = kTokensPerCell - 1,
+                            .key_end = kTokensPerCell,
+                            .scale = sign / static_cast<float>(head_dim)};
+      args.cells = {.blocks = &block, .directory = &ref, .memory = cell.data(), .cells_per_block = 1};
+      output.attach(args);
+      table().attention(args);
+      ChunkOutput expected(1, head_dim);
+      expected.attach(args);
+      ref::attention(args);
+      EXPECT_NEAR(output.max[0], expected.max[0], 1e-3f);
+      EXPECT_NEAR(output.sum[0], expected.sum[0], 1e-2f);
+      for (std::int32_t d = 0; d < head_dim; ++d) EXPECT_NEAR(output.out[d], expected.out[d], 1e-2f);
     }
   }
 }

@@ -37,7 +37,7 @@ std::vector<std::byte> make_cell(KvFormat format, std::int32_t head_dim, float m
 
 struct Measured {
   std::vector<float> key_sum;
-  float distinctness = 0.0f, ratio = 0.0f;
+  float distinctness = 0.0f, ratio = 0.0f, longest_value = 0.0f;
 };
 
 Measured measure(const KernelTable& table, const std::vector<std::byte>& cell, KvFormat format,
@@ -48,7 +48,8 @@ Measured measure(const KernelTable& table, const std::vector<std::byte>& cell, K
                       .cell = cell.data(),
                       .key_sum = measured.key_sum.data(),
                       .distinctness = &measured.distinctness,
-                      .value_key_ratio = &measured.ratio});
+                      .value_key_ratio = &measured.ratio,
+                      .longest_value = &measured.longest_value});
   return measured;
 }
 
@@ -64,10 +65,13 @@ TEST_P(KvMeasure, AgreesWithTheReference) {
                          .cell = cell.data(),
                          .key_sum = expected.key_sum.data(),
                          .distinctness = &expected.distinctness,
-                         .value_key_ratio = &expected.ratio});
+                         .value_key_ratio = &expected.ratio,
+                         .longest_value = &expected.longest_value});
       const Measured measured = measure(table(), cell, format, head_dim, before);
       EXPECT_NEAR(measured.distinctness, expected.distinctness, 2e-6f);
       EXPECT_NEAR(measured.ratio, expected.ratio, 2e-6f * expected.ratio);
+      EXPECT_NEAR(measured.longest_value, expected.longest_value, 2e-6f * expected.longest_value);
+      EXPECT_NEAR(measured.longest_value, 2.0f, 0.01f);
       for (std::size_t d = 0; d < before.size(); ++d) {
         EXPECT_NEAR(measured.key_sum[d], expected.key_sum[d], 1e-5f);
       }

@@ -169,6 +169,7 @@ struct CellMeasureArgs {
   float* key_sum = nullptr;
   float* distinctness = nullptr;
   float* value_key_ratio = nullptr;  // where set: the mean over the tokens of |value| / |key|, 0 for a key 0
+  float* longest_value = nullptr;    // where set: the greatest |value| of the tokens
 };
 
 enum class RopeStyle : std::uint8_t {

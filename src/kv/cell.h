@@ -51,12 +51,12 @@ constexpr std::string_view name_of(KvFormat format) {
 enum class KvCode : std::uint8_t {
   kF32,  // keys [head_dim][16], values [16][head_dim]
   kF16,
-  k8,         // keys [head_dim][16] int8, values [16][head_dim] int8; then a f16 scale per token: [16]
-  k4Channel,  // keys: nibbles n that mean low + step * n, both per channel
-  k4,         // rotated; nibbles n that mean scale * (n - 8), a f16 scale per token and 32 channels
-  k3Channel,  // keys: 3 bits n that mean low + step * n
-  k3,         // rotated; 3 bits n that mean scale * (n - 4), scales as k4
-  k2,         // values: rotated; 2 bits n that mean scale * (n - 1.5), scales as k4
+  k8,         // 8 bits n that mean scale * n, a f16 scale per token: [16]
+  k4Channel,  // keys: 4 bits n without sign that mean low + step * n, both per channel
+  k4,  // rotated; 4 bits n that mean scale * n, a f16 scale per token and 32 channels: [head_dim/32][16]
+  k3Channel,  // keys: 3 bits n without sign that mean low + step * n
+  k3,         // rotated; 3 bits n that mean scale * n, scales as k4
+  k2,         // values: rotated; 2 bits n that mean scale * (2 n + 1), scales as k4
   kMean,      // keys: one for all tokens, [head_dim] int8; then a f16 scale per token: [16]
   kNone,      // values: none; nobody pays attention to the keys, but how much it would be is told
 };
@@ -121,15 +121,41 @@ constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & 
 inline constexpr float kUnitMargin = 1.0009765625f;
 
 // The scale of 2-bit codes, of the largest magnitude of 32 numbers: what four levels lose of normal numbers
-// is least when they lie one standard deviation apart (Max, "Quantizing for minimum distortion", 1960).
-inline constexpr float kTwoBitScale = 0.43f;
+// is least when they, two scales from each other, lie one standard deviation apart (Max, "Quantizing for
+// minimum distortion", 1960).
+inline constexpr float kTwoBitScale = 0.215f;
 
-// Where the parts of the coarser halves begin, in bytes. Codes come first; of two and three bits those of 16
-// tokens (keys) or channels (values) follow each other in 32 or 48 bits, the lowest first.
+// Codes come first, 16 tokens and 32 channels after each other: such a *group* is 16 vectors of 32 codes, two
+// in each of the 16 lanes that the integer dot products of attention have. Lane l of vector v is
+//   of keys    token l, channels 2 v and 2 v + 1
+//   of values  channel 16 (v % 2) + l, tokens 2 (v / 2) and 2 (v / 2) + 1
+// and a group of b bits is b x 32 words of 16 bits: code c of a vector lies in word c of some 32, one above
+// the other with those of the next vectors. Of three bits five vectors lie one above the other; bit i of the
+// sixteenth vector's codes is the top bit of the i-th 32 words. Those of kMean are bytes, by channel.
+struct KvCodePlace {
+  std::int32_t byte;  // of the word, from the begin of the half
+  std::int32_t bit;   // of the word
+};
+
+// Where vector v of the group has its code c; of the sixteenth vector of three bits, where its lowest bit is.
+constexpr KvCodePlace code_place(int bits, std::int32_t group, std::int32_t vector, std::int32_t code) {
+  const std::int32_t per_word = 16 / bits;
+  const std::int32_t begin = group * bits * 64 + 2 * code;
+  if (bits == 3 && vector == 15) return {begin, 15};
+  return {begin + vector / per_word * 64, vector % per_word * bits};
+}
+
+// A channel's range, in units of the cell.
+struct ChannelRange {
+  std::uint8_t step;
+  std::int8_t low;
+};
+static_assert(sizeof(ChannelRange) == 2);
+
+// Where the parts of the coarser halves begin behind the codes, in bytes.
 struct KvHalfLayout {
   std::int32_t scales;  // f16; with a range per channel the units of steps and of lows
-  std::int32_t steps;   // with a range per channel: a byte for each, in units
-  std::int32_t lows;    // the same, signed
+  std::int32_t ranges;  // with a range per channel: [head_dim]
   std::int32_t bytes;   // of the half, a multiple of 32
 };
 
@@ -138,24 +164,23 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
   const std::int32_t scale_bytes = 2 * size / kChannelsPerScale;
   switch (code) {
     case KvCode::kF32:
-      return {0, 0, 0, 4 * size};
+      return {0, 0, 4 * size};
     case KvCode::kF16:
-      return {0, 0, 0, 2 * size};
+      return {0, 0, 2 * size};
     case KvCode::k8:
-      return {size, 0, 0, size + 2 * kTokensPerBlock};
+      return {size, 0, size + 2 * kTokensPerBlock};
     case KvCode::k4:
-      return {size / 2, 0, 0, size / 2 + scale_bytes};
+      return {size / 2, 0, size / 2 + scale_bytes};
     case KvCode::k4Channel:
-      return {size / 2 + 2 * head_dim, size / 2, size / 2 + head_dim, size / 2 + 2 * head_dim + 32};
+      return {size / 2 + 2 * head_dim, size / 2, size / 2 + 2 * head_dim + 32};
     case KvCode::k3Channel:
-      return {3 * size / 8 + 2 * head_dim, 3 * size / 8, 3 * size / 8 + head_dim,
-              3 * size / 8 + 2 * head_dim + 32};
+      return {3 * size / 8 + 2 * head_dim, 3 * size / 8, 3 * size / 8 + 2 * head_dim + 32};
     case KvCode::k3:
-      return {3 * size / 8, 0, 0, 3 * size / 8 + scale_bytes};
+      return {3 * size / 8, 0, 3 * size / 8 + scale_bytes};
     case KvCode::k2:
-      return {size / 4, 0, 0, size / 4 + scale_bytes};
+      return {size / 4, 0, size / 4 + scale_bytes};
     case KvCode::kMean:
-      return {head_dim, 0, 0, head_dim + 2 * kTokensPerBlock};
+      return {head_dim, 0, head_dim + 2 * kTokensPerBlock};
     case KvCode::kNone:
       break;
   }

@@ -78,15 +78,30 @@ void SequenceScores::add(const StepMass& mass) {
   }
 }
 
-void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value) {
+void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value) {
   reserve(block + 1);
   num_blocks_ = std::max(num_blocks_, block + 1);
-  statistics_[index(cell, block)] = value;
+  constexpr float kStepsPerDoubling = 8.0f, kOfOne = 128.0f;
+  const float magnitude = longest_value > 0.0f ? kOfOne + kStepsPerDoubling * std::log2(longest_value) : 0.0f;
+  const auto code = static_cast<std::uint32_t>(std::clamp(magnitude, 0.0f, 255.0f));
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kMagnitudeMask;
+  statistics_[index(cell, block)] = std::bit_cast<float>(bits | code);
 }
 
 void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
   reserve(block + 1);
   is_ghost_[index(cell, block)] = is_ghost;
+}
+
+float SequenceScores::lost_share(std::int32_t cell) const {
+  const std::span<const float> masses = this->masses(cell);
+  const std::size_t first = index(cell, 0);
+  float total = 0.0f, lost = 0.0f;
+  for (std::size_t b = 0; b < masses.size(); ++b) {
+    total += std::abs(masses[b]);
+    if (masses[b] < 0.0f || is_ghost_[first + b]) lost += std::abs(masses[b]);
+  }
+  return total > 0.0f ? lost / total : 0.0f;
 }
 
 void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {

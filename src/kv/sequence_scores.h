@@ -2,6 +2,7 @@
 // are.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -55,24 +56,34 @@ class SequenceScores {
 
   // Takes in a step's attention. What a cell had fades by as much as its queries were.
   void add(const StepMass& mass);
-  // A statistic of a block that is now full.
-  void set_statistic(std::int32_t cell, std::int32_t block, float value);
+  // What was measured of a block that is now full: the statistic, of which 15 bits are kept, and the greatest
+  // length of its values, kept to a twelfth.
+  void set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value = 0.0f);
   // [num_cells, head_dim]: the sums of unit keys so far, for the kernel that measures distinctness; empty
   // where another statistic or none is wanted.
   std::span<float> key_sums() { return key_sums_; }
   // The block becomes a ghost, or is none any more. Of a ghost the greatest rate counts that one step showed:
   // who asks for it asks once.
   void set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost);
+  // The share of the remembered attention that is paid to nobody: that of blocks that are gone,
+  // and what ghosts would get.
+  float lost_share(std::int32_t cell) const;
   // The block is gone: what it had stays as what was lost, below 0.
   void freeze(std::int32_t cell, std::int32_t block);
 
   // Remembered attention by block, [num_blocks]; of a frozen block, the negative of what it had.
   std::span<const float> masses(std::int32_t cell) const { return row(masses_, cell); }
   std::span<const float> statistics(std::int32_t cell) const { return row(statistics_, cell); }
+  // The logarithm of the greatest length of the block's values: 8 for each doubling.
+  static std::uint8_t value_magnitude(float statistic) {
+    return static_cast<std::uint8_t>(std::bit_cast<std::uint32_t>(statistic) & kMagnitudeMask);
+  }
   // Bytes per cell and block: what the budget counts beside the cells themselves.
   static constexpr std::int64_t kBytesPerCell = 2 * sizeof(float);
 
  private:
+  // The magnitude lies in the last bits of the statistic, so that a cell takes no more than its budget says.
+  static constexpr std::uint32_t kMagnitudeMask = 0xff;
   void reserve(std::int32_t num_blocks);
   std::size_t index(std::int32_t cell, std::int32_t block) const {
     return static_cast<std::size_t>(cell) * static_cast<std::size_t>(capacity_) +

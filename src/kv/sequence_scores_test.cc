@@ -57,6 +57,22 @@ TEST(SequenceScores, GrowWithTheSequence) {
   }
 }
 
+TEST(SequenceScores, KnowTheMagnitudeOfABlocksValuesBesideItsStatistic) {
+  SequenceScores scores({.is_kept = true}, 1, 64, 4);
+  scores.set_statistic(0, 0, -0.75f, 1.0f);
+  scores.set_statistic(0, 1, -0.75f, 2.0f);
+  scores.set_statistic(0, 2, 0.3f, 1e30f);
+  scores.set_statistic(0, 3, 0.0f, 0.0f);
+  const std::span<const float> statistics = scores.statistics(0);
+  EXPECT_NEAR(statistics[0], -0.75f, 1e-4f);
+  EXPECT_NEAR(statistics[2], 0.3f, 1e-4f);
+  EXPECT_NEAR(statistics[3], 0.0f, 1e-30f);
+  EXPECT_EQ(SequenceScores::value_magnitude(statistics[1]),
+            SequenceScores::value_magnitude(statistics[0]) + 8);
+  EXPECT_EQ(SequenceScores::value_magnitude(statistics[2]), 255);
+  EXPECT_EQ(SequenceScores::value_magnitude(statistics[3]), 0);
+}
+
 TEST(SequenceScores, OfABlockThatIsGoneStayAsWhatWasLost) {
   SequenceScores scores({.is_kept = true, .decay = 0.5f}, 1, 64, 1);
   scores.add(step_of(1, 1, 8.0f, 0.0f));
@@ -65,6 +81,7 @@ TEST(SequenceScores, OfABlockThatIsGoneStayAsWhatWasLost) {
   scores.add(step_of(2, 1, 0.0f, 0.0f));
   EXPECT_FLOAT_EQ(scores.masses(0)[0], -8.0f);
   EXPECT_FLOAT_EQ(scores.masses(0)[1], 0.0f);
+  EXPECT_FLOAT_EQ(scores.lost_share(0), 1.0f);
 }
 
 TEST(AttentionMemory, AsksForTheQueriesThatItCounts) {
@@ -83,6 +100,7 @@ TEST(SequenceScores, OfAGhostRememberTheGreatestRate) {
   scores.add({.num_blocks = 2, .sum = {0.5f, 0.5f}, .greatest = {0.5f, 0.5f}, .num_queries = {1}});
   EXPECT_NEAR(scores.masses(0)[0], 0.5f, 1e-4f);
   EXPECT_NEAR(scores.masses(0)[1], 0.5f * 200.0f, 0.1f);
+  EXPECT_NEAR(scores.lost_share(0), 200.0f / 201.0f, 1e-4f);
   scores.add({.num_blocks = 2, .sum = {0.0f, 0.0f}, .greatest = {0.0f, 0.0f}, .num_queries = {100}});
   EXPECT_NEAR(scores.masses(0)[1], 100.0f * std::pow(0.995f, 100.0f), 0.1f);
 }

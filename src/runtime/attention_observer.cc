@@ -23,15 +23,17 @@ void AttentionObserver::measure_full_blocks(const sched::ScheduledSequence& sequ
   if (first == end) return;
   const auto num_blocks = static_cast<std::size_t>(end - first);
   results_.resize(static_cast<std::size_t>(scores.num_cells()) * num_blocks);
+  longest_values_.resize(results_.size());
   const auto& table = sequence.block_tables[static_cast<std::size_t>(group)];
   backend_.measure_blocks({.group = group,
                            .blocks = table.blocks().subspan(static_cast<std::size_t>(first), num_blocks),
                            .key_sums = scores.key_sums(),
-                           .results = results_});
+                           .results = results_,
+                           .longest_values = longest_values_});
   for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {
     for (std::size_t i = 0; i < num_blocks; ++i) {
-      scores.set_statistic(cell, first + static_cast<std::int32_t>(i),
-                           results_[static_cast<std::size_t>(cell) * num_blocks + i]);
+      const std::size_t at = static_cast<std::size_t>(cell) * num_blocks + i;
+      scores.set_statistic(cell, first + static_cast<std::int32_t>(i), results_[at], longest_values_[at]);
     }
   }
 }

@@ -22,7 +22,8 @@ class AttentionObserver {
                            kv::SequenceScores& scores);
 
   backend::Backend& backend_;
-  std::vector<float> results_;  // [cells, blocks]
+  std::vector<float> results_;         // [cells, blocks]
+  std::vector<float> longest_values_;  // likewise
 };
 
 }  // namespace kvasir::runtime

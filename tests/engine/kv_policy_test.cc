@@ -14,12 +14,12 @@ using testing::generate;
 using testing::greedy_request;
 using testing::random_prompts;
 
-std::unique_ptr<Engine> load(const char* model) {
+std::unique_ptr<Engine> load(const char* model, std::int32_t max_chunk_tokens = 32) {
   EngineConfig config;
   config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + model + ".gguf";
   config.num_threads = 2;
   config.kv_cache_tokens = 8192;  // of four sequences: who is set back starts anew
-  config.max_chunk_tokens = 32;
+  config.max_chunk_tokens = max_chunk_tokens;
   auto engine = Engine::load(config);
   EXPECT_TRUE(engine) << engine.error().message;
   return engine ? std::move(*engine) : nullptr;
@@ -120,6 +120,20 @@ TEST_P(KvPolicyInEngine, ActsOnceWhereItIsToldTo) {
     EXPECT_EQ(never[i].usage.kv_bytes_share, 1.0);
     EXPECT_EQ(never[i].token_ids, exact[i].token_ids);
   }
+}
+
+// Scores of the last chunk's queries alone would depend on where it begins.
+TEST_P(KvPolicyInEngine, DoesTheSameWhateverTheChunks) {
+  const auto logprobs = [](std::int32_t max_chunk_tokens) {
+    const auto engine = load(GetParam(), max_chunk_tokens);
+    Request request = requests(*engine, {.budget = 0.35, .only_at_tokens = 96})[0];
+    request.sampling.prompt_logprobs = 0;
+    return generate(*engine, {request})[0].prompt_logprobs;
+  };
+  const std::vector<PositionLogprobs> small = logprobs(16), large = logprobs(96);
+  ASSERT_GT(small.size(), 100u);
+  ASSERT_EQ(small.size(), large.size());
+  for (std::size_t i = 1; i < small.size(); ++i) EXPECT_EQ(small[i].chosen.logprob, large[i].chosen.logprob);
 }
 
 TEST_P(KvPolicyInEngine, WhatOnePolicyLeavesIsNoHitForAnother) {

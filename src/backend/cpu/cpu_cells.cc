@@ -36,9 +36,12 @@ void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
   pool_.parallel_for(num_cells, [&](std::int64_t cell) {
     for (std::size_t i = 0; i < op.blocks.size(); ++i) {
       const kv::KvCellRef ref = group.directory[index_of(op.blocks[i]) * num_cells + cell];
-      float* result = op.results.data() + static_cast<std::size_t>(cell) * op.blocks.size() + i;
-      kernels::CellMeasureArgs args{
-          .head_dim = head_dim, .format = ref.format(), .cell = group.memory + ref.offset()};
+      const std::size_t at = static_cast<std::size_t>(cell) * op.blocks.size() + i;
+      float* result = op.results.data() + at;
+      kernels::CellMeasureArgs args{.head_dim = head_dim,
+                                    .format = ref.format(),
+                                    .cell = group.memory + ref.offset(),
+                                    .longest_value = op.longest_values.data() + at};
       if (op.key_sums.empty()) {
         args.value_key_ratio = result;
       } else {

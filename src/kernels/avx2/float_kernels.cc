@@ -1,6 +1,6 @@
 #include "kernels/float_kernels.h"
 
-#include "kernels/avx2/simd.h"
+#include "kernels/avx2/words.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
 namespace kvasir::kernels::avx2 {

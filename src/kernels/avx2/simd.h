@@ -28,6 +28,10 @@ inline constexpr int kVectorRegisters = 8;
 
 KVASIR_FORCE_INLINE F32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
 KVASIR_FORCE_INLINE F32x16 broadcast(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+KVASIR_FORCE_INLINE F32x16 broadcast_first(F32x16 a) {
+  const __m256 first = _mm256_broadcastss_ps(_mm256_castps256_ps128(a.lo));
+  return {first, first};
+}
 
 // Lanes [0, n); the others are false. 0 <= n <= 16.
 KVASIR_FORCE_INLINE Mask16 first_lanes(int n) {
@@ -186,29 +190,6 @@ KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low.lo, low.hi), 0b11'01'10'00);
   _mm_storeu_si128(static_cast<__m128i*>(p),
                    _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-}
-// Sixteen codes of two or three bits that follow each other: lane i gets its code in its low bits, below
-// whatever else.
-KVASIR_FORCE_INLINE I32x16 load_2_bits(const std::byte* p) {
-  int word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  const __m256i all = _mm256_set1_epi32(word);
-  return {_mm256_srlv_epi32(all, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14)),
-          _mm256_srlv_epi32(all, _mm256_setr_epi32(16, 18, 20, 22, 24, 26, 28, 30))};
-}
-KVASIR_FORCE_INLINE I32x16 load_3_bits(const std::byte* p) {
-  int low, high;  // they overlap
-  __builtin_memcpy(&low, p, sizeof(low));
-  __builtin_memcpy(&high, p + 2, sizeof(high));
-  return {_mm256_srlv_epi32(_mm256_set1_epi32(low), _mm256_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21)),
-          _mm256_srlv_epi32(_mm256_set1_epi32(high), _mm256_setr_epi32(8, 11, 14, 17, 20, 23, 26, 29))};
-}
-// code - kTwiceZero / 2, of the low kBits of each lane.
-template <int kBits, int kTwiceZero>
-KVASIR_FORCE_INLINE F32x16 numbers_of(I32x16 codes) {
-  const F32x16 numbers = to_float(bit_and(codes, (1 << kBits) - 1));
-  if constexpr (kTwiceZero == 0) return numbers;
-  return sub(numbers, broadcast(kTwiceZero / 2.0f));
 }
 // Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
 template <int kDistance>

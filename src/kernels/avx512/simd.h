@@ -27,6 +27,9 @@ inline constexpr int kVectorRegisters = 32;
 
 KVASIR_FORCE_INLINE F32x16 zero() { return {_mm512_setzero_ps()}; }
 KVASIR_FORCE_INLINE F32x16 broadcast(float x) { return {_mm512_set1_ps(x)}; }
+KVASIR_FORCE_INLINE F32x16 broadcast_first(F32x16 a) {
+  return {_mm512_broadcastss_ps(_mm512_castps512_ps128(a.v))};
+}
 
 // Lanes [0, n); the others are false. 0 <= n <= 16.
 KVASIR_FORCE_INLINE Mask16 first_lanes(int n) { return {static_cast<__mmask16>((1u << n) - 1u)}; }
@@ -120,36 +123,6 @@ KVASIR_FORCE_INLINE I32x16 load_bytes(const std::int8_t* p) {
 }
 KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
-}
-// Sixteen codes of two or three bits that follow each other: lane i gets its code in its low bits, below
-// whatever else.
-KVASIR_FORCE_INLINE I32x16 load_2_bits(const std::byte* p) {
-  int word;
-  __builtin_memcpy(&word, p, sizeof(word));
-  const __m512i shift = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  return {_mm512_srlv_epi32(_mm512_set1_epi32(word), shift)};
-}
-KVASIR_FORCE_INLINE I32x16 load_3_bits(const std::byte* p) {
-  int low, high;  // they overlap: of lanes 0 to 7, and 8 to 15
-  __builtin_memcpy(&low, p, sizeof(low));
-  __builtin_memcpy(&high, p + 2, sizeof(high));
-  const __m512i words = _mm512_mask_set1_epi32(_mm512_set1_epi32(low), 0xff00, high);
-  const __m512i shift = _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 8, 11, 14, 17, 20, 23, 26, 29);
-  return {_mm512_srlv_epi32(words, shift)};
-}
-// code - kTwiceZero / 2, of the low kBits of each lane.
-template <int kBits, int kTwiceZero>
-struct CodeNumbers {
-  alignas(64) float of[16];
-  constexpr CodeNumbers() : of{} {
-    for (int i = 0; i < 16; ++i) of[i] = static_cast<float>(2 * (i % (1 << kBits)) - kTwiceZero) / 2.0f;
-  }
-};
-template <int kBits, int kTwiceZero>
-inline constexpr CodeNumbers<kBits, kTwiceZero> kCodeNumbers{};
-template <int kBits, int kTwiceZero>
-KVASIR_FORCE_INLINE F32x16 numbers_of(I32x16 codes) {
-  return {_mm512_permutexvar_ps(codes.v, _mm512_load_ps(kCodeNumbers<kBits, kTwiceZero>.of))};
 }
 // Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
 template <int kDistance>

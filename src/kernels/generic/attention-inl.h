@@ -11,7 +11,7 @@
 
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
-  for (int r = 0; r < kMaxRowsPerBlock; ++r) {
+  for (int r = 0; r < block.num_rows; ++r) {
     block.max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;
     block.saw_rotated[r] = false;
@@ -56,61 +56,39 @@ static void hide_scores(const AttentionBlock& block, const Tile& tile) {
   }
 }
 
-// The queries as rotated keys want them.
-static const float* rotated_queries(AttentionBlock& block) {
+// The queries in words, as the code's keys want them.
+static const RoundedQueries& rounded_queries(AttentionBlock& block, kv::KvCode code) {
   const std::int32_t head_dim = block.args->head_dim;
-  for (int r = 0; !block.has_rotated_q && r < block.num_rows; ++r) {
-    float* row = block.rotated_q + std::int64_t{r} * head_dim;
+  RoundedQueries& rounded = kv::is_rotated(code) ? block.rounded_rotated_q : block.rounded_q;
+  for (int r = 0; !rounded.are_written && r < block.num_rows; ++r) {
+    alignas(64) float row[kMaxHeadDim];
     __builtin_memcpy(row, block.q + std::int64_t{r} * head_dim,
                      static_cast<std::size_t>(head_dim) * sizeof(float));
-    rotate_row(row, head_dim);
+    if (kv::is_rotated(code)) rotate_row(row, head_dim);
+    rounded.units[r] = round_row(row, head_dim, rounded.words + std::int64_t{r} * head_dim);
   }
-  block.has_rotated_q = true;
-  return block.rotated_q;
+  rounded.are_written = true;
+  return rounded;
 }
 
-template <class Keys, ScaleOf kScaleOf>
+// Scores of every row against `count` cells that read alike.
 static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) {
   const std::int32_t head_dim = block.args->head_dim;
-  const float* q = cells[0].cell->is_rotated ? rotated_queries(block) : block.q;
+  const kv::KvCode code = cells[0].cell->code;
   for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
     const int begin = strip_begin(block.num_rows, strip);
     const int height = strip_begin(block.num_rows, strip + 1) - begin;
     KeyCell of_strip[kTilesPerChunk * kCellsPerTile];
     for (int i = 0; i < count; ++i) of_strip[i] = {cells[i].cell, cells[i].scores + begin * kTokensPerTile};
-    score_rows<Keys, kScaleOf>(height, q + static_cast<std::int64_t>(begin) * head_dim, of_strip, count,
-                               head_dim);
-  }
-}
-
-// Scores of every row against `count` cells that read alike.
-static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) {
-  const kv::KvCode code = cells[0].cell->code;
-  if (cells[0].cell->widened != nullptr) {
-    if (scale_of(code) == ScaleOf::kGroup) return score_alike<KeysF32, ScaleOf::kGroup>(block, cells, count);
-    if (scale_of(code) == ScaleOf::kToken) return score_alike<KeysF32, ScaleOf::kToken>(block, cells, count);
-    return score_alike<KeysF32, ScaleOf::kNothing>(block, cells, count);
-  }
-  switch (code) {
-    case kv::KvCode::kF32:
-      return score_alike<KeysF32, ScaleOf::kNothing>(block, cells, count);
-    case kv::KvCode::kF16:
-      return score_alike<KeysF16, ScaleOf::kNothing>(block, cells, count);
-    case kv::KvCode::k8:
-      return score_alike<Keys8, ScaleOf::kToken>(block, cells, count);
-    case kv::KvCode::k4:
-      return score_alike<Keys4, ScaleOf::kGroup>(block, cells, count);
-    case kv::KvCode::k4Channel:
-      return score_alike<Keys4Channel, ScaleOf::kNothing>(block, cells, count);
-    case kv::KvCode::k3Channel:
-      return score_alike<Keys3Channel, ScaleOf::kNothing>(block, cells, count);
-    case kv::KvCode::k3:
-      return score_alike<Keys3, ScaleOf::kGroup>(block, cells, count);
-    case kv::KvCode::kMean:
-      return score_alike<KeysMean, ScaleOf::kToken>(block, cells, count);
-    case kv::KvCode::k2:  // of values only
-    case kv::KvCode::kNone:
-      return;
+    const std::int64_t first = std::int64_t{begin} * head_dim;
+    if (!is_float(code)) {
+      const RoundedQueries& q = rounded_queries(block, code);
+      score_words(height, {q.words + first, q.units + begin, head_dim}, of_strip, count, head_dim);
+    } else if (code == kv::KvCode::kF16 && cells[0].cell->widened == nullptr) {
+      score_rows<KeysF16>(height, block.q + first, of_strip, count, head_dim);
+    } else {
+      score_rows<KeysF32>(height, block.q + first, of_strip, count, head_dim);
+    }
   }
 }
 
@@ -138,45 +116,58 @@ static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
   }
 }
 
-// Takes the weights of ghosts out of a row, but for the block sums; returns the sum of the others.
-static float lay_ghosts(const Tile& tile, float* weights, const float* sums) {
-  float kept[kCellsPerTile];
-  for (int c = 0; c < kCellsPerTile; ++c) {
-    kept[c] = tile.is_ghost[c] ? 0.0f : sums[c];
-    if (tile.is_ghost[c]) store(weights + c * kTokensPerCell, zero());
-  }
-  return (kept[0] + kept[1]) + (kept[2] + kept[3]);
-}
-
-// Moves the running maxima over the tile and turns its scores into weights relative to them.
-static void weigh_tile(AttentionBlock& block, const Tile& tile) {
-  for (int r = 0; r < block.num_rows; ++r) {
-    const float* scores = tile.scores + r * kTokensPerTile;
+// Moves the running maxima of a row over the tiles of a span.
+static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles, int r) {
+  float of_row = block.max[r];
+  for (int t = 0; t < num_tiles; ++t) {
+    const float* scores = tiles[t].scores + r * kTokensPerTile;
     const F32x16 low = max(load(scores), load(scores + 16));
     const F32x16 high = max(load(scores + 32), load(scores + 48));
     const float of_tile = reduce_max(max(low, high));
-    const float before = block.max[r];
-    const float after = of_tile > before ? of_tile : before;
-    const float reference = after == -__builtin_inff() ? 0.0f : after;
-    block.max[r] = after;
-    block.tile_max[tile.index][r] = after;
-    block.reference[r] = reference;
-    block.correction[r] = before - reference;
+    const float before = of_row;
+    of_row = of_tile > before ? of_tile : before;
+    block.maxima[t][r] = of_row;
+    block.corrections[t][r] = before - (of_row == -__builtin_inff() ? 0.0f : of_row);
   }
-  for (int r = 0; r < block.num_rows; r += 16) store(block.correction + r, exp(load(block.correction + r)));
-  for (int r = 0; r < block.num_rows; ++r) {
-    const F32x16 reference = broadcast(block.reference[r]);
-    float* scores = tile.scores + r * kTokensPerTile;
-    F32x16 weights[kCellsPerTile];
-    for (int c = 0; c < kCellsPerTile; ++c) {
-      weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
-      store(scores + c * kTokensPerCell, weights[c]);
+  block.max[r] = of_row;
+}
+
+// The sum of a tile's weights without those of ghosts, whose values nobody reads.
+static float sum_without_ghosts(const Tile& tile, const float* sums) {
+  float kept[kCellsPerTile];
+  for (int c = 0; c < kCellsPerTile; ++c) kept[c] = tile.keys[c].code == kv::KvCode::kMean ? 0.0f : sums[c];
+  return (kept[0] + kept[1]) + (kept[2] + kept[3]);
+}
+
+// Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
+static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float correction, int r) {
+  const F32x16 reference = broadcast(max == -__builtin_inff() ? 0.0f : max);
+  float* scores = tile.scores + r * kTokensPerTile;
+  F32x16 weights[kCellsPerTile];
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
+    store(scores + c * kTokensPerCell, weights[c]);
+  }
+  float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
+  reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
+  for (int c = 0; c < kCellsPerTile; ++c) block.cell_max[r][tile.index * kCellsPerTile + c] = max;
+  const float of_tile =
+      tile.has_ghosts ? sum_without_ghosts(tile, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  block.sum[r] = __builtin_fmaf(block.sum[r], correction, of_tile);
+}
+
+// Turns the scores of a span into weights, each tile's relative to the maxima up to it. The tiles' maxima
+// come first: their reductions need not wait for each other.
+static void weigh_span(AttentionBlock& block, const Tile* tiles, int num_tiles) {
+  for (int r = 0; r < block.num_rows; ++r) raise_maxima(block, tiles, num_tiles, r);
+  for (int t = 0; t < num_tiles; ++t) {
+    float* corrections = block.corrections[t];
+    for (int r = 0; r < block.num_rows; r += 16) store(corrections + r, exp(load(corrections + r)));
+  }
+  for (int t = 0; t < num_tiles; ++t) {
+    for (int r = 0; r < block.num_rows; ++r) {
+      weigh_row(block, tiles[t], block.maxima[t][r], block.corrections[t][r], r);
     }
-    float* sums = block.tile_sums[tile.index][r];
-    reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-    const float of_tile =
-        tile.has_ghosts ? lay_ghosts(tile, scores, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    block.sum[r] = __builtin_fmaf(block.sum[r], block.correction[r], of_tile);
   }
 }
 
@@ -188,125 +179,66 @@ struct VisibleKeys {
   KeyRange keys;
 };
 
-// Where a share of a block's output is summed up, [row][head_dim], and whether what it has from earlier tiles
-// is relative to the present maxima already.
-struct Sums {
-  float* of_rows;
-  bool are_corrected;
-};
-
-// The weights of `num_rows` rows from `first` times the scales of the values of cells [begin, end): [group]
-// [row][key], and returns what lies between two groups.
-static std::int64_t scale_weights(AttentionBlock& block, const Tile& tile, KeyRange keys, int first,
-                                  int num_rows) {
-  const std::int32_t head_dim = block.args->head_dim;
-  const kv::KvCode code = tile.values[keys.begin / kTokensPerCell].code;
-  const std::int64_t num_groups = scale_of(code) == ScaleOf::kGroup ? head_dim / kv::kChannelsPerScale : 1;
-  const std::int64_t stride = std::int64_t{num_rows} * kTokensPerTile;
-  for (int c = keys.begin / kTokensPerCell; c * kTokensPerCell < keys.end; ++c) {
-    for (std::int64_t group = 0; group < num_groups; ++group) {
-      const F32x16 scale = value_scales(code, tile.values[c].scales, head_dim, group);
-      for (int r = 0; r < num_rows; ++r) {
-        const std::int64_t at = r * kTokensPerTile + c * kTokensPerCell;
-        store(block.scaled_weights + group * stride + at,
-              mul(load(tile.scores + first * kTokensPerTile + at), scale));
-      }
-    }
-  }
-  return num_groups == 1 ? 0 : stride;
-}
-
+// Adds the values of a run of cells that have floats alike.
 template <class Values>
-static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen, Sums& sums) {
+static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen, bool are_corrected) {
   const std::int32_t head_dim = block.args->head_dim;
   Values values[kCellsPerTile];
   for (int c = seen.keys.begin / kTokensPerCell; c * kTokensPerCell < seen.keys.end; ++c) {
     const HalfCell& cell = tile.values[c];
-    values[c].open(cell.widened == nullptr ? cell.data : reinterpret_cast<const std::byte*>(cell.widened),
-                   head_dim);
+    values[c].open(cell.widened == nullptr ? cell.data : cell.widened, head_dim);
   }
-  const bool is_scaled = scale_of(tile.values[seen.keys.begin / kTokensPerCell].code) != ScaleOf::kNothing;
+  float* out = block.args->out + block.first_row * head_dim;
   const int num_rows = seen.end - seen.begin;
   for (int strip = 0; strip < num_strips(num_rows); ++strip) {
     const int first = seen.begin + strip_begin(num_rows, strip);
     const int height = seen.begin + strip_begin(num_rows, strip + 1) - first;
-    WeightedValues<Values> in = {tile.scores + first * kTokensPerTile,
-                                 0,
-                                 sums.are_corrected ? kNoCorrections : block.correction + first,
-                                 values,
-                                 tile.values,
-                                 seen.keys.begin,
-                                 seen.keys.end,
-                                 head_dim};
-    if (is_scaled) {
-      in.group_stride = scale_weights(block, tile, seen.keys, first, height);
-      in.weights = block.scaled_weights;
-    }
-    add_rows(height, in, sums.of_rows + static_cast<std::int64_t>(first) * head_dim);
-  }
-  sums.are_corrected = true;
-}
-
-// Adds the values of cells that read alike.
-static void add_alike(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen, Sums& sums) {
-  const HalfCell& cell = tile.values[seen.keys.begin / kTokensPerCell];
-  if (cell.widened != nullptr) return add_alike<ValuesF32>(block, tile, seen, sums);
-  switch (cell.code) {
-    case kv::KvCode::kF32:
-      return add_alike<ValuesF32>(block, tile, seen, sums);
-    case kv::KvCode::k8:
-      return add_alike<Values8>(block, tile, seen, sums);
-    case kv::KvCode::k4:
-      return add_alike<Values4>(block, tile, seen, sums);
-    case kv::KvCode::k3:
-      return add_alike<Values3>(block, tile, seen, sums);
-    case kv::KvCode::k2:
-      return add_alike<Values2>(block, tile, seen, sums);
-    default:
-      return add_alike<ValuesF16>(block, tile, seen, sums);
+    const WeightedValues<Values> in = {tile.scores + first * kTokensPerTile,
+                                       are_corrected ? kNoCorrections : tile.corrections + first,
+                                       values,
+                                       tile.values,
+                                       seen.keys.begin,
+                                       seen.keys.end,
+                                       head_dim};
+    add_rows(height, in, out + static_cast<std::int64_t>(first) * head_dim);
   }
 }
 
-static float* rotated_sums(AttentionBlock& block) {
-  const std::int64_t size = std::int64_t{block.num_rows} * block.args->head_dim;
-  for (std::int64_t i = 0; !block.has_rotated_out && i < size; ++i) block.rotated_out[i] = 0.0f;
-  block.has_rotated_out = true;
-  return block.rotated_out;
-}
-
-static void correct_sums(const AttentionBlock& block, const VisibleKeys& seen, const Sums& sums) {
+// Makes sums of rows [begin, end) relative to the present maxima.
+static void correct_sums(const AttentionBlock& block, const Tile& tile, int begin, int end, float* sums) {
   const std::int64_t head_dim = block.args->head_dim;
-  for (int r = seen.begin; r < seen.end && !sums.are_corrected; ++r) {
-    if (block.correction[r] == 1.0f) continue;
-    scale(sums.of_rows + r * head_dim, block.correction[r], head_dim, sums.of_rows + r * head_dim);
+  for (int r = begin; r < end; ++r) {
+    if (tile.corrections[r] == 1.0f) continue;
+    scale(sums + r * head_dim, tile.corrections[r], head_dim, sums + r * head_dim);
   }
 }
 
-// Corrects what the rows have so far and adds the values of the keys they see.
+// Corrects what the rows have so far and adds the values of the keys they see that are floats.
 static void add_visible(AttentionBlock& block, const Tile& tile, const VisibleKeys& seen) {
-  Sums plain = {block.args->out + block.first_row * block.args->head_dim, false};
-  Sums rotated = {block.has_rotated_out ? block.rotated_out : nullptr, false};
+  bool are_corrected = false;
   for (int key = seen.keys.begin; key < seen.keys.end;) {
     int stop = (key / kTokensPerCell + 1) * kTokensPerCell;
     const HalfCell& cell = tile.values[key / kTokensPerCell];
-    if (cell.data != nullptr) {
-      while (stop < seen.keys.end && tile.values[stop / kTokensPerCell].reads_like(cell))
+    if (cell.data != nullptr && is_float(cell.code)) {
+      while (stop < seen.keys.end && tile.values[stop / kTokensPerCell].is_float_like(cell))
         stop += kTokensPerCell;
-      if (cell.is_rotated) {
-        if (rotated.of_rows == nullptr) rotated.of_rows = rotated_sums(block);
-        for (int r = seen.begin; r < seen.end; ++r) block.saw_rotated[r] = true;
+      const VisibleKeys run = {seen.begin, seen.end, {key, smaller(stop, seen.keys.end)}};
+      if (cell.code == kv::KvCode::kF16 && cell.widened == nullptr) {
+        add_alike<ValuesF16>(block, tile, run, are_corrected);
+      } else {
+        add_alike<ValuesF32>(block, tile, run, are_corrected);
       }
-      add_alike(block, tile, {seen.begin, seen.end, {key, smaller(stop, seen.keys.end)}},
-                cell.is_rotated ? rotated : plain);
+      are_corrected = true;
     }
     key = stop;
   }
-  correct_sums(block, seen, plain);
-  if (rotated.of_rows != nullptr) correct_sums(block, seen, rotated);
+  if (!are_corrected) {
+    correct_sums(block, tile, seen.begin, seen.end, block.args->out + block.first_row * block.args->head_dim);
+  }
 }
 
-// out = out * correction + weights x values.
-static void add_tile(AttentionBlock& block, const Tile& tile) {
+// The same for all rows, each of which sees keys of its own.
+static void add_floats(AttentionBlock& block, const Tile& tile) {
   const AttentionArgs& args = *block.args;
   if (tile.is_full) return add_visible(block, tile, {0, block.num_rows, {0, kTokensPerTile}});
   for (int r = 0; r < block.num_rows;) {
@@ -319,6 +251,67 @@ static void add_tile(AttentionBlock& block, const Tile& tile) {
   }
 }
 
+// Adds the values of the tile's cells of an integer code to `sums`; returns whether there are any.
+static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, bool are_corrected,
+                      float* sums) {
+  const std::int32_t head_dim = block.args->head_dim;
+  WeightedCells in = {};
+  for (int c = tile.seen.begin / kTokensPerCell; c * kTokensPerCell < tile.seen.end; ++c) {
+    const HalfCell& cell = tile.values[c];
+    if (cell.data == nullptr || cell.code != code) continue;
+    in.places[in.num_cells] = c;
+    in.cells[in.num_cells++] = &cell;
+  }
+  if (in.num_cells == 0) return false;
+  in.head_dim = head_dim;
+  for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
+    const int first = strip_begin(block.num_rows, strip);
+    const int height = strip_begin(block.num_rows, strip + 1) - first;
+    in.group_stride = kv::is_rotated(code) ? std::int64_t{height} * kTokensPerTile : 0;
+    round_weights(tile.scores + first * kTokensPerTile, height, in, block.rounded_weights,
+                  block.weight_units);
+    in.weights = {block.rounded_weights, block.weight_units, kTokensPerTile};
+    in.corrections = are_corrected ? kNoCorrections : tile.corrections + first;
+    add_words(height, in, sums + static_cast<std::int64_t>(first) * head_dim);
+    for (int r = 0; kv::is_rotated(code) && r < height; ++r) {
+      block.saw_rotated[first + r] = block.saw_rotated[first + r] || block.weight_units[r] > 0.0f;
+    }
+  }
+  return true;
+}
+
+static float* rotated_sums(AttentionBlock& block) {
+  const std::int64_t size = std::int64_t{block.num_rows} * block.args->head_dim;
+  for (std::int64_t i = 0; !block.has_rotated_out && i < size; ++i) block.rotated_out[i] = 0.0f;
+  block.has_rotated_out = true;
+  return block.rotated_out;
+}
+
+static bool has_values(const Tile& tile, bool (*is)(kv::KvCode)) {
+  for (const HalfCell& cell : tile.values) {
+    if (cell.data != nullptr && is(cell.code)) return true;
+  }
+  return false;
+}
+
+// out = out * correction + weights x values: first those that are floats, then code by code.
+static void add_tile(AttentionBlock& block, const Tile& tile) {
+  float* plain = block.args->out + block.first_row * block.args->head_dim;
+  const bool has_floats = has_values(tile, [](kv::KvCode code) { return is_float(code); });
+  if (has_floats) add_floats(block, tile);
+  if (!add_codes(block, tile, kv::KvCode::k8, has_floats, plain) && !has_floats) {
+    correct_sums(block, tile, 0, block.num_rows, plain);
+  }
+  if (!block.has_rotated_out && !has_values(tile, kv::is_rotated)) return;
+  float* rotated = rotated_sums(block);
+  bool are_corrected = false;
+  constexpr kv::KvCode kRotated[] = {kv::KvCode::k4, kv::KvCode::k3, kv::KvCode::k2};
+  for (const kv::KvCode code : kRotated) {
+    are_corrected = add_codes(block, tile, code, are_corrected, rotated) || are_corrected;
+  }
+  if (!are_corrected) correct_sums(block, tile, 0, block.num_rows, rotated);
+}
+
 // `num_tiles` tiles from `first_tile` of the chunk; one where they are widened.
 static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   const AttentionArgs& args = *block.args;
@@ -326,12 +319,11 @@ static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   for (int t = 0; t < num_tiles; ++t) {
     tiles[t] = find_tile(block, args.key_begin + (first_tile + t) * kTokensPerTile, t);
   }
-  using ReadCodes = void (*)(kv::KvCode, const std::byte*, std::int32_t, float*);
-  if (block.widens) widen<ReadCodes>(args, read_key_codes, block.widened, tiles[0].keys);
+  if (block.widens) widen(block, tiles[0].keys);
   score_span(block, tiles, num_tiles);
+  weigh_span(block, tiles, num_tiles);
   for (int t = 0; t < num_tiles; ++t) {
-    weigh_tile(block, tiles[t]);
-    if (block.widens) widen<ReadCodes>(args, read_value_codes, block.widened, tiles[t].values);
+    if (block.widens) widen(block, tiles[t].values);
     add_tile(block, tiles[t]);
   }
 }
@@ -350,19 +342,14 @@ static void add_rotated_out(AttentionBlock& block) {
 
 // block_sums relative to the row's final maximum; 0 for tiles the block never visited.
 static void export_block_sums(AttentionBlock& block, int first_tile, int end_tile) {
-  constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
-  float* block_sums = block.args->block_sums + block.first_row * kBlocksPerChunk;
-  for (int i = 0; i < block.num_rows * kBlocksPerChunk; ++i) block_sums[i] = 0.0f;
-  for (int tile = first_tile; tile < end_tile; ++tile) {
-    alignas(64) float factors[kMaxRowsPerBlock];
-    for (int r = 0; r < block.num_rows; ++r) {
-      factors[r] = block.max[r] == -__builtin_inff() ? 0.0f : block.tile_max[tile][r] - block.max[r];
-    }
-    for (int r = 0; r < block.num_rows; r += 16) store(factors + r, exp(load(factors + r)));
-    for (int r = 0; r < block.num_rows; ++r) {
-      for (int c = 0; c < kCellsPerTile; ++c) {
-        block_sums[r * kBlocksPerChunk + tile * kCellsPerTile + c] = block.tile_sums[tile][r][c] * factors[r];
-      }
+  for (int r = 0; r < block.num_rows; ++r) {
+    float* block_sums = block.args->block_sums + (block.first_row + r) * kCellsPerChunk;
+    const F32x16 max = broadcast(block.max[r] == -__builtin_inff() ? 0.0f : block.max[r]);
+    for (int c = 0; c < kCellsPerChunk; c += 16) {
+      const Mask16 visited = and_not(first_lanes(smaller(larger(end_tile * kCellsPerTile - c, 0), 16)),
+                                     first_lanes(smaller(larger(first_tile * kCellsPerTile - c, 0), 16)));
+      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(sub(load(block.cell_max[r] + c), max)));
+      store(block_sums + c, select(visited, sums, zero()));
     }
   }
 }
@@ -390,15 +377,13 @@ static void attend_block(AttentionBlock& block) {
 }
 
 void attention(const AttentionArgs& args) {
-  AttentionBlock block;
-  block.args = &args;
-  block.formats.fill(args.head_dim);
+  AttentionBlock block(args);
   const std::int64_t num_rows = static_cast<std::int64_t>(args.num_query_tokens) * args.group_size;
   for (block.first_row = 0; block.first_row < num_rows; block.first_row += kMaxRowsPerBlock) {
     const std::int64_t rest = num_rows - block.first_row;
     block.num_rows = rest < kMaxRowsPerBlock ? static_cast<int>(rest) : kMaxRowsPerBlock;
     block.widens = block.num_rows > kMaxRowsPerSpan;
-    block.has_rotated_q = false;
+    block.rounded_q.are_written = block.rounded_rotated_q.are_written = false;
     block.has_rotated_out = false;
     attend_block(block);
   }

@@ -1,58 +1,84 @@
 // A block of query rows that go through a chunk of keys together, and the tiles of cells they meet. Included
 // inside an ISA's namespace and target region.
 
-#include "kernels/generic/attention_tile-inl.h"
+#include "kernels/generic/attention_words-inl.h"
 
 inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
+inline constexpr int kCellsPerChunk = kTokensPerChunk / kTokensPerCell;
 
-// How each format is read.
+KVASIR_FORCE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
+KVASIR_FORCE_INLINE int larger(int a, int b) { return a > b ? a : b; }
+
+// How a format is read.
 struct FormatTraits {
   kv::KvCodes codes;
-  std::int64_t key_scales, value_scales, key_bytes;  // where they begin, in the half and in the cell
+  kv::KvHalfLayout keys, values;
+  int key_lines, value_lines;  // cache lines for every 32 channels, at least one
 };
-struct FormatTable {
-  FormatTraits of[kv::kNumKvFormats];
-
-  const FormatTraits& operator[](KvFormat format) const { return of[static_cast<int>(format)]; }
-  void fill(std::int32_t head_dim) {
-    for (int i = 0; i < kv::kNumKvFormats; ++i) {
-      const auto format = static_cast<KvFormat>(i);
-      const kv::KvCodes codes = kv::codes_of(format);
-      of[i] = {codes, kv::half_layout(codes.keys, head_dim).scales,
-               kv::half_layout(codes.values, head_dim).scales, kv::key_bytes(format, head_dim)};
-    }
+class FormatTable {
+ public:
+  explicit FormatTable(std::int32_t head_dim) : head_dim_(head_dim) {}
+  const FormatTraits& operator[](KvFormat format) {
+    const auto index = static_cast<int>(format);
+    if ((filled_ >> index & 1) == 0) fill(format);
+    return of_[index];
   }
+
+ private:
+  void fill(KvFormat format) {
+    const kv::KvCodes codes = kv::codes_of(format);
+    const kv::KvHalfLayout keys = kv::half_layout(codes.keys, head_dim_);
+    const kv::KvHalfLayout values = kv::half_layout(codes.values, head_dim_);
+    const std::int32_t group_lines = 64 * larger(head_dim_ / kv::kChannelsPerScale, 1);
+    of_[static_cast<int>(format)] = {codes, keys, values, ceil_div(keys.bytes, group_lines),
+                                     ceil_div(values.bytes, group_lines)};
+    filled_ |= 1u << static_cast<int>(format);
+  }
+
+  std::int32_t head_dim_;
+  std::uint32_t filled_ = 0;  // by format
+  FormatTraits of_[kv::kNumKvFormats];
 };
 
 // Few rows go through all tiles of a chunk at once, so that cells that read alike meet wherever they lie.
 inline constexpr int kMaxRowsPerSpan = 2 * kMaxRowsPerStrip;
-inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
+
+// The queries of a block as integer codes want them, rounded when the first such cell turns up.
+struct RoundedQueries {
+  bool are_written;
+  alignas(64) float units[kMaxRowsPerBlock];
+  alignas(64) std::int16_t words[kMaxRowsPerBlock * kMaxHeadDim];  // [row][head_dim]
+};
 
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
 struct AttentionBlock {
+  explicit AttentionBlock(const AttentionArgs& of) : args(&of), formats(of.head_dim) {}
+
   const AttentionArgs* args;
   FormatTable formats;
   std::int64_t first_row;
   int num_rows;
   bool widens;                              // cells are widened to float32 first
-  bool has_rotated_q;                       // rotated_q is written
   bool has_rotated_out;                     // rotated_out is in use
   bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
   alignas(64) float sum[kMaxRowsPerBlock];
-  alignas(64) float reference[kMaxRowsPerBlock];                 // max, or 0 where that is still -inf
-  alignas(64) float correction[kMaxRowsPerBlock];                // exp(max before the tile - reference)
-  alignas(64) float tile_max[kTilesPerChunk][kMaxRowsPerBlock];  // running max after each tile
-  alignas(64) float tile_sums[kTilesPerChunk][kMaxRowsPerBlock][kCellsPerTile];  // relative to tile_max
+  // Of the tiles of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
+  alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
+  alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
+  // Of every 16 keys of the chunk: the running max after their tile, and their weights' sum relative to it.
+  alignas(64) float cell_max[kMaxRowsPerBlock][kCellsPerChunk];
+  alignas(64) float cell_sums[kMaxRowsPerBlock][kCellsPerChunk];
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.
   alignas(64) float scores[kTilesPerChunk * kMaxRowsPerSpan * kTokensPerTile];
-  // [group][row][key]: the weights of a strip's rows times the scales of the values.
-  alignas(64) float scaled_weights[kMaxScaleGroups * kMaxRowsPerStrip * kTokensPerTile];
+  // Of a strip's rows, the weights of a tile times the scales of the values: [group][row][key].
+  alignas(64) std::int16_t rounded_weights[kMaxScaleGroups * kMaxRowsPerStrip * kTokensPerTile];
+  float weight_units[kMaxRowsPerStrip];
   alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];            // [row][head_dim], scaled
-  alignas(64) float rotated_q[kMaxRowsPerBlock * kMaxHeadDim];    // the same for rotated keys
+  RoundedQueries rounded_q, rounded_rotated_q;                    // the same, and the same for rotated keys
   alignas(64) float rotated_out[kMaxRowsPerBlock * kMaxHeadDim];  // the share of rotated values
-  alignas(64) float widened[kTokensPerTile * kMaxHeadDim];        // K, then V, of the current tile
+  alignas(64) std::byte widened[kTokensPerTile * kMaxHeadDim * sizeof(float)];  // K, then V, of the tile
 };
 
 static_assert(kMaxRowsPerBlock <= kTilesPerChunk * kMaxRowsPerSpan);
@@ -62,9 +88,6 @@ struct KeyRange {
   int begin;
   int end;
 };
-
-KVASIR_FORCE_INLINE int smaller(int a, int b) { return a < b ? a : b; }
-KVASIR_FORCE_INLINE int larger(int a, int b) { return a > b ? a : b; }
 
 // The keys of the tile at `tile_begin` that the query at `position` sees, holes aside.
 static KeyRange visible_keys(const AttentionArgs& args, std::int32_t position, std::int32_t tile_begin) {
@@ -89,43 +112,60 @@ struct Tile {
   std::int32_t begin;
   int index;      // of the chunk's
   KeyRange seen;  // by any row of the block
-  bool is_ghost[kCellsPerTile];
   bool has_ghosts;
-  bool is_full;   // every row sees every key
-  float* scores;  // of the first row; the others follow
+  bool is_full;              // every row sees every key
+  float* scores;             // of the first row; the others follow
+  const float* corrections;  // [rows]
 };
 
 static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, std::int32_t end) {
   return position < end ? args.cells.find(position / kTokensPerCell) : kv::KvCell{};
 }
 
-static HalfCell half_cell(kv::KvCode code, const std::byte* data, std::int64_t scales,
-                          const std::byte* next) {
-  return {data,    next, reinterpret_cast<const std::uint16_t*>(data + scales),
-          nullptr, code, kv::is_rotated(code)};
+static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHalfLayout& layout) {
+  return {.data = data,
+          .next = data,
+          .ranges = data + layout.ranges,
+          .scales = reinterpret_cast<const std::uint16_t*>(data + layout.scales),
+          .widened = nullptr,
+          .next_lines_per_group = 0,
+          .code = code};
 }
 
-// Finds the cells of the tile at `begin`, and the next one's, which may belong to the next chunk, as far as
-// they exist; for a prefetch. Others are replaced by the present ones, which the caches hold.
-static void find_cells(const AttentionBlock& block, std::int32_t begin, Tile& tile) {
+// Finds the cells of the tile at `begin`, and what to ask for while they are read; that may belong to the
+// next chunk, as far as it exists. While keys of integer codes are read these are their values, and then the
+// keys a chunk further on: such cells are read too fast to ask for the next tile's. Where there is nothing,
+// they ask for themselves, which the caches hold.
+static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, position, args.key_end);
-    kv::KvCell next;
-    if (!block.widens) next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
-    if (next.data == nullptr) next = cell;
     tile.keys[c] = tile.values[c] = {};
-    tile.is_ghost[c] = false;
     if (cell.data == nullptr) continue;
+    tile.has_ghosts = tile.has_ghosts || cell.format == KvFormat::kGhost;
     const FormatTraits& format = block.formats[cell.format];
-    tile.keys[c] = half_cell(format.codes.keys, cell.data, format.key_scales, next.data);
-    tile.is_ghost[c] = format.codes.values == kv::KvCode::kNone;
-    tile.has_ghosts = tile.has_ghosts || tile.is_ghost[c];
-    if (tile.is_ghost[c]) continue;
-    tile.values[c] = half_cell(format.codes.values, cell.data + format.key_bytes, format.value_scales,
-                               next.data + block.formats[next.format].key_bytes);
+    HalfCell& keys = tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
+    HalfCell& values = tile.values[c] =
+        half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
+    if (block.widens) continue;
+    const bool reads_floats = is_float(format.codes.keys);
+    const std::int32_t distance = reads_floats ? kTokensPerTile : kTokensPerChunk;
+    const kv::KvCell next = find_cell(args, position + distance, args.prefetch_end);
+    if (!reads_floats) {
+      keys.next = values.data;
+      keys.next_lines_per_group = format.value_lines;
+    }
+    if (next.data == nullptr) continue;
+    const FormatTraits& next_format = block.formats[next.format];
+    if (reads_floats) {
+      keys.next = next.data;
+      values.next = next.data + next_format.keys.bytes;
+    } else {
+      values.next = next.data;
+      values.next_lines_per_group = next_format.key_lines;
+    }
   }
 }
 
@@ -137,6 +177,7 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   tile.begin = begin;
   tile.index = (begin - args.key_begin) / kTokensPerTile;
   tile.scores = block.scores + static_cast<std::int64_t>(tile_in_span) * block.num_rows * kTokensPerTile;
+  tile.corrections = block.corrections[tile_in_span];
   // Later queries see later keys, earlier queries reach further back.
   const KeyRange of_first = visible_keys(args, position_of(args, block.first_row), begin);
   const KeyRange of_last = visible_keys(args, position_of(args, block.first_row + block.num_rows - 1), begin);
@@ -146,15 +187,19 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   return tile;
 }
 
-// Copies a tile's codes as float32, so that many strips share one conversion. `read` is read_key_codes or
-// read_value_codes.
-template <class Read>
-static void widen(const AttentionArgs& args, Read read, float* widened, HalfCell (&cells)[kCellsPerTile]) {
+// Copies a tile's numbers as float32 or its codes as words, so that many strips share one conversion.
+static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile]) {
+  const std::int32_t head_dim = block.args->head_dim;
+  std::byte* widened = block.widened;
   for (HalfCell& cell : cells) {
     if (cell.data != nullptr && cell.code != kv::KvCode::kF32) {
-      read(cell.code, cell.data, args.head_dim, widened);
+      if (is_float(cell.code)) {
+        read_floats(cell.code, cell.data, head_dim, reinterpret_cast<float*>(widened));
+      } else {
+        read_words(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
+      }
       cell.widened = widened;
     }
-    widened += std::int64_t{kTokensPerCell} * args.head_dim;
+    widened += std::int64_t{kTokensPerCell} * head_dim * sizeof(float);
   }
 }

@@ -1,5 +1,5 @@
-// The two matrix products of attention over one tile of 64 keys, for a strip of up to six query rows.
-// Included inside an ISA's namespace and target region.
+// The two matrix products of attention over cells of floats, for a strip of up to six query rows; a tile is
+// 64 keys. Included inside an ISA's namespace and target region.
 //
 // Every value is one chain of fma: scores run over head_dim with keys in the lanes, outputs over the keys in
 // order with head_dim in the lanes. How many rows share a strip changes no bit.
@@ -22,22 +22,21 @@ constexpr int vectors_beside(int rows) {
 struct HalfCell {
   const std::byte* data;
   const std::byte* next;
-  const std::uint16_t* scales;  // of its codes, also where `widened` has these as float32 for many strips
-  const float* widened;         // null where nobody did
+  const std::byte* ranges;      // of integer codes with a range per channel
+  const std::uint16_t* scales;  // of integer codes
+  const std::byte* widened;     // the numbers as float32 or the codes as words, for many strips; or null
+  int next_lines_per_group;     // of integer codes: cache lines of `next` for every 32 channels
   kv::KvCode code;
-  bool is_rotated;
 
-  bool reads_like(const HalfCell& other) const {
-    return data != nullptr && code == other.code && is_rotated == other.is_rotated;
-  }
+  bool is_float_like(const HalfCell& other) const { return data != nullptr && code == other.code; }
 };
 
-template <bool kOdd, class Keys, int kRows, int kCells>
+template <class Keys, int kRows, int kCells>
 KVASIR_FORCE_INLINE void add_channel(const float* q, std::int64_t head_dim, const Keys (&keys)[kCells],
                                      std::int64_t channel, F32x16 (&acc)[kRows][kCells]) {
   F32x16 key[kCells];
 #pragma GCC unroll 8
-  for (int c = 0; c < kCells; ++c) key[c] = keys[c].template at<kOdd>(channel);
+  for (int c = 0; c < kCells; ++c) key[c] = keys[c].at(channel);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     const F32x16 query = broadcast(q[r * head_dim + channel]);
@@ -54,7 +53,7 @@ struct KeyCell {
 };
 
 // scores[row][lane] = q[row] . key, for kCells cells. q is [kRows][head_dim].
-template <class Keys, ScaleOf kScaleOf, int kRows, int kCells>
+template <class Keys, int kRows, int kCells>
 static void score_cells(const float* q, const KeyCell* cells, std::int32_t head_dim) {
   F32x16 acc[kRows][kCells];
   Keys keys[kCells];
@@ -62,74 +61,42 @@ static void score_cells(const float* q, const KeyCell* cells, std::int32_t head_
 #pragma GCC unroll 8
   for (int c = 0; c < kCells; ++c) {
     const HalfCell& cell = *cells[c].cell;
-    keys[c].open(cell.widened == nullptr ? cell.data : reinterpret_cast<const std::byte*>(cell.widened),
-                 head_dim);
+    keys[c].open(cell.widened == nullptr ? cell.data : cell.widened);
     next[c] = cell.next;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) acc[r][c] = zero();
   }
-  for (std::int64_t begin = 0; begin < head_dim; begin += kv::kChannelsPerScale) {
-    const std::int64_t end =
-        begin + kv::kChannelsPerScale < head_dim ? begin + kv::kChannelsPerScale : head_dim;
-    const bool is_first = begin == 0;
+  for (std::int64_t d = 0; d < head_dim; d += 2) {
+    if constexpr (Keys::kBytesPerChannel > 0) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (int c = 0; c < kCells; ++c) {
-        if (is_first || kScaleOf == ScaleOf::kGroup) acc[r][c] = zero();
-      }
+      for (int c = 0; c < kCells; ++c) __builtin_prefetch(next[c] + d * Keys::kBytesPerChannel);
     }
-#pragma GCC unroll 8
-    for (int c = 0; c < kCells; ++c) keys[c].enter(begin / kv::kChannelsPerScale);
-    for (std::int64_t d = begin; d < end; d += 2) {
-      if constexpr (Keys::kBytesPerChannel > 0) {
-#pragma GCC unroll 8
-        for (int c = 0; c < kCells; ++c) __builtin_prefetch(next[c] + d * Keys::kBytesPerChannel);
-      }
-      add_channel<false>(q, head_dim, keys, d, acc);
-      add_channel<true>(q, head_dim, keys, d + 1, acc);
-    }
-    if constexpr (kScaleOf == ScaleOf::kGroup) {
-#pragma GCC unroll 8
-      for (int c = 0; c < kCells; ++c) {
-        const F32x16 scale =
-            load_half(cells[c].cell->scales + begin / kv::kChannelsPerScale * kTokensPerCell);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r) {
-          float* scores = cells[c].scores + r * kTokensPerTile;
-          store(scores, is_first ? mul(acc[r][c], scale) : fma(acc[r][c], scale, load(scores)));
-        }
-      }
-    }
+    add_channel(q, head_dim, keys, d, acc);
+    add_channel(q, head_dim, keys, d + 1, acc);
   }
-  if constexpr (kScaleOf == ScaleOf::kGroup) return;
 #pragma GCC unroll 8
   for (int c = 0; c < kCells; ++c) {
-    const F32x16 scale = kScaleOf == ScaleOf::kToken ? load_half(cells[c].cell->scales) : zero();
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      store(cells[c].scores + r * kTokensPerTile,
-            kScaleOf == ScaleOf::kToken ? mul(acc[r][c], scale) : acc[r][c]);
-    }
+    for (int r = 0; r < kRows; ++r) store(cells[c].scores + r * kTokensPerTile, acc[r][c]);
   }
 }
 
 // `count` cells that read alike against a strip.
-template <class Keys, ScaleOf kScaleOf, int kRows>
+template <class Keys, int kRows>
 static void score_strip(const float* q, const KeyCell* cells, int count, std::int32_t head_dim) {
   constexpr int kBeside = vectors_beside(kRows);
   int c = 0;
-  for (; c + kBeside <= count; c += kBeside)
-    score_cells<Keys, kScaleOf, kRows, kBeside>(q, cells + c, head_dim);
-  for (; c < count; ++c) score_cells<Keys, kScaleOf, kRows, 1>(q, cells + c, head_dim);
+  for (; c + kBeside <= count; c += kBeside) score_cells<Keys, kRows, kBeside>(q, cells + c, head_dim);
+  for (; c < count; ++c) score_cells<Keys, kRows, 1>(q, cells + c, head_dim);
 }
 
 // What add_rows adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
 template <class Values>
 struct WeightedValues {
-  const float* weights;       // [rows][kTokensPerTile], times the scale of the value
-  std::int64_t group_stride;  // from the weights of 32 channels to those of the next; 0: the same for all
-  const float* corrections;   // [rows], of what `out` has so far
-  const Values* values;       // [kCellsPerTile]; those of [begin, end) are open
-  const HalfCell* cells;      // the same
+  const float* weights;      // [rows][kTokensPerTile]
+  const float* corrections;  // [rows], of what `out` has so far
+  const Values* values;      // [kCellsPerTile]; those of [begin, end) are open
+  const HalfCell* cells;     // the same
   int begin;
   int end;
   std::int32_t head_dim;
@@ -160,7 +127,6 @@ static void add_columns(const WeightedValues<Values>& in, std::int64_t column, f
       acc[r][v] = mul(load(out + r * head_dim + column + 16 * v), correction);
     }
   }
-  const float* of_columns = in.weights + column / kv::kChannelsPerScale * in.group_stride;
   int key = in.begin;
   while (key < in.end) {
     const int cell = key / kTokensPerCell;
@@ -175,11 +141,9 @@ static void add_columns(const WeightedValues<Values>& in, std::int64_t column, f
       for (int v = 0; v < kVectors; ++v) value[v] = values.at(token, column + 16 * v);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
-        const float* weights = of_columns + r * kTokensPerTile + key;
+        const F32x16 weight = broadcast(in.weights[r * kTokensPerTile + key]);
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; ++v) {
-          acc[r][v] = fma(broadcast(weights[v / 2 * in.group_stride]), value[v], acc[r][v]);
-        }
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = fma(weight, value[v], acc[r][v]);
       }
     }
   }
@@ -214,28 +178,25 @@ static void add_strip(const WeightedValues<Values>& in, float* out) {
     add_columns<Values, kRows, kBeside>(in, column, out);
   }
   for (; column + 16 <= in.head_dim; column += 16) add_columns<Values, kRows, 1>(in, column, out);
-  // Only codes that read any number of lanes are for such heads.
-  if constexpr (requires { in.values->first(0, 0, 0); }) {
-    if (column < in.head_dim) add_last_columns(in, kRows, column, out);
-  }
+  if (column < in.head_dim) add_last_columns(in, kRows, column, out);
 }
 
 // Strips of 1 to 6 rows by number.
-template <class Keys, ScaleOf kScaleOf>
+template <class Keys>
 static void score_rows(int num_rows, const float* q, const KeyCell* cells, int count, std::int32_t head_dim) {
   switch (num_rows) {
     case 1:
-      return score_strip<Keys, kScaleOf, 1>(q, cells, count, head_dim);
+      return score_strip<Keys, 1>(q, cells, count, head_dim);
     case 2:
-      return score_strip<Keys, kScaleOf, 2>(q, cells, count, head_dim);
+      return score_strip<Keys, 2>(q, cells, count, head_dim);
     case 3:
-      return score_strip<Keys, kScaleOf, 3>(q, cells, count, head_dim);
+      return score_strip<Keys, 3>(q, cells, count, head_dim);
     case 4:
-      return score_strip<Keys, kScaleOf, 4>(q, cells, count, head_dim);
+      return score_strip<Keys, 4>(q, cells, count, head_dim);
     case 5:
-      return score_strip<Keys, kScaleOf, 5>(q, cells, count, head_dim);
+      return score_strip<Keys, 5>(q, cells, count, head_dim);
     default:
-      return score_strip<Keys, kScaleOf, 6>(q, cells, count, head_dim);
+      return score_strip<Keys, 6>(q, cells, count, head_dim);
   }
 }
 

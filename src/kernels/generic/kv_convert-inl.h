@@ -14,106 +14,49 @@ static void read_floats(const std::byte* half, std::int32_t head_dim, float* num
     store(numbers + i, load_widened(elements + i));
 }
 
-template <class Keys>
-static void read_keys(const std::byte* half, std::int32_t head_dim, float* numbers) {
-  Keys keys;
-  keys.open(half, head_dim);
-  for (std::int64_t d = 0; d < head_dim; d += 2) {
-    if (d % kv::kChannelsPerScale == 0) keys.enter(d / kv::kChannelsPerScale);
-    store(numbers + d * kTokensPerCell, keys.template at<false>(d));
-    store(numbers + (d + 1) * kTokensPerCell, keys.template at<true>(d + 1));
-  }
+static void read_floats(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
+  if (code == kv::KvCode::kF32) return read_floats<float>(half, head_dim, numbers);
+  read_floats<std::uint16_t>(half, head_dim, numbers);
 }
 
 static const std::uint16_t* scales_of(kv::KvCode code, const std::byte* half, std::int32_t head_dim) {
   return reinterpret_cast<const std::uint16_t*>(half + kv::half_layout(code, head_dim).scales);
 }
 
-// Codes of keys without their scales, or numbers where there are none.
-static void read_key_codes(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
-  switch (code) {
-    case kv::KvCode::kF32:
-      return read_floats<float>(half, head_dim, numbers);
-    case kv::KvCode::kF16:
-      return read_floats<std::uint16_t>(half, head_dim, numbers);
-    case kv::KvCode::k8:
-      return read_keys<Keys8>(half, head_dim, numbers);
-    case kv::KvCode::k4:
-      return read_keys<Keys4>(half, head_dim, numbers);
-    case kv::KvCode::k4Channel:
-      return read_keys<Keys4Channel>(half, head_dim, numbers);
-    case kv::KvCode::k3Channel:
-      return read_keys<Keys3Channel>(half, head_dim, numbers);
-    case kv::KvCode::k3:
-      return read_keys<Keys3>(half, head_dim, numbers);
-    case kv::KvCode::kMean:
-      return read_keys<KeysMean>(half, head_dim, numbers);
-    case kv::KvCode::k2:  // of values only
-    case kv::KvCode::kNone:
-      return;
-  }
-}
-
 static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
-  read_key_codes(code, half, head_dim, numbers);
-  if (scale_of(code) == ScaleOf::kNothing) return;
+  if (is_float(code)) return read_floats(code, half, head_dim, numbers);
+  alignas(64) std::int16_t words[kMaxHalfNumbers];
+  read_words(code, half, head_dim, words);
   const std::uint16_t* scales = scales_of(code, half, head_dim);
-  for (std::int64_t d = 0; d < head_dim; ++d) {
-    const std::int64_t group = scale_of(code) == ScaleOf::kGroup ? d / kv::kChannelsPerScale : 0;
-    float* row = numbers + d * kTokensPerCell;
-    store(row, mul(load(row), load_half(scales + group * kTokensPerCell)));
+  const F32x16 low_unit = load_low_unit(scales);
+  const auto* ranges =
+      reinterpret_cast<const kv::ChannelRange*>(half + kv::half_layout(code, head_dim).ranges);
+  for (std::int64_t d = 0; d < head_dim; d += 2) {
+    const F32x16 scale = load_scales(code, scales, d / kv::kChannelsPerScale);
+    const Words pair = load_words(words + d / 2 * kWordsPerVector);
+    const F32x16 even = to_float(even_words(pair)), odd = to_float(odd_words(pair));
+    if (kv::has_range_per_channel(code)) {
+      store(numbers + d * kTokensPerCell, fma(even, scale, mul(broadcast(ranges[d].low), low_unit)));
+      store(numbers + (d + 1) * kTokensPerCell, fma(odd, scale, mul(broadcast(ranges[d + 1].low), low_unit)));
+    } else {
+      store(numbers + d * kTokensPerCell, mul(even, scale));
+      store(numbers + (d + 1) * kTokensPerCell, mul(odd, scale));
+    }
   }
-}
-
-template <class Values>
-static void read_values(const std::byte* half, std::int32_t head_dim, float* numbers) {
-  Values values;
-  values.open(half, head_dim);
-  for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
-    for (std::int64_t d = 0; d < head_dim; d += 16) store(numbers + t * head_dim + d, values.at(t, d));
-  }
-}
-
-// Likewise.
-static void read_value_codes(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
-  switch (code) {
-    case kv::KvCode::kF32:
-      return read_floats<float>(half, head_dim, numbers);
-    case kv::KvCode::k8:
-      return read_values<Values8>(half, head_dim, numbers);
-    case kv::KvCode::k4:
-      return read_values<Values4>(half, head_dim, numbers);
-    case kv::KvCode::k3:
-      return read_values<Values3>(half, head_dim, numbers);
-    case kv::KvCode::k2:
-      return read_values<Values2>(half, head_dim, numbers);
-    default:
-      return read_floats<std::uint16_t>(half, head_dim, numbers);
-  }
-}
-
-// The scale of channels [32 group, 32 group + 32) of 16 values, one per lane.
-static F32x16 value_scales(kv::KvCode code, const std::uint16_t* scales, std::int32_t head_dim,
-                           std::int64_t group) {
-  if (scale_of(code) == ScaleOf::kToken) return load_half(scales);
-  const std::int64_t num_groups = head_dim / kv::kChannelsPerScale;
-  std::uint16_t of_tokens[kTokensPerCell];
-  for (std::int64_t t = 0; t < kTokensPerCell; ++t) of_tokens[t] = scales[t * num_groups + group];
-  return load_half(of_tokens);
 }
 
 static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
-  read_value_codes(code, half, head_dim, numbers);
-  if (scale_of(code) == ScaleOf::kNothing) return;
-  const std::uint16_t* scales = scales_of(code, half, head_dim);
-  for (std::int64_t d = 0; d < head_dim; d += kv::kChannelsPerScale) {
-    alignas(64) float of_tokens[kTokensPerCell];
-    store(of_tokens, value_scales(code, scales, head_dim, d / kv::kChannelsPerScale));
-    for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
-      float* row = numbers + t * head_dim + d;
-      store(row, mul(load(row), broadcast(of_tokens[t])));
-      store(row + 16, mul(load(row + 16), broadcast(of_tokens[t])));
-    }
+  if (is_float(code)) return read_floats(code, half, head_dim, numbers);
+  alignas(64) std::int16_t words[kMaxHalfNumbers];
+  read_words(code, half, head_dim, words);
+  for (std::int64_t v = 0; v < head_dim / 2; ++v) {
+    const std::int64_t group = v / kVectorsPerGroup, token = v % kVectorsPerGroup / 2 * 2;
+    float* target = numbers + token * head_dim + group * kv::kChannelsPerScale + v % 2 * 16;
+    alignas(64) float scales[kTokensPerCell];
+    store(scales, load_scales(code, scales_of(code, half, head_dim), group));
+    const Words pair = load_words(words + v * kWordsPerVector);
+    store(target, mul(to_float(even_words(pair)), broadcast(scales[token])));
+    store(target + head_dim, mul(to_float(odd_words(pair)), broadcast(scales[token + 1])));
   }
 }
 
@@ -160,29 +103,24 @@ KVASIR_FORCE_INLINE F32x16 symmetric_scale(F32x16 least, F32x16 greatest) {
 }
 template <int kBits>
 KVASIR_FORCE_INLINE I32x16 symmetric_codes(F32x16 x, F32x16 inverse) {
-  constexpr int kZero = 1 << (kBits - 1);
-  return add(codes_within(mul(x, inverse), -kZero, kZero - 1), kZero);
+  constexpr int kGreatest = (1 << (kBits - 1)) - 1;
+  const F32x16 scaled = mul(x, inverse);
+  if constexpr (kBits == 2)
+    return codes_within(mul(sub(scaled, broadcast(1.0f)), broadcast(0.5f)), -2.0f, 1.0f);
+  return codes_within(scaled, kBits == 8 ? -kGreatest : -kGreatest - 1, kGreatest);
 }
 
-// Sixteen codes of kBits each that follow each other, as load_2_bits and load_3_bits read them.
+// Keys [32][16] of a group.
 template <int kBits>
-static void store_bits(I32x16 codes, std::byte* p) {
-  std::uint8_t of[16];
-  store_bytes(of, codes);
-  std::uint64_t word = 0;
-  for (int i = 0; i < 16; ++i) word |= std::uint64_t{of[i]} << (kBits * i);
-  __builtin_memcpy(p, &word, 2 * kBits);
-}
-
-// The codes of channels d, an even one, and d + 1.
-template <int kBits>
-static void store_key_codes(I32x16 even, I32x16 odd, std::int64_t d, std::byte* half) {
-  if constexpr (kBits == 4) {
-    store_bytes(half + d / 2 * kTokensPerCell, bit_or(even, shift_left<4>(odd)));
-  } else {
-    store_bits<kBits>(even, half + d * 2 * kBits);
-    store_bits<kBits>(odd, half + (d + 1) * 2 * kBits);
+static void write_key_group(const float* keys, F32x16 inverse, std::byte* group) {
+  alignas(64) std::int16_t words[kNumbersPerGroup];
+  for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
+    const float* rows = keys + 2 * v * kTokensPerCell;
+    store_words(words + v * kWordsPerVector,
+                join_words(symmetric_codes<kBits>(load(rows), inverse),
+                           symmetric_codes<kBits>(load(rows + kTokensPerCell), inverse)));
   }
+  pack_group<kBits>(words, group);
 }
 
 static void write_keys_8(const float* keys, std::int32_t head_dim, std::byte* half) {
@@ -190,9 +128,8 @@ static void write_keys_8(const float* keys, std::int32_t head_dim, std::byte* ha
   for (std::int64_t d = 0; d < head_dim; ++d) largest = max(abs(load(keys + d * kTokensPerCell)), largest);
   const F32x16 scale = rounded_to_half(div(largest, broadcast(127.0f)));
   const F32x16 inverse = inverse_of(scale);
-  for (std::int64_t d = 0; d < head_dim; ++d) {
-    store_bytes(half + d * kTokensPerCell,
-                codes_within(mul(load(keys + d * kTokensPerCell), inverse), -127.0f, 127.0f));
+  for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
+    write_key_group<8>(keys + group * kNumbersPerGroup, inverse, half + group * 8 * 64);
   }
   store_half(reinterpret_cast<std::uint16_t*>(half + std::int64_t{head_dim} * kTokensPerCell), scale);
 }
@@ -201,75 +138,78 @@ template <int kBits>
 static void write_keys_rotated(const float* keys, std::int32_t head_dim, std::byte* half) {
   const kv::KvHalfLayout layout = kv::half_layout(kBits == 4 ? kv::KvCode::k4 : kv::KvCode::k3, head_dim);
   for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
-    const std::int64_t first = group * kv::kChannelsPerScale;
-    F32x16 least = load(keys + first * kTokensPerCell), greatest = least;
-    for (std::int64_t d = first + 1; d < first + kv::kChannelsPerScale; ++d) {
-      least = min(load(keys + d * kTokensPerCell), least);
-      greatest = max(load(keys + d * kTokensPerCell), greatest);
+    const float* rows = keys + group * kNumbersPerGroup;
+    F32x16 least = load(rows), greatest = least;
+    for (std::int64_t d = 1; d < kv::kChannelsPerScale; ++d) {
+      least = min(load(rows + d * kTokensPerCell), least);
+      greatest = max(load(rows + d * kTokensPerCell), greatest);
     }
-    const F32x16 scale = symmetric_scale<kBits>(least, greatest), inverse = inverse_of(scale);
-    for (std::int64_t d = first; d < first + kv::kChannelsPerScale; d += 2) {
-      const float* row = keys + d * kTokensPerCell;
-      const I32x16 even = symmetric_codes<kBits>(load(row), inverse);
-      const I32x16 odd = symmetric_codes<kBits>(load(row + kTokensPerCell), inverse);
-      store_key_codes<kBits>(even, odd, d, half);
-    }
+    const F32x16 scale = symmetric_scale<kBits>(least, greatest);
+    write_key_group<kBits>(rows, inverse_of(scale), half + group * kBits * 64);
     store_half(reinterpret_cast<std::uint16_t*>(half + layout.scales) + group * kTokensPerCell, scale);
   }
 }
 
-template <int kBits>
-KVASIR_FORCE_INLINE I32x16 range_codes(F32x16 x, float low, float step) {
-  return codes_within(mul(sub(x, broadcast(low)), inverse_of(broadcast(step))), 0.0f, (1 << kBits) - 1);
-}
-
 // Keys with a range per channel: lows and steps are themselves bytes of two units of the cell.
 template <int kBits>
-static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std::byte* half) {
+static void write_ranges(const float* keys, std::int32_t head_dim, float* lows, float* steps,
+                         std::byte* half) {
   const kv::KvHalfLayout layout =
       kv::half_layout(kBits == 4 ? kv::KvCode::k4Channel : kv::KvCode::k3Channel, head_dim);
-  alignas(64) float least[kMaxHeadDim], greatest[kMaxHeadDim];
   F32x16 largest_low = zero(), largest_step = zero();
   for (std::int64_t d = 0; d < head_dim; ++d) {
     const F32x16 key = load(keys + d * kTokensPerCell);
-    greatest[d] = reduce_max(key);
-    least[d] = -reduce_max(sub(zero(), key));
+    steps[d] = reduce_max(key);
+    lows[d] = -reduce_max(sub(zero(), key));
   }
-  for (std::int64_t d = 0; d < head_dim; d += 16) largest_low = max(abs(load(least + d)), largest_low);
+  for (std::int64_t d = 0; d < head_dim; d += 16) largest_low = max(abs(load(lows + d)), largest_low);
   const F32x16 low_unit =
       rounded_to_half(mul(broadcast(reduce_max(largest_low)), broadcast(kv::kUnitMargin / 127.0f)));
   const F32x16 low_inverse = inverse_of(low_unit);
-  std::byte* steps = half + layout.steps;
-  std::byte* lows = half + layout.lows;
+  std::uint8_t low_codes[kMaxHeadDim], step_codes[kMaxHeadDim];
   for (std::int64_t d = 0; d < head_dim; d += 16) {
     // Rounded down: half a code is taken off first.
-    const I32x16 code =
-        codes_within(sub(mul(load(least + d), low_inverse), broadcast(0.5f)), -127.0f, 127.0f);
-    store_bytes(lows + d, code);
+    const I32x16 code = codes_within(sub(mul(load(lows + d), low_inverse), broadcast(0.5f)), -127.0f, 127.0f);
+    store_bytes(low_codes + d, code);
     const F32x16 low = mul(to_float(code), low_unit);
-    store(least + d, low);
-    store(greatest + d, max(mul(sub(load(greatest + d), low), broadcast(1.0f / ((1 << kBits) - 1))), zero()));
-    largest_step = max(load(greatest + d), largest_step);
+    store(lows + d, low);
+    store(steps + d, max(mul(sub(load(steps + d), low), broadcast(1.0f / ((1 << kBits) - 1))), zero()));
+    largest_step = max(load(steps + d), largest_step);
   }
   const F32x16 step_unit =
       rounded_to_half(mul(broadcast(reduce_max(largest_step)), broadcast(kv::kUnitMargin / 255.0f)));
   const F32x16 step_inverse = inverse_of(step_unit);
   for (std::int64_t d = 0; d < head_dim; d += 16) {
-    const I32x16 code =
-        codes_within(add(mul(load(greatest + d), step_inverse), broadcast(0.5f)), 0.0f, 255.0f);
-    store_bytes(steps + d, code);
-    store(greatest + d, mul(to_float(code), step_unit));
+    const I32x16 code = codes_within(add(mul(load(steps + d), step_inverse), broadcast(0.5f)), 0.0f, 255.0f);
+    store_bytes(step_codes + d, code);
+    store(steps + d, mul(to_float(code), step_unit));
   }
-  for (std::int64_t d = 0; d < head_dim; d += 2) {
-    const float* row = keys + d * kTokensPerCell;
-    const I32x16 even = range_codes<kBits>(load(row), least[d], greatest[d]);
-    const I32x16 odd = range_codes<kBits>(load(row + kTokensPerCell), least[d + 1], greatest[d + 1]);
-    store_key_codes<kBits>(even, odd, d, half);
+  auto* ranges = reinterpret_cast<kv::ChannelRange*>(half + layout.ranges);
+  for (std::int64_t d = 0; d < head_dim; ++d) {
+    ranges[d] = {step_codes[d], static_cast<std::int8_t>(low_codes[d])};
   }
   std::uint16_t units[16] = {};
   store_half_partial(units, low_unit, 2);
   store_half_partial(units, step_unit, 1);
   __builtin_memcpy(half + layout.scales, units, sizeof(units));
+}
+
+template <int kBits>
+static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std::byte* half) {
+  alignas(64) float lows[kMaxHeadDim], steps[kMaxHeadDim];
+  write_ranges<kBits>(keys, head_dim, lows, steps, half);
+  const auto code_of = [&](std::int64_t d) {
+    const F32x16 above = sub(load(keys + d * kTokensPerCell), broadcast(lows[d]));
+    return codes_within(mul(above, inverse_of(broadcast(steps[d]))), 0.0f, (1 << kBits) - 1);
+  };
+  for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
+    alignas(64) std::int16_t words[kNumbersPerGroup];
+    for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
+      const std::int64_t d = group * kv::kChannelsPerScale + 2 * v;
+      store_words(words + v * kWordsPerVector, join_words(code_of(d), code_of(d + 1)));
+    }
+    pack_group<kBits>(words, half + group * kBits * 64);
+  }
 }
 
 // One key for all tokens, which is the mean of theirs but for its length; each token's scale brings it as
@@ -312,59 +252,63 @@ static void write_keys(kv::KvCode code, const float* keys, std::int32_t head_dim
   }
 }
 
+// Values [16] rows of `stride` numbers, of which those of a group come first; the inverse scales of 16
+// tokens.
+template <int kBits>
+static void write_value_group(const float* values, std::int64_t stride, const float* inverses,
+                              std::byte* group) {
+  alignas(64) std::int16_t words[kNumbersPerGroup];
+  for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
+    const std::int64_t token = v / 2 * 2;
+    const float* row = values + token * stride + v % 2 * 16;
+    const I32x16 even = symmetric_codes<kBits>(load(row), broadcast(inverses[token]));
+    const I32x16 odd = symmetric_codes<kBits>(load(row + stride), broadcast(inverses[token + 1]));
+    store_words(words + v * kWordsPerVector, join_words(even, odd));
+  }
+  pack_group<kBits>(words, group);
+}
+
 static void write_values_8(const float* values, std::int32_t head_dim, std::byte* half) {
-  alignas(64) float scales[kTokensPerCell];
+  alignas(64) float inverses[kTokensPerCell], scales[kTokensPerCell];
   for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
     const float* row = values + t * head_dim;
     F32x16 largest = zero();
     for (std::int64_t d = 0; d < head_dim; d += 16) largest = max(abs(load(row + d)), largest);
     const F32x16 scale = rounded_to_half(div(broadcast(reduce_max(largest)), broadcast(127.0f)));
-    const F32x16 inverse = inverse_of(scale);
-    for (std::int64_t d = 0; d < head_dim; d += 16) {
-      store_bytes(half + t * head_dim + d, codes_within(mul(load(row + d), inverse), -127.0f, 127.0f));
-    }
     store_partial(scales + t, scale, 1);
+    store_partial(inverses + t, inverse_of(scale), 1);
+  }
+  for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
+    write_value_group<8>(values + group * kv::kChannelsPerScale, head_dim, inverses, half + group * 8 * 64);
   }
   store_half(reinterpret_cast<std::uint16_t*>(half + std::int64_t{head_dim} * kTokensPerCell), load(scales));
 }
 
+// The scale of 32 channels of a value.
 template <int kBits>
-static void write_values_rotated(const float* values, std::int32_t head_dim, std::byte* half) {
-  const kv::KvHalfLayout layout = kv::half_layout(kBits == 4 ? kv::KvCode::k4 : kv::KvCode::k3, head_dim);
-  const std::int64_t groups = head_dim / kv::kChannelsPerScale;
-  auto* scales = reinterpret_cast<std::uint16_t*>(half + layout.scales);
-  for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const float* row = values + t * head_dim + group * kv::kChannelsPerScale;
-      const F32x16 a = load(row), b = load(row + 16);
-      const F32x16 least = broadcast(-reduce_max(sub(zero(), min(a, b))));
-      const F32x16 scale = symmetric_scale<kBits>(least, broadcast(reduce_max(max(a, b))));
-      const F32x16 inverse = inverse_of(scale);
-      const I32x16 low = symmetric_codes<kBits>(a, inverse), high = symmetric_codes<kBits>(b, inverse);
-      const std::int64_t at = t * groups + group;
-      if constexpr (kBits == 4) {
-        store_bytes(half + at * 16, bit_or(low, shift_left<4>(high)));
-      } else {
-        store_bits<kBits>(low, half + at * 4 * kBits);
-        store_bits<kBits>(high, half + at * 4 * kBits + 2 * kBits);
-      }
-      store_half_partial(scales + at, scale, 1);
-    }
+static F32x16 value_scale(const float* value) {
+  const F32x16 a = load(value), b = load(value + 16);
+  if constexpr (kBits == 2) {
+    const F32x16 largest = broadcast(reduce_max(max(abs(a), abs(b))));
+    return rounded_to_half(mul(largest, broadcast(kv::kTwoBitScale)));
   }
+  const F32x16 least = broadcast(-reduce_max(sub(zero(), min(a, b))));
+  return symmetric_scale<kBits>(least, broadcast(reduce_max(max(a, b))));
 }
 
-static void write_values_2(const float* values, std::int32_t head_dim, std::byte* half) {
-  const std::int64_t groups = head_dim / kv::kChannelsPerScale;
-  auto* scales = reinterpret_cast<std::uint16_t*>(half + kv::half_layout(kv::KvCode::k2, head_dim).scales);
-  for (std::int64_t at = 0; at < kTokensPerCell * groups; ++at) {
-    const F32x16 a = load(values + at * kv::kChannelsPerScale);
-    const F32x16 b = load(values + at * kv::kChannelsPerScale + 16);
-    const F32x16 largest = broadcast(reduce_max(max(abs(a), abs(b))));
-    const F32x16 scale = rounded_to_half(mul(largest, broadcast(kv::kTwoBitScale)));
-    const F32x16 inverse = inverse_of(scale);
-    store_bits<2>(codes_within(add(mul(a, inverse), broadcast(1.5f)), 0.0f, 3.0f), half + 8 * at);
-    store_bits<2>(codes_within(add(mul(b, inverse), broadcast(1.5f)), 0.0f, 3.0f), half + 8 * at + 4);
-    store_half_partial(scales + at, scale, 1);
+template <int kBits>
+static void write_values_rotated(kv::KvCode code, const float* values, std::int32_t head_dim,
+                                 std::byte* half) {
+  auto* scales = reinterpret_cast<std::uint16_t*>(half + kv::half_layout(code, head_dim).scales);
+  for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
+    const float* of_group = values + group * kv::kChannelsPerScale;
+    alignas(64) float inverses[kTokensPerCell];
+    for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
+      const F32x16 scale = value_scale<kBits>(of_group + t * head_dim);
+      store_half_partial(scales + group * kTokensPerCell + t, scale, 1);
+      store_partial(inverses + t, inverse_of(scale), 1);
+    }
+    write_value_group<kBits>(of_group, head_dim, inverses, half + group * kBits * 64);
   }
 }
 
@@ -373,11 +317,11 @@ static void write_values(kv::KvCode code, const float* values, std::int32_t head
     case kv::KvCode::k8:
       return write_values_8(values, head_dim, half);
     case kv::KvCode::k4:
-      return write_values_rotated<4>(values, head_dim, half);
+      return write_values_rotated<4>(code, values, head_dim, half);
     case kv::KvCode::k3:
-      return write_values_rotated<3>(values, head_dim, half);
+      return write_values_rotated<3>(code, values, head_dim, half);
     case kv::KvCode::k2:
-      return write_values_2(values, head_dim, half);
+      return write_values_rotated<2>(code, values, head_dim, half);
     default:
       return;
   }

@@ -1,8 +1,7 @@
-// Reading keys and values of every code (kv/cell.h) as float32, and the rotation of rows. Included inside an
-// ISA's namespace and target region.
-//
-// A reader gives numbers without the scale that they share with others: attention multiplies a whole sum, or
-// a token's weight, by it once.
+// Reading keys and values of every code (kv/cell.h), and the rotation of rows. Included inside an ISA's
+// namespace and target region.
+
+#include "kernels/generic/kv_codes-inl.h"
 
 KVASIR_FORCE_INLINE F32x16 load_widened(const float* p) { return load(p); }
 KVASIR_FORCE_INLINE F32x16 load_widened(const std::uint16_t* p) { return load_half(p); }
@@ -11,27 +10,27 @@ KVASIR_FORCE_INLINE F32x16 load_widened_partial(const std::uint16_t* p, int n) {
   return load_half_partial(p, n);
 }
 
-// What numbers share a scale.
-enum class ScaleOf : std::uint8_t {
-  kNothing,  // there is none
-  kToken,    // all of a token's
-  kGroup,    // 32 channels of a token
-};
-constexpr ScaleOf scale_of(kv::KvCode code) {
-  if (code == kv::KvCode::k8 || code == kv::KvCode::kMean) return ScaleOf::kToken;
-  return kv::is_rotated(code) ? ScaleOf::kGroup : ScaleOf::kNothing;
+constexpr bool is_float(kv::KvCode code) { return code <= kv::KvCode::kF16; }
+
+// The scales of the words of 16 tokens (kv_codes-inl.h) in a group of 32 channels: one per token, or with a
+// range per channel the unit of the steps.
+KVASIR_FORCE_INLINE F32x16 load_scales(kv::KvCode code, const std::uint16_t* scales, std::int64_t group) {
+  if (kv::is_rotated(code)) return load_half(scales + group * kTokensPerCell);
+  const F32x16 of_tokens = load_half(scales);
+  return kv::has_range_per_channel(code) ? broadcast_first(of_tokens) : of_tokens;
+}
+// The unit of the lows.
+KVASIR_FORCE_INLINE F32x16 load_low_unit(const std::uint16_t* scales) {
+  return broadcast_first(load_half_partial(scales + 1, 1));
 }
 
-// A reader of keys gives those of 16 tokens, one per lane, for a channel. After open() on the half of a cell,
-// channels come in groups of 32: enter() first, then at() of each, of which kOdd says whether it is an odd
-// one. kBytesPerChannel paces the prefetch of another cell; 0: none.
+// A reader of float keys gives those of 16 tokens, one per lane, for a channel. kBytesPerChannel paces the
+// prefetch of another cell; 0: none.
 template <class Element, int kPrefetchedBytes>
 struct KeysFloat {
   static constexpr int kBytesPerChannel = kPrefetchedBytes;
   const Element* numbers;
-  void open(const std::byte* half, std::int64_t) { numbers = reinterpret_cast<const Element*>(half); }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
+  void open(const std::byte* half) { numbers = reinterpret_cast<const Element*>(half); }
   KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
     return load_widened(numbers + channel * kTokensPerCell);
   }
@@ -39,95 +38,8 @@ struct KeysFloat {
 using KeysF32 = KeysFloat<float, 0>;  // copies in the caches, or a cache that is for tests
 using KeysF16 = KeysFloat<std::uint16_t, 32>;
 
-struct Keys8 {
-  static constexpr int kBytesPerChannel = 16;
-  const std::int8_t* codes;
-  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::int8_t*>(half); }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return to_float(load_bytes(codes + channel * kTokensPerCell));
-  }
-};
-
-// The same codes for every token.
-struct KeysMean {
-  static constexpr int kBytesPerChannel = 1;
-  const std::int8_t* codes;
-  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::int8_t*>(half); }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return broadcast(static_cast<float>(codes[channel]));
-  }
-};
-
-// Channels 2 i and 2 i + 1 share the bytes of row i.
-template <int kTwiceZero>
-struct Keys4Bits {
-  static constexpr int kBytesPerChannel = 8;
-  const std::uint8_t* codes;
-  void open(const std::byte* half, std::int64_t) { codes = reinterpret_cast<const std::uint8_t*>(half); }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    const I32x16 pairs = load_bytes(codes + channel / 2 * kTokensPerCell);
-    return numbers_of<4, kTwiceZero>(kOdd ? shift_right<4>(pairs) : pairs);
-  }
-};
-template <int kTwiceZero>
-struct Keys3Bits {
-  static constexpr int kBytesPerChannel = 6;
-  const std::byte* codes;
-  void open(const std::byte* half, std::int64_t) { codes = half; }
-  KVASIR_FORCE_INLINE void enter(std::int64_t) {}
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    return numbers_of<3, kTwiceZero>(load_3_bits(codes + channel * kBytesPerChannel));
-  }
-};
-using Keys4 = Keys4Bits<16>;
-using Keys3 = Keys3Bits<8>;
-
-// With a range per channel: fma(code, step, low).
-template <class Codes, kv::KvCode kCode>
-struct KeysByChannel {
-  static constexpr int kBytesPerChannel = Codes::kBytesPerChannel;
-  Codes codes;
-  const std::uint8_t* steps;
-  const std::int8_t* lows;
-  F32x16 step_unit, low_unit;
-  alignas(64) float step[kv::kChannelsPerScale];  // of the group
-  alignas(64) float low[kv::kChannelsPerScale];
-  void open(const std::byte* half, std::int64_t head_dim) {
-    const kv::KvHalfLayout layout = kv::half_layout(kCode, static_cast<std::int32_t>(head_dim));
-    codes.open(half, head_dim);
-    steps = reinterpret_cast<const std::uint8_t*>(half + layout.steps);
-    lows = reinterpret_cast<const std::int8_t*>(half + layout.lows);
-    const F32x16 units = load_half(reinterpret_cast<const std::uint16_t*>(half + layout.scales));
-    alignas(64) float both[16];
-    store(both, units);
-    step_unit = broadcast(both[0]);
-    low_unit = broadcast(both[1]);
-  }
-  KVASIR_FORCE_INLINE void enter(std::int64_t group) {
-    for (int i = 0; i < kv::kChannelsPerScale; i += 16) {
-      const std::int64_t channel = group * kv::kChannelsPerScale + i;
-      store(step + i, mul(to_float(load_bytes(steps + channel)), step_unit));
-      store(low + i, mul(to_float(load_bytes(lows + channel)), low_unit));
-    }
-  }
-  template <bool kOdd>
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t channel) const {
-    const std::int64_t i = channel % kv::kChannelsPerScale;
-    return fma(codes.template at<kOdd>(channel), broadcast(step[i]), broadcast(low[i]));
-  }
-};
-using Keys4Channel = KeysByChannel<Keys4Bits<0>, kv::KvCode::k4Channel>;
-using Keys3Channel = KeysByChannel<Keys3Bits<0>, kv::KvCode::k3Channel>;
-
-// A reader of values gives, after open(), 16 channels of a token, from a channel that is a multiple of 16.
-// kBitsPerNumber paces the prefetch of another cell; 0: none.
+// A reader of float values gives, after open(), 16 channels of a token, from a channel that is a multiple of
+// 16. kBitsPerNumber paces the prefetch of another cell; 0: none.
 template <class Element, int kPrefetchedBits>
 struct ValuesFloat {
   static constexpr int kBitsPerNumber = kPrefetchedBits;
@@ -146,53 +58,6 @@ struct ValuesFloat {
 };
 using ValuesF32 = ValuesFloat<float, 0>;
 using ValuesF16 = ValuesFloat<std::uint16_t, 16>;
-
-struct Values8 {
-  static constexpr int kBitsPerNumber = 8;
-  const std::int8_t* codes;
-  std::int64_t head_dim;
-  void open(const std::byte* half, std::int64_t of_head) {
-    codes = reinterpret_cast<const std::int8_t*>(half);
-    head_dim = of_head;
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    return to_float(load_bytes(codes + token * head_dim + channel));
-  }
-};
-
-// Of the 16 bytes of a token and 32 channels, the low nibbles are the first 16 channels.
-struct Values4 {
-  static constexpr int kBitsPerNumber = 4;
-  const std::uint8_t* codes;
-  std::int64_t row_bytes;
-  void open(const std::byte* half, std::int64_t head_dim) {
-    codes = reinterpret_cast<const std::uint8_t*>(half);
-    row_bytes = head_dim / 2;
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    const I32x16 pairs = load_bytes(codes + token * row_bytes + channel / 32 * 16);
-    return numbers_of<4, 16>((channel & 16) != 0 ? shift_right<4>(pairs) : pairs);
-  }
-};
-
-// Two or three bits each.
-template <int kBits, int kTwiceZero>
-struct ValuesBits {
-  static constexpr int kBitsPerNumber = kBits;
-  const std::byte* codes;
-  std::int64_t head_dim;
-  void open(const std::byte* half, std::int64_t of_head) {
-    codes = half;
-    head_dim = of_head;
-  }
-  KVASIR_FORCE_INLINE F32x16 at(std::int64_t token, std::int64_t channel) const {
-    const std::byte* p = codes + (token * head_dim + channel) * kBits / 8;
-    if constexpr (kBits == 2) return numbers_of<2, kTwiceZero>(load_2_bits(p));
-    return numbers_of<3, kTwiceZero>(load_3_bits(p));
-  }
-};
-using Values3 = ValuesBits<3, 8>;
-using Values2 = ValuesBits<2, 3>;
 
 template <int kDistance>
 struct ButterflySigns {

@@ -29,11 +29,8 @@ static float measure_distinctness(const float* unit_keys, std::int32_t head_dim,
   return -reduce_add(dots) / (__builtin_sqrtf(square) * static_cast<float>(kTokensPerCell));
 }
 
-// Mean over the tokens of |value| times the inverse of |key|; values are [16][head_dim].
-static float measure_value_key_ratio(const float* values, F32x16 inverse_keys, std::int32_t head_dim) {
-  alignas(64) float inverses[kTokensPerCell];
-  store(inverses, inverse_keys);
-  float sum = 0.0f;
+// |value| of each token; values are [16][head_dim].
+static void measure_values(const float* values, std::int32_t head_dim, float* lengths) {
   for (std::int64_t t = 0; t < kTokensPerCell; ++t) {
     F32x16 squares = zero();
     for (std::int64_t d = 0; d < head_dim; d += 16) {
@@ -41,8 +38,16 @@ static float measure_value_key_ratio(const float* values, F32x16 inverse_keys, s
       const F32x16 value = load_partial(values + t * head_dim + d, lanes);
       squares = fma(value, value, squares);
     }
-    sum = __builtin_fmaf(__builtin_sqrtf(reduce_add(squares)), inverses[t], sum);
+    lengths[t] = __builtin_sqrtf(reduce_add(squares));
   }
+}
+
+// Mean over the tokens of |value| times the inverse of |key|.
+static float mean_value_key_ratio(const float* lengths, F32x16 inverse_keys) {
+  alignas(64) float inverses[kTokensPerCell];
+  store(inverses, inverse_keys);
+  float sum = 0.0f;
+  for (int t = 0; t < kTokensPerCell; ++t) sum = __builtin_fmaf(lengths[t], inverses[t], sum);
   return sum / static_cast<float>(kTokensPerCell);
 }
 
@@ -54,8 +59,10 @@ void measure_cell(const CellMeasureArgs& args) {
   if (args.key_sum != nullptr) {
     *args.distinctness = measure_distinctness(numbers, args.head_dim, args.key_sum);
   }
-  if (args.value_key_ratio != nullptr) {
-    read_values(codes.values, args.cell + kv::key_bytes(args.format, args.head_dim), args.head_dim, numbers);
-    *args.value_key_ratio = measure_value_key_ratio(numbers, inverse_keys, args.head_dim);
-  }
+  if (args.value_key_ratio == nullptr && args.longest_value == nullptr) return;
+  read_values(codes.values, args.cell + kv::key_bytes(args.format, args.head_dim), args.head_dim, numbers);
+  alignas(64) float lengths[kTokensPerCell];
+  measure_values(numbers, args.head_dim, lengths);
+  if (args.value_key_ratio != nullptr) *args.value_key_ratio = mean_value_key_ratio(lengths, inverse_keys);
+  if (args.longest_value != nullptr) *args.longest_value = reduce_max(load(lengths));
 }

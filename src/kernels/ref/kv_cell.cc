@@ -37,45 +37,56 @@ int code_within(float x, float least, float greatest) {
   return static_cast<int>(std::nearbyint(std::fmin(std::fmax(x, least), greatest)));
 }
 
-// Where the nibble of a channel of a token is: keys share a byte with the neighbour channel, values with the
-// channel 16 further.
-struct Nibble {
-  std::int64_t byte;
-  int shift;
-};
-Nibble nibble_of_key(std::int32_t token, std::int32_t channel) {
-  return {channel / 2 * kTokensPerCell + token, channel % 2 * 4};
-}
-Nibble nibble_of_value(std::int32_t head_dim, std::int32_t token, std::int32_t channel) {
-  return {std::int64_t{token} * head_dim / 2 + channel / 32 * 16 + channel % 16, channel % 32 / 16 * 4};
-}
-int load_nibble(const std::byte* half, Nibble at) {
-  return load<std::uint8_t>(half, at.byte) >> at.shift & 15;
-}
-void store_nibble(std::byte* half, Nibble at, int code) {
-  const int other = load<std::uint8_t>(half, at.byte) & (at.shift == 0 ? 0xf0 : 0x0f);
-  store(half, at.byte, static_cast<std::uint8_t>(other | code << at.shift));
+// Bits of a code.
+int bits_of(KvCode code) {
+  switch (code) {
+    case KvCode::k8:
+      return 8;
+    case KvCode::k2:
+      return 2;
+    case KvCode::k3:
+    case KvCode::k3Channel:
+      return 3;
+    default:
+      return 4;
+  }
 }
 
-// A code of few bits, the `index`-th of those that follow each other.
-int load_bits(const std::byte* half, int num_bits, std::int64_t index) {
-  int code = 0;
-  for (int i = 0; i < num_bits; ++i) {
-    const std::int64_t bit = index * num_bits + i;
-    code |= (load<std::uint8_t>(half, bit / 8) >> (bit % 8) & 1) << i;
+// Where a number of a half has bit `bit` of its code.
+kv::KvCodePlace place_of(KvCode code, bool of_keys, std::int32_t token, std::int32_t channel, int bit) {
+  const std::int32_t group = channel / kChannelsPerScale, in_group = channel % kChannelsPerScale;
+  const std::int32_t vector = of_keys ? in_group / 2 : token / 2 * 2 + in_group / 16;
+  const std::int32_t index = of_keys ? 2 * token + channel % 2 : in_group % 16 * 2 + token % 2;
+  kv::KvCodePlace place = kv::code_place(bits_of(code), group, vector, index);
+  if (bits_of(code) == 3 && vector == 15) {
+    place.byte += 64 * bit;
+  } else {
+    place.bit += bit;
   }
-  return code;
+  return place;
 }
-void store_bits(std::byte* half, int num_bits, std::int64_t index, int code) {
-  for (int i = 0; i < num_bits; ++i) {
-    const std::int64_t bit = index * num_bits + i;
-    const int others = load<std::uint8_t>(half, bit / 8) & ~(1 << (bit % 8));
-    store(half, bit / 8, static_cast<std::uint8_t>(others | (code >> i & 1) << (bit % 8)));
+
+// The number in the bits, without a sign.
+int load_code(KvCode code, const std::byte* half, bool of_keys, std::int32_t token, std::int32_t channel) {
+  int value = 0;
+  for (int bit = 0; bit < bits_of(code); ++bit) {
+    const kv::KvCodePlace at = place_of(code, of_keys, token, channel, bit);
+    value |= (load<std::uint16_t>(half + at.byte, 0) >> at.bit & 1) << bit;
   }
+  return value;
 }
-// Of token t (keys) or channel t (values) among 16.
-std::int64_t bits_of_key(std::int32_t token, std::int32_t channel) {
-  return std::int64_t{channel} * kTokensPerCell + token;
+int load_signed_code(KvCode code, const std::byte* half, bool of_keys, std::int32_t token,
+                     std::int32_t channel) {
+  const int value = load_code(code, half, of_keys, token, channel);
+  return value >> (bits_of(code) - 1) == 0 ? value : value - (1 << bits_of(code));
+}
+void store_code(KvCode code, std::byte* half, bool of_keys, std::int32_t token, std::int32_t channel,
+                int value) {
+  for (int bit = 0; bit < bits_of(code); ++bit) {
+    const kv::KvCodePlace at = place_of(code, of_keys, token, channel, bit);
+    const int others = load<std::uint16_t>(half + at.byte, 0) & ~(1 << at.bit);
+    store(half + at.byte, 0, static_cast<std::uint16_t>(others | (value >> bit & 1) << at.bit));
+  }
 }
 
 // The numbers of a half by token, in its own basis.
@@ -98,14 +109,12 @@ float symmetric_scale(const std::vector<float>& row, std::int32_t begin, int bit
 }
 int symmetric_code(float x, float scale, int bits) {
   const int zero = 1 << (bits - 1);
-  return code_within(x * inverse_of(scale), static_cast<float>(-zero), static_cast<float>(zero - 1)) + zero;
+  return code_within(x * inverse_of(scale), static_cast<float>(-zero), static_cast<float>(zero - 1));
 }
 
-// The scale lies behind the codes: of a key [group][token], of a value [token][group].
-std::int64_t scale_index(bool of_keys, std::int32_t head_dim, std::int32_t token, std::int32_t channel) {
-  const std::int32_t group = channel / kChannelsPerScale;
-  return of_keys ? std::int64_t{group} * kTokensPerCell + token
-                 : std::int64_t{token} * (head_dim / kChannelsPerScale) + group;
+// The scale of a token's channel lies behind the codes: [group][token].
+std::int64_t scale_index(std::int32_t token, std::int32_t channel) {
+  return std::int64_t{channel / kChannelsPerScale} * kTokensPerCell + token;
 }
 
 void write_8(const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* half) {
@@ -113,43 +122,33 @@ void write_8(const Rows& rows, bool of_keys, std::int32_t head_dim, std::byte* h
     const float scale = rounded_to_half(largest_magnitude(rows[t]) / 127.0f);
     store_half(half + half_layout(KvCode::k8, head_dim).scales, t, scale);
     for (std::int32_t d = 0; d < head_dim; ++d) {
-      const std::int64_t at = of_keys ? d * kTokensPerCell + t : std::int64_t{t} * head_dim + d;
-      store(half, at, static_cast<std::int8_t>(code_within(rows[t][d] * inverse_of(scale), -127.0f, 127.0f)));
+      store_code(KvCode::k8, half, of_keys, t, d,
+                 code_within(rows[t][d] * inverse_of(scale), -127.0f, 127.0f));
     }
   }
 }
 
 void write_values_2(const Rows& rows, std::int32_t head_dim, std::byte* half) {
   const kv::KvHalfLayout layout = half_layout(KvCode::k2, head_dim);
-  std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
   for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
     for (std::int32_t d = 0; d < head_dim; ++d) {
       const std::int32_t begin = d / kChannelsPerScale * kChannelsPerScale;
       const std::vector<float> group(rows[t].begin() + begin, rows[t].begin() + begin + kChannelsPerScale);
       const float scale = rounded_to_half(largest_magnitude(group) * kv::kTwoBitScale);
-      store_half(half + layout.scales, scale_index(false, head_dim, t, d), scale);
-      const int code = code_within(rows[t][d] * inverse_of(scale) + 1.5f, 0.0f, 3.0f);
-      store_bits(half, 2, std::int64_t{t} * head_dim + d, code);
+      store_half(half + layout.scales, scale_index(t, d), scale);
+      const int code = code_within((rows[t][d] * inverse_of(scale) - 1.0f) * 0.5f, -2.0f, 1.0f);
+      store_code(KvCode::k2, half, false, t, d, code);
     }
   }
 }
 
 void write_rotated(const Rows& rows, bool of_keys, KvCode code, std::int32_t head_dim, std::byte* half) {
   const kv::KvHalfLayout layout = half_layout(code, head_dim);
-  const int bits = code == KvCode::k4 ? 4 : 3;
-  std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
   for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
     for (std::int32_t d = 0; d < head_dim; ++d) {
-      const float scale = symmetric_scale(rows[t], d / kChannelsPerScale * kChannelsPerScale, bits);
-      store_half(half + layout.scales, scale_index(of_keys, head_dim, t, d), scale);
-      const int value = symmetric_code(rows[t][d], scale, bits);
-      if (code == KvCode::k4) {
-        store_nibble(half, of_keys ? nibble_of_key(t, d) : nibble_of_value(head_dim, t, d), value);
-      } else if (of_keys) {
-        store_bits(half, 3, bits_of_key(t, d), value);
-      } else {
-        store_bits(half, 3, std::int64_t{t} * head_dim + d, value);
-      }
+      const float scale = symmetric_scale(rows[t], d / kChannelsPerScale * kChannelsPerScale, bits_of(code));
+      store_half(half + layout.scales, scale_index(t, d), scale);
+      store_code(code, half, of_keys, t, d, symmetric_code(rows[t][d], scale, bits_of(code)));
     }
   }
 }
@@ -159,6 +158,7 @@ void write_by_channel(KvCode code_of_keys, const Rows& rows, std::int32_t head_d
   const float greatest_code = code_of_keys == KvCode::k4Channel ? 15.0f : 7.0f;
   std::memset(half, 0, static_cast<std::size_t>(layout.bytes));
   std::vector<float> least(head_dim), greatest(head_dim);
+  std::vector<kv::ChannelRange> ranges(head_dim);
   for (std::int32_t d = 0; d < head_dim; ++d) {
     least[d] = greatest[d] = rows[0][d];
     for (const auto& row : rows) {
@@ -170,24 +170,21 @@ void write_by_channel(KvCode code_of_keys, const Rows& rows, std::int32_t head_d
   std::vector<float> low(head_dim), step(head_dim);
   for (std::int32_t d = 0; d < head_dim; ++d) {
     const int code = code_within(least[d] * inverse_of(low_unit) - 0.5f, -127.0f, 127.0f);
-    store(half + layout.lows, d, static_cast<std::int8_t>(code));
+    ranges[d].low = static_cast<std::int8_t>(code);
     low[d] = static_cast<float>(code) * low_unit;
     step[d] = std::fmax((greatest[d] - low[d]) * (1.0f / greatest_code), 0.0f);
   }
   const float step_unit = rounded_to_half(largest_magnitude(step) * (kv::kUnitMargin / 255.0f));
   for (std::int32_t d = 0; d < head_dim; ++d) {
     const int code = code_within(step[d] * inverse_of(step_unit) + 0.5f, 0.0f, 255.0f);
-    store(half + layout.steps, d, static_cast<std::uint8_t>(code));
+    ranges[d].step = static_cast<std::uint8_t>(code);
     const float inverse = inverse_of(static_cast<float>(code) * step_unit);
     for (std::int32_t t = 0; t < kTokensPerCell; ++t) {
       const int key = code_within((rows[t][d] - low[d]) * inverse, 0.0f, greatest_code);
-      if (code_of_keys == KvCode::k4Channel) {
-        store_nibble(half, nibble_of_key(t, d), key);
-      } else {
-        store_bits(half, 3, bits_of_key(t, d), key);
-      }
+      store_code(code_of_keys, half, true, t, d, key);
     }
   }
+  std::memcpy(half + layout.ranges, ranges.data(), ranges.size() * sizeof(kv::ChannelRange));
   store_half(half + layout.scales, 0, step_unit);
   store_half(half + layout.scales, 1, low_unit);
 }
@@ -249,65 +246,41 @@ void convert_half(KvCode from, KvCode to, bool of_keys, std::int32_t head_dim, c
   write_half(to, rows, of_keys, head_dim, target);
 }
 
+// A number of a code that is neither float nor has a range per channel.
+float scaled_number(KvCode code, const std::byte* half, bool of_keys, std::int32_t head_dim,
+                    std::int32_t token, std::int32_t channel) {
+  const int value = load_signed_code(code, half, of_keys, token, channel);
+  const std::int64_t scale = code == KvCode::k8 ? token : scale_index(token, channel);
+  return static_cast<float>(code == KvCode::k2 ? 2 * value + 1 : value) *
+         load_half(half + half_layout(code, head_dim).scales, scale);
+}
+
 }  // namespace
 
 float key_number(KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
                  std::int32_t channel) {
-  const kv::KvHalfLayout layout = half_layout(code, head_dim);
   const std::int64_t at = std::int64_t{channel} * kTokensPerCell + token;
-  switch (code) {
-    case KvCode::kF32:
-      return load<float>(half, at);
-    case KvCode::kF16:
-      return load_half(half, at);
-    case KvCode::k8:
-      return static_cast<float>(load<std::int8_t>(half, at)) * load_half(half + layout.scales, token);
-    case KvCode::k4Channel:
-    case KvCode::k3Channel: {
-      const int key = code == KvCode::k4Channel ? load_nibble(half, nibble_of_key(token, channel))
-                                                : load_bits(half, 3, bits_of_key(token, channel));
-      const float step =
-          load<std::uint8_t>(half + layout.steps, channel) * load_half(half + layout.scales, 0);
-      const float low = load<std::int8_t>(half + layout.lows, channel) * load_half(half + layout.scales, 1);
-      return std::fma(static_cast<float>(key), step, low);
-    }
-    case KvCode::k4:
-      return static_cast<float>(load_nibble(half, nibble_of_key(token, channel)) - 8) *
-             load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
-    case KvCode::k3:
-      return static_cast<float>(load_bits(half, 3, bits_of_key(token, channel)) - 4) *
-             load_half(half + layout.scales, scale_index(true, head_dim, token, channel));
-    case KvCode::kMean:
-      return static_cast<float>(load<std::int8_t>(half, channel)) * load_half(half + layout.scales, token);
-    case KvCode::k2:  // of values only
-    case KvCode::kNone:
-      break;
+  if (code == KvCode::kF32) return load<float>(half, at);
+  if (code == KvCode::kF16) return load_half(half, at);
+  if (code == KvCode::kMean) {
+    return static_cast<float>(load<std::int8_t>(half, channel)) *
+           load_half(half + half_layout(code, head_dim).scales, token);
   }
-  return 0.0f;
+  if (!kv::has_range_per_channel(code)) return scaled_number(code, half, true, head_dim, token, channel);
+  const kv::KvHalfLayout layout = half_layout(code, head_dim);
+  const auto range = load<kv::ChannelRange>(half + layout.ranges, channel);
+  const int steps = load_code(code, half, true, token, channel) * range.step;
+  return std::fma(static_cast<float>(steps), load_half(half + layout.scales, 0),
+                  static_cast<float>(range.low) * load_half(half + layout.scales, 1));
 }
 
 float value_number(KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
                    std::int32_t channel) {
-  const kv::KvHalfLayout layout = half_layout(code, head_dim);
   const std::int64_t at = std::int64_t{token} * head_dim + channel;
-  const std::int64_t scale = scale_index(false, head_dim, token, channel);
-  switch (code) {
-    case KvCode::kF32:
-      return load<float>(half, at);
-    case KvCode::k8:
-      return static_cast<float>(load<std::int8_t>(half, at)) * load_half(half + layout.scales, token);
-    case KvCode::k4:
-      return static_cast<float>(load_nibble(half, nibble_of_value(head_dim, token, channel)) - 8) *
-             load_half(half + layout.scales, scale);
-    case KvCode::k3:
-      return static_cast<float>(load_bits(half, 3, at) - 4) * load_half(half + layout.scales, scale);
-    case KvCode::kNone:
-      return 0.0f;
-    case KvCode::k2:
-      return (static_cast<float>(load_bits(half, 2, at)) - 1.5f) * load_half(half + layout.scales, scale);
-    default:
-      return load_half(half, at);
-  }
+  if (code == KvCode::kF32) return load<float>(half, at);
+  if (code == KvCode::kF16) return load_half(half, at);
+  if (code == KvCode::kNone) return 0.0f;
+  return scaled_number(code, half, false, head_dim, token, channel);
 }
 
 void rotate(std::vector<float>& x) {
@@ -336,7 +309,7 @@ void measure_cell(const CellMeasureArgs& args) {
   const kv::KvCodes codes = kv::codes_of(args.format);
   const std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   std::vector<std::vector<float>> unit_keys(kTokensPerCell, std::vector<float>(args.head_dim));
-  double ratios = 0.0;
+  double ratios = 0.0, longest_value = 0.0;
   for (std::int32_t token = 0; token < kTokensPerCell; ++token) {
     double key_square = 0.0, value_square = 0.0;
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
@@ -347,12 +320,14 @@ void measure_cell(const CellMeasureArgs& args) {
     }
     const double inverse = key_square > 0.0 ? 1.0 / std::sqrt(key_square) : 0.0;
     ratios += std::sqrt(value_square) * inverse;
+    longest_value = std::max(longest_value, std::sqrt(value_square));
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
       unit_keys[token][d] =
           static_cast<float>(key_number(codes.keys, args.cell, args.head_dim, token, d) * inverse);
     }
   }
   if (args.value_key_ratio != nullptr) *args.value_key_ratio = static_cast<float>(ratios / kTokensPerCell);
+  if (args.longest_value != nullptr) *args.longest_value = static_cast<float>(longest_value);
   if (args.key_sum == nullptr) return;
   double square = 0.0, dots = 0.0;
   for (std::int32_t d = 0; d < args.head_dim; ++d) {

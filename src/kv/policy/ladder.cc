@@ -64,6 +64,8 @@ class CellLadder {
     std::int64_t bytes = read_formats(cell) - view_.allowed_bytes();
     if (bytes <= 0 && !has_ghosts_) return;
     forecast(cell);
+    statistics_ = view_.scores->statistics(cell);
+    if (may_ghost_) find_massive_values();
     find_resting(cell);
     steps_.clear();
     for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
@@ -160,6 +162,18 @@ class CellLadder {
     }
   }
 
+  // Tokens with massive values hold a sentence together although little attention goes to them: without them
+  // models repeat themselves (VaSE). Those of the longest 1% stay.
+  void find_massive_values() {
+    std::array<std::size_t, 256> num_blocks_of = {};
+    for (const float statistic : statistics_) ++num_blocks_of[SequenceScores::value_magnitude(statistic)];
+    std::size_t may_stay = std::max<std::size_t>(1, statistics_.size() / 100);
+    least_massive_ = 256;
+    while (least_massive_ > 1 && num_blocks_of[least_massive_ - 1] <= may_stay) {
+      may_stay -= num_blocks_of[--least_massive_];
+    }
+  }
+
   bool may_become(KvFormat to, std::size_t block) const {
     if (to != KvFormat::kGhost && to != KvFormat::kGone) return true;
     const auto b = static_cast<std::int32_t>(block);
@@ -167,6 +181,9 @@ class CellLadder {
     if (is_resting_[block]) return false;
     if (to == KvFormat::kGhost && !may_ghost_) return false;
     if (to == KvFormat::kGone && !may_drop_) return false;
+    if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
+      return false;
+    }
     return lost_ + newly_lost(block) <= static_cast<float>(view_.settings.max_lost_share) * total_;
   }
   // Attention that goes to nobody from now on: that of a ghost does already.
@@ -252,10 +269,12 @@ class CellLadder {
   const bool may_ghost_;                                        // formats alone leave no room for fine ones
   const bool may_drop_;                                         // nor do ghosts
   bool has_ghosts_ = false;
-  std::vector<bool> is_resting_;      // by full block
-  std::vector<Step> promotions_;      // what each block would gain
-  std::vector<Step> steps_;           // a heap: the next of each block
-  float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone
+  std::vector<bool> is_resting_;       // by full block
+  std::vector<Step> promotions_;       // what each block would gain
+  std::vector<Step> steps_;            // a heap: the next of each block
+  std::span<const float> statistics_;  // of the cell, by full block
+  std::size_t least_massive_ = 0;      // value_magnitude of what stays for it
+  float total_ = 0.0f, lost_ = 0.0f;   // attention in memory, and that of blocks that are gone
 };
 
 class LadderPolicy final : public KvPolicy {

@@ -215,6 +215,20 @@ TEST_P(Ladder, KeepsABlockWhoseKeysAreUnlikeTheOthers) {
   }
 }
 
+// Nobody looks at it, its keys are like all others, but its values are long.
+TEST_P(Ladder, KeepsABlockWithMassiveValues) {
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    for (std::int32_t b = 0; b < kNumBlocks - 1; ++b) {
+      scores_.set_statistic(cell, b, b == 30 ? -1.0f : -0.9f, b == 30 ? 50.0f : 1.0f);
+    }
+  }
+  const std::vector<CellAction> actions = plan(0.08);
+  EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
+  for (const CellAction& action : actions) {
+    EXPECT_FALSE(action.block == 30 && action.to == KvFormat::kGone);
+  }
+}
+
 // A budget that the formats alone do not keep, and a disk.
 class LadderWithDisk : public testing::Test {
  protected:
@@ -283,7 +297,9 @@ class LadderWithDisk : public testing::Test {
 TEST_F(LadderWithDisk, MakesGhostsWhereItWouldDropAndKeepsWhatTheyWere) {
   for (const CellAction& action : act()) {
     EXPECT_NE(action.to, KvFormat::kGone);
-    if (action.to == KvFormat::kGhost) EXPECT_EQ(action.kept_as, KvFormat::kK3V2);
+    if (action.to == KvFormat::kGhost) {
+      EXPECT_EQ(action.kept_as, KvFormat::kK3V2);
+    }
   }
   EXPECT_FALSE(disk_.written.empty());
 }
@@ -324,6 +340,14 @@ TEST_F(LadderWithDisk, LeavesAloneWhatHasJustMovedAndWhatOthersHold) {
   pool_.release(blocks_[static_cast<std::size_t>(ghost)]);
   act();
   EXPECT_EQ(format(ghost), KvFormat::kK3V2);
+}
+
+TEST_F(LadderWithDisk, MakesNoGhostOfABlockWithMassiveValues) {
+  for (std::int32_t b = 0; b < kNumBlocks - 1; ++b) {
+    scores_.set_statistic(0, b, -0.9f, b == kNumSinkBlocks ? 50.0f : 1.0f);
+  }
+  act();
+  EXPECT_EQ(first_ghost(), kNumSinkBlocks + 1);
 }
 
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {

@@ -1,0 +1,407 @@
+// The two matrix products of attention over cells of integer codes, for a strip of query rows. Included
+// inside an ISA's namespace and target region.
+//
+// The other operand, a query or the softmax weights of a tile times the scales of its values, is rounded to
+// words as well: 15 bits with a sign, in units of a row's own. So sums of products are exact, whatever their
+// order; the few float operations around them are the same for every height of a strip.
+//
+// No sum leaves 32 bits: of keys with a range per channel, 32 channels x 2^14 x 15 x 255 < 2^31; of others,
+// 512 x 2^14 x 2^7 at most.
+
+#include "kernels/generic/attention_tile-inl.h"
+
+inline constexpr float kGreatestWord = 16383.0f;
+// Numbers below are too near to 0 for their inverse.
+inline constexpr float kLeastUnit = 1e-30f;
+
+// Codes of rows that are rounded alone, and the unit of each row's.
+struct RoundedRows {
+  const std::int16_t* words;  // [rows][stride]
+  const float* units;         // [rows]
+  std::int64_t stride;
+};
+
+// What numbers up to `largest` are multiplied by to become words, and the unit of these. The unit of no
+// numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
+struct Rounding {
+  F32x16 inverse;
+  float unit;
+};
+static Rounding rounding_of(float largest) {
+  if (largest < kLeastUnit) return {zero(), -0.0f};
+  return {broadcast(kGreatestWord / largest), largest * (1.0f / kGreatestWord)};
+}
+
+// Writes the words of a row and returns their unit.
+static float round_row(const float* row, std::int32_t head_dim, std::int16_t* words) {
+  F32x16 largest = zero();
+  for (std::int64_t d = 0; d < head_dim; d += 16) largest = max(abs(load(row + d)), largest);
+  const Rounding rounding = rounding_of(reduce_max(largest));
+  for (std::int64_t d = 0; d < head_dim; d += 16) {
+    store_as_words(words + d, round_to_int(mul(load(row + d), rounding.inverse)));
+  }
+  return rounding.unit;
+}
+
+// Of a cell that attention is at: the codes, those of the next step, and what a later step will read.
+template <class Codes>
+struct WordCursor {
+  static constexpr int kStepsPerGroup = kVectorsPerGroup / Codes::kVectorsPerStep;
+  const std::byte* step;
+  const std::byte* ranges;
+  const std::byte* next;
+  int lines_per_group;
+
+  explicit WordCursor(const HalfCell& cell, std::int64_t group = 0) {
+    step =
+        (cell.widened == nullptr ? cell.data : cell.widened) + group * kStepsPerGroup * Codes::kBytesPerStep;
+    ranges = cell.ranges;
+    lines_per_group = cell.next_lines_per_group;
+    next = cell.next + group * lines_per_group * 64;
+  }
+  WordCursor() = default;
+  KVASIR_FORCE_INLINE void prefetch_group() {
+    for (int line = 0; line < lines_per_group; ++line) __builtin_prefetch(next + 64 * line);
+    next += 64 * lines_per_group;
+  }
+  KVASIR_FORCE_INLINE void advance() {
+    step += Codes::kBytesPerStep;
+    ranges += 2 * Codes::kVectorsPerStep * sizeof(kv::ChannelRange);
+  }
+};
+
+// The channels of a vector of keys, and those of the others of its step.
+template <class Codes, int kVector, int kRows, int kCells>
+KVASIR_FORCE_INLINE void add_key_vectors(const std::int16_t* q, std::int64_t stride,
+                                         const WordCursor<Codes> (&keys)[kCells],
+                                         I32x16 (&sums)[kRows][kCells]) {
+  Words key[kCells];
+#pragma GCC unroll 8
+  for (int c = 0; c < kCells; ++c) key[c] = Codes::template at<kVector>(keys[c].step, keys[c].ranges);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const Words query = broadcast_pair(q + r * stride + 2 * kVector);
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) sums[r][c] = add_products(sums[r][c], query, key[c]);
+  }
+  if constexpr (kVector + 1 < Codes::kVectorsPerStep) {
+    add_key_vectors<Codes, kVector + 1>(q, stride, keys, sums);
+  }
+}
+
+// scores = q . lows, of keys with a range per channel.
+template <int kRows, int kCells>
+static void score_lows(const RoundedRows& q, const KeyCell* cells, std::int32_t head_dim) {
+  I32x16 sums[kRows][kCells];
+  F32x16 units[kCells];
+#pragma GCC unroll 8
+  for (int c = 0; c < kCells; ++c) {
+    units[c] = load_low_unit(cells[c].cell->scales);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sums[r][c] = zero_int();
+  }
+  for (std::int64_t d = 0; d < head_dim; d += kWordsPerVector) {
+    Words lows[kCells];
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) {
+      lows[c] = shift_right_signed<8>(load_words(cells[c].cell->ranges + d * sizeof(kv::ChannelRange)));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Words query = load_words(q.words + r * q.stride + d);
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) sums[r][c] = add_products(sums[r][c], query, lows[c]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    float of_cells[kCells];
+    if constexpr (kCells == 4) {
+      reduce_add4(to_float(sums[r][0]), to_float(sums[r][1]), to_float(sums[r][2]), to_float(sums[r][3]),
+                  of_cells);
+    } else {
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) of_cells[c] = reduce_add(to_float(sums[r][c]));
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) {
+      store(cells[c].scores + r * kTokensPerTile, mul(broadcast(of_cells[c]), units[c]));
+    }
+  }
+}
+
+// scores[row][lane] = q[row] . key, for kCells cells of one code.
+template <class Codes, int kRows, int kCells>
+static void score_word_cells(const RoundedRows& q, const KeyCell* cells, std::int32_t head_dim) {
+  WordCursor<Codes> keys[kCells];
+#pragma GCC unroll 8
+  for (int c = 0; c < kCells; ++c) keys[c] = WordCursor<Codes>(*cells[c].cell);
+  const kv::KvCode code = cells[0].cell->code;
+  const bool has_lows = kv::has_range_per_channel(code);
+  if (has_lows) score_lows<kRows, kCells>(q, cells, head_dim);
+  const std::int16_t* words = q.words;
+  const std::int64_t num_groups = head_dim / kv::kChannelsPerScale;
+  for (std::int64_t group = 0; group < num_groups; ++group) {
+    I32x16 sums[kRows][kCells];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) sums[r][c] = zero_int();
+    }
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) keys[c].prefetch_group();
+    for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
+      add_key_vectors<Codes, 0>(words, q.stride, keys, sums);
+#pragma GCC unroll 8
+      for (int c = 0; c < kCells; ++c) keys[c].advance();
+      words += 2 * Codes::kVectorsPerStep;
+    }
+    const bool is_last = group + 1 == num_groups;
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) {
+      const F32x16 scale = load_scales(code, cells[c].cell->scales, group);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        float* scores = cells[c].scores + r * kTokensPerTile;
+        F32x16 sum = mul(to_float(sums[r][c]), scale);
+        if (group > 0 || has_lows) sum = add(sum, load(scores));
+        store(scores, is_last ? mul(sum, broadcast(q.units[r])) : sum);
+      }
+    }
+  }
+}
+
+// `count` cells of one code against a strip.
+template <class Codes, int kRows>
+static void score_word_strip(const RoundedRows& q, const KeyCell* cells, int count, std::int32_t head_dim) {
+  constexpr int kBeside = vectors_beside(kRows);
+  int c = 0;
+  for (; c + kBeside <= count; c += kBeside) score_word_cells<Codes, kRows, kBeside>(q, cells + c, head_dim);
+  for (; c < count; ++c) score_word_cells<Codes, kRows, 1>(q, cells + c, head_dim);
+}
+
+// What add_word_columns adds: the values of cells of one code, weighted.
+struct WeightedCells {
+  RoundedRows weights;        // [rows][kTokensPerTile], those of each cell's 16 tokens behind each other
+  std::int64_t group_stride;  // from the weights of 32 channels to those of the next; 0: the same for all
+  const float* corrections;   // [rows], of what `out` has so far
+  const HalfCell* cells[kCellsPerTile];
+  int places[kCellsPerTile];  // in the tile
+  int num_cells;
+  std::int32_t head_dim;
+};
+
+inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
+
+// Rounds the softmax weights [kRows][kTokensPerTile] of a tile times the scales of the values; `words` is
+// [group][kRows][kTokensPerTile]. A key that a row does not see has the weight 0.
+template <int kRows>
+static void round_weights(const float* weights, const WeightedCells& cells, std::int16_t* words,
+                          float* units) {
+  const kv::KvCode code = cells.cells[0]->code;
+  const int num_groups = cells.group_stride == 0 ? 1 : cells.head_dim / kv::kChannelsPerScale;
+  const int num_keys = cells.num_cells * kTokensPerCell;
+  alignas(64) float scaled[kMaxScaleGroups * kRows * kTokensPerTile];
+  F32x16 largest[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) largest[r] = zero();
+  for (int c = 0; c < cells.num_cells; ++c) {
+    F32x16 weight[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      weight[r] = load(weights + r * kTokensPerTile + cells.places[c] * kTokensPerCell);
+    for (int group = 0; group < num_groups; ++group) {
+      const F32x16 scale = load_scales(code, cells.cells[c]->scales, group);
+      float* target = scaled + group * kRows * kTokensPerTile + c * kTokensPerCell;
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const F32x16 product = mul(weight[r], scale);
+        store(target + r * kTokensPerTile, product);
+        largest[r] = max(abs(product), largest[r]);
+      }
+    }
+  }
+  F32x16 inverse[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const Rounding rounding = rounding_of(reduce_max(largest[r]));
+    inverse[r] = rounding.inverse;
+    units[r] = rounding.unit;
+  }
+  for (int group = 0; group < num_groups; ++group) {
+    const std::int64_t begin = std::int64_t{group} * kRows * kTokensPerTile;
+    for (std::int64_t key = begin; key < begin + num_keys; key += 16) {
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const std::int64_t at = key + r * kTokensPerTile;
+        store_as_words(words + at, round_to_int(mul(load(scaled + at), inverse[r])));
+      }
+    }
+  }
+}
+
+// The tokens of two vectors of values, and those of the others of their step.
+template <class Codes, int kVector, int kRows, int kGroups>
+KVASIR_FORCE_INLINE void add_value_vectors(const std::int16_t* weights, const WeightedCells& in,
+                                           const WordCursor<Codes> (&values)[kGroups],
+                                           I32x16 (&sums)[kRows][2 * kGroups]) {
+  Words value[2 * kGroups];
+#pragma GCC unroll 2
+  for (int g = 0; g < kGroups; ++g) {
+    value[2 * g] = Codes::template at<kVector>(values[g].step, nullptr);
+    value[2 * g + 1] = Codes::template at<kVector + 1>(values[g].step, nullptr);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      const Words weight = broadcast_pair(weights + g * in.group_stride + r * kTokensPerTile + kVector);
+      sums[r][2 * g] = add_products(sums[r][2 * g], weight, value[2 * g]);
+      sums[r][2 * g + 1] = add_products(sums[r][2 * g + 1], weight, value[2 * g + 1]);
+    }
+  }
+  if constexpr (kVector + 2 < Codes::kVectorsPerStep) {
+    add_value_vectors<Codes, kVector + 2>(weights, in, values, sums);
+  }
+}
+
+// out[row][column ...] = out * corrections[row] + weights x values for kGroups x 32 channels; out is
+// [kRows][head_dim].
+template <class Codes, int kRows, int kGroups>
+static void add_word_columns(const WeightedCells& in, std::int64_t group, float* out) {
+  I32x16 sums[kRows][2 * kGroups];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * kGroups; ++v) sums[r][v] = zero_int();
+  }
+  const std::int16_t* weights = in.weights.words + group * in.group_stride;
+  for (int c = 0; c < in.num_cells; ++c) {
+    WordCursor<Codes> values[kGroups];
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      values[g] = WordCursor<Codes>(*in.cells[c], group + g);
+      values[g].prefetch_group();
+    }
+    for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
+      add_value_vectors<Codes, 0>(weights, in, values, sums);
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) values[g].step += Codes::kBytesPerStep;
+      weights += Codes::kVectorsPerStep;
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const F32x16 correction = broadcast(in.corrections[r]), unit = broadcast(in.weights.units[r]);
+    float* row = out + r * in.head_dim + group * kv::kChannelsPerScale;
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * kGroups; ++v) {
+      store(row + 16 * v, fma(to_float(sums[r][v]), unit, mul(load(row + 16 * v), correction)));
+    }
+  }
+}
+
+template <class Codes, int kRows>
+static void add_word_strip(const WeightedCells& in, float* out) {
+  const std::int64_t num_groups = in.head_dim / kv::kChannelsPerScale;
+  std::int64_t group = 0;
+  if constexpr (vectors_beside(kRows) == 4) {
+    for (; group + 2 <= num_groups; group += 2) add_word_columns<Codes, kRows, 2>(in, group, out);
+  }
+  for (; group < num_groups; ++group) add_word_columns<Codes, kRows, 1>(in, group, out);
+}
+
+// Strips of 1 to 6 rows by number.
+template <class Codes>
+static void score_word_rows(int num_rows, const RoundedRows& q, const KeyCell* cells, int count,
+                            std::int32_t head_dim) {
+  switch (num_rows) {
+    case 1:
+      return score_word_strip<Codes, 1>(q, cells, count, head_dim);
+    case 2:
+      return score_word_strip<Codes, 2>(q, cells, count, head_dim);
+    case 3:
+      return score_word_strip<Codes, 3>(q, cells, count, head_dim);
+    case 4:
+      return score_word_strip<Codes, 4>(q, cells, count, head_dim);
+    case 5:
+      return score_word_strip<Codes, 5>(q, cells, count, head_dim);
+    default:
+      return score_word_strip<Codes, 6>(q, cells, count, head_dim);
+  }
+}
+
+template <class Codes>
+static void add_word_rows(int num_rows, const WeightedCells& in, float* out) {
+  switch (num_rows) {
+    case 1:
+      return add_word_strip<Codes, 1>(in, out);
+    case 2:
+      return add_word_strip<Codes, 2>(in, out);
+    case 3:
+      return add_word_strip<Codes, 3>(in, out);
+    case 4:
+      return add_word_strip<Codes, 4>(in, out);
+    case 5:
+      return add_word_strip<Codes, 5>(in, out);
+    default:
+      return add_word_strip<Codes, 6>(in, out);
+  }
+}
+
+static void round_weights(const float* weights, int num_rows, const WeightedCells& cells, std::int16_t* words,
+                          float* units) {
+  switch (num_rows) {
+    case 1:
+      return round_weights<1>(weights, cells, words, units);
+    case 2:
+      return round_weights<2>(weights, cells, words, units);
+    case 3:
+      return round_weights<3>(weights, cells, words, units);
+    case 4:
+      return round_weights<4>(weights, cells, words, units);
+    case 5:
+      return round_weights<5>(weights, cells, words, units);
+    default:
+      return round_weights<6>(weights, cells, words, units);
+  }
+}
+
+static void score_words(int num_rows, const RoundedRows& q, const KeyCell* cells, int count,
+                        std::int32_t head_dim) {
+  if (cells[0].cell->widened != nullptr) {
+    return score_word_rows<WideCodes>(num_rows, q, cells, count, head_dim);
+  }
+  switch (cells[0].cell->code) {
+    case kv::KvCode::k8:
+      return score_word_rows<Codes8>(num_rows, q, cells, count, head_dim);
+    case kv::KvCode::k4:
+      return score_word_rows<Codes4>(num_rows, q, cells, count, head_dim);
+    case kv::KvCode::k4Channel:
+      return score_word_rows<Codes4ByChannel>(num_rows, q, cells, count, head_dim);
+    case kv::KvCode::k3Channel:
+      return score_word_rows<Codes3ByChannel>(num_rows, q, cells, count, head_dim);
+    case kv::KvCode::k3:
+      return score_word_rows<Codes3>(num_rows, q, cells, count, head_dim);
+    case kv::KvCode::kMean:
+      return score_word_rows<CodesMean>(num_rows, q, cells, count, head_dim);
+    default:  // floats, and k2 and kNone, which are of values only
+      return;
+  }
+}
+
+static void add_words(int num_rows, const WeightedCells& in, float* out) {
+  if (in.cells[0]->widened != nullptr) return add_word_rows<WideCodes>(num_rows, in, out);
+  switch (in.cells[0]->code) {
+    case kv::KvCode::k8:
+      return add_word_rows<Codes8>(num_rows, in, out);
+    case kv::KvCode::k4:
+      return add_word_rows<Codes4>(num_rows, in, out);
+    case kv::KvCode::k3:
+      return add_word_rows<Codes3>(num_rows, in, out);
+    case kv::KvCode::k2:
+      return add_word_rows<Codes2>(num_rows, in, out);
+    default:
+      return;
+  }
+}

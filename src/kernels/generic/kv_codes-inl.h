@@ -1,0 +1,163 @@
+// Codes of KV cells in groups of 512 (kv/cell.h), as vectors of 16-bit words, and back. Included inside an
+// ISA's namespace and target region.
+//
+// A reader takes a group apart in steps: at<i>() is the i-th of kVectorsPerStep vectors of the step that
+// begins at `step`. The words of all readers but those of ranges per channel are signed numbers that want
+// their scale only.
+
+inline constexpr int kVectorsPerGroup = 16;
+inline constexpr int kWordsPerVector = 32;
+inline constexpr int kNumbersPerGroup = kVectorsPerGroup * kWordsPerVector;
+
+// Words as they are: copies for many rows.
+struct WideCodes {
+  static constexpr int kVectorsPerStep = 4;
+  static constexpr int kBytesPerStep = 4 * 64;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    return load_words(step + 64 * kVector);
+  }
+};
+
+// Two, four or eight bits: every vector of 64 bytes has the codes of kVectorsPerStep vectors one above the
+// other.
+template <int kBits, bool kIsSigned>
+struct PackedCodes {
+  static constexpr int kVectorsPerStep = 16 / kBits;
+  static constexpr int kBytesPerStep = 64;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    constexpr int kShift = kBits * kVector;
+    const Words words = load_words(step);
+    if constexpr (kIsSigned) return shift_right_signed<16 - kBits>(shift_left<16 - kBits - kShift>(words));
+    if constexpr (kShift == 0) return bit_and(words, (1 << kBits) - 1);
+    if constexpr (kShift + kBits == 16) return shift_right<kShift>(words);
+    return bit_and(shift_right<kShift>(words), (1 << kBits) - 1);
+  }
+};
+
+// Three bits: each of three vectors has five codes one above the other, and a bit of the sixteenth on top.
+template <bool kIsSigned>
+struct PackedCodes<3, kIsSigned> {
+  static constexpr int kVectorsPerStep = 16;
+  static constexpr int kBytesPerStep = 3 * 64;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    if constexpr (kVector == 15) {
+      const Words low =
+          select_bits(1, shift_right<15>(load_words(step)), shift_right<14>(load_words(step + 64)));
+      const Words top = load_words(step + 128);
+      if constexpr (kIsSigned) return select_bits(3, low, shift_right_signed<13>(top));
+      return select_bits(3, low, bit_and(shift_right<13>(top), 4));
+    } else {
+      constexpr int kShift = kVector % 5 * 3;
+      const Words words = load_words(step + kVector / 5 * 64);
+      if constexpr (kIsSigned) return shift_right_signed<13>(shift_left<13 - kShift>(words));
+      if constexpr (kShift == 0) return bit_and(words, 7);
+      return bit_and(shift_right<kShift>(words), 7);
+    }
+  }
+};
+
+using Codes8 = PackedCodes<8, true>;
+using Codes4 = PackedCodes<4, true>;
+using Codes3 = PackedCodes<3, true>;
+
+// Two bits n mean 2 n + 1, n signed: the bit below n is overwritten.
+struct Codes2 {
+  static constexpr int kVectorsPerStep = 8;
+  static constexpr int kBytesPerStep = 64;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    return bit_or(shift_right_signed<13>(shift_left<14 - 2 * kVector>(load_words(step))), 1);
+  }
+};
+
+// Of keys with a range per channel, times the channel's step: `ranges` are those of the step's channels, of
+// which two make a vector.
+template <int kBits>
+struct CodesByChannel {
+  using Codes = PackedCodes<kBits, false>;
+  static constexpr int kVectorsPerStep = Codes::kVectorsPerStep;
+  static constexpr int kBytesPerStep = Codes::kBytesPerStep;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte* ranges) {
+    return multiply_low_bytes(Codes::template at<kVector>(step, ranges),
+                              broadcast_pair(ranges + kVector * 2 * sizeof(kv::ChannelRange)));
+  }
+};
+using Codes4ByChannel = CodesByChannel<4>;
+using Codes3ByChannel = CodesByChannel<3>;
+
+// Of keys that all tokens have in common: bytes by channel.
+struct CodesMean {
+  static constexpr int kVectorsPerStep = 4;
+  static constexpr int kBytesPerStep = 2 * kVectorsPerStep;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    const auto* codes = reinterpret_cast<const std::int8_t*>(step) + 2 * kVector;
+    const std::uint32_t pair =
+        static_cast<std::uint16_t>(codes[0]) | std::uint32_t{static_cast<std::uint16_t>(codes[1])} << 16;
+    return broadcast_pair(&pair);
+  }
+};
+
+template <class Codes, int kVector = 0>
+KVASIR_FORCE_INLINE void read_step(const std::byte* step, const std::byte* ranges, std::int16_t* words) {
+  store_words(words + kVector * kWordsPerVector, Codes::template at<kVector>(step, ranges));
+  if constexpr (kVector + 1 < Codes::kVectorsPerStep) read_step<Codes, kVector + 1>(step, ranges, words);
+}
+
+// All groups of a half, [head_dim / 32][16][32] words; `ranges` may be null where codes have none.
+template <class Codes>
+static void read_words(const std::byte* codes, const std::byte* ranges, std::int32_t head_dim,
+                       std::int16_t* words) {
+  constexpr int kChannelsPerStep = 2 * Codes::kVectorsPerStep;  // of keys
+  for (std::int64_t channel = 0; channel < head_dim; channel += kChannelsPerStep) {
+    read_step<Codes>(codes, ranges, words);
+    codes += Codes::kBytesPerStep;
+    if (ranges != nullptr) ranges += kChannelsPerStep * sizeof(kv::ChannelRange);
+    words += Codes::kVectorsPerStep * kWordsPerVector;
+  }
+}
+
+static void read_words(kv::KvCode code, const std::byte* half, std::int32_t head_dim, std::int16_t* words) {
+  const std::byte* ranges = half + kv::half_layout(code, head_dim).ranges;
+  switch (code) {
+    case kv::KvCode::k8:
+      return read_words<Codes8>(half, nullptr, head_dim, words);
+    case kv::KvCode::k4:
+      return read_words<Codes4>(half, nullptr, head_dim, words);
+    case kv::KvCode::k4Channel:
+      return read_words<Codes4ByChannel>(half, ranges, head_dim, words);
+    case kv::KvCode::k3Channel:
+      return read_words<Codes3ByChannel>(half, ranges, head_dim, words);
+    case kv::KvCode::k3:
+      return read_words<Codes3>(half, nullptr, head_dim, words);
+    case kv::KvCode::k2:
+      return read_words<Codes2>(half, nullptr, head_dim, words);
+    case kv::KvCode::kMean:
+      return read_words<CodesMean>(half, nullptr, head_dim, words);
+    default:  // floats and kNone have no words
+      return;
+  }
+}
+
+// One group, of which the low kBits of each word are the code.
+template <int kBits>
+static void pack_group(const std::int16_t* words, std::byte* group) {
+  constexpr int kPerVector = 16 / kBits;  // 5 of 3 bits
+  for (int v = 0; v < kBits; ++v) {
+    Words packed = bit_and(load_words(words + v * kPerVector * kWordsPerVector), 0);
+    for (int i = kPerVector - 1; i >= 0; --i) {
+      const Words codes = load_words(words + (v * kPerVector + i) * kWordsPerVector);
+      packed = bit_or(shift_left<kBits>(packed), bit_and(codes, (1 << kBits) - 1));
+    }
+    if constexpr (kBits == 3) {
+      const Words last = load_words(words + 15 * kWordsPerVector);
+      const Words bit = v == 0 ? last : v == 1 ? shift_right<1>(last) : shift_right<2>(last);
+      packed = bit_or(packed, shift_left<15>(bit));
+    }
+    store_words(group + 64 * v, packed);
+  }
+}
