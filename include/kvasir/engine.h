@@ -36,6 +36,13 @@ struct EngineConfig {
   KvCacheType kv_cache_type = KvCacheType::kF16;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
+  // What a KV policy takes out of memory is kept in a file of at most so many bytes and may come back; 0: it
+  // is dropped. The file has no name and goes with the engine; in the system's folder for temporary files
+  // when `kv_disk_directory` is empty.
+  std::int64_t kv_disk_bytes = 0;
+  std::string kv_disk_directory;
+  // Told once, on the engine thread, when the file cannot be written or read; empty: nobody is.
+  std::function<void(std::string_view)> kv_disk_warning;
   bool prefix_cache = true;
   // Requests that generate nothing and leave no cached prefix run layer by layer, with the keys and values of
   // one layer at a time, whatever the number of layers; the results are the same, bit for bit. False: as all
@@ -83,13 +90,19 @@ struct EngineStats {
   std::int64_t num_preemptions = 0;
   std::int64_t num_steps = 0;
   std::int64_t skipped_weight_bytes =
-      0;  // that steps left unread: most of the head where one token is wanted
+      0;                             // that steps left unread: most of the head where one token is wanted
   std::int64_t kv_blocks_total = 0;  // that there is room for as computed; more of those made coarser
   std::int64_t kv_blocks_used = 0;   // referenced by a sequence
   std::int64_t kv_bytes_total = 0;
   std::int64_t kv_bytes_used = 0;  // held by sequences
   std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
-  // Likewise, of what is kept between the layers of requests that run layer by layer.
+  std::int64_t kv_disk_bytes_total = 0;
+  std::int64_t kv_disk_bytes_used = 0;  // of KV that is out of memory
+  std::int64_t kv_disk_writes = 0;      // cells of 16 tokens of a layer and KV head
+  std::int64_t kv_disk_reads = 0;       // likewise, that came back
+  std::int64_t kv_disk_full = 0;        // dropped without a copy: no room
+  std::int64_t kv_disk_errors = 0;      // or the file could not be written or read
+  // At once, of what is kept between the layers of requests that run layer by layer.
   std::int64_t hidden_bytes_peak = 0;
   std::int64_t prefix_queries_tokens = 0;
   std::int64_t prefix_hits_tokens = 0;

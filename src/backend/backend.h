@@ -138,6 +138,10 @@ class Backend {
   virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
                              std::byte* memory) = 0;
 
+  // One cell in a coarser format, elsewhere.
+  virtual void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
+                            std::byte* target) = 0;
+
   virtual void measure_blocks(const MeasureBlocksOp& op) = 0;
 
   // x[row] = table[token of row] * scale.

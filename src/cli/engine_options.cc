@@ -66,6 +66,17 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
       ->default_str("gate");
 }
 
+void add_kv_disk_options(CLI::App& verb, EngineOptions& options) {
+  verb.add_option(
+      "--kv-disk", options.kv_disk,
+      "Keep what a KV policy takes out of memory in a file of at most this size (2GiB): it comes back "
+      "when attention asks for it");
+  verb.add_option(
+      "--kv-disk-dir", options.kv_disk_dir,
+      "Where that file is, which has no name and goes with the process (default: the system's folder "
+      "for temporary files)");
+}
+
 void add_kv_log_option(CLI::App& verb, std::string& path) {
   verb.add_option("--kv-log", path,
                   "Log what KV policies do and why, into an SQLite file (`kvasir kv explain` reads it)");
@@ -121,6 +132,12 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.max_model_len_tokens = options.ctx_tokens;
   config.kv_cache_type = options.kv_type == "f32" ? KvCacheType::kF32 : KvCacheType::kF16;
+  if (!options.kv_disk.empty()) {
+    const auto bytes = parse_bytes(options.kv_disk);
+    if (!bytes) return make_error(ErrorKind::kUsage, "--kv-disk: " + bytes.error().message, "kv_disk");
+    config.kv_disk_bytes = *bytes;
+  }
+  config.kv_disk_directory = options.kv_disk_dir;
   config.fast = options.fast;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;

@@ -25,6 +25,8 @@ struct EngineOptions {
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
   bool no_prefill_only = false;
+  std::string kv_disk;             // size of the file that takes what KV policies take out; empty: none
+  std::string kv_disk_dir;         // where it is; empty: the system's folder for temporary files
   std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
 };
@@ -34,6 +36,8 @@ void add_context_option(CLI::App& verb, EngineOptions& options, const std::strin
 void add_kv_type_option(CLI::App& verb, EngineOptions& options);
 // --kv-policy, --kv-budget and --kv-quality, into `kv` as they are parsed.
 void add_kv_policy_options(CLI::App& verb, KvParams& kv);
+// --kv-disk and --kv-disk-dir.
+void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
 void add_fast_option(CLI::App& verb, EngineOptions& options);

@@ -43,7 +43,10 @@ struct KvEvalOptions {
   std::int32_t num_windows = 20, num_long_windows = 6;
   std::vector<double> max_lost_shares = {1.0};
   bool gate = false;
-  std::string kv_log;
+  EngineOptions engine = {.max_num_seqs = 1,
+                          .max_num_batched_tokens = eval::kKvStepTokens,
+                          .no_prefix_cache = true,
+                          .no_prefill_only = true};  // the full cache takes the policies' steps
 };
 
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
@@ -67,15 +70,7 @@ class KvEvaluation {
   Result<int> run() {
     KVASIR_CHECKED(open());
     for (const std::string& suite : options_.suites) {
-      if (suite == "ppl") {
-        KVASIR_CHECKED(add_text());
-      } else if (suite == "needle") {
-        for (const auto& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
-          KVASIR_CHECKED(add_needles(kind));
-        }
-      } else {
-        KVASIR_CHECKED(add_needles(eval::kRecall));
-      }
+      KVASIR_CHECKED(add(suite));
     }
     const Status status = measure();
     if (!status && status.error().kind != ErrorKind::kCancelled) return std::unexpected(status.error());
@@ -92,19 +87,27 @@ class KvEvaluation {
       return make_error(ErrorKind::kMachine,
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
-    const std::string subject = fmt::format("{} on {}, at most {} lost", options_.model, options_.file,
-                                            fmt::join(options_.max_lost_shares, "/"));
+    const std::string subject =
+        fmt::format("{} on {}, at most {} lost{}", options_.model, options_.file,
+                    fmt::join(options_.max_lost_shares, "/"),
+                    options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk");
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
     KVASIR_TRY(const std::string text, read_input_file(options_.file));
-    const EngineOptions engine = {.max_num_seqs = 1,
-                                  .max_num_batched_tokens = eval::kKvStepTokens,
-                                  .no_prefix_cache = true,
-                                  .no_prefill_only = true};  // the full cache takes the policies' steps
-    KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals_));
+    KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
-                                           options_.kv_log));
+                                           options_.engine.kv_log));
     text_ = text;
+    return {};
+  }
+
+  Status add(std::string_view suite) {
+    if (suite == "ppl") return add_text();
+    if (suite == "needle-live") return add_needles(eval::kLiveNeedle);
+    if (suite == "recall") return add_needles(eval::kRecall);
+    for (const auto& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
+      KVASIR_CHECKED(add_needles(kind));
+    }
     return {};
   }
 
@@ -216,8 +219,8 @@ class KvEvaluation {
   // What the log of this run says of forecasts.
   Result<std::vector<eval::ForecastPoint>> forecasts() const {
     std::vector<eval::ForecastPoint> points;
-    if (options_.kv_log.empty()) return points;
-    KVASIR_TRY(journal::LogReader log, journal::LogReader::open(options_.kv_log));
+    if (options_.engine.kv_log.empty()) return points;
+    KVASIR_TRY(journal::LogReader log, journal::LogReader::open(options_.engine.kv_log));
     KVASIR_TRY(const auto bins, log.forecasts());
     for (const journal::ForecastBin& bin : bins) {
       points.push_back({fmt::format("{} {:.3g}%", bin.policy, 100 * bin.budget_share), bin.mean_forecast,
@@ -343,9 +346,9 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  verb->add_option("--suite", options->suites, "Of ppl, needle and recall, with commas")
+  verb->add_option("--suite", options->suites, "Of ppl, needle, needle-live and recall, with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ppl", "needle", "recall"}))
+      ->check(CLI::IsMember({"ppl", "needle", "needle-live", "recall"}))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))
@@ -359,7 +362,8 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  add_kv_log_option(*verb, options->kv_log);
+  add_kv_disk_options(*verb, options->engine);
+  add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_flag("--gate", options->gate, "Exit with 1 when the quality gate does not hold");
   on_chosen(*verb, context, [options, &context] { return KvEvaluation(*options, context.options).run(); });
 }

@@ -126,7 +126,7 @@ std::string what_happened(const journal::LoggedStep& step, std::size_t num_block
     return out + fmt::format("other holders agreed to {} cells of {} blocks\n", step.num_actions, num_blocks);
   }
   out +=
-      fmt::format("{} of the bytes before, {} after; {} cells of {} blocks became coarser",
+      fmt::format("{} of the bytes before, {} after; {} cells of {} blocks changed",
                   percentage(step.bytes_before), percentage(step.bytes_after), step.num_actions, num_blocks);
   if (step.num_waiting > 0) out += fmt::format(", {} wait for other holders", step.num_waiting);
   if (step.has_no_room) out += ", the rest for memory";
@@ -246,8 +246,8 @@ std::string actions_text(const KvExplanation& explanation) {
     std::set<std::int64_t> blocks;
     for (const journal::LoggedAction& action : actions) blocks.insert(action.block);
     if (explanation.block) {
-      out += fmt::format("at {} tokens, of block {}: {} cells became coarser\n", step.token,
-                         *explanation.block, actions.size());
+      out += fmt::format("at {} tokens, of block {}: {} cells changed\n", step.token, *explanation.block,
+                         actions.size());
     } else {
       out += what_happened(step, blocks.size());
     }

@@ -27,6 +27,7 @@ Result<std::string> resolve_model(const std::string& model) {
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals, const std::string& kv_log) {
   KVASIR_TRY(config.model_path, resolve_model(model));
+  config.kv_disk_warning = [](std::string_view line) { say(fmt::format("kvasir: {}", line)); };
   ModelSession session;
   if (!kv_log.empty()) {
     KVASIR_TRY(session.kv_log, journal::KvLog::open(kv_log, {.version = build_info().version,

@@ -165,6 +165,7 @@ void add_run(CLI::App& app, Context& context) {
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
+  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);

@@ -146,6 +146,7 @@ void add_serve(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
+  add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
   verb->add_option("--host", options->server.host, "Address to listen on")->capture_default_str();
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")

@@ -127,6 +127,15 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig
   return kv;
 }
 
+Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
+  const std::int64_t least = kv::CellArena::page_bytes(head_dim);
+  if (config.kv_disk_bytes >= least) return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("kv_disk_bytes must be at least {} for this model, got {}",
+                                format_bytes(least), format_bytes(config.kv_disk_bytes)),
+                    "kv_disk_bytes");
+}
+
 Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {
   KVASIR_CHECKED(kv::KvCacheManager::validate(config));
   const std::int64_t bytes = kv::KvCacheManager::memory_bytes(config);
@@ -174,6 +183,15 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   loaded.kv = kv_config(config, model_config, loaded.memory);
   KVASIR_TRY(loaded.kv.format_costs, format_costs(config.model_path));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
+  if (config.kv_disk_bytes > 0) {
+    KVASIR_CHECKED(check_disk(config, loaded.kv.head_dim));
+    KVASIR_TRY(loaded.kv_file, runtime::CellFile::create(config.kv_disk_directory,
+                                                         {.backend = loaded.backend.get(),
+                                                          .cells = loaded.kv_memory.data(),
+                                                          .head_dim = loaded.kv.head_dim},
+                                                         config.kv_disk_warning));
+    loaded.kv.disk = {.file = loaded.kv_file.get(), .bytes = config.kv_disk_bytes};
+  }
   if (const std::int32_t rows = loaded.memory.max_prefill_only_tokens; rows > 0) {
     KVASIR_TRY(loaded.hidden, loaded.backend->make_rows(rows, model_config.hidden_size));
   }

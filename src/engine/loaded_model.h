@@ -13,6 +13,7 @@
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
+#include "runtime/cell_file.h"
 #include "runtime/model_runner.h"
 
 namespace kvasir {
@@ -27,7 +28,8 @@ struct LoadedModel {
   std::unique_ptr<model::Model> model;
   kv::KvCacheConfig kv;     // what the KV cache must be like for this model; the rest as its defaults
   AlignedBuffer kv_memory;  // of its cells. Touched only when a cell is first written
-  backend::Rows hidden;     // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
+  std::unique_ptr<runtime::CellFile> kv_file;  // null: nothing goes to a disk
+  backend::Rows hidden;  // [memory.max_prefill_only_tokens, hidden_size]. Touched likewise
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;

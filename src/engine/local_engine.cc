@@ -448,6 +448,13 @@ void LocalEngine::publish_stats() {
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
   counters_.kv_bytes_total = kv_.cells().arena().capacity_bytes();
   counters_.kv_bytes_used = kv_.held_bytes();
+  const kv::CellStore::DiskUse& disk = kv_.cells().disk_use();
+  counters_.kv_disk_bytes_total = kv_.cells().copies().capacity_bytes();
+  counters_.kv_disk_bytes_used = kv_.cells().copies().used_bytes();
+  counters_.kv_disk_writes = disk.num_writes;
+  counters_.kv_disk_reads = disk.num_reads;
+  counters_.kv_disk_full = disk.num_full;
+  counters_.kv_disk_errors = disk.num_errors;
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
 }

@@ -133,9 +133,8 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   // The policy acts where a step ends: before the question or after it.
   const std::size_t num_steps = static_cast<std::size_t>(ctx_tokens / kKvStepTokens) - 1;
   const std::size_t acts_at = num_steps * kKvStepTokens;
-  const bool is_live = kind.num_earlier_turns > 0;
   const std::size_t before_act =
-      head.size() + num_needle_tokens + (kind.policy_sees_question || is_live ? question.size() : 0);
+      head.size() + num_needle_tokens + (kind.policy_sees_question ? question.size() : 0);
   if (acts_at < before_act + kKvStepTokens || text.size() < acts_at) {
     return make_error(
         ErrorKind::kUnmet,
@@ -144,8 +143,9 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   const std::size_t num_filler = acts_at - before_act;
   const auto filler = text.subspan(draw.filler_begin % (text.size() - num_filler + 1), num_filler);
 
-  Needle needle{
-      .prompt = head, .policy_acts_at = is_live ? 0 : static_cast<std::int32_t>(acts_at), .answer = {}};
+  Needle needle{.prompt = head,
+                .policy_acts_at = kind.policy_is_live ? 0 : static_cast<std::int32_t>(acts_at),
+                .answer = {}};
   std::size_t done = 0;
   for (const auto& [position, index] : places_of(needles.size(), tokenizer, filler, depth)) {
     append(needle.prompt, filler.subspan(done, position - done));

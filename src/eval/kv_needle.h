@@ -17,14 +17,16 @@ struct NeedleKind {
   std::string_view suite;
   std::int32_t num_needles = 1;       // of as many cities; the first one's is asked for
   bool policy_sees_question = false;  // or it acts before the question comes
-  // Of a conversation: questions about the other cities, with their right answers, come first, and the policy
-  // acts after every step instead of once.
+  bool policy_is_live = false;        // acts after every step, before the question and after it; or once
+  // Of a conversation: questions about the other cities, with their right answers, come first.
   std::int32_t num_earlier_turns = 0;
 };
 inline constexpr NeedleKind kLateNeedle = {"needle-late", 1, false};
 inline constexpr NeedleKind kAwareNeedle = {"needle-aware", 1, true};
 inline constexpr NeedleKind kManyNeedles = {"needle-keys", 4, false};
-inline constexpr NeedleKind kRecall = {"recall", 3, false, 2};
+// What has been taken out before the question may come back after it.
+inline constexpr NeedleKind kLiveNeedle = {"needle-live", 1, true, true};
+inline constexpr NeedleKind kRecall = {"recall", 3, true, true, 2};
 
 // Around a user's message, where the model has a chat template; `between` follows an answer and precedes the
 // next message.

@@ -179,13 +179,14 @@ void AttentionProblem::attend_densely(std::int64_t row, const Rows& keys, const 
     }
     if (shape_.softcap > 0.0f) score = shape_.softcap * std::tanh(score / shape_.softcap);
     weights[key] = std::exp(score);
-    sum += weights[key];
+    if (!is_ghost(key)) sum += weights[key];
   }
   std::vector<double> out(head_dim);
   for (std::int32_t key = 0; key < shape_.num_keys; ++key) {
     if (weights[key] == 0.0) continue;
     const double share = weights[key] / sum;
     output.masses[row * num_blocks() + key / kTokensPerCell] += share;
+    if (is_ghost(key)) continue;
     for (std::int64_t d = 0; d < head_dim; ++d) {
       out[d] += share * values[key][d];
     }

@@ -60,6 +60,9 @@ class AttentionProblem {
   AttentionOutput dense() const;
 
   bool is_visible(std::int32_t query_position, std::int32_t key_position) const;
+  bool is_ghost(std::int32_t key_position) const {
+    return ref_of(key_position / kTokensPerCell).format() == KvFormat::kGhost;
+  }
   // Overwrites a stored key and value. Requires: its cell is of shape.format.
   void write_key(std::int32_t position, const float* k, const float* v);
 

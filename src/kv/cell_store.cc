@@ -14,8 +14,12 @@ constexpr std::int32_t kMaxMovesPerStep = 2048;
 }  // namespace
 
 CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-                     std::int64_t capacity_bytes)
-    : head_dim_(head_dim), new_cells_(new_cells), arena_(capacity_bytes, head_dim) {
+                     std::int64_t capacity_bytes, DiskSpace disk)
+    : head_dim_(head_dim),
+      new_cells_(new_cells),
+      arena_(capacity_bytes, head_dim),
+      disk_(disk.file),
+      copies_(disk.file == nullptr ? 0 : disk.bytes, head_dim) {
   for (const Group& group : groups) {
     const std::int64_t num_cells = std::int64_t{group.num_blocks} * group.cells_per_block;
     auto memory = AlignedBuffer::allocate(num_cells * static_cast<std::int64_t>(sizeof(KvCellRef)));
@@ -41,6 +45,7 @@ void CellStore::clear(std::int32_t group, BlockId block) {
     if (!cell.is_gone()) arena_.free(cell);
     cell = {};
   }
+  copies_.forget(group, block);
 }
 
 void CellStore::begin_demotions() {
@@ -60,10 +65,50 @@ bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvF
   return true;
 }
 
+bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as) {
+  const KvCellRef before = at(group, block, cell);
+  if (!demote(group, block, cell, KvFormat::kGhost)) return false;
+  if (has_disk()) copy_to_disk(group, block, cell, before, kept_as);
+  return true;
+}
+
+void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from,
+                             KvFormat kept_as) {
+  const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as);
+  if (copy.is_gone()) {
+    ++disk_use_.num_full;
+  } else if (disk_->write(from, copy)) {
+    ++disk_use_.num_writes;
+  } else {
+    ++disk_use_.num_errors;
+    copies_.forget(group, block, cell);
+  }
+}
+
+// What was left behind stays as it is until all conversions are done, so the target is nobody else's.
+bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
+  KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
+  const KvCellRef copy = copies_.find(group, block, cell);
+  CHECK(is_demoting_ && ref.format() == KvFormat::kGhost && !copy.is_gone());
+  const auto target = arena_.allocate(copy.format());
+  if (!target) return false;
+  const bool is_read = disk_->read(copy, *target);
+  copies_.forget(group, block, cell);
+  ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
+  if (is_read) {
+    left_behind_.push_back(ref);
+    ref = *target;
+  } else {
+    arena_.free(*target);
+  }
+  return is_read;
+}
+
 void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
   KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
   CHECK(is_demoting_ && !ref.is_gone());
   left_behind_.push_back(ref);
+  copies_.forget(group, block, cell);
   ref = {};
 }
 

@@ -8,6 +8,8 @@
 #include "base/aligned_buffer.h"
 #include "kv/cell.h"
 #include "kv/cell_arena.h"
+#include "kv/cell_disk.h"
+#include "kv/disk_copies.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {
@@ -19,6 +21,9 @@ namespace kvasir::kv {
 // free only after the last of them, so that no conversion writes where another one still reads. Where memory
 // is scarce, cells of sparse pages move together at the same time.
 //
+// With a disk, a cell that becomes a ghost may leave a copy there and come back in the copy's format. A copy
+// lives as long as its cell is that ghost.
+//
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: a block without KV has no cells; bytes(group, block) is the sum over its cells.
 class CellStore {
@@ -27,9 +32,14 @@ class CellStore {
     std::int32_t num_blocks = 0;  // ids
     std::int32_t cells_per_block = 1;
   };
+  struct DiskUse {
+    std::int64_t num_writes = 0, num_reads = 0;
+    std::int64_t num_full = 0;    // copies that there was no room for
+    std::int64_t num_errors = 0;  // and those that could not be written or read
+  };
 
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-            std::int64_t capacity_bytes);
+            std::int64_t capacity_bytes, DiskSpace disk = {});
 
   // Gives a block without cells its first num_cells. False, and nothing changed, when there is no room.
   bool fill(std::int32_t group, BlockId block, std::int32_t num_cells);
@@ -42,6 +52,12 @@ class CellStore {
   // Makes a cell coarser; false when there is no room for both at once. Requires: `to` is coarser than what
   // it is, and it is not gone.
   bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  // Makes a cell a ghost, and copies it to the disk in a format that is its own or coarser where that can be.
+  // Otherwise as demote(). Requires: the cell's bytes are written.
+  bool demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as);
+  // Makes a ghost what its copy is. False when there is no room, or when the copy cannot be read: then it is
+  // forgotten. Requires: it has one.
+  bool promote(std::int32_t group, BlockId block, std::int32_t cell);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
   void end_demotions();
   // What was demoted and moved since the last call.
@@ -63,6 +79,9 @@ class CellStore {
   }
   std::int32_t head_dim() const { return head_dim_; }
   const CellArena& arena() const { return arena_; }
+  bool has_disk() const { return copies_.is_enabled(); }
+  const DiskCopies& copies() const { return copies_; }
+  const DiskUse& disk_use() const { return disk_use_; }
 
  private:
   struct GroupCells {
@@ -79,12 +98,16 @@ class CellStore {
     GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
     return {of_group.directory + index(group, block, 0), static_cast<std::size_t>(of_group.cells_per_block)};
   }
+  void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
   void move_out_of_closed_pages();
 
   const std::int32_t head_dim_;
   const KvFormat new_cells_;
   std::vector<GroupCells> groups_;
   CellArena arena_;
+  CellDisk* const disk_;
+  DiskCopies copies_;
+  DiskUse disk_use_;
   std::vector<CellConversion> conversions_;
   std::vector<KvCellRef> left_behind_;  // by demotions that have begun
   bool is_demoting_ = false;

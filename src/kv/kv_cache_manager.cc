@@ -82,7 +82,7 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
       one_layer_group_(roomiest_group(config_)),
-      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_)),
+      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_), config_.disk),
       recorder_(config_.journal, config_.groups, cells_) {
   CHECK(validate(config_).has_value());
   for (const LayerGroup& group : config_.groups) {
@@ -293,6 +293,7 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
   if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
   if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
   kv.num_planned_blocks = num_full_blocks;
+  kv.moves.forget_before(num_computed_tokens);
   recorder_.begin_step(kv, num_computed_tokens);
   const double share_before = bytes_share(kv);
   for (std::int32_t g = 0; g < num_groups(); ++g) {
@@ -306,7 +307,9 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
                   .blocks = kv.table(g).blocks(),
                   .num_full_blocks = num_full_blocks,
                   .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
-                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)]});
+                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
+                  .pool = cells_.has_disk() ? &pool(g) : nullptr,
+                  .moves = &kv.moves});
   }
   const double share_after = bytes_share(kv);
   kv.bytes_use.add(share_before, share_after);
@@ -318,19 +321,41 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const Poli
   kv.policy.policy->plan(view, actions_);
   for (const CellAction& action : actions_) {
     const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
+    const KvFormat from = cells_.at(group, block, action.cell).format();
     if (pool(group).ref_count(block) > 1) {
       wish(kv, group, block, action);
       recorder_.add_waiting();
       continue;
     }
-    const KvFormat from = cells_.at(group, block, action.cell).format();
-    // Without room for both the next plan goes on.
-    if (!make_coarser(group, block, action.cell, action.to)) return recorder_.ran_out_of_room();
+    if (!apply(kv, group, block, action, from)) {
+      if (action.is_promotion(from)) continue;
+      return recorder_.ran_out_of_room();  // for both at once: the next plan goes on
+    }
     recorder_.add(kv, group, action, from);
     if (action.to == KvFormat::kGone && !kv.scores.empty()) {
       kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
     }
   }
+}
+
+bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action,
+                           KvFormat from) {
+  const bool leaves_copy = action.to == KvFormat::kGhost && action.kept_as != KvFormat::kGone;
+  if (action.is_promotion(from)) {
+    if (!cells_.promote(group, block, action.cell)) return false;
+  } else if (!leaves_copy) {
+    return make_coarser(group, block, action.cell, action.to);
+  } else {
+    while (!cells_.demote_to_ghost(group, block, action.cell, action.kept_as)) {
+      if (!evict_from_fullest()) return false;
+    }
+  }
+  if (!kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
+                                                         action.to == KvFormat::kGhost);
+  }
+  kv.moves.add({group, action.cell, action.block, kv.num_planned_blocks * kTokensPerBlock});
+  return true;
 }
 
 // Drops, or makes coarser unless it is so already; false when there is no room, though nothing is cached that
@@ -420,7 +445,7 @@ double KvCacheManager::bytes_share(const SequenceKv& kv) const {
     }
   }
   if (num_cells == 0) return 1.0;
-  bytes += num_cells * kBookkeepingBytesPerCell;
+  bytes += num_cells * bookkeeping_bytes_per_cell(cells_.has_disk());
   return static_cast<double>(bytes) /
          static_cast<double>(num_cells * cell_bytes(KvFormat::kF16, config_.head_dim));
 }

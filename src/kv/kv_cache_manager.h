@@ -31,6 +31,7 @@ struct KvCacheConfig {
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
   PolicyJournal* journal = nullptr;    // told what policies do; borrowed
+  DiskSpace disk = {};                 // where cells go that become ghosts
 };
 
 // Block bookkeeping for all layer groups of a model. Knows tokens, positions and block ids; knows nothing of
@@ -149,6 +150,7 @@ class KvCacheManager {
   void index_block(SequenceKv& kv, std::int32_t logical_index);
   void slide(SequenceKv& kv, std::int32_t next_position);
   void demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view);
+  bool apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action, KvFormat from);
   bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
   bool grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
              std::span<SequenceKv* const> holders);

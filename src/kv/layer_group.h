@@ -8,8 +8,8 @@
 
 namespace kvasir::kv {
 
-// The coarsest formats take between a fifth and a quarter of f16's bytes.
-inline constexpr std::int32_t kBlockIdsPerRoom = 5;
+// Of a budget of 5%, which is about what a ghost takes in each other cell.
+inline constexpr std::int32_t kBlockIdsPerRoom = 20;
 
 // The token at position p attends to the keys at positions > p - window_tokens (all of them when 0), itself
 // included.

@@ -22,23 +22,13 @@ ActionRecord record_of(const SequenceKv& kv, std::int32_t group, const CellActio
   return record;
 }
 
-// What is below 0 was paid to what is gone.
-float lost_share(std::span<const float> masses) {
-  float total = 0.0f, lost = 0.0f;
-  for (const float mass : masses) {
-    total += std::abs(mass);
-    lost += std::max(0.0f, -mass);
-  }
-  return total > 0.0f ? lost / total : 0.0f;
-}
-
 void measure_loss(const SequenceKv& kv, StepRecord& step) {
   float max = 0.0f, sum = 0.0f;
   std::int32_t num_cells = 0;
   for (const SequenceScores& scores : kv.scores) {
     if (!scores.memory().is_kept) return;
     for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell, ++num_cells) {
-      const float share = lost_share(scores.masses(cell));
+      const float share = scores.lost_share(cell);
       max = std::max(max, share);
       sum += share;
     }

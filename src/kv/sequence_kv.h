@@ -11,6 +11,7 @@
 #include "kv/policy/journal.h"
 #include "kv/policy/policy.h"
 #include "kv/prefix_index.h"
+#include "kv/recent_moves.h"
 #include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 
@@ -37,6 +38,7 @@ struct SequenceKv {
   // One per layer group, written as steps run; empty where the policy has no memory of attention.
   std::vector<SequenceScores> scores;
   std::map<std::pair<std::int32_t, BlockId>, SharedWish> wishes;  // by group and block
+  RecentMoves moves;                                              // between memory and disk
   BytesUse bytes_use;
   KvHolder holder;        // for a journal; whoever opened it may say
   HoldId hold = kNoHold;  // what the journal calls it, from the first step of its policy on

@@ -10,8 +10,9 @@ namespace kvasir::kv {
 namespace {
 
 // Rows of `capacity` moved to rows of `wider`.
-void widen_rows(std::vector<float>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
-  std::vector<float> widened(num_rows * wider);
+template <class T>
+void widen_rows(std::vector<T>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
+  std::vector<T> widened(num_rows * wider);
   for (std::size_t row = 0; row < num_rows; ++row) {
     std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * capacity), capacity,
                 widened.begin() + static_cast<std::ptrdiff_t>(row * wider));
@@ -50,6 +51,8 @@ void SequenceScores::reserve(std::int32_t num_blocks) {
     widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
                static_cast<std::size_t>(wider));
   }
+  widen_rows(is_ghost_, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
+             static_cast<std::size_t>(wider));
   capacity_ = wider;
 }
 
@@ -62,9 +65,15 @@ void SequenceScores::add(const StepMass& mass) {
     if (num_queries == 0) continue;
     const float kept = memory_.kept_share(num_queries);
     const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
-    float* masses = masses_.data() + index(cell, 0);
+    const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
+    const float long_run =
+        has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries)) : 1.0f;
+    const std::size_t first = index(cell, 0);
+    float* masses = masses_.data() + first;
     for (std::size_t b = 0; b < added.size(); ++b) {
-      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + added[b];
+      if (masses[b] < 0.0f) continue;
+      const float so_far = masses[b] * kept;
+      masses[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
     }
   }
 }
@@ -77,6 +86,22 @@ void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float 
   const auto code = static_cast<std::uint32_t>(std::clamp(magnitude, 0.0f, 255.0f));
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kMagnitudeMask;
   statistics_[index(cell, block)] = std::bit_cast<float>(bits | code);
+}
+
+void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
+  reserve(block + 1);
+  is_ghost_[index(cell, block)] = is_ghost;
+}
+
+float SequenceScores::lost_share(std::int32_t cell) const {
+  const std::span<const float> masses = this->masses(cell);
+  const std::size_t first = index(cell, 0);
+  float total = 0.0f, lost = 0.0f;
+  for (std::size_t b = 0; b < masses.size(); ++b) {
+    total += std::abs(masses[b]);
+    if (masses[b] < 0.0f || is_ghost_[first + b]) lost += std::abs(masses[b]);
+  }
+  return total > 0.0f ? lost / total : 0.0f;
 }
 
 void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {

@@ -62,6 +62,12 @@ class SequenceScores {
   // [num_cells, head_dim]: the sums of unit keys so far, for the kernel that measures distinctness; empty
   // where another statistic or none is wanted.
   std::span<float> key_sums() { return key_sums_; }
+  // The block becomes a ghost, or is none any more. Of a ghost the greatest rate counts that one step showed:
+  // who asks for it asks once.
+  void set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost);
+  // The share of the remembered attention that is paid to nobody: that of blocks that are gone,
+  // and what ghosts would get.
+  float lost_share(std::int32_t cell) const;
   // The block is gone: what it had stays as what was lost, below 0.
   void freeze(std::int32_t cell, std::int32_t block);
 
@@ -94,6 +100,7 @@ class SequenceScores {
   std::vector<float> masses_;      // [num_cells, capacity]
   std::vector<float> statistics_;  // likewise
   std::vector<float> key_sums_;    // [num_cells, head_dim]
+  std::vector<bool> is_ghost_;     // [num_cells, capacity]
 };
 
 }  // namespace kvasir::kv

@@ -81,6 +81,7 @@ TEST(SequenceScores, OfABlockThatIsGoneStayAsWhatWasLost) {
   scores.add(step_of(2, 1, 0.0f, 0.0f));
   EXPECT_FLOAT_EQ(scores.masses(0)[0], -8.0f);
   EXPECT_FLOAT_EQ(scores.masses(0)[1], 0.0f);
+  EXPECT_FLOAT_EQ(scores.lost_share(0), 1.0f);
 }
 
 TEST(AttentionMemory, AsksForTheQueriesThatItCounts) {
@@ -90,6 +91,18 @@ TEST(AttentionMemory, AsksForTheQueriesThatItCounts) {
   EXPECT_EQ(all.weights().decay, 0.9f);
   const AttentionMemory window{.is_kept = true, .window_queries = 32};
   EXPECT_EQ(window.weights().num_queries, 32);
+}
+
+// One query out of many asks for it: its memory is what it would be if all did.
+TEST(SequenceScores, OfAGhostRememberTheGreatestRate) {
+  SequenceScores scores({.is_kept = true, .decay = 0.995f}, 1, 64, 2);
+  scores.set_ghost(0, 1, true);
+  scores.add({.num_blocks = 2, .sum = {0.5f, 0.5f}, .greatest = {0.5f, 0.5f}, .num_queries = {1}});
+  EXPECT_NEAR(scores.masses(0)[0], 0.5f, 1e-4f);
+  EXPECT_NEAR(scores.masses(0)[1], 0.5f * 200.0f, 0.1f);
+  EXPECT_NEAR(scores.lost_share(0), 200.0f / 201.0f, 1e-4f);
+  scores.add({.num_blocks = 2, .sum = {0.0f, 0.0f}, .greatest = {0.0f, 0.0f}, .num_queries = {100}});
+  EXPECT_NEAR(scores.masses(0)[1], 100.0f * std::pow(0.995f, 100.0f), 0.1f);
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--top-p", "1.5"], "top_p"),
             (["run", LLAMA, "hi", "--kv-type", "f8"], "kv-type"),
             (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
+            (["run", LLAMA, "hi", "--kv-disk", "lots"], "kv-disk"),
+            (["run", LLAMA, "hi", "--kv-disk", "1"], "kv_disk_bytes"),
             (["run", LLAMA, "hi", "--threads", "-2"], "threads"),
             (["run", LLAMA, "hi", "--isa", "sse"], "isa"),
             (["run", LLAMA, "hi", "--ctx", "1000000"], "max_model_len"),
@@ -199,6 +201,7 @@ class BeyondLimits(CommandLineTest):
 
     def test_too_little_memory(self):
         self.refusal(MACHINE, "run", LLAMA, "hi", "--memory", "100K", says="memory")
+        self.refusal(MACHINE, "run", LLAMA, "hi", "--kv-disk", "64MiB", "--kv-disk-dir", "/nowhere", says="/nowhere")
 
     def test_output_that_cannot_be_written(self):
         text = self.file("text.txt", b"the and in on " * 100)

@@ -32,19 +32,22 @@ bool CellMemory::holds(kv::KvCellRef cell, std::uint64_t stamp) const {
                              [stamp](std::uint64_t granule) { return granule == stamp; });
 }
 
+std::optional<std::uint64_t> CellMemory::stamp_of(kv::KvCellRef cell) const {
+  const std::uint64_t stamp = memory_[granules(cell).first];
+  if (stamp == 0 || !holds(cell, stamp)) return std::nullopt;
+  return stamp;
+}
+
 std::string CellMemory::convert(std::span<const kv::CellConversion> conversions) {
   for (const kv::CellConversion& conversion : conversions) {
-    std::uint64_t stamp = memory_[granules(conversion.from).first];
-    const bool is_whole = stamp != 0 && holds(conversion.from, stamp);
-    if (conversion.from.format() == conversion.to.format()) {
-      // To another page: a prompt that runs layer by layer has cells before it writes them.
-      if (!is_whole) stamp = 0;
-    } else if (!is_whole) {
+    const auto stamp = stamp_of(conversion.from);
+    // To another page: a prompt that runs layer by layer has cells before it writes them.
+    if (!stamp && conversion.from.format() != conversion.to.format()) {
       return fmt::format("the cell at {} is no whole {} cell when it is to become {}",
                          conversion.from.offset(), kv::name_of(conversion.from.format()),
                          kv::name_of(conversion.to.format()));
     }
-    fill(conversion.to, stamp);
+    fill(conversion.to, stamp.value_or(0));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,13 +21,15 @@ class CellMemory {
   std::string convert(std::span<const kv::CellConversion> conversions);
   // The first token of the block is stored: its cells are its own from here on.
   void begin_block(std::int32_t group, BlockId block);
+  // What all of the cell's bytes hold; none when they are not whole.
+  std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell) const;
+  void fill(kv::KvCellRef cell, std::uint64_t stamp);
   // Empty, or which cell of the block does not hold its bytes any more.
   std::string check(std::int32_t group, BlockId block) const;
 
  private:
   // [begin, end) in memory_.
   std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell) const;
-  void fill(kv::KvCellRef cell, std::uint64_t stamp);
   bool holds(kv::KvCellRef cell, std::uint64_t stamp) const;
 
   const kv::KvCacheManager& kv_;

@@ -40,12 +40,16 @@ void Coverage::add(const Coverage& other) {
   num_moves += other.num_moves;
   num_journaled += other.num_journaled;
   num_layer_passes += other.num_layer_passes;
+  num_disk_writes += other.num_disk_writes;
+  num_disk_reads += other.num_disk_reads;
+  num_disk_refusals += other.num_disk_refusals;
 }
 
 namespace {
 
-kv::KvCacheConfig with_journal(kv::KvCacheConfig config, kv::PolicyJournal& journal) {
+kv::KvCacheConfig with(kv::KvCacheConfig config, kv::PolicyJournal& journal, kv::CellDisk& disk) {
   config.journal = &journal;
+  config.disk.file = &disk;
   return config;
 }
 
@@ -55,11 +59,13 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
     : workload_(make_workload(seed)),
       verbose_(verbose),
       random_(mix(seed, 2)),
-      kv_(with_journal(workload_.kv, journal_)),
+      disk_(mix(seed, 3), workload_.kv.disk.bytes),
+      kv_(with(workload_.kv, journal_, disk_)),
       scheduler_(workload_.scheduler, kv_),
       engine_(kv_, workload_.vocab_size, workload_.scheduler.prefill_only.max_tokens),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       patience_steps_(patience(workload_)) {
+  disk_.attach(engine_.cells(), workload_.kv.head_dim);
   if (verbose_) fmt::print("{}", describe(workload_));
 }
 
@@ -81,6 +87,10 @@ std::string Simulation::run() {
   coverage_.num_conversions = num_conversions_;
   coverage_.num_moves = num_moves_;
   coverage_.num_layer_passes = num_layer_passes_;
+  const kv::CellStore::DiskUse& disk = kv_.cells().disk_use();
+  coverage_.num_disk_writes = disk.num_writes;
+  coverage_.num_disk_reads = disk.num_reads;
+  coverage_.num_disk_refusals = disk.num_full + disk.num_errors;
   return failure_;
 }
 
@@ -329,6 +339,7 @@ void Simulation::check_blocks() {
   }
   check_heads_outlive_tails();
   check_cells();
+  if (kv_.cells().has_disk()) check_copies();
 }
 
 // Who asked for exact KV has it; a shared block is as one of its holders' policies may have made it; the
@@ -360,6 +371,26 @@ void Simulation::check_cells() {
   if (held_bytes != kv_.held_bytes()) fail("what sequences hold is counted wrongly");
 }
 
+// Only ghosts have copies, so none outlives its block; the file has no bytes that nobody has.
+void Simulation::check_copies() {
+  const kv::DiskCopies& copies = kv_.cells().copies();
+  std::int64_t used_bytes = 0;
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
+      for (std::int32_t cell = 0; cell < kv_.cells().cells_per_block(g); ++cell) {
+        const kv::KvCellRef copy = copies.find(g, BlockId{i}, cell);
+        if (copy.is_gone()) continue;
+        if (kv_.cells().at(g, BlockId{i}, cell).format() != kv::KvFormat::kGhost)
+          fail(fmt::format("group {}: cell {} of block {} is no ghost but has a copy", g, cell, i));
+        used_bytes += kv::cell_bytes(copy.format(), kv_.cells().head_dim());
+      }
+    }
+  }
+  if (used_bytes != copies.used_bytes()) fail("places of the disk are lost, or used twice");
+  if (used_bytes > copies.capacity_bytes()) fail("the disk holds more than it may");
+  if (!disk_.fault().empty()) fail(disk_.fault());
+}
+
 // What a journal was told of this step is how the cells are now, for each sequence that holds them.
 void Simulation::check_journal() {
   for (const kv::StepRecord& step : journal_.steps) {
@@ -380,7 +411,9 @@ void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence&
   for (const kv::ActionRecord& action : step.actions) {
     const kv::BlockTable& table = sequence.kv.tables[action.group];
     const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
-    if (present != action.to || !kv::is_coarser(action.to, action.from)) {
+    const bool comes_back =
+        action.reason == kv::ActionReason::kPromoted && action.from == kv::KvFormat::kGhost;
+    if (present != action.to || (!comes_back && !kv::is_coarser(action.to, action.from))) {
       fail(fmt::format("a journal is told that sequence {} has a cell in {} that is in {}",
                        number(sequence.id), name_of(action.to), name_of(present)));
     }

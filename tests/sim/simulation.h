@@ -13,6 +13,7 @@
 #include "kv/kv_cache_manager.h"
 #include "kv/recording_journal.h"
 #include "sched/scheduler.h"
+#include "sim/fake_disk.h"
 #include "sim/fake_engine.h"
 #include "sim/seeded_random.h"
 #include "sim/solo_run.h"
@@ -36,6 +37,9 @@ struct Coverage {
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_layer_passes = 0;
+  std::int64_t num_disk_writes = 0;    // of cells that became ghosts
+  std::int64_t num_disk_reads = 0;     // of ghosts that came back
+  std::int64_t num_disk_refusals = 0;  // the disk was full, or failed
 
   void add(const Coverage& other);
 };
@@ -75,6 +79,7 @@ class Simulation {
   std::vector<std::int32_t> count_holders(std::int32_t group);
   void check_heads_outlive_tails();
   void check_cells();
+  void check_copies();
   void check_journal();
   void check_record(const kv::StepRecord& step, const sched::Sequence& sequence);
   void check_all_ended();
@@ -89,6 +94,7 @@ class Simulation {
   const bool verbose_;
   SeededRandom random_;
   kv::RecordingJournal journal_;
+  FakeDisk disk_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
   FakeEngine engine_;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::int32_t, 8> kWindows = {1, 2, 15, 16, 17, 33, 48, 70};
 constexpr std::array<std::int32_t, 4> kHashBits = {1, 4, 64, 64};
-constexpr std::array<double, 5> kBudgets = {0.7, 0.4, 0.3, 0.2, 0.1};
+constexpr std::array<double, 5> kBudgets = {0.7, 0.4, 0.3, 0.15, 0.1};
 constexpr std::int32_t kHeadDim = 32;
 
 kv::KvCacheConfig make_kv(SeededRandom& random) {
@@ -116,6 +116,17 @@ SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t v
   return out;
 }
 
+// And sequences so long that some of their cells become ghosts and come back.
+void add_disk(Workload& workload, SeededRandom& random) {
+  workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
+  for (SimRequest& item : workload.requests) {
+    if (!item.request.kv_policy.is_lossy() || random.percent(20)) continue;
+    item.request.kv_policy.policy = &kv::ladder_policy();
+    item.request.kv_policy.budget_share = random.percent(50) ? 0.18 : 0.14;
+    item.request.stop.max_tokens = random.between(100, 250);
+  }
+}
+
 }  // namespace
 
 Workload make_workload(std::uint64_t seed) {
@@ -132,6 +143,8 @@ Workload make_workload(std::uint64_t seed) {
   for (std::int32_t i = 0; i < num_requests; ++i) {
     workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
   }
+  SeededRandom of_disk(mix(seed, 4));
+  if (of_disk.percent(40)) add_disk(workload, of_disk);
   std::ranges::sort(workload.requests, {}, [](const SimRequest& item) {
     return std::pair(item.arrival_step, item.request.request_id);
   });
@@ -143,6 +156,7 @@ std::string describe(const Workload& workload) {
   for (const kv::LayerGroup& group : workload.kv.groups) {
     text += fmt::format("group: {} blocks, window {}\n", group.num_blocks, group.window_tokens);
   }
+  text += fmt::format("disk: {} bytes\n", workload.kv.disk.bytes);
   text += fmt::format(
       "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; prefill-only up to {} tokens "
       "through {} layers; vocabulary {}\n",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "kernels/table.h"
 
@@ -57,10 +58,13 @@ void BlockMass::fold(const AttentionUnit& unit, const UnitRows& rows) {
       float* of_head = masses + head * num_blocks;
       for (std::int64_t chunk = 0; chunk < unit.num_chunks(); ++chunk, of_head += kBlocksPerChunk) {
         const std::int64_t at = chunk * num_rows + row;
-        if (!(rows.sum[at] > 0.0f)) continue;
+        if (rows.max[at] == -std::numeric_limits<float>::infinity()) continue;
         const float factor = weight * std::exp(rows.max[at] - rows.log_sum_exp[row]);
         const float* block_sums = rows.block_sums + at * kBlocksPerChunk;
-        for (std::int64_t b = 0; b < kBlocksPerChunk; ++b) of_head[b] += factor * block_sums[b];
+        for (std::int64_t b = 0; b < kBlocksPerChunk; ++b) {
+          // What a ghost would get has no limit of its own.
+          of_head[b] += std::min(weight, factor * block_sums[b]);
+        }
       }
     }
   }

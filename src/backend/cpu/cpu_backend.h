@@ -34,6 +34,8 @@ class CpuBackend final : public Backend {
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
                      std::byte* memory) override;
+  void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
+                    std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const TensorView& table, float scale, Rows x) override;
   void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;

@@ -23,6 +23,12 @@ void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, 
   });
 }
 
+void CpuBackend::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
+                              std::byte* target) {
+  kernels_.convert_cell(
+      {.head_dim = head_dim, .from = from.format, .to = to, .source = from.data, .target = target});
+}
+
 void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
   const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
   const std::int32_t head_dim = group.layout.head_dim;

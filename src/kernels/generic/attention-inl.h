@@ -133,6 +133,13 @@ static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles
   block.max[r] = of_row;
 }
 
+// The sum of a tile's weights without those of ghosts, whose values nobody reads.
+static float sum_without_ghosts(const Tile& tile, const float* sums) {
+  float kept[kCellsPerTile];
+  for (int c = 0; c < kCellsPerTile; ++c) kept[c] = tile.keys[c].code == kv::KvCode::kMean ? 0.0f : sums[c];
+  return (kept[0] + kept[1]) + (kept[2] + kept[3]);
+}
+
 // Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
 static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float correction, int r) {
   const F32x16 reference = broadcast(max == -__builtin_inff() ? 0.0f : max);
@@ -145,7 +152,8 @@ static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float 
   float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
   reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
   for (int c = 0; c < kCellsPerTile; ++c) block.cell_max[r][tile.index * kCellsPerTile + c] = max;
-  const float of_tile = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  const float of_tile =
+      tile.has_ghosts ? sum_without_ghosts(tile, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
   block.sum[r] = __builtin_fmaf(block.sum[r], correction, of_tile);
 }
 

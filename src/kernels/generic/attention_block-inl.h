@@ -111,8 +111,9 @@ struct Tile {
   HalfCell keys[kCellsPerTile];
   HalfCell values[kCellsPerTile];
   std::int32_t begin;
-  int index;                 // of the chunk's
-  KeyRange seen;             // by any row of the block
+  int index;      // of the chunk's
+  KeyRange seen;  // by any row of the block
+  bool has_ghosts;
   bool is_full;              // every row sees every key
   float* scores;             // of the first row; the others follow
   const float* corrections;  // [rows]
@@ -170,11 +171,13 @@ static void find_next(AttentionBlock& block, std::int32_t position, const Format
 // Finds the cells of the tile at `begin`.
 static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
+  tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, position, args.key_end);
     tile.keys[c] = tile.values[c] = {};
     if (cell.data == nullptr) continue;
+    tile.has_ghosts = tile.has_ghosts || cell.format == KvFormat::kGhost;
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
     tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);

@@ -383,7 +383,9 @@ static void score_words(int num_rows, const RoundedRows& q, const KeyCell* cells
       return score_word_rows<Codes3ByChannel>(num_rows, q, cells, count, head_dim);
     case kv::KvCode::k3:
       return score_word_rows<Codes3>(num_rows, q, cells, count, head_dim);
-    default:  // floats, and k2, which is of values only
+    case kv::KvCode::kMean:
+      return score_word_rows<CodesMean>(num_rows, q, cells, count, head_dim);
+    default:  // floats, and k2 and kNone, which are of values only
       return;
   }
 }

@@ -89,6 +89,19 @@ struct CodesByChannel {
 using Codes4ByChannel = CodesByChannel<4>;
 using Codes3ByChannel = CodesByChannel<3>;
 
+// Of keys that all tokens have in common: bytes by channel.
+struct CodesMean {
+  static constexpr int kVectorsPerStep = 4;
+  static constexpr int kBytesPerStep = 2 * kVectorsPerStep;
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    const auto* codes = reinterpret_cast<const std::int8_t*>(step) + 2 * kVector;
+    const std::uint32_t pair =
+        static_cast<std::uint16_t>(codes[0]) | std::uint32_t{static_cast<std::uint16_t>(codes[1])} << 16;
+    return broadcast_pair(&pair);
+  }
+};
+
 template <class Codes, int kVector = 0>
 KVASIR_FORCE_INLINE void read_step(const std::byte* step, const std::byte* ranges, std::int16_t* words) {
   store_words(words + kVector * kWordsPerVector, Codes::template at<kVector>(step, ranges));
@@ -123,7 +136,9 @@ static void read_words(kv::KvCode code, const std::byte* half, std::int32_t head
       return read_words<Codes3>(half, nullptr, head_dim, words);
     case kv::KvCode::k2:
       return read_words<Codes2>(half, nullptr, head_dim, words);
-    default:  // floats have no words
+    case kv::KvCode::kMean:
+      return read_words<CodesMean>(half, nullptr, head_dim, words);
+    default:  // floats and kNone have no words
       return;
   }
 }

@@ -76,8 +76,9 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
     if (!is_visible(args, position, key)) continue;
     const float weight = std::exp(scores[key - args.key_begin] - max);
-    sum += weight;
     if (block_sums != nullptr) block_sums[(key - args.key_begin) / kTokensPerCell] += weight;
+    if (args.cells.find(key / kTokensPerCell).format == KvFormat::kGhost) continue;
+    sum += weight;
     add_value(args, key, weight, out, rotated);
   }
   if (args.head_dim % kv::kChannelsPerScale == 0) {

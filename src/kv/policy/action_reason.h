@@ -1,4 +1,4 @@
-// Why a policy made a cell coarser: what a log says to whoever asks afterwards.
+// Why a policy made a cell coarser, or brought it back: what a log says to whoever asks afterwards.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,15 @@ enum class ActionReason : std::uint8_t {
   kLot,
   kLeastAttention,
   kLeastStatistic,
+  kPromoted,
 };
-inline constexpr int kNumActionReasons = 8;
+inline constexpr int kNumActionReasons = 9;
 
 // As in logs; it keeps its meaning from version to version.
 constexpr std::string_view name_of(ActionReason reason) {
-  constexpr std::string_view kNames[kNumActionReasons] = {"unstated",        "least-loss",     "uniform",
-                                                          "fixed-format",    "oldest",         "lot",
-                                                          "least-attention", "least-statistic"};
+  constexpr std::string_view kNames[kNumActionReasons] = {"unstated",        "least-loss",      "uniform",
+                                                          "fixed-format",    "oldest",          "lot",
+                                                          "least-attention", "least-statistic", "promoted"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -37,7 +38,8 @@ constexpr std::string_view meaning_of(ActionReason reason) {
       "the oldest block of its layer and head that was left",
       "drawn by lot",
       "it had the least attention in memory of its layer and head",
-      "what the policy measures of keys and values was the lowest of its layer and head"};
+      "what the policy measures of keys and values was the lowest of its layer and head",
+      "what its ghost was told of attention made it worth its bytes again, so it was read from the disk"};
   return kMeanings[static_cast<std::size_t>(reason)];
 }
 

@@ -11,6 +11,9 @@ constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::k
                                  KvFormat::kK4cV3, KvFormat::kK4V3,  KvFormat::kK3cV3, KvFormat::kK3V3,
                                  KvFormat::kK4V2,  KvFormat::kK3cV2, KvFormat::kK3V2};
 
+// A ghost is a drop that keeps a little: per byte saved it loses hardly less.
+constexpr float kGhostsCheaper = 0.999f;
+
 // What going from one rung to a coarser one loses per byte saved.
 float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
@@ -38,6 +41,14 @@ std::vector<Rung> ladder_of(const PolicyView& view) {
   std::vector<Rung> candidates;
   for (const KvFormat format : coarser_formats(view)) {
     candidates.push_back({format, view.bytes(format), view.costs[format]});
+  }
+  if (view.cells.has_disk()) {
+    const Rung& coarsest = candidates.back();
+    const float saved = static_cast<float>(coarsest.bytes - view.bytes(KvFormat::kGhost)) /
+                        static_cast<float>(coarsest.bytes);
+    candidates.push_back(
+        {KvFormat::kGhost, view.bytes(KvFormat::kGhost),
+         coarsest.cost + kGhostsCheaper * saved * (view.costs[KvFormat::kGone] - coarsest.cost)});
   }
   candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});
   std::vector<Rung> rungs = {{KvFormat::kF16, view.bytes(KvFormat::kF16), 0.0f}};

@@ -18,8 +18,9 @@ struct Rung {
   float cost = 0.0f;
 };
 
-// From f16 to kGone, each rung losing more per byte that it saves than the one before: no other format is the
-// best choice at any price (the lower convex hull of cost over bytes).
+// From f16 to kGone, with ghosts before it where a disk takes what they were, each rung losing more per byte
+// that it saves than the one before: no other format is the best choice at any price (the lower convex hull
+// of cost over bytes).
 std::vector<Rung> ladder_of(const PolicyView& view);
 
 }  // namespace kvasir::kv

@@ -6,10 +6,16 @@
 // The forecast is attention with a memory of about 200 queries, never less than what the block's keys promise
 // by being unlike the others (KeyDiff), and never below the mean: text that nobody has asked about yet looks
 // like nothing in attention, which only tells the blocks that deserve more than their share.
+//
+// With a disk a block becomes a ghost before it is dropped: it is read no more, but told how much attention
+// it would get. Where that makes what it was worth its bytes twice over at the present price, it comes back
+// and others pay for it. What has moved one way rests before it goes the other (RecentMoves).
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <ranges>
 
 #include "kv/policy/formats.h"
 #include "kv/policy/registry.h"
@@ -26,6 +32,8 @@ constexpr float kQueriesWhileFilling = 8.0f;
 constexpr float kFloorMeans = 3.0f;
 // Of any block, in means: what nobody looks at now is what a late question may be about.
 constexpr float kLeastMeans = 1.0f;
+// What coming back must be worth, in prices of the cheapest step down.
+constexpr float kPromotionPrices = 2.0f;
 
 // One layer and head of a sequence.
 class CellLadder {
@@ -37,7 +45,9 @@ class CellLadder {
         rung_of_(forecast_.size()),
         present_(forecast_.size()),
         seen_(forecast_.size()),
-        may_drop_(view.allowed_bytes() < least_bytes_of_formats()) {
+        ghost_(std::ranges::find(rungs_, KvFormat::kGhost, &Rung::format)),
+        may_ghost_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGhost))),
+        may_drop_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGone))) {
     for (int i = 0; i < kNumKvFormats; ++i) {
       const auto format = static_cast<KvFormat>(i);
       bytes_of_[index_of(format)] = view.bytes(format);
@@ -52,34 +62,41 @@ class CellLadder {
 
   void plan(std::int32_t cell, std::vector<CellAction>& actions) {
     std::int64_t bytes = read_formats(cell) - view_.allowed_bytes();
-    if (bytes <= 0) return;
+    if (bytes <= 0 && !has_ghosts_) return;
     forecast(cell);
     statistics_ = view_.scores->statistics(cell);
-    if (may_drop_) find_massive_values();
+    if (may_ghost_) find_massive_values();
+    find_resting(cell);
     steps_.clear();
     for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
     std::ranges::make_heap(steps_, is_later);
-    while (bytes > 0 && !steps_.empty()) {
-      std::ranges::pop_heap(steps_, is_later);
-      const std::size_t block = steps_.back().block;
-      steps_.pop_back();
-      bytes -= take_step(block);
-    }
+    bytes = pay(bytes);
+    if (has_ghosts_) promote(cell, bytes, actions);
     for (std::size_t b = 0; b < rung_of_.size(); ++b) {
       if (rung_of_[b] == 0) continue;
       const auto block = static_cast<std::int32_t>(b);
       const KvFormat to = rungs_[rung_of_[b]].format;
       if (!is_coarser(to, present_[b])) continue;
-      actions.push_back({block, cell, to, ActionReason::kLeastLossPerByte, (1.0f - kDecay) * forecast_[b]});
+      actions.push_back({block, cell, to, ActionReason::kLeastLossPerByte, (1.0f - kDecay) * forecast_[b],
+                         to == KvFormat::kGhost ? kept_as(b) : KvFormat::kGone});
     }
   }
 
  private:
-  // All full blocks in the coarsest format that is not a drop.
-  std::int64_t least_bytes_of_formats() const {
-    const std::int64_t coarsest = rungs_.size() > 1 ? rungs_[rungs_.size() - 2].bytes : 0;
-    return view_.num_full_blocks * coarsest +
+  // The coarsest rung that is finer than the format.
+  const Rung& coarsest_before(KvFormat format) const {
+    const auto is_finer = [&](const Rung& rung) { return is_coarser(format, rung.format); };
+    return *std::ranges::find_if(rungs_ | std::views::reverse, is_finer);
+  }
+  // Full blocks in the rung's format, the others as they are.
+  std::int64_t bytes_of_all_in(const Rung& rung) const {
+    return view_.num_full_blocks * rung.bytes +
            (view_.num_blocks() - view_.num_full_blocks) * view_.bytes(KvFormat::kF16);
+  }
+  // Of the copy that a ghost leaves: what it was, but no finer than it would come back as.
+  KvFormat kept_as(std::size_t block) const {
+    const KvFormat coarsest = coarsest_before(KvFormat::kGhost).format;
+    return is_coarser(coarsest, present_[block]) ? coarsest : present_[block];
   }
 
   static constexpr std::size_t kNumBins = 256;
@@ -97,6 +114,7 @@ class CellLadder {
   // Returns the bytes that the cell's blocks take.
   std::int64_t read_formats(std::int32_t cell) {
     std::int64_t bytes = 0;
+    has_ghosts_ = false;
     for (std::int32_t b = view_.num_full_blocks; b < view_.num_blocks(); ++b) {
       bytes += bytes_of_[index_of(view_.format(b, cell))];
     }
@@ -104,6 +122,7 @@ class CellLadder {
       present_[b] = view_.format(static_cast<std::int32_t>(b), cell);
       bytes += bytes_of_[index_of(present_[b])];
       rung_of_[b] = rung_of_format_[index_of(present_[b])];
+      has_ghosts_ = has_ghosts_ || present_[b] == KvFormat::kGhost;
     }
     return bytes;
   }
@@ -115,7 +134,7 @@ class CellLadder {
     for (std::size_t b = 0; b < forecast_.size(); ++b) {
       const float mass = b < masses.size() ? masses[b] : 0.0f;
       total_ += std::abs(mass);
-      if (mass < 0.0f) lost_ -= mass;
+      if (mass < 0.0f || present_[b] == KvFormat::kGhost) lost_ += std::abs(mass);
       forecast_[b] = std::max(mass, 0.0f) / seen_[b];
     }
     raise_to_floor(cell);
@@ -155,14 +174,21 @@ class CellLadder {
     }
   }
 
-  bool may_drop(std::size_t block) const {
-    if (!may_drop_) return false;
+  bool may_become(KvFormat to, std::size_t block) const {
+    if (to != KvFormat::kGhost && to != KvFormat::kGone) return true;
+    const auto b = static_cast<std::int32_t>(block);
+    if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
+    if (is_resting_[block]) return false;
+    if (to == KvFormat::kGhost && !may_ghost_) return false;
+    if (to == KvFormat::kGone && !may_drop_) return false;
     if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
       return false;
     }
-    const auto b = static_cast<std::int32_t>(block);
-    if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
-    return lost_ + forecast_[block] <= static_cast<float>(view_.settings.max_lost_share) * total_;
+    return lost_ + newly_lost(block) <= static_cast<float>(view_.settings.max_lost_share) * total_;
+  }
+  // Attention that goes to nobody from now on: that of a ghost does already.
+  float newly_lost(std::size_t block) const {
+    return rungs_[rung_of_[block]].format == KvFormat::kGhost ? 0.0f : forecast_[block];
   }
 
   void propose(std::size_t block) {
@@ -173,13 +199,55 @@ class CellLadder {
         {forecast_[block] * (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes), block});
   }
 
+  // Takes the cheapest steps until so many bytes are saved, and returns what could not be.
+  std::int64_t pay(std::int64_t bytes) {
+    while (bytes > 0 && !steps_.empty()) {
+      std::ranges::pop_heap(steps_, is_later);
+      const std::size_t block = steps_.back().block;
+      steps_.pop_back();
+      bytes -= take_step(block);
+    }
+    return bytes;
+  }
+
+  void find_resting(std::int32_t cell) {
+    is_resting_.assign(rung_of_.size(), false);
+    if (view_.moves == nullptr) return;
+    for (const RecentMoves::Move& move : view_.moves->moves()) {
+      if (move.group == view_.group && move.cell == cell)
+        is_resting_[static_cast<std::size_t>(move.block)] = true;
+    }
+  }
+
+  // The ghosts that are worth the most per byte come back first, as long as those that pay are worth less.
+  // `bytes` are above the budget, or below it.
+  void promote(std::int32_t cell, std::int64_t bytes, std::vector<CellAction>& actions) {
+    promotions_.clear();
+    for (std::size_t b = 0; b < present_.size(); ++b) {
+      if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
+      const KvFormat to = view_.promotion(static_cast<std::int32_t>(b), cell);
+      if (to == KvFormat::kGone) continue;
+      const float gain = forecast_[b] * (ghost_->cost - view_.costs[to]);
+      promotions_.push_back({gain / static_cast<float>(bytes_of_[index_of(to)] - ghost_->bytes), b});
+    }
+    std::ranges::sort(promotions_, std::ranges::greater(), &Step::loss_per_byte);
+    for (const auto& [gain_per_byte, block] : promotions_) {
+      if (steps_.empty() || gain_per_byte < kPromotionPrices * steps_.front().loss_per_byte) return;
+      const auto b = static_cast<std::int32_t>(block);
+      const KvFormat to = view_.promotion(b, cell);
+      is_resting_[block] = true;
+      bytes = pay(bytes + bytes_of_[index_of(to)] - ghost_->bytes);
+      if (bytes > 0) return;
+      actions.push_back({b, cell, to, ActionReason::kPromoted, (1.0f - kDecay) * forecast_[block]});
+    }
+  }
+
   // Returns the bytes saved; 0 when the block must stay.
   std::int64_t take_step(std::size_t block) {
     std::size_t& rung = rung_of_[block];
-    if (rungs_[rung + 1].format == KvFormat::kGone) {
-      if (!may_drop(block)) return 0;
-      lost_ += forecast_[block];
-    }
+    const KvFormat to = rungs_[rung + 1].format;
+    if (!may_become(to, block)) return 0;
+    if (to == KvFormat::kGhost || to == KvFormat::kGone) lost_ += newly_lost(block);
     const std::int64_t saved = rungs_[rung].bytes - rungs_[rung + 1].bytes;
     ++rung;
     propose(block);
@@ -197,11 +265,16 @@ class CellLadder {
   std::vector<float> seen_;
   std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
   std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
-  const bool may_drop_;                                         // formats alone leave no room for fine ones
-  std::vector<Step> steps_;                                     // a heap: the next of each block
-  std::span<const float> statistics_;                           // of the cell, by full block
-  std::size_t least_massive_ = 0;                               // value_magnitude of what stays for it
-  float total_ = 0.0f, lost_ = 0.0f;  // attention in memory, and that of blocks that are gone
+  const std::vector<Rung>::const_iterator ghost_;               // the end where there are none
+  const bool may_ghost_;                                        // formats alone leave no room for fine ones
+  const bool may_drop_;                                         // nor do ghosts
+  bool has_ghosts_ = false;
+  std::vector<bool> is_resting_;       // by full block
+  std::vector<Step> promotions_;       // what each block would gain
+  std::vector<Step> steps_;            // a heap: the next of each block
+  std::span<const float> statistics_;  // of the cell, by full block
+  std::size_t least_massive_ = 0;      // value_magnitude of what stays for it
+  float total_ = 0.0f, lost_ = 0.0f;   // attention in memory, and that of blocks that are gone
 };
 
 class LadderPolicy final : public KvPolicy {
