@@ -10,7 +10,7 @@ bench probes the machine's limits before and after each of its runs; they are in
 
 A virtual machine's cores may be halves of cores whose other halves belong to somebody else. With --undisturbed SHARE the
 integer peak is probed before and after each pair as well, and a pair beside which it was below that share of the best
-probe so far is measured again; the disturbed ones stay in the file, apart.
+probe so far, there or in Kvasir's own probes, is measured again; the disturbed ones stay in the file, apart.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 
-from programs import Cell, Kvasir, LlamaCpp, ProgramFailed, run, variants_of_peers
+from programs import PEERS, Cell, Kvasir, LlamaCpp, ProgramFailed, run, variants_of_peers
 
 CELLS = {str(cell): cell for cell in (
     *(Cell("prompt", n) for n in (128, 512, 2048)),
@@ -40,8 +40,23 @@ MAX_PROBES = 10  # while somebody does
 
 def path_of(kvasir, model):
     if pathlib.Path(model).exists():
-        return str(pathlib.Path(model).resolve())
+        model = str(pathlib.Path(model).resolve())
     return json.loads(run([kvasir.binary, "show", model, "--json"]).stdout)[0]["path"]
+
+
+def open_report(path, model):
+    """What the file has of this model, or a report without rows."""
+    if not path.exists():
+        return {"rows": []}
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError) as failure:
+        raise SystemExit(f"compare: {path}: {failure}") from None
+    if "rows" not in report:
+        raise SystemExit(f"compare: {path}: is no report of compare.py")
+    if report.get("model", model) != model:
+        raise SystemExit(f"compare: {path}: has rows of {report['model']}, not of {model}")
+    return report
 
 
 class Watch:
@@ -70,14 +85,23 @@ class Watch:
         was_quiet = self.is_quiet
         result = pair()
         self.probe()
-        return result, was_quiet and self.is_quiet
+        beside = result["limits"]["int8_gmac_s"]
+        self.best = max(self.best, beside)
+        return result, was_quiet and self.is_quiet and beside >= self.least_share * self.best
 
 
 def measure_pairs(watch, kvasir, peer, model, cell, num_pairs):
-    """num_pairs undisturbed pairs, or what there is after as many tries as are reasonable; then the disturbed ones."""
+    """num_pairs undisturbed pairs, or what there is after as many tries as are reasonable; then the disturbed ones.
+    A pair that gives no rates, such as attention that took no time beside the noise, is tried again. Raises the last
+    ProgramFailed when none gave any."""
     pairs, disturbed = [], []
     for i in range(MAX_TRIES * num_pairs):
-        pair, is_undisturbed = watch.measure(lambda: measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
+        try:
+            pair, is_undisturbed = watch.measure(lambda: measure_pair(kvasir, peer, model, cell, ours_first=i % 2 == 0))
+        except ProgramFailed:
+            if i == MAX_TRIES * num_pairs - 1 and not pairs and not disturbed:
+                raise
+            continue
         (pairs if is_undisturbed else disturbed).append(pair)
         if len(pairs) == num_pairs:
             break
@@ -109,7 +133,10 @@ def compare(watch, kvasir, variants, model, cell, num_pairs):
     if not able:
         return row
     peer = max(able, key=lambda variant: tried[variant.name])
-    pairs, disturbed = measure_pairs(watch, kvasir, peer, model, cell, num_pairs)
+    try:
+        pairs, disturbed = measure_pairs(watch, kvasir, peer, model, cell, num_pairs)
+    except ProgramFailed as failure:
+        return row | {"failed": str(failure)}
     ratios = sorted(pair["kvasir"] / pair["peer"] for pair in pairs)
     median = lambda key: statistics.median(pair[key] for pair in pairs)
     return row | {"peer": peer.name, "undisturbed": watch.least_share, "pairs": pairs, "disturbed": disturbed,
@@ -139,7 +166,8 @@ def compare_outputs(kvasir, peer, model, prompt_file):
 
 def print_row(peer, row):
     if "peer" not in row:
-        print(f"{row['cell']:16} {peer}: cannot", flush=True)
+        reasons = [row["failed"]] if "failed" in row else [str(tried) for tried in row["variants"].values()]
+        print(f"{row['cell']:16} {peer}: cannot: {reasons[0] if reasons else 'not installed'}", flush=True)
         return
     share = "" if row["share_of_limit"] is None else f", {row['share_of_limit']:.0%} of the limit"
     print(f"{row['cell']:16} kvasir {row['kvasir_rate']:8.1f}  {row['peer_rate']:8.1f} {row['peer']:52} "
@@ -165,6 +193,13 @@ def positive(text):
     return value
 
 
+def share(text):
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be at least 0 and at most 1, is {text}")
+    return value
+
+
 def commit_of_checkout():
     """What was measured, if it was built last: the commit, and whether files differ from it."""
     git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True,
@@ -176,7 +211,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", help="a name of the catalogue or a GGUF file")
     parser.add_argument("--out", required=True, help="the JSON file to write; rows of cells that it has are replaced")
-    parser.add_argument("--cells", nargs="*", choices=CELLS, default=list(CELLS), metavar="CELL",
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), metavar="CELL",
                         help=f"of: {', '.join(CELLS)}")
     parser.add_argument("--peers", nargs="+", default=list(variants_of_peers(1)), choices=list(variants_of_peers(1)))
     parser.add_argument("--build", nargs=2, metavar=("NAME", "BINARY"),
@@ -185,7 +220,7 @@ def arguments():
                         help="measure kvasir --fast, as rows of their own beside those of the exact mode")
     parser.add_argument("--pairs", type=positive, default=5)
     parser.add_argument("--threads", type=positive, default=2)
-    parser.add_argument("--undisturbed", type=float, default=0.0, metavar="SHARE",
+    parser.add_argument("--undisturbed", type=share, default=0.0, metavar="SHARE",
                         help="measure pairs again beside which the integer peak was below this share of the best, 0 to 1")
     parser.add_argument("--no-start", action="store_true", help="leave out time to first token, memory and agreement")
     return parser.parse_args()
@@ -193,11 +228,14 @@ def arguments():
 
 def main():
     args = arguments()
+    if not args.build and not (PEERS / "bin").exists():
+        raise SystemExit("compare: there are no peers in build/peers: run bench/peers/install.sh first")
+    PEERS.mkdir(parents=True, exist_ok=True)  # where programs run
     kvasir = Kvasir(args.threads, flags=["--fast"] if args.fast else [])
     mode = "fast" if args.fast else "exact"
     model = path_of(kvasir, args.model)
     out = pathlib.Path(args.out)
-    report = json.loads(out.read_text()) if out.exists() else {"rows": []}
+    report = open_report(out, pathlib.Path(args.model).name)
     commit = commit_of_checkout()
     machine = json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)
     del machine["checks"]  # about this installation, not about the machine

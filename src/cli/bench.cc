@@ -100,14 +100,21 @@ double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const Model
   return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
 }
 
-// Of generation to the bandwidth; of a prompt, which multiplies every weight by each token, to the products.
+// Products of the layers' weights with each token (without the head's), as a share of the peak of the unit
+// that multiplies such weights.
+double share_of_products(const Speed& speed, const ModelInfo& model, const MachineLimits& limits) {
+  const bool is_float = model.quantization.ends_with("F16") || model.quantization.ends_with("F32");
+  const double peak_gmac_s = is_float ? limits.fp32_gflop_s / 2 : limits.int8_gmac_s;
+  return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * peak_gmac_s);
+}
+
+// Of the limit that binds: a prompt's is products; generation's is reading, until enough streams share it.
 double share_of_limit(const BenchmarkCase& test, const Speed& speed, double bytes, const ModelInfo& model,
                       const MachineLimits& limits) {
-  if (test.kind == BenchmarkKind::kGeneration) {
-    const double steps_per_s = speed.median / test.batch;
-    return steps_per_s * bytes / (1e9 * limits.read_gb_s);
-  }
-  return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * limits.int8_gmac_s);
+  const double products = share_of_products(speed, model, limits);
+  if (test.kind == BenchmarkKind::kPrompt) return products;
+  const double steps_per_s = speed.median / test.batch;
+  return std::max(products, steps_per_s * bytes / (1e9 * limits.read_gb_s));
 }
 
 // Other load on the machine lowers a probe and never raises it.

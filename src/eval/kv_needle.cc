@@ -113,16 +113,19 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
   const Draw draw(kind, ctx_tokens, depth);
   Tokens head = frame.before;
   append(head, encode(kInstruction));
-  // All that comes behind the text. Without a template a blank line parts the turns.
-  Tokens question = encode("\n\n");
+  // All that comes behind the text. A blank line parts what no template does; it is encoded with what
+  // follows.
+  Tokens question;
+  std::string_view gap = "\n\n";
   for (std::int32_t turn = 0; turn < kind.num_earlier_turns; ++turn) {
     const auto city = static_cast<std::size_t>(kind.num_needles - 1 - turn);
-    append(question, encode(question_about(draw.cities[city])));
+    append(question, encode(fmt::format("{}{}", gap, question_about(draw.cities[city]))));
     append(question, frame.after);
     append(question, encode(fmt::format("{} {}.", answer_about(draw.cities[city]), draw.codes[city])));
-    append(question, frame.between.empty() ? encode("\n\n") : frame.between);
+    append(question, frame.between);
+    if (!frame.between.empty()) gap = "";
   }
-  append(question, encode(question_about(draw.cities[0])));
+  append(question, encode(fmt::format("{}{}", gap, question_about(draw.cities[0]))));
   append(question, frame.after);
   std::vector<Tokens> needles;
   std::size_t num_needle_tokens = 0;
