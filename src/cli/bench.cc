@@ -135,8 +135,16 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
                       "prompt");
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
-  KVASIR_TRY(const ModelSession session,
-             open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log));
+  auto opened = open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log);
+  if (!opened && opened.error().param == "max_model_len") {
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format(
+            "bench: a prompt or --depth and what follows take {} tokens, more than the model's context",
+            config.max_model_len_tokens),
+        "depth");
+  }
+  KVASIR_TRY(const ModelSession session, std::move(opened));
   BenchReport report;
   KVASIR_TRY(report.limits, measure_limits(globals.threads));
   report.model = session.engine->model_info();

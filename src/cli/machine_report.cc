@@ -15,8 +15,9 @@ void write_limits(JsonWriter& json, const MachineLimits& limits) {
 }
 
 std::string describe_limits(const MachineLimits& limits) {
-  return fmt::format("reads {:.1f} GB/s, int8 {:.0f} GMAC/s, fp32 {:.0f} GFLOP/s with {} threads",
-                     limits.read_gb_s, limits.int8_gmac_s, limits.fp32_gflop_s, limits.num_threads);
+  return fmt::format("reads {:.1f} GB/s, int8 {:.0f} GMAC/s, fp32 {:.0f} GFLOP/s with {} thread{}",
+                     limits.read_gb_s, limits.int8_gmac_s, limits.fp32_gflop_s, limits.num_threads,
+                     limits.num_threads == 1 ? "" : "s");
 }
 
 Result<MachineLimits> measure_limits(int threads, ProbeScope scope) {
