@@ -51,8 +51,10 @@ void SequenceScores::reserve(std::int32_t num_blocks) {
     widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
                static_cast<std::size_t>(wider));
   }
-  widen_rows(is_ghost_, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
-             static_cast<std::size_t>(wider));
+  if (!is_ghost_.empty()) {
+    widen_rows(is_ghost_, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
+               static_cast<std::size_t>(wider));
+  }
   capacity_ = wider;
 }
 
@@ -65,16 +67,28 @@ void SequenceScores::add(const StepMass& mass) {
     if (num_queries == 0) continue;
     const float kept = memory_.kept_share(num_queries);
     const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
-    const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
-    const float long_run =
-        has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries)) : 1.0f;
-    const std::size_t first = index(cell, 0);
-    float* masses = masses_.data() + first;
-    for (std::size_t b = 0; b < added.size(); ++b) {
-      if (masses[b] < 0.0f) continue;
-      const float so_far = masses[b] * kept;
-      masses[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
+    if (!is_ghost_.empty()) {
+      add_beside_ghosts(cell, kept, added, num_queries);
+      continue;
     }
+    float* masses = masses_.data() + index(cell, 0);
+    for (std::size_t b = 0; b < added.size(); ++b) {
+      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + added[b];
+    }
+  }
+}
+
+void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
+                                       std::int32_t num_queries) {
+  const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
+  const float long_run =
+      has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries)) : 1.0f;
+  const std::size_t first = index(cell, 0);
+  float* masses = masses_.data() + first;
+  for (std::size_t b = 0; b < added.size(); ++b) {
+    if (masses[b] < 0.0f) continue;
+    const float so_far = masses[b] * kept;
+    masses[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
   }
 }
 
@@ -90,6 +104,7 @@ void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float 
 
 void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
   reserve(block + 1);
+  if (is_ghost_.empty()) is_ghost_.resize(masses_.size());
   is_ghost_[index(cell, block)] = is_ghost;
 }
 
@@ -99,7 +114,7 @@ float SequenceScores::lost_share(std::int32_t cell) const {
   float total = 0.0f, lost = 0.0f;
   for (std::size_t b = 0; b < masses.size(); ++b) {
     total += std::abs(masses[b]);
-    if (masses[b] < 0.0f || is_ghost_[first + b]) lost += std::abs(masses[b]);
+    if (masses[b] < 0.0f || (!is_ghost_.empty() && is_ghost_[first + b])) lost += std::abs(masses[b]);
   }
   return total > 0.0f ? lost / total : 0.0f;
 }

@@ -85,6 +85,9 @@ class SequenceScores {
   // The magnitude lies in the last bits of the statistic, so that a cell takes no more than its budget says.
   static constexpr std::uint32_t kMagnitudeMask = 0xff;
   void reserve(std::int32_t num_blocks);
+  // A cell's part of add, where some of its blocks may be ghosts.
+  void add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
+                         std::int32_t num_queries);
   std::size_t index(std::int32_t cell, std::int32_t block) const {
     return static_cast<std::size_t>(cell) * static_cast<std::size_t>(capacity_) +
            static_cast<std::size_t>(block);
@@ -100,7 +103,7 @@ class SequenceScores {
   std::vector<float> masses_;      // [num_cells, capacity]
   std::vector<float> statistics_;  // likewise
   std::vector<float> key_sums_;    // [num_cells, head_dim]
-  std::vector<bool> is_ghost_;     // [num_cells, capacity]
+  std::vector<bool> is_ghost_;     // [num_cells, capacity]; empty before the first ghost
 };
 
 }  // namespace kvasir::kv
