@@ -28,14 +28,17 @@ enum class KvQuality : std::uint8_t {
 // lossy.
 struct KvParams {
   std::string policy = "ladder";  // one of kv_policy_names(); those that name a format have no budget
-  double budget = 1.0;            // of what the same keys and values take in f16: above 0, at most 1
+  // Of what the same keys and values take in f16, above 0 and at most 1; of the whole prompt's from the first
+  // token on, so that its beginning stays fine as long as there is room.
+  double budget = 1.0;
   std::int64_t budget_bytes = 0;  // of the layers without a window, at most; 0: no such limit
   KvQuality quality = KvQuality::kGate;
   // Instead of the quality's: the most attention that a later query may be expected to pay to what is
   // dropped, in each layer and head, 0 to 1. Beyond that the budget is exceeded. For policies that forecast.
   std::optional<double> max_lost_share = {};
-  std::uint64_t seed = 0;           // of policies that draw lots
-  std::int32_t only_at_tokens = 0;  // > 0: the policy acts once, after the step that computes just so many
+  std::uint64_t seed = 0;            // of policies that draw lots
+  std::int32_t only_at_tokens = 0;   // > 0: the policy acts once, after the step that computes just so many
+  bool is_share_of_present = false;  // the budget is of the tokens that are computed (evaluation)
 };
 
 // "none" first.
@@ -75,9 +78,10 @@ struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
-  // Bytes of KV that a choice kept in the layers without a window, as a share of an f16 cache: the mean over
-  // the times its policy acted, and the most just before.
+  // Bytes of KV that a choice kept in the layers without a window, as a share of what KvParams::budget is of:
+  // when its policy acted last, the mean over all times, and the most just before one.
   double kv_bytes_share = 1.0;
+  double kv_bytes_share_mean = 1.0;
   double kv_bytes_share_peak = 1.0;
 };
 

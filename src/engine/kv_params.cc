@@ -89,7 +89,8 @@ kv::KvPolicySettings policy_settings(const KvParams& kv) {
           .budget_bytes = kv.budget_bytes,
           .max_lost_share = kv.max_lost_share.value_or(max_lost_share),
           .seed = kv.seed,
-          .only_at_tokens = kv.only_at_tokens};
+          .only_at_tokens = kv.only_at_tokens,
+          .is_share_of_present = kv.is_share_of_present};
 }
 
 }  // namespace kvasir

@@ -412,7 +412,8 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   }
   output.usage.prompt_tokens = static_cast<std::int32_t>(request.request.prompt_token_ids.size());
   output.usage.cached_tokens = request.cached_tokens;
-  output.usage.kv_bytes_share = request.kv_bytes.mean_share();
+  output.usage.kv_bytes_share = request.kv_bytes.last_share();
+  output.usage.kv_bytes_share_mean = request.kv_bytes.mean_share();
   output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
   for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
   const bool ends = output.finish_reason.has_value();

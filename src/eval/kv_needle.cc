@@ -165,6 +165,7 @@ Result<Needle> make_needle(const text::Tokenizer& tokenizer, const ChatFrame& fr
 Result<NeedleRun> run_needle(Engine& engine, const Needle& needle, KvParams kv, const KeepGoing& keep_going) {
   Request request;
   kv.only_at_tokens = needle.policy_acts_at;
+  kv.is_share_of_present = needle.policy_acts_at > 0;
   request.kv = std::move(kv);
   request.prompt_token_ids = needle.prompt;
   request.use_prefix_cache = false;

@@ -18,12 +18,13 @@ Result<PromptScore> score_prompt(Engine& engine, std::vector<TokenId> prompt, co
                                  LogitsObserver observer, const KeepGoing& keep_going) {
   Request request;
   request.kv = kv;
+  request.kv.is_share_of_present = true;  // every position is scored, not the last one alone
   request.prompt_token_ids = std::move(prompt);
   request.logits_observer = std::move(observer);
   request.sampling.prompt_logprobs = 0;
   KVASIR_TRY(const RequestRun run, run_prompt(engine, std::move(request), keep_going));
   PromptScore score;
-  score.kv_bytes_share = run.usage.kv_bytes_share;
+  score.kv_bytes_share = run.usage.kv_bytes_share_mean;
   score.kv_bytes_share_peak = run.usage.kv_bytes_share_peak;
   score.logprobs.reserve(run.prompt_logprobs.size());
   for (const PositionLogprobs& position : run.prompt_logprobs) {

@@ -163,7 +163,7 @@ Status RowWriter::write_end(const kv::SequenceEnd& end) {
   const OpenSequence sequence = std::move(found->second);
   sequences_.erase(found);
   KVASIR_CHECKED(statements_.sequence_end.run(sequence.row, end.num_computed_tokens,
-                                              end.bytes_use.mean_share(), end.bytes_use.peak_share()));
+                                              end.bytes_use.last_share(), end.bytes_use.peak_share()));
   for (const BlockLifetime& life : sequence.lifetimes.ordered()) {
     const Place place = place_of(life.group, life.cell);
     const double forecast = share_of(life.forecast);

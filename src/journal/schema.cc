@@ -13,7 +13,7 @@ namespace kvasir::journal {
 namespace {
 
 constexpr std::int64_t kApplicationId = 0x4b564c47;  // "KVLG"
-constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kSchemaVersion = 2;
 
 // Shares and forecasts are of the attention of one query: 1 is all that it pays, in one layer and KV head,
 // mean over the query heads. Blocks are 16 tokens each, from token 16 * block.
@@ -44,14 +44,14 @@ CREATE TABLE sequences(         -- with a KV policy; one that was preempted come
   only_at_tokens INTEGER NOT NULL,  -- 0: acts whenever blocks have become full
   prompt_tokens INTEGER NOT NULL,
   tokens INTEGER,               -- computed when it ended
-  bytes_share REAL,             -- mean of steps.bytes_after
+  bytes_share REAL,             -- bytes_after of the last step
   bytes_share_peak REAL);
 CREATE TABLE steps(             -- the policy of a sequence acted
   id INTEGER PRIMARY KEY,
   sequence INTEGER NOT NULL,
   token INTEGER NOT NULL,       -- tokens computed by then
   planned INTEGER NOT NULL,     -- 0: wishes for shared blocks came true; the policy was not asked
-  bytes_before REAL,            -- of the bytes in f16, in the layers without a window
+  bytes_before REAL,            -- of what budget_share is of: f16, layers without a window
   bytes_after REAL,
   lost_max REAL,                -- attention in memory that was paid to what is gone or would be to ghosts: the
                                 -- most in a layer and head

@@ -6,21 +6,23 @@
 
 namespace kvasir::kv {
 
-// In the layers without a window, as a share of the same keys and values in f16: cells, their places and
-// their scores.
+// In the layers without a window, as a share of what the budget is a share of: cells, their places and their
+// scores.
 class BytesUse {
  public:
   // Each time the policy acts: what was kept before, and afterwards.
   void add(double before, double after) {
     peak_ = std::max(peak_, before);
+    last_ = after;
     sum_ += after;
     ++count_;
   }
+  double last_share() const { return last_; }
   double mean_share() const { return count_ == 0 ? 1.0 : sum_ / count_; }
   double peak_share() const { return count_ == 0 ? 1.0 : peak_; }
 
  private:
-  double sum_ = 0.0, peak_ = 0.0;
+  double last_ = 1.0, sum_ = 0.0, peak_ = 0.0;
   std::int32_t count_ = 0;
 };
 

@@ -155,7 +155,7 @@ class KvCacheManager {
   bool grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
              std::span<SequenceKv* const> holders);
   void wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action);
-  double bytes_share(const SequenceKv& kv) const;
+  double bytes_share(const SequenceKv& kv, std::int32_t num_budget_blocks) const;
 
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group

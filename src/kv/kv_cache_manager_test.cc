@@ -232,6 +232,31 @@ TEST(KvCacheManager, LeavesNoNodeBehindWhenAllBlocksAreReused) {
   EXPECT_EQ(manager.prefix_index().num_nodes(), 0);
 }
 
+// A prompt's budget is its own from the first token on: its beginning stays fine as long as there is room.
+TEST(KvCacheManager, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {
+  constexpr std::int32_t kPromptTokens = 32 * kTokensPerBlock;
+  const std::vector<TokenId> tokens = iota_tokens(kPromptTokens);
+  for (const bool is_share_of_present : {false, true}) {
+    SCOPED_TRACE(is_share_of_present);
+    KvCacheManager manager = make_manager({{.num_blocks = 80, .cells_per_block = 2}});
+    SequenceKv kv = manager.open(
+        "", false, kPromptTokens,
+        {.policy = &uniform_policy(), .budget_share = 0.5, .is_share_of_present = is_share_of_present});
+    for (const std::int32_t num_computed_tokens : {kPromptTokens / 4, kPromptTokens}) {
+      ASSERT_TRUE(manager.allocate(kv, num_computed_tokens));
+      manager.commit(kv, tokens, num_computed_tokens);
+      manager.begin_demotions();
+      manager.demote(kv, num_computed_tokens, kPromptTokens);
+      manager.end_demotions();
+      manager.forget_conversions();
+      const bool is_fine = manager.cells().at(0, kv.table(0)[1], 0).format() == KvFormat::kF16;
+      EXPECT_EQ(is_fine, num_computed_tokens < kPromptTokens && !is_share_of_present);
+    }
+    EXPECT_LE(kv.bytes_use.last_share(), 0.5);
+    manager.free(kv);
+  }
+}
+
 class SharedUnderAPolicy : public testing::Test {
  protected:
   static constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;

@@ -71,12 +71,12 @@ TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
   for (const kv::SequenceRecord& sequence : journal.sequences) {
     const std::size_t request = static_cast<std::size_t>(sequence.holder.request_id) - 1;
     EXPECT_EQ(sequence.holder.client_id, "number " + std::to_string(request + 1));
-    double sum = 0.0, peak = 0.0;
+    double sum = 0.0, last = 0.0, peak = 0.0;
     int num_steps = 0;
     kv::ReplayedCells replayed(kv::KvFormat::kF16);
     for (const kv::StepRecord& step : journal.steps) {
       if (step.hold != sequence.hold) continue;
-      sum += step.bytes_share_after;
+      sum += last = step.bytes_share_after;
       peak = std::max(peak, step.bytes_share_before);
       ++num_steps;
       ASSERT_TRUE(replayed.apply(step));
@@ -87,7 +87,8 @@ TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
       }
     }
     EXPECT_GT(num_steps, 0);
-    EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share, sum / num_steps);
+    EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share, last);
+    EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share_mean, sum / num_steps);
     EXPECT_DOUBLE_EQ(answers[request].usage.kv_bytes_share_peak, peak);
   }
 }

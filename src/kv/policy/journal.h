@@ -63,7 +63,7 @@ struct StepRecord {
   HoldId hold = kNoHold;
   std::int32_t num_computed_tokens = 0;
   bool is_planned = true;  // false: a wish came true; then only the actions count
-  // Of the bytes in f16, in the layers without a window: what Usage::kv_bytes_share is the mean of.
+  // As Usage::kv_bytes_share.
   double bytes_share_before = 1.0;
   double bytes_share_after = 1.0;
   std::array<std::int32_t, kNumKvFormats> num_cells = {};  // by format, afterwards, in the same layers

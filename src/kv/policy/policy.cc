@@ -14,6 +14,7 @@ std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_
   add(std::bit_cast<std::uint64_t>(settings.max_lost_share));
   add(settings.seed);
   add(static_cast<std::uint64_t>(settings.only_at_tokens));
+  add(settings.is_share_of_present ? 1 : 0);
   return fingerprint;
 }
 

@@ -30,6 +30,8 @@ struct KvPolicySettings {
   double max_lost_share = 1.0;
   std::uint64_t seed = 0;           // of policies that draw lots
   std::int32_t only_at_tokens = 0;  // > 0: acts once, when so many tokens are computed (evaluation)
+  // While the prompt is read the share is of what is read, and not of the whole prompt (evaluation).
+  bool is_share_of_present = false;
 
   bool is_lossy() const;
   // Of the bytes of so much KV in f16, what the policy is expected to keep: all of it where it has no budget.
@@ -80,6 +82,7 @@ struct PolicyView {
   std::span<const BlockId> blocks;         // by logical index; kHole where a block is gone
   std::int32_t num_full_blocks = 0;        // blocks of which every token is computed
   std::int32_t num_prompt_blocks = 0;      // of which every token is the prompt's
+  std::int32_t num_budget_blocks = 0;      // that the share is of, where there are fewer yet
   const SequenceScores* scores = nullptr;  // where the policy has a memory
   const BlockPool* pool = nullptr;         // where cells may come back from a disk
   const RecentMoves* moves = nullptr;      // likewise
@@ -104,9 +107,10 @@ struct PolicyView {
   }
   // Bytes of keys and values that the budget leaves for the blocks of one cell.
   std::int64_t allowed_bytes() const {
-    std::int64_t allowed = std::numeric_limits<std::int64_t>::max();
+    std::int64_t allowed = std::int64_t{1} << 50;  // more than any memory has; sums of it do not overflow
     if (settings.budget_share < 1.0) {
-      const auto in_f16 = static_cast<double>(num_blocks() * bytes(KvFormat::kF16));
+      const auto in_f16 =
+          static_cast<double>(std::max(num_blocks(), num_budget_blocks) * bytes(KvFormat::kF16));
       allowed = static_cast<std::int64_t>(settings.budget_share * in_f16);
     }
     if (budget_bytes_per_cell > 0) allowed = std::min(allowed, budget_bytes_per_cell);

@@ -148,8 +148,11 @@ TEST_P(EveryPolicy, PassesOverWhatIsGone) {
 }
 
 class Ladder : public EveryPolicy {};
-INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy()),
-                         [](const auto&) { return std::string("ladder"); });
+INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy(), &pooled_ladder_policy()),
+                         [](const auto& param_info) {
+                           return std::string(param_info.param == &ladder_policy() ? "ladder"
+                                                                                   : "ladder_pooled");
+                         });
 
 TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
   for (const CellAction& action : plan(0.3)) EXPECT_NE(action.to, KvFormat::kGone);

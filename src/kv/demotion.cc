@@ -1,0 +1,180 @@
+// KvCacheManager for sequences with a policy: cells become coarser, go, or come back.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "kv/kv_cache_manager.h"
+
+namespace kvasir::kv {
+namespace {
+
+// The coarsest format that neither of two who want `a` and `b` finds too coarse.
+KvFormat finest_of(KvFormat a, KvFormat b) {
+  const auto suits = [](KvFormat format, KvFormat wanted) {
+    return format == wanted || is_coarser(wanted, format);
+  };
+  if (suits(a, b)) return a;
+  int format = kNumKvFormats - 1;
+  while (!suits(static_cast<KvFormat>(format), a) || !suits(static_cast<KvFormat>(format), b)) --format;
+  return static_cast<KvFormat>(format);
+}
+
+}  // namespace
+
+void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
+                            std::int32_t num_prompt_tokens) {
+  const std::int32_t num_full_blocks = num_computed_tokens / kTokensPerBlock;
+  if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
+  if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
+  kv.num_planned_blocks = num_full_blocks;
+  kv.moves.forget_before(num_computed_tokens);
+  recorder_.begin_step(kv, num_computed_tokens);
+  // What the whole prompt may keep is there for its beginning, which stays fine as long as there is room.
+  const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
+  const double share_before = bytes_share(kv, num_budget_blocks);
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_full()) continue;  // what leaves a window goes by itself
+    demote_group(kv, g,
+                 {.cells = cells_,
+                  .settings = kv.policy,
+                  .costs = config_.format_costs,
+                  .group = g,
+                  .budget_bytes_per_cell = kv.policy.budget_bytes / num_full_cells_,
+                  .blocks = kv.table(g).blocks(),
+                  .num_full_blocks = num_full_blocks,
+                  .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
+                  .num_budget_blocks = num_budget_blocks,
+                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
+                  .pool = cells_.has_disk() ? &pool(g) : nullptr,
+                  .moves = &kv.moves});
+  }
+  const double share_after = bytes_share(kv, num_budget_blocks);
+  kv.bytes_use.add(share_before, share_after);
+  recorder_.end_step(kv, share_before, share_after);
+}
+
+void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view) {
+  actions_.clear();
+  kv.policy.policy->plan(view, actions_);
+  for (const CellAction& action : actions_) {
+    const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
+    const KvFormat from = cells_.at(group, block, action.cell).format();
+    if (pool(group).ref_count(block) > 1) {
+      wish(kv, group, block, action);
+      recorder_.add_waiting();
+      continue;
+    }
+    if (!apply(kv, group, block, action, from)) {
+      if (action.is_promotion(from)) continue;
+      return recorder_.ran_out_of_room();  // for both at once: the next plan goes on
+    }
+    recorder_.add(kv, group, action, from);
+    if (action.to == KvFormat::kGone && !kv.scores.empty()) {
+      kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
+    }
+  }
+}
+
+bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action,
+                           KvFormat from) {
+  const bool leaves_copy = action.to == KvFormat::kGhost && action.kept_as != KvFormat::kGone;
+  if (action.is_promotion(from)) {
+    if (!cells_.promote(group, block, action.cell)) return false;
+  } else if (!leaves_copy) {
+    return make_coarser(group, block, action.cell, action.to);
+  } else {
+    while (!cells_.demote_to_ghost(group, block, action.cell, action.kept_as)) {
+      if (!evict_from_fullest()) return false;
+    }
+  }
+  if (!kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
+                                                         action.to == KvFormat::kGhost);
+  }
+  kv.moves.add({group, action.cell, action.block, kv.num_planned_blocks * kTokensPerBlock});
+  return true;
+}
+
+// Drops, or makes coarser unless it is so already; false when there is no room, though nothing is cached that
+// nobody holds.
+bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+  const KvFormat present = cells_.at(group, block, cell).format();
+  if (!is_coarser(to, present)) return true;
+  if (to == KvFormat::kGone) {
+    cells_.drop(group, block, cell);
+    return true;
+  }
+  while (!cells_.demote(group, block, cell, to)) {
+    if (!evict_from_fullest()) return false;
+  }
+  return true;
+}
+
+void KvCacheManager::wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
+  SharedWish& wish = kv.wishes[{group, block}];
+  wish.logical_block = action.block;
+  wish.cells.resize(static_cast<std::size_t>(cells_.cells_per_block(group)), {.to = config_.new_cells});
+  CellAction& wished = wish.cells[static_cast<std::size_t>(action.cell)];
+  if (is_coarser(action.to, wished.to)) wished = action;
+}
+
+void KvCacheManager::demote_shared(std::span<SequenceKv* const> holders) {
+  struct Agreement {
+    std::int32_t num_holders = 0;
+    std::vector<KvFormat> finest;
+  };
+  std::map<std::pair<std::int32_t, BlockId>, Agreement> agreements;
+  for (const SequenceKv* kv : holders) {
+    for (const auto& [key, wish] : kv->wishes) {
+      Agreement& agreement = agreements[key];
+      if (agreement.num_holders++ == 0) agreement.finest.assign(wish.cells.size(), KvFormat::kGone);
+      for (std::size_t cell = 0; cell < wish.cells.size(); ++cell) {
+        agreement.finest[cell] = finest_of(agreement.finest[cell], wish.cells[cell].to);
+      }
+    }
+  }
+  for (const auto& [key, agreement] : agreements) {
+    const auto [group, block] = key;
+    if (agreement.num_holders < pool(group).ref_count(block)) continue;
+    if (!grant(group, block, agreement.finest, holders)) return;
+    for (SequenceKv* kv : holders) kv->wishes.erase(key);
+  }
+}
+
+// Makes the cells of a block as coarse as all who hold it agreed; false when there is no room.
+bool KvCacheManager::grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+                           std::span<SequenceKv* const> holders) {
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const auto cell = static_cast<std::int32_t>(i);
+    const KvFormat from = cells_.at(group, block, cell).format(), to = formats[i];
+    if (!is_coarser(to, from)) continue;
+    if (!make_coarser(group, block, cell, to)) return false;
+    for (SequenceKv* kv : holders) {
+      const auto wish = kv->wishes.find({group, block});
+      if (wish == kv->wishes.end()) continue;
+      recorder_.add_shared(*kv, group, wish->second.cells[i], from, to);
+      if (to != KvFormat::kGone || kv->scores.empty()) continue;
+      kv->scores[static_cast<std::size_t>(group)].freeze(cell, wish->second.logical_block);
+    }
+  }
+  return true;
+}
+
+double KvCacheManager::bytes_share(const SequenceKv& kv, std::int32_t num_budget_blocks) const {
+  std::int64_t bytes = 0, num_cells = 0, num_budget_cells = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_full()) continue;
+    for (const BlockId block : kv.table(g).blocks()) {
+      bytes += cells_.bytes(g, block);
+      num_cells += cells_.cells_per_block(g);
+    }
+    num_budget_cells += std::max(kv.table(g).size(), num_budget_blocks) * cells_.cells_per_block(g);
+  }
+  if (num_cells == 0) return 1.0;
+  bytes += num_cells * bookkeeping_bytes_per_cell(cells_.has_disk());
+  return static_cast<double>(bytes) /
+         static_cast<double>(num_budget_cells * cell_bytes(KvFormat::kF16, config_.head_dim));
+}
+
+}  // namespace kvasir::kv

@@ -1,0 +1,241 @@
+#include "kv/policy/cell_ladder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <ranges>
+
+namespace kvasir::kv {
+namespace {
+
+constexpr float kDecay = 0.995f;
+constexpr float kLeastForecast = 1e-9f;
+// Queries that have seen a block's tokens by the time it is full, on average.
+constexpr float kQueriesWhileFilling = 8.0f;
+// The floor of a block whose keys are the most unlike the others', in means of the forecast. It falls with
+// the fourth power of the block's rank.
+constexpr float kFloorMeans = 3.0f;
+// Of any block, in means: what nobody looks at now is what a late question may be about.
+constexpr float kLeastMeans = 1.0f;
+// What coming back must be worth, in prices of the cheapest step down.
+constexpr float kPromotionPrices = 2.0f;
+constexpr std::size_t kNumBins = 256;
+
+}  // namespace
+
+AttentionMemory CellLadder::memory() {
+  return {.is_kept = true, .decay = kDecay, .statistic = CellStatistic::kDistinctness};
+}
+
+CellLadder::CellLadder(const PolicyView& view)
+    : view_(view),
+      rungs_(ladder_of(view)),
+      forecast_(static_cast<std::size_t>(view.num_full_blocks)),
+      rung_of_(forecast_.size()),
+      present_(forecast_.size()),
+      seen_(forecast_.size()),
+      may_ghost_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGhost))),
+      may_drop_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGone))) {
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
+    bytes_of_[index_of(format)] = view.bytes(format);
+    std::size_t& rung = rung_of_format_[index_of(format)];
+    while (is_coarser(format, rungs_[rung].format)) ++rung;
+  }
+  for (std::size_t b = 0; b < seen_.size(); ++b) {
+    const auto queries = static_cast<float>((seen_.size() - 1 - b) * kTokensPerBlock);
+    seen_[b] = 1.0f - std::pow(kDecay, queries + kQueriesWhileFilling);
+  }
+}
+
+std::int64_t CellLadder::read(std::int32_t cell) {
+  cell_ = cell;
+  steps_.clear();
+  std::int64_t bytes = 0;
+  has_ghosts_ = false;
+  for (std::int32_t b = view_.num_full_blocks; b < view_.num_blocks(); ++b) {
+    bytes += bytes_of_[index_of(view_.format(b, cell))];
+  }
+  for (std::size_t b = 0; b < present_.size(); ++b) {
+    present_[b] = view_.format(static_cast<std::int32_t>(b), cell);
+    bytes += bytes_of_[index_of(present_[b])];
+    rung_of_[b] = rung_of_format_[index_of(present_[b])];
+    has_ghosts_ = has_ghosts_ || present_[b] == KvFormat::kGhost;
+  }
+  return bytes - view_.allowed_bytes();
+}
+
+void CellLadder::rank() {
+  statistics_ = view_.scores->statistics(cell_);
+  forecast();
+  if (may_ghost_) find_massive_values();
+  find_resting();
+  for (std::size_t b = 0; b < rung_of_.size(); ++b) propose(b);
+  std::ranges::make_heap(steps_, is_later);
+}
+
+std::int64_t CellLadder::take_step() {
+  std::ranges::pop_heap(steps_, is_later);
+  const std::size_t block = steps_.back().block;
+  steps_.pop_back();
+  std::size_t& rung = rung_of_[block];
+  const KvFormat to = rungs_[rung + 1].format;
+  if (!may_become(to, block)) return 0;
+  if (to == KvFormat::kGhost || to == KvFormat::kGone) lost_ += newly_lost(block);
+  const std::int64_t saved = rungs_[rung].bytes - rungs_[rung + 1].bytes;
+  ++rung;
+  propose(block);
+  if (rung + 1 < rungs_.size()) std::ranges::push_heap(steps_, is_later);
+  return saved;
+}
+
+std::int64_t CellLadder::pay(std::int64_t bytes) {
+  while (bytes > 0 && has_step()) bytes -= take_step();
+  return bytes;
+}
+
+void CellLadder::finish(std::int64_t bytes, std::vector<CellAction>& actions) {
+  if (has_ghosts_) promote(bytes, actions);
+  for (std::size_t b = 0; b < rung_of_.size(); ++b) {
+    if (rung_of_[b] == 0) continue;
+    const KvFormat to = rungs_[rung_of_[b]].format;
+    if (!is_coarser(to, present_[b])) continue;
+    actions.push_back({static_cast<std::int32_t>(b), cell_, to, ActionReason::kLeastLossPerByte,
+                       later_attention(b), to == KvFormat::kGhost ? kept_as(b) : KvFormat::kGone});
+  }
+}
+
+// Of two steps that lose alike the older block's comes first.
+bool CellLadder::is_later(const Step& a, const Step& b) {
+  return a.loss_per_byte != b.loss_per_byte ? a.loss_per_byte > b.loss_per_byte : a.block > b.block;
+}
+
+// The coarsest rung that is finer than the format.
+const Rung& CellLadder::coarsest_before(KvFormat format) const {
+  const auto is_finer = [&](const Rung& rung) { return is_coarser(format, rung.format); };
+  return *std::ranges::find_if(rungs_ | std::views::reverse, is_finer);
+}
+
+// Full blocks in the rung's format, the others as they are.
+std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
+  return view_.num_full_blocks * rung.bytes +
+         (view_.num_blocks() - view_.num_full_blocks) * view_.bytes(KvFormat::kF16);
+}
+
+// Of the copy that a ghost leaves: what it was, but no finer than it would come back as.
+KvFormat CellLadder::kept_as(std::size_t block) const {
+  const KvFormat coarsest = coarsest_before(KvFormat::kGhost).format;
+  return is_coarser(coarsest, present_[block]) ? coarsest : present_[block];
+}
+
+// Attention per query of the long run, for each full block.
+void CellLadder::forecast() {
+  const std::span<const float> masses = view_.scores->masses(cell_);
+  total_ = lost_ = 0.0f;
+  for (std::size_t b = 0; b < forecast_.size(); ++b) {
+    const float mass = b < masses.size() ? masses[b] : 0.0f;
+    total_ += std::abs(mass);
+    if (mass < 0.0f || present_[b] == KvFormat::kGhost) lost_ += std::abs(mass);
+    forecast_[b] = std::max(mass, 0.0f) / seen_[b];
+  }
+  raise_to_floor();
+}
+
+// Ranks are those of 256 bins: sorting would take longer than all the rest.
+void CellLadder::raise_to_floor() {
+  const std::span<const float> distinctness =
+      statistics_.first(std::min(forecast_.size(), statistics_.size()));
+  const float mean = std::accumulate(forecast_.begin(), forecast_.end(), 0.0f) /
+                     static_cast<float>(std::max<std::size_t>(1, forecast_.size()));
+  for (float& forecast : forecast_) forecast = std::max({forecast, kLeastMeans * mean, kLeastForecast});
+  if (distinctness.empty()) return;
+  const auto [least, greatest] = std::ranges::minmax(distinctness);
+  const float bins_per_unit = greatest > least ? (kNumBins - 1) / (greatest - least) : 0.0f;
+  const auto bin_of = [&](std::size_t b) {
+    return static_cast<std::size_t>((distinctness[b] - least) * bins_per_unit);
+  };
+  std::array<float, kNumBins> num_less_distinct = {};
+  for (std::size_t b = 0; b < distinctness.size(); ++b) num_less_distinct[bin_of(b)] += 1.0f;
+  std::exclusive_scan(num_less_distinct.begin(), num_less_distinct.end(), num_less_distinct.begin(), 0.0f);
+  for (std::size_t b = 0; b < distinctness.size(); ++b) {
+    const float share = num_less_distinct[bin_of(b)] / static_cast<float>(distinctness.size());
+    forecast_[b] = std::max(forecast_[b], kFloorMeans * mean * (share * share) * (share * share));
+  }
+}
+
+// Tokens with massive values hold a sentence together although little attention goes to them: without them
+// models repeat themselves (VaSE). Those of the longest 1% stay.
+void CellLadder::find_massive_values() {
+  std::array<std::size_t, 256> num_blocks_of = {};
+  for (const float statistic : statistics_) ++num_blocks_of[SequenceScores::value_magnitude(statistic)];
+  std::size_t may_stay = std::max<std::size_t>(1, statistics_.size() / 100);
+  least_massive_ = 256;
+  while (least_massive_ > 1 && num_blocks_of[least_massive_ - 1] <= may_stay) {
+    may_stay -= num_blocks_of[--least_massive_];
+  }
+}
+
+void CellLadder::find_resting() {
+  is_resting_.assign(rung_of_.size(), false);
+  if (view_.moves == nullptr) return;
+  for (const RecentMoves::Move& move : view_.moves->moves()) {
+    if (move.group == view_.group && move.cell == cell_) {
+      is_resting_[static_cast<std::size_t>(move.block)] = true;
+    }
+  }
+}
+
+void CellLadder::propose(std::size_t block) {
+  const std::size_t rung = rung_of_[block];
+  if (rung + 1 == rungs_.size()) return;
+  const Rung &from = rungs_[rung], &to = rungs_[rung + 1];
+  steps_.push_back(
+      {forecast_[block] * (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes), block});
+}
+
+bool CellLadder::may_become(KvFormat to, std::size_t block) const {
+  if (to != KvFormat::kGhost && to != KvFormat::kGone) return true;
+  const auto b = static_cast<std::int32_t>(block);
+  if (b < kNumSinkBlocks || b >= view_.num_full_blocks - kNumGraceBlocks) return false;
+  if (is_resting_[block]) return false;
+  if (to == KvFormat::kGhost && !may_ghost_) return false;
+  if (to == KvFormat::kGone && !may_drop_) return false;
+  if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
+    return false;
+  }
+  return lost_ + newly_lost(block) <= static_cast<float>(view_.settings.max_lost_share) * total_;
+}
+
+// Attention that goes to nobody from now on: that of a ghost does already.
+float CellLadder::newly_lost(std::size_t block) const {
+  return rungs_[rung_of_[block]].format == KvFormat::kGhost ? 0.0f : forecast_[block];
+}
+
+// Of each query, instead of the sum that memory keeps.
+float CellLadder::later_attention(std::size_t block) const { return (1.0f - kDecay) * forecast_[block]; }
+
+// The ghosts that are worth the most per byte come back first, as long as those that pay are worth less.
+void CellLadder::promote(std::int64_t bytes, std::vector<CellAction>& actions) {
+  const Rung& ghost = rungs_[rung_of_format_[index_of(KvFormat::kGhost)]];
+  promotions_.clear();
+  for (std::size_t b = 0; b < present_.size(); ++b) {
+    if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
+    const KvFormat to = view_.promotion(static_cast<std::int32_t>(b), cell_);
+    if (to == KvFormat::kGone) continue;
+    const float gain = forecast_[b] * (ghost.cost - view_.costs[to]);
+    promotions_.push_back({gain / static_cast<float>(bytes_of_[index_of(to)] - ghost.bytes), b});
+  }
+  std::ranges::sort(promotions_, std::ranges::greater(), &Step::loss_per_byte);
+  for (const auto& [gain_per_byte, block] : promotions_) {
+    if (!has_step() || gain_per_byte < kPromotionPrices * price()) return;
+    const auto b = static_cast<std::int32_t>(block);
+    const KvFormat to = view_.promotion(b, cell_);
+    is_resting_[block] = true;
+    bytes = pay(bytes + bytes_of_[index_of(to)] - ghost.bytes);
+    if (bytes > 0) return;
+    actions.push_back({b, cell_, to, ActionReason::kPromoted, later_attention(block)});
+  }
+}
+
+}  // namespace kvasir::kv

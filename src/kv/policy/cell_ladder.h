@@ -1,0 +1,91 @@
+// The steps down of the blocks of one layer and head, the one that loses the least per byte first.
+//
+// loss = forecast attention x what the coarser format loses of it. The forecast is attention with a memory of
+// about 200 queries, never less than what the block's keys promise by being unlike the others (KeyDiff), and
+// never below the mean: text that nobody has asked about yet looks like nothing in attention, which only
+// tells the blocks that deserve more than their share.
+//
+// Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/policy/formats.h"
+#include "kv/policy/policy.h"
+
+namespace kvasir::kv {
+
+class CellLadder {
+ public:
+  // What its forecast wants to be remembered.
+  static AttentionMemory memory();
+
+  // The view must outlive it.
+  explicit CellLadder(const PolicyView& view);
+
+  // Reads what the cell's blocks are. Returns the bytes that they take beyond the budget of one cell, or,
+  // below 0, what it leaves.
+  std::int64_t read(std::int32_t cell);
+  bool has_ghosts() const { return has_ghosts_; }
+
+  // The rest is of the cell that was read last. Forecasts, and finds each block's next step.
+  void rank();
+  bool has_step() const { return !steps_.empty(); }
+  // What the cheapest step loses per byte. Requires: has_step().
+  float price() const { return steps_.front().loss_per_byte; }
+  // Takes the cheapest step. Returns the bytes saved; 0 when the block must stay. Requires: has_step().
+  std::int64_t take_step();
+  // Takes the cheapest steps until so many bytes are saved, and returns what could not be.
+  std::int64_t pay(std::int64_t bytes);
+  // Appends what was decided, and which ghosts come back. `bytes` are above the budget, or below it.
+  void finish(std::int64_t bytes, std::vector<CellAction>& actions);
+
+ private:
+  struct Step {
+    float loss_per_byte;
+    std::size_t block;
+  };
+  static bool is_later(const Step& a, const Step& b);
+  static std::size_t index_of(KvFormat format) { return static_cast<std::size_t>(format); }
+
+  const Rung& coarsest_before(KvFormat format) const;
+  std::int64_t bytes_of_all_in(const Rung& rung) const;
+  KvFormat kept_as(std::size_t block) const;
+
+  void forecast();
+  void raise_to_floor();
+  void find_massive_values();
+  void find_resting();
+  void propose(std::size_t block);
+  bool may_become(KvFormat to, std::size_t block) const;
+  float newly_lost(std::size_t block) const;
+  float later_attention(std::size_t block) const;
+  void promote(std::int64_t bytes, std::vector<CellAction>& actions);
+
+  const PolicyView& view_;
+  std::int32_t cell_ = 0;
+  std::vector<Rung> rungs_;
+  std::vector<float> forecast_;       // by full block
+  std::vector<std::size_t> rung_of_;  // likewise
+  std::vector<KvFormat> present_;     // likewise
+  // Of a long memory, what has been filled since the block was: what few queries have seen counts as if the
+  // others were like them.
+  std::vector<float> seen_;
+  std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
+  std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
+  bool may_ghost_ = false;                                      // formats alone leave no room for fine ones
+  bool may_drop_ = false;                                       // nor do ghosts
+  bool has_ghosts_ = false;
+  std::vector<bool> is_resting_;       // by full block
+  std::vector<Step> promotions_;       // what each block would gain
+  std::vector<Step> steps_;            // a heap: the next of each block
+  std::span<const float> statistics_;  // of the cell, by full block
+  std::size_t least_massive_ = 0;      // value_magnitude of what stays for it
+  float total_ = 0.0f, lost_ = 0.0f;   // attention in memory, and that of blocks that are gone
+};
+
+}  // namespace kvasir::kv
