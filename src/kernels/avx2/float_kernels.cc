@@ -1,6 +1,7 @@
 #include "kernels/float_kernels.h"
 
 #include "kernels/avx2/words.h"
+#include "kernels/prefetch.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
 namespace kvasir::kernels::avx2 {

@@ -5,6 +5,7 @@
 #include "kernels/avx2/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/prefetch.h"
 #include "kernels/split.h"
 #include "kernels/wide.h"
 

@@ -1,6 +1,7 @@
 #include "kernels/float_kernels.h"
 
 #include "kernels/avx512/words.h"
+#include "kernels/prefetch.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
 namespace kvasir::kernels::avx512 {

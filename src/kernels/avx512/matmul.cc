@@ -6,6 +6,7 @@
 #include "kernels/avx512/dot.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/prefetch.h"
 #include "kernels/split.h"
 #include "kernels/wide.h"
 

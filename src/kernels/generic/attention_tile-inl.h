@@ -70,7 +70,7 @@ static void score_cells(const float* q, const KeyCell* cells, std::int32_t head_
   for (std::int64_t d = 0; d < head_dim; d += 2) {
     if constexpr (Keys::kBytesPerChannel > 0) {
 #pragma GCC unroll 8
-      for (int c = 0; c < kCells; ++c) __builtin_prefetch(next[c] + d * Keys::kBytesPerChannel);
+      for (int c = 0; c < kCells; ++c) prefetch_into_l2(next[c] + d * Keys::kBytesPerChannel);
     }
     add_channel(q, head_dim, keys, d, acc);
     add_channel(q, head_dim, keys, d + 1, acc);
@@ -111,7 +111,7 @@ KVASIR_FORCE_INLINE void prefetch_values(const HalfCell& cell, std::int64_t inde
     const std::int64_t begin = index * Values::kBitsPerNumber / 8;
     if (begin >= cell.next_bytes) return;
 #pragma GCC unroll 4
-    for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(cell.next + begin + i);
+    for (int i = 0; i < kBytes; i += 64) prefetch_into_l2(cell.next + begin + i);
   }
 }
 

@@ -61,7 +61,7 @@ struct WordCursor {
   }
   WordCursor() = default;
   KVASIR_FORCE_INLINE void prefetch_group() {
-    for (int line = 0; line < lines_per_group; ++line) __builtin_prefetch(next + 64 * line);
+    for (int line = 0; line < lines_per_group; ++line) prefetch_into_l2(next + 64 * line);
     next += 64 * lines_per_group;
   }
   KVASIR_FORCE_INLINE void advance() {

@@ -43,7 +43,7 @@ KVASIR_FORCE_INLINE std::int64_t token_of_row(int t, std::int32_t first_token, i
 template <int kBytes>
 KVASIR_FORCE_INLINE void prefetch_ahead(const char* p) {
 #pragma GCC unroll 16
-  for (int offset = 0; offset < kBytes; offset += 64) __builtin_prefetch(p + kPrefetchBytes + offset);
+  for (int offset = 0; offset < kBytes; offset += 64) prefetch_into_l2(p + kPrefetchBytes + offset);
 }
 
 // Runs the smallest tile that holds num_tokens (at most Tile::kMaxTokens) tokens.
