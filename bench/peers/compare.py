@@ -239,6 +239,9 @@ def main():
     commit = commit_of_checkout()
     machine = json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)
     del machine["checks"]  # about this installation, not about the machine
+    if (cpu := report.get("machine", machine)["cpu"]) != machine["cpu"]:
+        raise SystemExit(f"compare: {out} has rows of another machine ({cpu}, this is {machine['cpu']}): "
+                         "choose another --out")
     report |= {"model": pathlib.Path(args.model).name, "threads": args.threads, "machine": machine}
 
     def save():

@@ -59,6 +59,15 @@ std::string table_value(const std::string& table, std::string_view name) {
   return "";
 }
 
+// "AMD EPYC (family 25 model 17)": virtual machines hide which one it is in the name.
+std::string cpu_model() {
+  constexpr std::size_t kMaxCpuInfoBytes = std::size_t{16} << 20;
+  const std::string table = read_text_file("/proc/cpuinfo", kMaxCpuInfoBytes).value_or("");
+  const std::string family = table_value(table, "cpu family"), model = table_value(table, "model\t");
+  const std::string name = table_value(table, "model name");
+  return family.empty() ? name : fmt::format("{} (family {} model {})", name, family, model);
+}
+
 // "MemTotal:  123 kB" in bytes; the largest integer when it is not there.
 std::int64_t meminfo_bytes(const std::string& meminfo, std::string_view name) {
   std::istringstream value(table_value(meminfo, name));
@@ -73,9 +82,8 @@ Machine describe_machine() {
   const std::string meminfo = read_text_file("/proc/meminfo").value_or("");
   const CgroupLimits limits = read_cgroup_limits();
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-  const std::size_t kMaxCpuInfoBytes = std::size_t{16} << 20;
   return {
-      .cpu_model = table_value(read_text_file("/proc/cpuinfo", kMaxCpuInfoBytes).value_or(""), "model name"),
+      .cpu_model = cpu_model(),
       .num_logical_cpus = std::max(1, static_cast<int>(cpus.size())),
       .num_physical_cores = count_cores(cpus),
       .cpu_quota = limits.cpus,

@@ -55,6 +55,11 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
 }
 
 void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view) {
+  // What it wished for with others is the plan's to say anew where the others have left.
+  std::erase_if(kv.wishes, [&](const auto& wish) {
+    const auto [of_group, block] = wish.first;
+    return of_group == group && pool(group).ref_count(block) == 1;
+  });
   actions_.clear();
   kv.policy.policy->plan(view, actions_);
   for (const CellAction& action : actions_) {
@@ -154,8 +159,10 @@ bool KvCacheManager::grant(std::int32_t group, BlockId block, std::span<const Kv
       const auto wish = kv->wishes.find({group, block});
       if (wish == kv->wishes.end()) continue;
       recorder_.add_shared(*kv, group, wish->second.cells[i], from, to);
-      if (to != KvFormat::kGone || kv->scores.empty()) continue;
-      kv->scores[static_cast<std::size_t>(group)].freeze(cell, wish->second.logical_block);
+      if (kv->scores.empty()) continue;
+      SequenceScores& scores = kv->scores[static_cast<std::size_t>(group)];
+      if (to == KvFormat::kGhost) scores.set_ghost(cell, wish->second.logical_block, true);
+      if (to == KvFormat::kGone) scores.freeze(cell, wish->second.logical_block);
     }
   }
   return true;

@@ -302,8 +302,9 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
     if (group(g).is_full() && kv.policy.is_lossy()) {
       const std::int64_t bytes_in_f16 =
           num_full_cells_ * blocks_for(num_tokens) * cell_bytes(KvFormat::kF16, config_.head_dim);
-      const std::int32_t num_new = std::min(num_blocks, blocks_for(max_chunk_tokens) + 1);
-      kept = num_new + (num_blocks - num_new) * kv.policy.expected_share(bytes_in_f16);
+      // A chunk comes on top of what the whole prompt may keep, from early on.
+      const std::int32_t num_new = blocks_for(max_chunk_tokens) + 1;
+      kept = std::min(kept, num_new + num_blocks * kv.policy.expected_share(bytes_in_f16));
     }
     bytes += kept * static_cast<double>(cells_.new_block_bytes(g));
   }

@@ -181,8 +181,10 @@ TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
            static_cast<double>(manager.cells().new_block_bytes(0));
   };
   EXPECT_DOUBLE_EQ(missing({}), 6.0);
-  // The last chunk and the block it may begin in are new.
-  EXPECT_NEAR(missing({.policy = &ladder_policy(), .budget_share = 0.3}), 2 + 4 * 0.3, 0.001);
+  // The last chunk and the block it may begin in come on top of what all of it may keep.
+  EXPECT_NEAR(missing({.policy = &ladder_policy(), .budget_share = 0.3}), 2 + 6 * 0.3, 0.001);
+  EXPECT_NEAR(missing({.policy = &ladder_policy(), .budget_share = 0.9}), 6.0, 0.001)
+      << "never more than all";
   EXPECT_DOUBLE_EQ(missing({.policy = find_policy("k4v4")}), 6.0) << "has no budget to go by";
 }
 
@@ -311,6 +313,19 @@ TEST_F(SharedUnderAPolicy, AWishIsGrantedWhenTheOthersAreGone) {
   manager_.free(second);
   act({}, {&first});
   EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
+}
+
+// An old wish may be coarser than what the policy wants by now.
+TEST_F(SharedUnderAPolicy, AWishEndsWhenItsHolderPlansAloneAgain) {
+  SequenceKv first = hold({.policy = find_policy("k3v3")}), second = hold({.policy = find_policy("k3v3")});
+  act({&first}, {&first, &second});
+  ASSERT_FALSE(first.wishes.empty());
+  manager_.free(second);
+  first.policy.policy = find_policy("k8v4");
+  first.num_planned_blocks = 0;
+  act({&first}, {&first});
+  EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
+  EXPECT_TRUE(first.wishes.empty());
 }
 
 TEST_F(SharedUnderAPolicy, WhoAskedForExactKvSharesWithNobodyLossy) {

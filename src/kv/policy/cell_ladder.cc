@@ -204,7 +204,8 @@ bool CellLadder::may_become(KvFormat to, std::size_t block) const {
   if (block < statistics_.size() && SequenceScores::value_magnitude(statistics_[block]) >= least_massive_) {
     return false;
   }
-  return lost_ + newly_lost(block) <= static_cast<float>(view_.settings.max_lost_share) * total_;
+  const double may_lose = view_.settings.max_lost_share;
+  return may_lose >= 1.0 || lost_ + newly_lost(block) <= static_cast<float>(may_lose) * total_;
 }
 
 // Attention that goes to nobody from now on: that of a ghost does already.
@@ -215,7 +216,9 @@ float CellLadder::newly_lost(std::size_t block) const {
 // Of each query, instead of the sum that memory keeps.
 float CellLadder::later_attention(std::size_t block) const { return (1.0f - kDecay) * forecast_[block]; }
 
-// The ghosts that are worth the most per byte come back first, as long as those that pay are worth less.
+// The ghosts that are worth the most per byte come back first, as long as those that pay are worth less. None
+// of them has just paid: from rung to rung more is lost per byte, so a ghost is dropped at a higher price
+// than it would come back at.
 void CellLadder::promote(std::int64_t bytes, std::vector<CellAction>& actions) {
   const Rung& ghost = rungs_[rung_of_format_[index_of(KvFormat::kGhost)]];
   promotions_.clear();

@@ -46,8 +46,8 @@ struct FormatCosts {
   constexpr float& operator[](KvFormat format) { return of[static_cast<std::size_t>(format)]; }
 };
 
-// Of a model that nobody has calibrated: what SmolLM2-135M showed. A drop costs ten times what the attention
-// that it loses is worth: no forecast knows which block will be asked for.
+// Of a model that nobody has calibrated: what SmolLM2-135M showed. A drop costs three times what the
+// attention that it loses is worth: no forecast knows which block will be asked for.
 constexpr FormatCosts usual_format_costs() {
   FormatCosts costs;
   costs[KvFormat::kQ8] = 0.002f;
@@ -61,7 +61,7 @@ constexpr FormatCosts usual_format_costs() {
   costs[KvFormat::kK4V2] = 0.19f;
   costs[KvFormat::kK3cV2] = 0.28f;
   costs[KvFormat::kK3V2] = 0.47f;
-  costs[KvFormat::kGone] = 10.0f;
+  costs[KvFormat::kGone] = 3.0f;
   return costs;
 }
 

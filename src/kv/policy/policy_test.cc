@@ -160,6 +160,23 @@ TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
   EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
 }
 
+// Floors make forecasts add up to more than the attention there is, which is no bound where all may be lost.
+TEST_P(Ladder, KeepsABudgetThatOnlyDropsKeep) {
+  StepMass step{.num_blocks = kNumBlocks};
+  step.num_queries.assign(kNumCells, 1);
+  step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    step.sum[static_cast<std::size_t>(cell * kNumBlocks + kNumBlocks - 2)] = 1e4f;  // few have seen it yet
+  }
+  step.greatest = step.sum;
+  scores_.add(step);
+  for (double budget : {0.15, 0.1, 0.06}) {
+    apply(plan(budget));
+    EXPECT_LE(share(), budget);
+    EXPECT_GT(share(), budget - 0.01) << "took more than it had to";
+  }
+}
+
 TEST_P(Ladder, LosesNoMoreForecastAttentionThanItMay) {
   constexpr double kMaxLost = 0.05;
   for (double budget : {0.12, 0.08}) {  // the second plan knows what the first one lost
