@@ -259,6 +259,23 @@ TEST(KvCacheManager, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {
   }
 }
 
+// A window frees by itself: what a policy did there would be counted twice.
+TEST(KvCacheManager, LeavesLayersWithAWindowToThemselves) {
+  constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;
+  KvCacheManager manager = make_manager({{.num_blocks = 24}, {.num_blocks = 24, .window_tokens = 128}});
+  SequenceKv kv = manager.open("", false, kNumTokens, {.policy = find_policy("k8v4")});
+  ASSERT_TRUE(manager.allocate(kv, kNumTokens));
+  manager.commit(kv, iota_tokens(kNumTokens), kNumTokens);
+  manager.begin_demotions();
+  manager.demote(kv, kNumTokens, kNumTokens);
+  manager.end_demotions();
+  const auto format = [&](std::int32_t group) {
+    return manager.cells().at(group, kv.table(group)[kv.table(1).first_held()], 0).format();
+  };
+  EXPECT_EQ(format(0), KvFormat::kK8V4);
+  EXPECT_EQ(format(1), KvFormat::kF16);
+}
+
 class SharedUnderAPolicy : public testing::Test {
  protected:
   static constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;

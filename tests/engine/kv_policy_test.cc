@@ -122,18 +122,25 @@ TEST_P(KvPolicyInEngine, ActsOnceWhereItIsToldTo) {
   }
 }
 
-// Scores of the last chunk's queries alone would depend on where it begins.
+// Scores of the last chunk's queries alone would depend on where it begins. The ladder has few blocks to
+// choose from in so short a prompt, H2O pins none.
 TEST_P(KvPolicyInEngine, DoesTheSameWhateverTheChunks) {
-  const auto logprobs = [](std::int32_t max_chunk_tokens) {
-    const auto engine = load(GetParam(), max_chunk_tokens);
-    Request request = requests(*engine, {.budget = 0.35, .only_at_tokens = 96})[0];
-    request.sampling.prompt_logprobs = 0;
-    return generate(*engine, {request})[0].prompt_logprobs;
-  };
-  const std::vector<PositionLogprobs> small = logprobs(16), large = logprobs(96);
-  ASSERT_GT(small.size(), 100u);
-  ASSERT_EQ(small.size(), large.size());
-  for (std::size_t i = 1; i < small.size(); ++i) EXPECT_EQ(small[i].chosen.logprob, large[i].chosen.logprob);
+  for (const KvParams& kv :
+       {KvParams{.budget = 0.35, .only_at_tokens = 96, .is_share_of_present = true},
+        KvParams{.policy = "h2o", .budget = 0.75, .only_at_tokens = 96, .is_share_of_present = true}}) {
+    const auto logprobs = [&](std::int32_t max_chunk_tokens) {
+      const auto engine = load(GetParam(), max_chunk_tokens);
+      Request request = requests(*engine, kv)[0];
+      request.sampling.prompt_logprobs = 0;
+      return generate(*engine, {request})[0].prompt_logprobs;
+    };
+    const std::vector<PositionLogprobs> small = logprobs(16), large = logprobs(96);
+    ASSERT_GT(small.size(), 100u);
+    ASSERT_EQ(small.size(), large.size());
+    for (std::size_t i = 1; i < small.size(); ++i) {
+      EXPECT_EQ(small[i].chosen.logprob, large[i].chosen.logprob);
+    }
+  }
 }
 
 TEST_P(KvPolicyInEngine, WhatOnePolicyLeavesIsNoHitForAnother) {

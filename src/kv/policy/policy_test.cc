@@ -155,7 +155,16 @@ INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy(), &po
                          });
 
 TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
-  for (const CellAction& action : plan(0.3)) EXPECT_NE(action.to, KvFormat::kGone);
+  // Eight are worth so much that dropping others would cost less than making them as coarse as can be.
+  StepMass step{.num_blocks = kNumBlocks};
+  step.num_queries.assign(kNumCells, 1);
+  step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
+  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+    for (std::int32_t b = 8; b < 16; ++b) step.sum[static_cast<std::size_t>(cell * kNumBlocks + b)] = 1e4f;
+  }
+  step.greatest = step.sum;
+  scores_.add(step);
+  for (const CellAction& action : plan(0.207)) EXPECT_NE(action.to, KvFormat::kGone);
   const std::vector<CellAction> actions = plan(0.1);
   EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
 }
