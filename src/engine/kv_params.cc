@@ -27,6 +27,9 @@ std::optional<double> number_of(std::string_view text) {
 // lose anyway.
 constexpr double kGateLostShare = 0.02;
 
+// Who writes 1.5 or 30 means a share.
+constexpr std::int64_t kLeastBudgetBytes = 4096;
+
 }  // namespace
 
 std::vector<std::string> kv_policy_names() {
@@ -44,15 +47,16 @@ Status set_kv_budget(std::string_view text, KvParams& kv) {
       kv.budget = share;
       return {};
     }
-  } else if (const auto bytes = parse_bytes(text); bytes && *bytes > 0) {
+  } else if (const auto bytes = parse_bytes(text); bytes && *bytes >= kLeastBudgetBytes) {
     kv.budget_bytes = *bytes;
     return {};
   }
-  return make_error(ErrorKind::kUsage,
-                    fmt::format("must be a share above 0 and at most 1, a percentage or a size in "
-                                "bytes, got '{}'",
-                                printable_line(std::string(text))),
-                    "kv_budget");
+  return make_error(
+      ErrorKind::kUsage,
+      fmt::format("must be a share above 0 and at most 1, a percentage or a size of at least {}, "
+                  "got '{}'",
+                  format_bytes(kLeastBudgetBytes), printable_line(std::string(text))),
+      "kv_budget");
 }
 
 Status validate(const KvParams& kv) {
@@ -68,9 +72,10 @@ Status validate(const KvParams& kv) {
                       fmt::format("kv_budget: must be above 0 and at most 1, got {}", kv.budget),
                       "kv_budget");
   }
-  if (kv.budget_bytes < 0) {
+  if (kv.budget_bytes != 0 && kv.budget_bytes < kLeastBudgetBytes) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("kv_budget: must be at least 0 bytes, got {}", kv.budget_bytes),
+                      fmt::format("kv_budget: must be at least {}, got {}", format_bytes(kLeastBudgetBytes),
+                                  format_bytes(kv.budget_bytes)),
                       "kv_budget");
   }
   if (const double share = kv.max_lost_share.value_or(0.0); !(share >= 0.0 && share <= 1.0)) {

@@ -9,7 +9,7 @@
 
 namespace kvasir {
 
-// "0.3" and "30%" are shares of the bytes in f16; "64MiB", and a whole number above 1, are bytes. Error
+// "0.3" and "30%" are shares of the bytes in f16; "64MiB" and "65536" are bytes, at least 4 KiB. Error
 // (kUsage): neither, or out of range; it says what must be, not of which field.
 Status set_kv_budget(std::string_view text, KvParams& kv);
 

@@ -164,6 +164,7 @@ TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
             "kv_max_lost: must be at least 0 and at most 1, got 2");
   EXPECT_EQ(refusal({"uniform", 0.0}), "kv_budget: must be above 0 and at most 1, got 0");
   EXPECT_EQ(refusal({"uniform", 1.5}), "kv_budget: must be above 0 and at most 1, got 1.5");
+  EXPECT_EQ(refusal({.budget_bytes = 2}), "kv_budget: must be at least 4.00 KiB, got 2 B");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
