@@ -120,6 +120,10 @@ int run(const char* isa) {
                         .coarser = {static_cast<KvFormat>(format)}});
     }
   }
+  // More than any L3 holds.
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kQ8, KvFormat::kK4V4}) {
+    shapes.push_back({.group_size = 3, .head_dim = 64, .num_keys = 131072, .coarser = {format}});
+  }
   bool all_right = true;
   for (const AttentionShape& shape : shapes) all_right = report(*table, shape) && all_right;
   return all_right ? 0 : 1;

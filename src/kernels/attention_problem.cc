@@ -94,6 +94,7 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
           .window = shape_.window,
           .key_begin = chunk * kTokensPerChunk,
           .key_end = std::min((chunk + 1) * kTokensPerChunk, shape_.num_keys),
+          .prefetch_end = shape_.num_keys,
           .cells = {.blocks = blocks_.data(),
                     .directory = directory_.data(),
                     .memory = memory_.data(),
