@@ -38,6 +38,9 @@ void add_warnings(const Warnings& warnings, Exchange& exchange);
 // The endpoints: each answers the exchange, now or later.
 void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_tokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_detokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_tokenizer_info(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_models(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_model(const ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                   const std::string& name);

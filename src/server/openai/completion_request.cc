@@ -12,26 +12,14 @@ namespace {
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kDefaultMaxTokens = 16;  // as OpenAI's
 
-ApiResult<std::vector<TokenId>> read_token_ids(const FieldInput& field) {
-  KVASIR_TRY(const JsonArray array, array_of(field));
-  std::vector<TokenId> ids;
-  for (const JsonElement json : array) {
-    FieldInput id = field.at(ids.size(), json);
-    id.range = {0, kMaxInt32};
-    KVASIR_TRY(const std::int64_t token, integer_of(id));
-    ids.push_back(static_cast<TokenId>(token));
-  }
-  if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
-  return ids;
-}
-
 ApiResult<CompletionPrompt> read_one_prompt(const FieldInput& field) {
   if (field.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(field));
     return CompletionPrompt(std::move(text));
   }
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of token ids");
-  KVASIR_TRY(std::vector<TokenId> ids, read_token_ids(field));
+  KVASIR_TRY(std::vector<TokenId> ids, token_ids_of(field));
+  if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
   return CompletionPrompt(std::move(ids));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -163,6 +164,18 @@ ApiResult<JsonArray> array_of(const FieldInput& field) {
 ApiResult<JsonObject> object_of(const FieldInput& field) {
   if (!field.json.is_object()) return wrong_type(field, "an object");
   return field.json.get_object().value();
+}
+
+ApiResult<std::vector<TokenId>> token_ids_of(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray array, array_of(field));
+  std::vector<TokenId> ids;
+  for (const JsonElement json : array) {
+    FieldInput id = field.at(ids.size(), json);
+    id.range = {0, std::numeric_limits<TokenId>::max()};
+    KVASIR_TRY(const std::int64_t token, integer_of(id));
+    ids.push_back(static_cast<TokenId>(token));
+  }
+  return ids;
 }
 
 std::optional<JsonElement> find_member(JsonObject object, std::string_view name) {

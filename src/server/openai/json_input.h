@@ -9,7 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "kvasir/ids.h"
 #include "server/api_error.h"
 #include "server/limits.h"
 #include "text/template/value.h"
@@ -71,6 +73,8 @@ ApiResult<bool> boolean_of(const FieldInput& field);
 ApiResult<std::string> string_of(const FieldInput& field);
 ApiResult<JsonArray> array_of(const FieldInput& field);
 ApiResult<JsonObject> object_of(const FieldInput& field);
+// An array of integers that may be token ids: none is negative.
+ApiResult<std::vector<TokenId>> token_ids_of(const FieldInput& field);
 // The member's value; empty when it is absent or null.
 std::optional<JsonElement> find_member(JsonObject object, std::string_view name);
 

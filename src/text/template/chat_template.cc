@@ -17,7 +17,10 @@ std::tm local_time_now() {
 
 struct ChatTemplate::Parsed {
   jinja::Block body;
+  std::string source;
 };
+
+std::string_view ChatTemplate::source() const { return parsed_->source; }
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   if (source.size() > kMaxSourceBytes) {
@@ -27,7 +30,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source) {
   if (!is_valid_utf8(source)) return make_error(ErrorKind::kBadFile, "chat template: not valid UTF-8");
   auto body = jinja::parse_template(source);
   if (!body) return make_error(body.error().kind, "chat template, " + printable_line(body.error().message));
-  return ChatTemplate(std::make_shared<const Parsed>(Parsed{std::move(*body)}));
+  return ChatTemplate(std::make_shared<const Parsed>(Parsed{std::move(*body), std::string(source)}));
 }
 
 Result<std::string> ChatTemplate::render(const jinja::Value& globals, const RenderOptions& options) const {

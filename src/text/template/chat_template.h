@@ -28,6 +28,9 @@ class ChatTemplate {
   // line: kUsage for what the template refuses (raise_exception) or cannot compute, kUnmet for a limit.
   Result<std::string> render(const jinja::Value& globals, const RenderOptions& options = {}) const;
 
+  // As it was given to parse().
+  std::string_view source() const;
+
   static constexpr std::size_t kMaxSourceBytes = std::size_t{1} << 20;
 
  private:

@@ -1,0 +1,129 @@
+// POST /tokenize, POST /detokenize, GET /tokenizer_info: as vLLM answers them.
+#include <fmt/format.h>
+
+#include "base/json_writer.h"
+#include "server/openai/api_context.h"
+#include "server/openai/chat_prompt.h"
+#include "server/openai/token_requests.h"
+
+namespace kvasir::server {
+namespace {
+
+ApiResult<const text::Tokenizer*> tokenizer_of(const ApiContext& context) {
+  if (const text::Tokenizer* tokenizer = context.engine.tokenizer()) return tokenizer;
+  return bad_request("the model file has no tokenizer");
+}
+
+ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const TokenizeRequest& request,
+                                          const text::Tokenizer& tokenizer) {
+  if (request.prompt) {
+    return tokenizer.encode(
+        *request.prompt, {.parse_special = request.parse_special, .add_special = request.add_special_tokens});
+  }
+  if (context.engine.chat_template() == nullptr) {
+    return bad_request("the model has no chat template", "messages", "no_chat_template");
+  }
+  return chat_prompt(request, *context.engine.chat_template(), tokenizer);
+}
+
+ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
+  Warnings warnings;
+  KVASIR_TRY(const TokenizeRequest request,
+             parse_tokenize_request(exchange.request().body, context.limits, warnings));
+  add_warnings(warnings, exchange);
+  KVASIR_CHECKED(check_model(context, request.model));
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
+  KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
+  HttpResponse response;
+  JsonWriter json(response.body);
+  json.begin_object().member("count", tokens.size());
+  json.member("max_model_len", context.engine.model_info().max_model_len_tokens);
+  json.key("tokens").begin_array();
+  for (const TokenId token : tokens) json.value(token);
+  json.end_array().key("token_strs");
+  if (request.return_token_strs) {
+    json.begin_array();
+    for (const TokenId token : tokens) json.value(tokenizer->decode_token(token, true));
+    json.end_array();
+  } else {
+    json.null();
+  }
+  json.end_object();
+  exchange.respond(std::move(response));
+  return {};
+}
+
+ApiStatus detokenize(const ApiContext& context, Exchange& exchange) {
+  Warnings warnings;
+  KVASIR_TRY(const DetokenizeRequest request,
+             parse_detokenize_request(exchange.request().body, context.limits, warnings));
+  add_warnings(warnings, exchange);
+  KVASIR_CHECKED(check_model(context, request.model));
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
+  const std::int32_t vocab_size = tokenizer->vocab().num_tokens();
+  for (std::size_t i = 0; i < request.tokens.size(); ++i) {
+    if (request.tokens[i] < vocab_size) continue;
+    const std::string name = fmt::format("tokens[{}]", i);
+    return bad_request(fmt::format("{} must be below {}, got {}", name, vocab_size, request.tokens[i]), name);
+  }
+  const std::string text = tokenizer->decode(request.tokens, !request.skip_special_tokens);
+  HttpResponse response;
+  JsonWriter json(response.body);
+  // vLLM's name for it, and llama.cpp's.
+  json.begin_object().member("prompt", text).member("content", text).end_object();
+  exchange.respond(std::move(response));
+  return {};
+}
+
+void write_token(JsonWriter& json, std::string_view name, const text::Vocab& vocab, TokenId token) {
+  json.key(name);
+  if (token == kNoToken) {
+    json.null();
+  } else {
+    json.value(vocab.text(token));
+  }
+}
+
+ApiStatus tokenizer_info(const ApiContext& context, Exchange& exchange) {
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
+  const text::Vocab& vocab = tokenizer->vocab();
+  const text::ChatTemplate* chat_template = context.engine.chat_template();
+  HttpResponse response;
+  JsonWriter json(response.body);
+  json.begin_object().member("tokenizer_class", "kvasir").member("vocab_size", vocab.num_tokens());
+  json.member("model_max_length", context.engine.model_info().max_model_len_tokens);
+  json.member("add_bos_token", tokenizer->adds_bos()).member("add_eos_token", tokenizer->adds_eos());
+  write_token(json, "bos_token", vocab, vocab.bos());
+  write_token(json, "eos_token", vocab, vocab.eos());
+  write_token(json, "pad_token", vocab, vocab.padding());
+  write_token(json, "unk_token", vocab, vocab.unknown());
+  json.key("chat_template");
+  if (chat_template == nullptr) {
+    json.null();
+  } else {
+    json.value(chat_template->source());
+  }
+  json.end_object();
+  exchange.respond(std::move(response));
+  return {};
+}
+
+void respond_unless(const ApiStatus& status, Exchange& exchange) {
+  if (!status) exchange.respond(error_response(status.error()));
+}
+
+}  // namespace
+
+void handle_tokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  respond_unless(tokenize(context, *exchange), *exchange);
+}
+
+void handle_detokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  respond_unless(detokenize(context, *exchange), *exchange);
+}
+
+void handle_tokenizer_info(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  respond_unless(tokenizer_info(context, *exchange), *exchange);
+}
+
+}  // namespace kvasir::server
