@@ -18,6 +18,7 @@
 #include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "server/api_reference.h"
 #include "server/server.h"
 
 namespace kvasir::cli {
@@ -162,6 +163,12 @@ void add_serve(CLI::App& app, Context& context) {
   add_kv_type_option(*verb, options->engine);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
+  const auto print_reference = [] {
+    print(server::api_reference());
+    throw CLI::Success();
+  };
+  verb->add_flag_callback("--api-reference", print_reference, "Print what the API takes, as Markdown")
+      ->trigger_on_parse();
   on_chosen(*verb, context, [options, &context] { return serve(*options, context.options); });
 }
 

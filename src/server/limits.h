@@ -1,6 +1,7 @@
 // What a request may ask for before it is refused: one line a limit, with the answer it gets.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
@@ -40,6 +41,37 @@ struct Limits {
   std::int64_t body_min_bytes_per_s = 1024;
   std::chrono::milliseconds idle_timeout{75'000};         // between requests; the connection closes
   std::chrono::milliseconds write_stall_timeout{30'000};  // without progress; the connection aborts
+};
+
+// All of them, for the API reference.
+inline constexpr std::array kLimits = {
+    &Limits::request_line_bytes,
+    &Limits::header_bytes,
+    &Limits::header_count,
+    &Limits::body_bytes,
+    &Limits::json_depth,
+    &Limits::messages,
+    &Limits::tools,
+    &Limits::prompts,
+    &Limits::n,
+    &Limits::top_logprobs,
+    &Limits::stops,
+    &Limits::stop_bytes,
+    &Limits::logit_bias,
+    &Limits::connections,
+    &Limits::output_buffer_bytes,
+};
+
+struct TimeLimit {
+  std::chrono::milliseconds Limits::* time;
+  std::string_view what;
+  std::string_view answer;
+};
+inline constexpr std::array kTimeLimits = {
+    TimeLimit{&Limits::header_timeout, "from the first byte of a request to the end of its headers", "408"},
+    TimeLimit{&Limits::body_timeout, "for a body, and longer as long as it comes at 1 KiB/s", "408"},
+    TimeLimit{&Limits::idle_timeout, "between requests of a connection", "the connection closes"},
+    TimeLimit{&Limits::write_stall_timeout, "without a reader taking anything", "the connection aborts"},
 };
 
 }  // namespace kvasir::server

@@ -1,24 +1,51 @@
 #include "server/routes.h"
 
+#include <array>
+
 #include "server/admin/endpoints.h"
 
 namespace kvasir::server {
+namespace {
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+using Rest = std::string;
+
+constexpr auto kEndpoints = std::to_array<Endpoint>({
+    {"POST", "/v1/chat/completions", "the next message of a conversation",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
+    {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_completions(c, e); }},
+    {"POST", "/tokenize", "a text or a conversation as token ids",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_tokenize(c, e); }},
+    {"POST", "/detokenize", "token ids as text",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_detokenize(c, e); }},
+    {"GET", "/tokenizer_info", "special tokens and the chat template, for clients that render themselves",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_tokenizer_info(c, e); }},
+    {"GET", "/v1/models", "the models there are: one",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_models(c, e); }},
+    {"GET", "/v1/models/*", "a model by its name",
+     [](ApiContext& c, const ExchangePtr& e, const Rest& name) { handle_model(c, e, name); }},
+    {"GET", "/health/live", "200 as long as the process answers",
+     [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_live(e); }},
+    {"GET", "/health/ready", "200 when requests are taken, 503 while the server drains",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_ready(c, e); }},
+    {"GET", "/metrics", "Prometheus text",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_metrics(c, e); }},
+});
+
+}  // namespace
+
+std::span<const Endpoint> endpoints() { return kEndpoints; }
 
 std::vector<Route> make_routes(ApiContext& context) {
-  using ExchangePtr = std::shared_ptr<Exchange>;
-  using Rest = const std::string&;
-  return {
-      {"POST", "/v1/chat/completions", [&](ExchangePtr e, Rest) { handle_chat_completions(context, e); }},
-      {"POST", "/v1/completions", [&](ExchangePtr e, Rest) { handle_completions(context, e); }},
-      {"POST", "/tokenize", [&](ExchangePtr e, Rest) { handle_tokenize(context, e); }},
-      {"POST", "/detokenize", [&](ExchangePtr e, Rest) { handle_detokenize(context, e); }},
-      {"GET", "/tokenizer_info", [&](ExchangePtr e, Rest) { handle_tokenizer_info(context, e); }},
-      {"GET", "/v1/models", [&](ExchangePtr e, Rest) { handle_models(context, e); }},
-      {"GET", "/v1/models/*", [&](ExchangePtr e, Rest name) { handle_model(context, e, name); }},
-      {"GET", "/health/live", [](ExchangePtr e, Rest) { handle_live(e); }},
-      {"GET", "/health/ready", [&](ExchangePtr e, Rest) { handle_ready(context, e); }},
-      {"GET", "/metrics", [&](ExchangePtr e, Rest) { handle_metrics(context, e); }},
-  };
+  std::vector<Route> routes;
+  for (const Endpoint& endpoint : kEndpoints) {
+    routes.push_back({endpoint.method, endpoint.pattern,
+                      [&context, answer = endpoint.answer](const ExchangePtr& exchange, const Rest& rest) {
+                        answer(context, exchange, rest);
+                      }});
+  }
+  return routes;
 }
 
 }  // namespace kvasir::server

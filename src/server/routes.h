@@ -1,12 +1,25 @@
 // Every path the server answers.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/http/router.h"
 #include "server/openai/api_context.h"
 
 namespace kvasir::server {
+
+struct Endpoint {
+  std::string_view method;
+  std::string_view pattern;  // as Route's
+  std::string_view meaning;  // for the API reference
+  void (*answer)(ApiContext& context, const std::shared_ptr<Exchange>& exchange, const std::string& rest);
+};
+
+std::span<const Endpoint> endpoints();
 
 // The context outlives the routes.
 std::vector<Route> make_routes(ApiContext& context);

@@ -63,13 +63,14 @@ constexpr auto kDetokenizeFields = std::to_array<Field<DetokenizeRequest>>({
 
 }  // namespace
 
+std::span<const Field<TokenizeRequest>> tokenize_fields() { return kTokenizeFields; }
+std::span<const Field<DetokenizeRequest>> detokenize_fields() { return kDetokenizeFields; }
+
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const Limits& limits,
                                                   Warnings& warnings) {
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   TokenizeRequest request;
-  KVASIR_CHECKED(read_fields(document.root(), chat_fields(),
-                             std::span<const Field<TokenizeRequest>>(kTokenizeFields), limits, request,
-                             warnings));
+  KVASIR_CHECKED(read_fields(document.root(), chat_fields(), tokenize_fields(), limits, request, warnings));
   const bool has_messages = !request.messages.is_undefined();
   if (has_messages == request.prompt.has_value()) {
     return bad_request(has_messages ? "prompt and messages are given, one is wanted" : "prompt is missing",
@@ -83,8 +84,7 @@ ApiResult<DetokenizeRequest> parse_detokenize_request(std::string_view body, con
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   DetokenizeRequest request;
   KVASIR_CHECKED(read_fields(document.root(), std::span<const Field<DetokenizeRequest>>(),
-                             std::span<const Field<DetokenizeRequest>>(kDetokenizeFields), limits, request,
-                             warnings));
+                             detokenize_fields(), limits, request, warnings));
   if (!find_member(document.root(), "tokens")) {
     return bad_request("tokens is missing", "tokens", "missing_parameter");
   }

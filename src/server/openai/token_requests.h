@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct DetokenizeRequest {
   std::vector<TokenId> tokens;
   bool skip_special_tokens = false;
 };
+
+std::span<const Field<TokenizeRequest>> tokenize_fields();
+std::span<const Field<DetokenizeRequest>> detokenize_fields();
 
 // Errors (400).
 ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const Limits& limits,

@@ -1,0 +1,85 @@
+#include "server/api_reference.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "base/units.h"
+#include "server/limits.h"
+#include "server/openai/chat_request.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/token_requests.h"
+#include "server/routes.h"
+
+namespace kvasir::server {
+namespace {
+
+constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+
+// "0 to 2", "above 0, at most 1", "at least 1"; what only keeps numbers within their type is left out.
+std::string describe(const Range& range) {
+  const bool has_min = range.min > -kMaxInt32, has_max = range.max < kMaxInt32;
+  if (has_min && has_max && !range.is_above_min) return fmt::format("{} to {}", range.min, range.max);
+  std::string text;
+  if (has_min) text = fmt::format("{} {}", range.is_above_min ? "above" : "at least", range.min);
+  if (has_max) text += fmt::format("{}at most {}", text.empty() ? "" : ", ", range.max);
+  return text;
+}
+
+template <class Target>
+void append_fields(std::string& out, std::string_view title, std::span<const Field<Target>> fields) {
+  out += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", title);
+  for (const Field<Target>& field : fields) {
+    out += fmt::format("| `{}` | {} | {} | {} |\n", field.name, field.type, describe(field.range),
+                       field.meaning);
+  }
+  out += "\n";
+}
+
+void append_fields_of(std::string& out, std::string_view path) {
+  if (path == "/v1/chat/completions") append_fields(out, "Fields, besides the common ones", chat_fields());
+  if (path == "/v1/completions") append_fields(out, "Fields, besides the common ones", completion_fields());
+  if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", tokenize_fields());
+  if (path == "/detokenize") append_fields(out, "Fields", detokenize_fields());
+}
+
+void append_limits(std::string& out) {
+  constexpr Limits limits;
+  out += "## Limits\n\n| what | at most | else |\n|---|---|---|\n";
+  for (const auto member : kLimits) {
+    const Limit& limit = limits.*member;
+    out += fmt::format("| {} | {} | {} |\n", limit.what, limit.max, limit.status);
+  }
+  for (const TimeLimit& limit : kTimeLimits) {
+    out += fmt::format("| {} | {} s | {} |\n", limit.what, (limits.*limit.time).count() / 1000, limit.answer);
+  }
+}
+
+}  // namespace
+
+std::string api_reference() {
+  std::string out =
+      "# The server's API\n\n"
+      "Made from the tables that check requests: `kvasir serve --api-reference`. A field that is null counts "
+      "as "
+      "absent; one\nthat no table has is ignored, and the header `X-Kvasir-Warning` says so. What is refused "
+      "gets\n"
+      "`{\"error\":{\"message\",\"type\",\"param\",\"code\"}}` with a status of its own.\n\n"
+      "| | | |\n|---|---|---|\n";
+  for (const Endpoint& endpoint : endpoints()) {
+    out += fmt::format("| {} | `{}` | {} |\n", endpoint.method, endpoint.pattern, endpoint.meaning);
+  }
+  out += "\n";
+  append_fields(out, "## Common fields\n\nOf chats and completions", generation_fields());
+  for (const Endpoint& endpoint : endpoints()) {
+    if (endpoint.method != "POST") continue;
+    out += fmt::format("## {} {}\n\n", endpoint.method, endpoint.pattern);
+    append_fields_of(out, endpoint.pattern);
+  }
+  append_limits(out);
+  return out;
+}
+
+}  // namespace kvasir::server
