@@ -90,6 +90,7 @@ std::vector<KvSummary> summarise(std::span<const KvRow> rows) {
 
 std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
   constexpr double kLeastNeedleShare = 0.95, kMostWindow = 1.05;
+  constexpr std::int32_t kLeastNeedles = 20;  // of a kind; of fewer no share says much
   std::vector<KvClaim> claims;
   const auto claim = [&](const KvSummary& s, std::string_view what, double limit, double value, bool holds) {
     claims.push_back({fmt::format("{} {} of {:.0f}% at {}: {} {:.4f}, limit {:.4f}", s.suite, s.policy,
@@ -109,18 +110,19 @@ std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries) {
       claim(s, "worst window", kMostWindow, s.worst_ratio, s.worst_ratio <= kMostWindow);
       claim(s, "share of bytes", s.budget, s.bytes_share, s.bytes_share <= s.budget);
     } else if (!s.is_text() && s.budget >= 0.25) {
+      if (s.full_found > 0) claim(s, "share of bytes", s.budget, s.bytes_share, s.bytes_share <= s.budget);
       Found& found = needles[{s.suite, s.policy, -s.budget}];
       found.full += s.full_found;
       found.still += s.still_found;
     }
   }
   for (const auto& [key, found] : needles) {
-    if (found.full == 0) continue;
     const auto& [suite, policy, budget] = key;
-    const double share = static_cast<double>(found.still) / found.full;
-    claims.push_back({fmt::format("{} {} of {:.0f}%: found {} of {}, {:.4f}, limit {:.4f}", suite, policy,
-                                  -100 * budget, found.still, found.full, share, kLeastNeedleShare),
-                      share >= kLeastNeedleShare});
+    const double share = found.full == 0 ? 0.0 : static_cast<double>(found.still) / found.full;
+    claims.push_back(
+        {fmt::format("{} {} of {:.0f}%: found {} of {}, {:.4f}, limit {:.4f} of at least {}", suite, policy,
+                     -100 * budget, found.still, found.full, share, kLeastNeedleShare, kLeastNeedles),
+         share >= kLeastNeedleShare && found.full >= kLeastNeedles});
   }
   return claims;
 }

@@ -48,12 +48,29 @@ TEST(KvGate, FailsForEachThingItAsksFor) {
   std::vector<KvRow> inactive = windows(20, 0.0);
   for (KvRow& row : inactive) row.bytes_share = 1.0;
   EXPECT_FALSE(holds(inactive)) << "the bytes of a policy that did nothing";
-  KvRow needle{.suite = "needle-late", .ctx_tokens = 4096, .policy = "ladder"};
-  needle.budget = 0.3;
-  needle.full_found = 1;
-  EXPECT_FALSE(holds({needle})) << "a needle lost";
-  needle.found = 1;
-  EXPECT_TRUE(holds({needle}));
+}
+
+std::vector<KvRow> needles(std::int32_t count) {
+  std::vector<KvRow> rows;
+  for (std::int32_t item = 0; item < count; ++item) {
+    rows.push_back({.suite = "needle-late", .ctx_tokens = 4096, .item = item, .policy = "ladder"});
+    rows.back().budget = rows.back().bytes_share = 0.3;
+    rows.back().full_found = rows.back().found = 1;
+  }
+  return rows;
+}
+
+TEST(KvGate, FailsForEachThingItAsksOfNeedles) {
+  EXPECT_TRUE(holds(needles(20)));
+  EXPECT_FALSE(holds(needles(19))) << "too few";
+  std::vector<KvRow> rows = needles(20);
+  rows[3].found = 0;
+  EXPECT_TRUE(holds(rows)) << "19 of 20";
+  rows[7].found = 0;
+  EXPECT_FALSE(holds(rows)) << "18 of 20";
+  std::vector<KvRow> inactive = needles(20);
+  for (KvRow& row : inactive) row.bytes_share = 0.96;
+  EXPECT_FALSE(holds(inactive)) << "the bytes of a policy that had no room to act";
 }
 
 TEST(KvSummary, BracketsTheRatioByWindows) {
@@ -72,18 +89,13 @@ TEST(KvGate, CountsTheNeedlesOfAllContextsTogether) {
   for (std::int32_t item = 0; item < 20; ++item) {
     rows.push_back(
         {.suite = "recall", .ctx_tokens = item < 10 ? 1024 : 2048, .item = item, .policy = "ladder"});
-    rows.back().budget = 0.3;
+    rows.back().budget = rows.back().bytes_share = 0.3;
     rows.back().full_found = 1;
     rows.back().found = item == 3 ? 0 : 1;
   }
-  const auto holds = [&] {
-    const auto claims = check_gate(summarise(rows));
-    EXPECT_EQ(claims.size(), 1u);
-    return claims.front().holds;
-  };
-  EXPECT_TRUE(holds());  // 19 of 20
+  EXPECT_TRUE(holds(rows));  // 19 of 20
   rows[17].found = 0;
-  EXPECT_FALSE(holds());
+  EXPECT_FALSE(holds(rows));
 }
 
 class KvRows : public testing::Test {
