@@ -141,8 +141,11 @@ void Scheduler::schedule_running(StepBudget& budget) {
     Sequence& sequence = *running_[i];
     const std::int32_t num_remaining = sequence.num_remaining_tokens();
     const std::int32_t num_tokens = num_remaining == 1 ? 1 : budget.take_chunk(num_remaining);
-    if (num_tokens > 0 && make_room(sequence, sequence.num_computed_tokens + num_tokens)) {
+    if (num_tokens == 0) continue;
+    if (make_room(sequence, sequence.num_computed_tokens + num_tokens)) {
       sequence.num_scheduled_tokens = num_tokens;
+    } else if (running_.empty()) {
+      budget.give_back(num_tokens);  // it starts anew in this very step: else nobody would run
     }
   }
 }

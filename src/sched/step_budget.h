@@ -21,6 +21,8 @@ class StepBudget {
     chunk_tokens_ -= granted;
     return granted;
   }
+  // Of a sequence that does not run after all.
+  void give_back(std::int32_t num_tokens) { chunk_tokens_ += num_tokens; }
   bool has_room() const { return chunk_tokens_ > 0; }
 
  private:

@@ -19,6 +19,13 @@ TEST(StepBudget, CapsEachChunk) {
   EXPECT_EQ(budget.take_chunk(50), 3);
 }
 
+TEST(StepBudget, TakesBackWhatDoesNotRun) {
+  StepBudget budget(1, 100, 1);
+  EXPECT_FALSE(budget.has_room());
+  budget.give_back(1);
+  EXPECT_EQ(budget.take_chunk(50), 1);
+}
+
 TEST(StepBudget, HasNoRoomWhenAllDecode) {
   StepBudget budget(4, 4, 4);
   EXPECT_FALSE(budget.has_room());
