@@ -63,6 +63,7 @@ std::string table_value(const std::string& table, std::string_view name) {
 std::string cpu_model() {
   constexpr std::size_t kMaxCpuInfoBytes = std::size_t{16} << 20;
   const std::string table = read_text_file("/proc/cpuinfo", kMaxCpuInfoBytes).value_or("");
+  // The tab: "model name" begins alike.
   const std::string family = table_value(table, "cpu family"), model = table_value(table, "model\t");
   const std::string name = table_value(table, "model name");
   return family.empty() ? name : fmt::format("{} (family {} model {})", name, family, model);

@@ -55,6 +55,7 @@ void append_limits(std::string& out) {
   for (const TimeLimit& limit : kTimeLimits) {
     out += fmt::format("| {} | {} s | {} |\n", limit.what, (limits.*limit.time).count() / 1000, limit.answer);
   }
+  out += fmt::format("\nFast enough is {} bytes a second.\n", limits.body_min_bytes_per_s);
 }
 
 }  // namespace

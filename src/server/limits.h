@@ -69,7 +69,7 @@ struct TimeLimit {
 };
 inline constexpr std::array kTimeLimits = {
     TimeLimit{&Limits::header_timeout, "from the first byte of a request to the end of its headers", "408"},
-    TimeLimit{&Limits::body_timeout, "for a body, and longer as long as it comes at 1 KiB/s", "408"},
+    TimeLimit{&Limits::body_timeout, "for a body, and longer as long as it comes fast enough", "408"},
     TimeLimit{&Limits::idle_timeout, "between requests of a connection", "the connection closes"},
     TimeLimit{&Limits::write_stall_timeout, "without a reader taking anything", "the connection aborts"},
 };

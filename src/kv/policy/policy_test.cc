@@ -60,6 +60,17 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
                   actions);
     return actions;
   }
+  // One query of each cell pays `mass` to each of the blocks [begin, end).
+  void attend(std::int32_t begin, std::int32_t end, float mass) {
+    StepMass step{.num_blocks = kNumBlocks};
+    step.num_queries.assign(kNumCells, 1);
+    step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
+    for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
+      std::fill_n(step.sum.begin() + cell * kNumBlocks + begin, end - begin, mass);
+    }
+    step.greatest = step.sum;
+    scores_.add(step);
+  }
   void apply(const std::vector<CellAction>& actions) {
     cells_.begin_demotions();
     for (const CellAction& action : actions) {
@@ -156,14 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, Ladder, testing::Values(&ladder_policy(), &po
 
 TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
   // Eight are worth so much that dropping others would cost less than making them as coarse as can be.
-  StepMass step{.num_blocks = kNumBlocks};
-  step.num_queries.assign(kNumCells, 1);
-  step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
-  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
-    for (std::int32_t b = 8; b < 16; ++b) step.sum[static_cast<std::size_t>(cell * kNumBlocks + b)] = 1e4f;
-  }
-  step.greatest = step.sum;
-  scores_.add(step);
+  attend(8, 16, 1e4f);
   for (const CellAction& action : plan(0.207)) EXPECT_NE(action.to, KvFormat::kGone);
   const std::vector<CellAction> actions = plan(0.1);
   EXPECT_TRUE(std::ranges::any_of(actions, [](const CellAction& a) { return a.to == KvFormat::kGone; }));
@@ -171,14 +175,7 @@ TEST_P(Ladder, TakesFormatsBeforeItDropsAnything) {
 
 // Floors make forecasts add up to more than the attention there is, which is no bound where all may be lost.
 TEST_P(Ladder, KeepsABudgetThatOnlyDropsKeep) {
-  StepMass step{.num_blocks = kNumBlocks};
-  step.num_queries.assign(kNumCells, 1);
-  step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
-  for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
-    step.sum[static_cast<std::size_t>(cell * kNumBlocks + kNumBlocks - 2)] = 1e4f;  // few have seen it yet
-  }
-  step.greatest = step.sum;
-  scores_.add(step);
+  attend(kNumBlocks - 2, kNumBlocks - 1, 1e4f);  // few have seen it yet
   for (double budget : {0.15, 0.1, 0.06}) {
     apply(plan(budget));
     EXPECT_LE(share(), budget);

@@ -31,4 +31,8 @@ void add_warnings(const Warnings& warnings, Exchange& exchange) {
   exchange.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});
 }
 
+void respond_unless(const ApiStatus& status, Exchange& exchange) {
+  if (!status) exchange.respond(error_response(status.error()));
+}
+
 }  // namespace kvasir::server

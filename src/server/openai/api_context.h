@@ -34,6 +34,20 @@ ApiStatus check_model(const ApiContext& context, const std::string& name);
 AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
                                 std::string_view id_prefix);
 void add_warnings(const Warnings& warnings, Exchange& exchange);
+// Answers with what the handler could not do, if there is anything.
+void respond_unless(const ApiStatus& status, Exchange& exchange);
+
+// The body as an endpoint's parser reads it; warnings go with the answer. Errors: the parser's, and another
+// model's name.
+template <class Request>
+ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
+                                ApiResult<Request> (*parse)(std::string_view, const Limits&, Warnings&)) {
+  Warnings warnings;
+  KVASIR_TRY(Request request, parse(exchange.request().body, context.limits, warnings));
+  add_warnings(warnings, exchange);
+  KVASIR_CHECKED(check_model(context, request.model));
+  return request;
+}
 
 // The endpoints: each answers the exchange, now or later.
 void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);

@@ -10,7 +10,6 @@ namespace {
 
 ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request) {
   const Engine& engine = context.engine;
-  KVASIR_CHECKED(check_model(context, request.model));
   if (engine.tokenizer() == nullptr) {
     return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
                        "messages");
@@ -27,10 +26,7 @@ ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request
 }
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  Warnings warnings;
-  KVASIR_TRY(const ChatRequest request,
-             parse_chat_request(exchange->request().body, context.limits, warnings));
-  add_warnings(warnings, *exchange);
+  KVASIR_TRY(const ChatRequest request, read_request(context, *exchange, parse_chat_request));
   KVASIR_TRY(Request wanted, prepare(context, request));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
                                  .num_choices = request.sampling.n,
@@ -47,9 +43,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
 }  // namespace
 
 void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  if (const ApiStatus status = start(context, exchange); !status) {
-    exchange->respond(error_response(status.error()));
-  }
+  respond_unless(start(context, exchange), *exchange);
 }
 
 }  // namespace kvasir::server

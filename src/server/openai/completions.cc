@@ -25,11 +25,7 @@ CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const Co
 }
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  Warnings warnings;
-  KVASIR_TRY(const CompletionRequest request,
-             parse_completion_request(exchange->request().body, context.limits, warnings));
-  add_warnings(warnings, *exchange);
-  KVASIR_CHECKED(check_model(context, request.model));
+  KVASIR_TRY(const CompletionRequest request, read_request(context, *exchange, parse_completion_request));
   const text::Tokenizer* tokenizer = context.engine.tokenizer();
   CompletionFormat::Options options = {
       .header = make_answer_header(context, request, "cmpl-"),
@@ -58,9 +54,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
 }  // namespace
 
 void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  if (const ApiStatus status = start(context, exchange); !status) {
-    exchange->respond(error_response(status.error()));
-  }
+  respond_unless(start(context, exchange), *exchange);
 }
 
 }  // namespace kvasir::server

@@ -11,11 +11,6 @@ ApiStatus read_model(const FieldInput& field, TokenizeRequest& request) {
   return {};
 }
 
-ApiStatus read_prompt(const FieldInput& field, TokenizeRequest& request) {
-  KVASIR_TRY(request.prompt, string_of(field));
-  return {};
-}
-
 ApiStatus read_tokens(const FieldInput& field, DetokenizeRequest& request) {
   KVASIR_TRY(request.tokens, token_ids_of(field));
   return {};
@@ -23,8 +18,8 @@ ApiStatus read_tokens(const FieldInput& field, DetokenizeRequest& request) {
 
 constexpr auto kTokenizeFields = std::to_array<Field<TokenizeRequest>>({
     {"model", "string", {}, "whose tokens; absent: those of the one there is", read_model},
-    {"prompt", "string", {}, "the text; or messages", read_prompt},
-    {"content", "string", {}, "another name for prompt", read_prompt},
+    {"prompt", "string", {}, "the text; or messages", read_string<&TokenizeRequest::prompt>},
+    {"content", "string", {}, "another name for prompt", read_string<&TokenizeRequest::prompt>},
     {"add_special_tokens",
      "boolean",
      {},

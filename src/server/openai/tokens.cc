@@ -27,11 +27,7 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Token
 }
 
 ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
-  Warnings warnings;
-  KVASIR_TRY(const TokenizeRequest request,
-             parse_tokenize_request(exchange.request().body, context.limits, warnings));
-  add_warnings(warnings, exchange);
-  KVASIR_CHECKED(check_model(context, request.model));
+  KVASIR_TRY(const TokenizeRequest request, read_request(context, exchange, parse_tokenize_request));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
   HttpResponse response;
@@ -54,11 +50,7 @@ ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
 }
 
 ApiStatus detokenize(const ApiContext& context, Exchange& exchange) {
-  Warnings warnings;
-  KVASIR_TRY(const DetokenizeRequest request,
-             parse_detokenize_request(exchange.request().body, context.limits, warnings));
-  add_warnings(warnings, exchange);
-  KVASIR_CHECKED(check_model(context, request.model));
+  KVASIR_TRY(const DetokenizeRequest request, read_request(context, exchange, parse_detokenize_request));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   const std::int32_t vocab_size = tokenizer->vocab().num_tokens();
   for (std::size_t i = 0; i < request.tokens.size(); ++i) {
@@ -106,10 +98,6 @@ ApiStatus tokenizer_info(const ApiContext& context, Exchange& exchange) {
   json.end_object();
   exchange.respond(std::move(response));
   return {};
-}
-
-void respond_unless(const ApiStatus& status, Exchange& exchange) {
-  if (!status) exchange.respond(error_response(status.error()));
 }
 
 }  // namespace
