@@ -2,11 +2,13 @@
 #include "eval/kv_summary.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "eval/kv_row.h"
 
@@ -102,7 +104,7 @@ class KvRows : public testing::Test {
  protected:
   KvRows() { std::filesystem::remove(path_); }
   ~KvRows() override { std::filesystem::remove(path_); }
-  const std::string path_ = testing::TempDir() + "kvasir-rows-test.csv";
+  const std::string path_ = testing::TempDir() + "kvasir-rows-" + std::to_string(::getpid()) + ".csv";
 };
 
 TEST_F(KvRows, AreThereAgainAfterAnInterruption) {

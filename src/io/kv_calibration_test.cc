@@ -1,9 +1,11 @@
 #include "io/kv_calibration.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace kvasir::io {
 namespace {
@@ -14,7 +16,9 @@ class KvCalibrationFile : public testing::Test {
   ~KvCalibrationFile() override { std::filesystem::remove(path_); }
   void write(const char* text) const { std::ofstream(path_) << text; }
 
-  const std::string path_ = kv_calibration_path(testing::TempDir() + "kvasir-calibration-test.gguf");
+  // Tests of one suite run beside each other, each in a process.
+  const std::string path_ =
+      kv_calibration_path(testing::TempDir() + "kvasir-calibration-" + std::to_string(::getpid()) + ".gguf");
 };
 
 TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {

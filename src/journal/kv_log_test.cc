@@ -1,6 +1,7 @@
 #include "journal/kv_log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -23,8 +24,7 @@ using kv::KvFormat;
 class KvLogFile : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() / (std::string("kvasir-log-") + test->name());
+    folder_ = std::filesystem::path(testing::TempDir()) / ("kvasir-log-" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     path_ = folder_ / "kv.db";
