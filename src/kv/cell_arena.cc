@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t kLeastPageBytes = std::int64_t{64} << 10;
 constexpr std::int64_t kCellsPerPage = 32;  // of f16
 
-// Cells are moved together when less than an eighth of the pages is free and a 32nd of all can be won.
+// Cells are moved together when less than an eighth of the pages is free and a 32nd of all can be won, or
+// when spare pages are in use and one can be won.
 constexpr std::int64_t kFewFreePages = 8;
 constexpr std::int64_t kWorthwhileGain = 32;
 
@@ -48,9 +49,10 @@ std::int64_t CellArena::bytes_for(std::int64_t num_cells, KvFormat format, std::
   return ceil_div(num_cells, page_bytes(head_dim) / cell_bytes(format, head_dim)) * page_bytes(head_dim);
 }
 
-CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim) : page_bytes_(page_bytes(head_dim)) {
+CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim, std::int64_t num_spare_pages)
+    : page_bytes_(page_bytes(head_dim)), num_spare_pages_(num_spare_pages) {
   const std::int64_t num_pages = capacity_bytes / page_bytes_;
-  CHECK(num_pages >= 1 && num_pages <= std::numeric_limits<std::int32_t>::max());
+  CHECK(num_pages > num_spare_pages && num_pages <= std::numeric_limits<std::int32_t>::max());
   pages_.resize(static_cast<std::size_t>(num_pages));
   free_pages_.resize(num_pages);
   for (std::int32_t page = 0; page < num_pages; ++page) free_pages_.insert(page);
@@ -125,7 +127,8 @@ bool CellArena::close_sparse_pages(std::int32_t max_cells) {
   CHECK(closed_pages_.empty());
   std::int64_t gain = 0;
   for (const SizeClass& of_format : classes_) gain += num_superfluous_pages(of_format);
-  if (free_pages_.size() * kFewFreePages >= num_pages() || gain * kWorthwhileGain < num_pages()) return false;
+  const std::int64_t least_gain = num_free_pages() < 0 ? 1 : ceil_div(num_pages(), kWorthwhileGain);
+  if (num_free_pages() * kFewFreePages >= num_pages() || gain < least_gain) return false;
   std::vector<std::int32_t> sparse;
   for (std::int32_t page = 0; page < num_pages(); ++page) {
     const Page& of = pages_[static_cast<std::size_t>(page)];
@@ -160,7 +163,7 @@ void CellArena::reopen_pages() {
 
 std::int64_t CellArena::num_available(KvFormat format) const {
   const SizeClass& of_format = size_class(format);
-  return (free_pages_.size() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells;
+  return (num_free_pages() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells;
 }
 
 }  // namespace kvasir::kv

@@ -24,8 +24,9 @@ namespace kvasir::kv {
 // Invariants: used_bytes() is the sum of the sizes of live cells; reserved_bytes() that of pages in use.
 class CellArena {
  public:
-  // Requires: capacity_bytes of at least one page.
-  CellArena(std::int64_t capacity_bytes, std::int32_t head_dim);
+  // Requires: capacity_bytes of at least one page beside the spare ones. Those are not counted in what is
+  // available, though allocate() takes from them too: who asks before it allocates leaves them to others.
+  CellArena(std::int64_t capacity_bytes, std::int32_t head_dim, std::int64_t num_spare_pages = 0);
 
   // Room for 32 f16 cells or more, so that little is left over at the end of a page.
   static std::int64_t page_bytes(std::int32_t head_dim);
@@ -47,7 +48,8 @@ class CellArena {
   // Those that still have cells serve their format again.
   void reopen_pages();
 
-  // Cells of the format that allocate() would still give in a row.
+  // Cells of the format that allocate() would still give in a row without a spare page; negative when some of
+  // these would have to be given back first.
   std::int64_t num_available(KvFormat format) const;
 
   std::int64_t capacity_bytes() const { return num_pages() * page_bytes_; }
@@ -87,6 +89,7 @@ class CellArena {
   };
 
   std::int64_t num_pages() const { return static_cast<std::int64_t>(pages_.size()); }
+  std::int64_t num_free_pages() const { return free_pages_.size() - num_spare_pages_; }
   const SizeClass& size_class(KvFormat format) const { return classes_[static_cast<std::size_t>(format)]; }
   SizeClass& size_class(KvFormat format) { return classes_[static_cast<std::size_t>(format)]; }
   std::optional<std::int32_t> find_page(KvFormat format);
@@ -97,6 +100,7 @@ class CellArena {
   std::int32_t take_slot(Page& page);
 
   std::int64_t page_bytes_;
+  std::int64_t num_spare_pages_;
   std::array<SizeClass, kNumKvFormats> classes_;
   std::vector<Page> pages_;
   PageSet free_pages_;

@@ -14,10 +14,10 @@ constexpr std::int32_t kMaxMovesPerStep = 2048;
 }  // namespace
 
 CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-                     std::int64_t capacity_bytes, DiskSpace disk)
+                     std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk)
     : head_dim_(head_dim),
       new_cells_(new_cells),
-      arena_(capacity_bytes, head_dim),
+      arena_(capacity_bytes, head_dim, num_spare_pages),
       disk_(disk.file),
       copies_(disk.file == nullptr ? 0 : disk.bytes, head_dim) {
   for (const Group& group : groups) {
@@ -30,7 +30,7 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
 }
 
 bool CellStore::fill(std::int32_t group, BlockId block, std::int32_t num_cells) {
-  if (arena_.num_available(new_cells_) < num_cells) return false;
+  if (num_new_cells_available() < num_cells) return false;
   GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
   of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
   for (KvCellRef& cell : cells(group, block).first(static_cast<std::size_t>(num_cells))) {
@@ -50,19 +50,34 @@ void CellStore::clear(std::int32_t group, BlockId block) {
 
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
-  is_demoting_ = true;
+  is_demoting_ = is_first_round_ = true;
   is_moving_ = arena_.close_sparse_pages(kMaxMovesPerStep);
 }
 
 bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
   KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
   CHECK(is_demoting_ && !ref.is_gone() && is_coarser(to, ref.format()));
-  const auto target = arena_.allocate(to);
+  const auto target = allocate_target(to);
   if (!target) return false;
-  conversions_.push_back({ref, *target});
+  conversions_.add({ref, *target});
   left_behind_.push_back(ref);
   ref = *target;
   return true;
+}
+
+// When nothing is free, what this round leaves behind is for the next.
+std::optional<KvCellRef> CellStore::allocate_target(KvFormat format) {
+  auto target = arena_.allocate(format);
+  if (target || left_behind_.empty()) return target;
+  conversions_.end_round();
+  is_first_round_ = false;
+  free_left_behind();
+  return arena_.allocate(format);
+}
+
+void CellStore::free_left_behind() {
+  for (const KvCellRef cell : left_behind_) arena_.free(cell);
+  left_behind_.clear();
 }
 
 bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as) {
@@ -85,13 +100,15 @@ void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cel
   }
 }
 
-// What was left behind stays as it is until all conversions are done, so the target is nobody else's.
+// The copy is read at once, before any conversion. So its target must not be what a round has left behind,
+// nor a spare page, which the others may need.
 bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
   KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
   const KvCellRef copy = copies_.find(group, block, cell);
   CHECK(is_demoting_ && ref.format() == KvFormat::kGhost && !copy.is_gone());
+  if (!is_first_round_ || arena_.num_available(copy.format()) < 1) return false;
   const auto target = arena_.allocate(copy.format());
-  if (!target) return false;
+  CHECK(target.has_value());
   const bool is_read = disk_->read(copy, *target);
   copies_.forget(group, block, cell);
   ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
@@ -115,8 +132,7 @@ void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
 void CellStore::end_demotions() {
   CHECK(is_demoting_);
   if (is_moving_) move_out_of_closed_pages();
-  for (const KvCellRef cell : left_behind_) arena_.free(cell);
-  left_behind_.clear();
+  free_left_behind();
   if (is_moving_) arena_.reopen_pages();
   is_demoting_ = is_moving_ = false;
 }
@@ -130,7 +146,7 @@ void CellStore::move_out_of_closed_pages() {
       if (ref.is_gone() || !arena_.is_closed(ref)) continue;
       const auto target = arena_.allocate(ref.format());
       if (!target) continue;
-      conversions_.push_back({ref, *target});
+      conversions_.add({ref, *target});
       left_behind_.push_back(ref);
       ref = *target;
     }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/aligned_buffer.h"
 #include "kv/cell.h"
 #include "kv/cell_arena.h"
+#include "kv/cell_conversions.h"
 #include "kv/cell_disk.h"
 #include "kv/disk_copies.h"
 #include "kvasir/ids.h"
@@ -17,9 +19,10 @@ namespace kvasir::kv {
 // Owns the directory that attention reads cells by. A block that holds KV has a cell per layer and KV head of
 // its group, all in the format of new cells at first; each may then become coarser or go.
 //
-// Demotions are planned together, between begin_demotions() and end_demotions(): what they leave behind is
-// free only after the last of them, so that no conversion writes where another one still reads. Where memory
-// is scarce, cells of sparse pages move together at the same time.
+// Demotions are planned together, between begin_demotions() and end_demotions(). What they leave behind is
+// free when nothing else is, and that ends a round of conversions: no conversion writes where another one of
+// its round reads. A few pages are spare, which only demotions may take, so that a full memory can become
+// coarser. Where memory is scarce, cells of sparse pages move together at the same time.
 //
 // With a disk, a cell that becomes a ghost may leave a copy there and come back in the copy's format. A copy
 // lives as long as its cell is that ghost.
@@ -38,8 +41,9 @@ class CellStore {
     std::int64_t num_errors = 0;  // and those that could not be written or read
   };
 
+  // Requires: capacity_bytes of a page and the spare ones.
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-            std::int64_t capacity_bytes, DiskSpace disk = {});
+            std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk = {});
 
   // Gives a block without cells its first num_cells. False, and nothing changed, when there is no room.
   bool fill(std::int32_t group, BlockId block, std::int32_t num_cells);
@@ -49,19 +53,20 @@ class CellStore {
   void clear(std::int32_t group, BlockId block);
 
   void begin_demotions();
-  // Makes a cell coarser; false when there is no room for both at once. Requires: `to` is coarser than what
-  // it is, and it is not gone.
+  // Makes a cell coarser; false when there is no room for it, in what earlier demotions left behind either.
+  // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since
+  // begin_demotions().
   bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
   // Makes a cell a ghost, and copies it to the disk in a format that is its own or coarser where that can be.
   // Otherwise as demote(). Requires: the cell's bytes are written.
   bool demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as);
-  // Makes a ghost what its copy is. False when there is no room, or when the copy cannot be read: then it is
-  // forgotten. Requires: it has one.
+  // Makes a ghost what its copy is. False when there is no room beside what demotions may need, or when the
+  // copy cannot be read: then it is forgotten. Requires: it has one.
   bool promote(std::int32_t group, BlockId block, std::int32_t cell);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
   void end_demotions();
   // What was demoted and moved since the last call.
-  std::span<const CellConversion> conversions() const { return conversions_; }
+  const CellConversions& conversions() const { return conversions_; }
   void clear_conversions() { conversions_.clear(); }
 
   KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
@@ -74,6 +79,8 @@ class CellStore {
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
   std::int64_t new_block_bytes(std::int32_t group) const;
+  // How many more cells fill() has room for.
+  std::int64_t num_new_cells_available() const { return arena_.num_available(new_cells_); }
   std::int32_t cells_per_block(std::int32_t group) const {
     return groups_[static_cast<std::size_t>(group)].cells_per_block;
   }
@@ -99,6 +106,8 @@ class CellStore {
     return {of_group.directory + index(group, block, 0), static_cast<std::size_t>(of_group.cells_per_block)};
   }
   void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
+  std::optional<KvCellRef> allocate_target(KvFormat format);
+  void free_left_behind();
   void move_out_of_closed_pages();
 
   const std::int32_t head_dim_;
@@ -108,9 +117,10 @@ class CellStore {
   CellDisk* const disk_;
   DiskCopies copies_;
   DiskUse disk_use_;
-  std::vector<CellConversion> conversions_;
-  std::vector<KvCellRef> left_behind_;  // by demotions that have begun
+  CellConversions conversions_;
+  std::vector<KvCellRef> left_behind_;  // by demotions of this round
   bool is_demoting_ = false;
+  bool is_first_round_ = true;
   bool is_moving_ = false;  // pages of the arena are closed
 };
 

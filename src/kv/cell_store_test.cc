@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "kv/kept_copies.h"
@@ -11,6 +13,7 @@ namespace kvasir::kv {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
+constexpr std::int32_t kNumSparePages = 4;
 
 // Two groups of different width that share one memory.
 std::vector<CellStore::Group> two_groups() {
@@ -24,8 +27,12 @@ std::int64_t bytes_for(const std::vector<CellStore::Group>& groups) {
   return CellArena::bytes_for(num_cells, KvFormat::kF16, kHeadDim);
 }
 
+std::int64_t with_spare(std::int64_t capacity_bytes) {
+  return capacity_bytes + kNumSparePages * CellArena::page_bytes(kHeadDim);
+}
+
 CellStore store_of(const std::vector<CellStore::Group>& groups) {
-  return CellStore(groups, KvFormat::kF16, kHeadDim, bytes_for(groups));
+  return CellStore(groups, KvFormat::kF16, kHeadDim, with_spare(bytes_for(groups)), kNumSparePages);
 }
 
 TEST(CellStore, HasRoomForEveryBlockAsPromised) {
@@ -67,9 +74,9 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
   EXPECT_EQ(store.arena().used_bytes(),
             cell_bytes(KvFormat::kF16, kHeadDim) + cell_bytes(KvFormat::kQ8, kHeadDim));
   EXPECT_EQ(store.bytes(0, BlockId{0}), store.arena().used_bytes());
-  ASSERT_EQ(store.conversions().size(), 1u);
-  EXPECT_EQ(store.conversions()[0].from, before);
-  EXPECT_EQ(store.conversions()[0].to, store.at(0, BlockId{0}, 1));
+  ASSERT_EQ(store.conversions().all().size(), 1u);
+  EXPECT_EQ(store.conversions().all()[0].from, before);
+  EXPECT_EQ(store.conversions().all()[0].to, store.at(0, BlockId{0}, 1));
   EXPECT_TRUE(store.at(0, BlockId{0}, 2).is_gone());
   store.clear(0, BlockId{0});
   EXPECT_EQ(store.arena().used_bytes(), 0);
@@ -78,20 +85,61 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
 // What a conversion reads must still be there when the runtime gets to it: targets never overlap sources.
 TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 3}};
-  CellStore store(groups, KvFormat::kF16, kHeadDim, 2 * bytes_for(groups));
+  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(2 * bytes_for(groups)), kNumSparePages);
   for (std::int32_t b = 0; b < 64; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
   store.begin_demotions();
   for (std::int32_t b = 0; b < 64; ++b) {
     for (std::int32_t c = 0; c < 3; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, KvFormat::kK4V4));
   }
   store.end_demotions();
-  for (const CellConversion& writes : store.conversions()) {
+  for (const CellConversion& writes : store.conversions().all()) {
     const std::int64_t end = writes.to.offset() + cell_bytes(KvFormat::kK4V4, kHeadDim);
-    for (const CellConversion& reads : store.conversions()) {
+    for (const CellConversion& reads : store.conversions().all()) {
       const std::int64_t source_end = reads.from.offset() + cell_bytes(KvFormat::kF16, kHeadDim);
       EXPECT_TRUE(end <= reads.from.offset() || source_end <= writes.to.offset());
     }
   }
+}
+
+// A round writes where the one before it has read, and nowhere else but where nothing was.
+TEST(CellStore, AFullOneBecomesCoarserInRounds) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 2048, .cells_per_block = 4}};
+  CellStore store = store_of(groups);
+  for (std::int32_t b = 0; b < 2048; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
+  ASSERT_EQ(store.num_new_cells_available(), 0);
+  const auto wanted = [](std::int32_t b, std::int32_t c) {
+    constexpr KvFormat kFormats[] = {KvFormat::kQ8, KvFormat::kK8V4, KvFormat::kK4V4, KvFormat::kK3V2};
+    return kFormats[(b / 3 + c) % 4];
+  };
+  store.begin_demotions();
+  for (std::int32_t b = 0; b < 2048; ++b) {
+    for (std::int32_t c = 0; c < 4; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, wanted(b, c)));
+  }
+  store.end_demotions();
+  EXPECT_GT(store.num_new_cells_available(), 2048 * 4 / 2);
+
+  // By 32 bytes: which cell lies there; a cell is read where it was written last.
+  std::vector<std::int64_t> owners(static_cast<std::size_t>(store.arena().capacity_bytes() / 32), -1);
+  const auto bytes_of = [&](KvCellRef cell) {
+    return std::span(owners).subspan(static_cast<std::size_t>(cell.offset() / 32),
+                                     static_cast<std::size_t>(cell_bytes(cell.format(), kHeadDim) / 32));
+  };
+  std::int32_t num_rounds = 0;
+  store.conversions().for_each_round([&](std::span<const CellConversion> round) {
+    ++num_rounds;
+    for (const CellConversion& conversion : round) {
+      for (const std::int64_t owner : bytes_of(conversion.from)) ASSERT_EQ(owner, -1);
+    }
+    for (const CellConversion& conversion : round) {
+      std::ranges::fill(bytes_of(conversion.to), conversion.from.offset());
+    }
+    for (const CellConversion& conversion : round) {
+      for (const std::int64_t owner : bytes_of(conversion.to)) ASSERT_EQ(owner, conversion.from.offset());
+      for (const std::int64_t owner : bytes_of(conversion.from)) ASSERT_EQ(owner, -1);
+    }
+  });
+  EXPECT_GT(num_rounds, 1);
+  EXPECT_LT(num_rounds, 20);  // each has more room than the one before
 }
 
 // Every other block of a full store goes: half of the memory is free, and no page of it.
@@ -107,13 +155,13 @@ TEST(CellStore, MovesCellsOfSparsePagesTogetherUntilPagesAreFree) {
   }
   store.end_demotions();
   const CellArena& arena = store.arena();
-  ASSERT_EQ(arena.reserved_bytes(), arena.capacity_bytes());
+  ASSERT_EQ(arena.reserved_bytes(), bytes_for(groups));
   store.begin_demotions();
   store.end_demotions();
   EXPECT_EQ(arena.reserved_bytes(), arena.used_bytes());
   // What is read was written before the step, and nothing is written where something is read.
   std::set<std::int64_t> sources, targets;
-  for (const CellConversion& move : store.conversions()) {
+  for (const CellConversion& move : store.conversions().all()) {
     EXPECT_EQ(move.from.format(), move.to.format());
     EXPECT_TRUE(sources.insert(move.from.offset()).second && targets.insert(move.to.offset()).second);
   }
@@ -153,8 +201,9 @@ class CellStoreWithDisk : public testing::Test {
   static constexpr BlockId kBlock{1};
   const std::vector<CellStore::Group> groups_ = {{.num_blocks = 4, .cells_per_block = 3}};
   KeptCopies disk_;
-  CellStore store_{groups_, KvFormat::kF16, kHeadDim, 4 * bytes_for(groups_),
-                   DiskSpace{&disk_, CellArena::page_bytes(kHeadDim)}};
+  CellStore store_{groups_,        KvFormat::kF16,
+                   kHeadDim,       with_spare(4 * bytes_for(groups_)),
+                   kNumSparePages, DiskSpace{&disk_, CellArena::page_bytes(kHeadDim)}};
 };
 
 TEST_F(CellStoreWithDisk, BringsAGhostBackAsItsCopyWas) {

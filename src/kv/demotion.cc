@@ -62,23 +62,34 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const Poli
   });
   actions_.clear();
   kv.policy.policy->plan(view, actions_);
-  for (const CellAction& action : actions_) {
-    const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
-    const KvFormat from = cells_.at(group, block, action.cell).format();
-    if (pool(group).ref_count(block) > 1) {
-      wish(kv, group, block, action);
-      recorder_.add_waiting();
-      continue;
-    }
-    if (!apply(kv, group, block, action, from)) {
-      if (action.is_promotion(from)) continue;
-      return recorder_.ran_out_of_room();  // for both at once: the next plan goes on
-    }
-    recorder_.add(kv, group, action, from);
-    if (action.to == KvFormat::kGone && !kv.scores.empty()) {
-      kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
-    }
+  // Block by block, as cells came into memory, so that whole pages run empty for the rounds that follow.
+  std::ranges::sort(actions_, {},
+                    [](const CellAction& action) { return std::pair(action.block, action.cell); });
+  // What one format finds no room for may have some once others have gone into theirs; caches go last.
+  for (std::size_t num_before = 0; !actions_.empty();) {
+    num_before = actions_.size();
+    std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
+    if (actions_.size() == num_before && !evict_from_fullest()) break;
   }
+  if (!actions_.empty()) recorder_.ran_out_of_room();  // the next plan goes on
+}
+
+// Whether the action needs no further try: done, wished for, or a promotion that there is no room for.
+bool KvCacheManager::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view,
+                               const CellAction& action) {
+  const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
+  const KvFormat from = cells_.at(group, block, action.cell).format();
+  if (pool(group).ref_count(block) > 1) {
+    wish(kv, group, block, action);
+    recorder_.add_waiting();
+    return true;
+  }
+  if (!apply(kv, group, block, action, from)) return action.is_promotion(from);
+  recorder_.add(kv, group, action, from);
+  if (action.to == KvFormat::kGone && !kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
+  }
+  return true;
 }
 
 bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action,
@@ -88,10 +99,8 @@ bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, co
     if (!cells_.promote(group, block, action.cell)) return false;
   } else if (!leaves_copy) {
     return make_coarser(group, block, action.cell, action.to);
-  } else {
-    while (!cells_.demote_to_ghost(group, block, action.cell, action.kept_as)) {
-      if (!evict_from_fullest()) return false;
-    }
+  } else if (!cells_.demote_to_ghost(group, block, action.cell, action.kept_as)) {
+    return false;
   }
   if (!kv.scores.empty()) {
     kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
@@ -101,8 +110,7 @@ bool KvCacheManager::apply(SequenceKv& kv, std::int32_t group, BlockId block, co
   return true;
 }
 
-// Drops, or makes coarser unless it is so already; false when there is no room, though nothing is cached that
-// nobody holds.
+// Drops, or makes coarser unless it is so already; false when there is no room.
 bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
   const KvFormat present = cells_.at(group, block, cell).format();
   if (!is_coarser(to, present)) return true;
@@ -110,10 +118,7 @@ bool KvCacheManager::make_coarser(std::int32_t group, BlockId block, std::int32_
     cells_.drop(group, block, cell);
     return true;
   }
-  while (!cells_.demote(group, block, cell, to)) {
-    if (!evict_from_fullest()) return false;
-  }
-  return true;
+  return cells_.demote(group, block, cell, to);
 }
 
 void KvCacheManager::wish(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
@@ -154,7 +159,9 @@ bool KvCacheManager::grant(std::int32_t group, BlockId block, std::span<const Kv
     const auto cell = static_cast<std::int32_t>(i);
     const KvFormat from = cells_.at(group, block, cell).format(), to = formats[i];
     if (!is_coarser(to, from)) continue;
-    if (!make_coarser(group, block, cell, to)) return false;
+    while (!make_coarser(group, block, cell, to)) {
+      if (!evict_from_fullest()) return false;
+    }
     for (SequenceKv* kv : holders) {
       const auto wish = kv->wishes.find({group, block});
       if (wish == kv->wishes.end()) continue;

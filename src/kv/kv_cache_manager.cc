@@ -25,6 +25,27 @@ std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
   return groups;
 }
 
+std::int64_t new_cells_bytes(const KvCacheConfig& config) {
+  std::int64_t num_cells = 0;
+  for (const LayerGroup& group : config.groups)
+    num_cells += std::int64_t{group.num_blocks} * group.cells_per_block;
+  return CellArena::bytes_for(num_cells, config.new_cells, config.head_dim);
+}
+
+// A few pages keep conversions going when all others are full.
+constexpr std::int32_t kSparePages = 2;
+
+// And one for each format that new cells can become, for its last page is not full.
+std::int32_t num_extra_pages(const KvCacheConfig& config) {
+  std::int32_t num_pages = kSparePages;
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
+    num_pages += format != KvFormat::kGone && is_coarser(format, config.new_cells) &&
+                 supports(format, config.head_dim);
+  }
+  return std::min(num_pages, config.max_extra_pages);
+}
+
 PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::int32_t logical_index) {
   return tokens.subspan(static_cast<std::size_t>(logical_index) * kTokensPerBlock).first<kTokensPerBlock>();
 }
@@ -59,10 +80,7 @@ Status KvCacheManager::validate(const KvCacheConfig& config) {
 }
 
 std::int64_t KvCacheManager::memory_bytes(const KvCacheConfig& config) {
-  std::int64_t num_cells = 0;
-  for (const LayerGroup& group : config.groups)
-    num_cells += std::int64_t{group.num_blocks} * group.cells_per_block;
-  return CellArena::bytes_for(num_cells, config.new_cells, config.head_dim);
+  return new_cells_bytes(config) + num_extra_pages(config) * CellArena::page_bytes(config.head_dim);
 }
 
 KvCacheManager::KvCacheManager(KvCacheConfig config)
@@ -70,7 +88,8 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
       one_layer_group_(roomiest_group(config_)),
-      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_), config_.disk),
+      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_),
+             std::min(kSparePages, num_extra_pages(config_)), config_.disk),
       recorder_(config_.journal, config_.groups, cells_) {
   CHECK(validate(config_).has_value());
   for (const LayerGroup& group : config_.groups) {
@@ -191,7 +210,7 @@ bool KvCacheManager::make_room(std::span<const std::int32_t> num_blocks) {
   }
   const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
   const CellArena& arena = cells_.arena();
-  while (arena.num_available(config_.new_cells) < num_cells || arena.used_bytes() + num_bytes > room_bytes_) {
+  while (cells_.num_new_cells_available() < num_cells || arena.used_bytes() + num_bytes > room_bytes_) {
     if (!evict_from_fullest()) return false;
   }
   return true;

@@ -32,6 +32,7 @@ struct KvCacheConfig {
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
   PolicyJournal* journal = nullptr;    // told what policies do; borrowed
   DiskSpace disk = {};                 // where cells go that become ghosts
+  std::int32_t max_extra_pages = 64;   // of memory, for policies; fewer than they need only in tests
 };
 
 // Block bookkeeping for all layer groups of a model. Knows tokens, positions and block ids; knows nothing of
@@ -45,7 +46,8 @@ class KvCacheManager {
  public:
   // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
   static Status validate(const KvCacheConfig& config);
-  // Of the memory behind the cells' offsets: room for every group's blocks in the format of new cells.
+  // Of the memory behind the cells' offsets: room for every group's blocks in the format of new cells, and
+  // a few pages for policies.
   static std::int64_t memory_bytes(const KvCacheConfig& config);
   // Requires: validate(config) holds.
   explicit KvCacheManager(KvCacheConfig config);
@@ -150,6 +152,7 @@ class KvCacheManager {
   void index_block(SequenceKv& kv, std::int32_t logical_index);
   void slide(SequenceKv& kv, std::int32_t next_position);
   void demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view);
+  bool carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view, const CellAction& action);
   bool apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action, KvFormat from);
   bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
   bool grant(std::int32_t group, BlockId block, std::span<const KvFormat> formats,

@@ -259,6 +259,21 @@ TEST(KvCacheManager, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {
   }
 }
 
+// Of a prompt that fills the memory to its end before the policy is asked.
+TEST(KvCacheManager, APolicyKeepsItsBudgetInAPoolWithoutAFreePage) {
+  constexpr std::int32_t kPromptTokens = 512 * kTokensPerBlock;
+  KvCacheManager manager = make_manager({{.num_blocks = 512, .cells_per_block = 30}});
+  SequenceKv kv = manager.open("", false, kPromptTokens, {.policy = &uniform_policy(), .budget_share = 0.3});
+  ASSERT_TRUE(manager.allocate(kv, kPromptTokens));
+  ASSERT_FALSE(manager.allocate(kv, kPromptTokens + 1));
+  manager.commit(kv, iota_tokens(kPromptTokens), kPromptTokens);
+  manager.begin_demotions();
+  manager.demote(kv, kPromptTokens, kPromptTokens);
+  manager.end_demotions();
+  EXPECT_LE(kv.bytes_use.last_share(), 0.3);
+  EXPECT_LE(manager.cells().arena().reserved_bytes(), manager.cells().arena().capacity_bytes() * 2 / 5);
+}
+
 // A window frees by itself: what a policy did there would be counted twice.
 TEST(KvCacheManager, LeavesLayersWithAWindowToThemselves) {
   constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;

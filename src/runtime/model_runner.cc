@@ -54,7 +54,7 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   results_.assign(tasks.size(), SequenceResult{});
   const std::span<const sched::ScheduledSequence> sequences = output.sequences;
   const std::span<SequenceResult> results = results_;
-  convert_cells(output.conversions);
+  convert_cells(*output.conversions);
   if (const std::size_t n = output.num_whole; n > 0) {
     const Part whole = {sequences.first(n), tasks.first(n), results.first(n)};
     model_.forward(build(builder_, whole));
@@ -71,8 +71,10 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
   return results_;
 }
 
-void ModelRunner::convert_cells(std::span<const kv::CellConversion> conversions) {
-  if (!conversions.empty()) backend_.convert_cells(conversions, head_dim_, kv_memory_);
+void ModelRunner::convert_cells(const kv::CellConversions& conversions) {
+  conversions.for_each_round([this](std::span<const kv::CellConversion> round) {
+    backend_.convert_cells(round, head_dim_, kv_memory_);
+  });
 }
 
 const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part& part) {

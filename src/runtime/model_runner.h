@@ -74,7 +74,7 @@ class ModelRunner {
     std::span<const float> tile_maxima;
   };
 
-  void convert_cells(std::span<const kv::CellConversion> conversions);
+  void convert_cells(const kv::CellConversions& conversions);
   const backend::BatchInput& build(BatchBuilder& builder, const Part& part);
   void finish(const Part& part);
   void collect_wanted_rows(const Part& part);

@@ -259,7 +259,7 @@ std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
 
 void Scheduler::build_output() {
   output_.num_tokens = 0;
-  output_.conversions = kv_.cells().conversions();
+  output_.conversions = &kv_.cells().conversions();
   for (Sequence* sequence : running_) {
     const std::int32_t num_tokens = sequence->num_scheduled_tokens;
     if (num_tokens == 0) continue;

@@ -9,6 +9,7 @@
 
 #include "kv/block_table.h"
 #include "kv/bytes_use.h"
+#include "kv/cell_conversions.h"
 #include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
@@ -63,7 +64,7 @@ struct SchedulerOutput {
   std::int32_t num_tokens = 0;      // that run all layers
   std::vector<SequenceId> expired;  // dropped from the queue: their start deadline passed
   // Cells to write anew first of all.
-  std::span<const kv::CellConversion> conversions;
+  const kv::CellConversions* conversions = nullptr;  // never null once scheduled
 
   bool empty() const { return sequences.empty(); }
 };

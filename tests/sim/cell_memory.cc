@@ -38,8 +38,27 @@ std::optional<std::uint64_t> CellMemory::stamp_of(kv::KvCellRef cell) const {
   return stamp;
 }
 
-std::string CellMemory::convert(std::span<const kv::CellConversion> conversions) {
-  for (const kv::CellConversion& conversion : conversions) {
+std::string CellMemory::convert(const kv::CellConversions& conversions) {
+  std::string fault;
+  conversions.for_each_round([&](std::span<const kv::CellConversion> round) {
+    if (fault.empty()) fault = convert_round(round);
+  });
+  return fault;
+}
+
+// A round may run in any order: what one conversion writes none of the others may read.
+std::string CellMemory::convert_round(std::span<const kv::CellConversion> round) {
+  is_source_.assign(memory_.size(), false);
+  for (const kv::CellConversion& conversion : round) {
+    const auto [begin, end] = granules(conversion.from);
+    for (std::size_t granule = begin; granule < end; ++granule) is_source_[granule] = true;
+  }
+  for (const kv::CellConversion& conversion : round) {
+    const auto [begin, end] = granules(conversion.to);
+    for (std::size_t granule = begin; granule < end; ++granule) {
+      if (is_source_[granule])
+        return fmt::format("the cell at {} is written where another is read", conversion.to.offset());
+    }
     const auto stamp = stamp_of(conversion.from);
     // To another page: a prompt that runs layer by layer has cells before it writes them.
     if (!stamp && conversion.from.format() != conversion.to.format()) {

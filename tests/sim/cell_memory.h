@@ -18,7 +18,7 @@ class CellMemory {
   explicit CellMemory(const kv::KvCacheManager& kv);
 
   // Writes the cells anew, as the runtime does before a step. Empty, or what was wrong with one.
-  std::string convert(std::span<const kv::CellConversion> conversions);
+  std::string convert(const kv::CellConversions& conversions);
   // The first token of the block is stored: its cells are its own from here on.
   void begin_block(std::int32_t group, BlockId block);
   // What all of the cell's bytes hold; none when they are not whole.
@@ -31,9 +31,11 @@ class CellMemory {
   // [begin, end) in memory_.
   std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell) const;
   bool holds(kv::KvCellRef cell, std::uint64_t stamp) const;
+  std::string convert_round(std::span<const kv::CellConversion> round);
 
   const kv::KvCacheManager& kv_;
   std::vector<std::uint64_t> memory_;  // who owns each 32 bytes
+  std::vector<bool> is_source_;        // of the round that runs; likewise
   std::map<std::pair<std::int32_t, BlockId>, std::uint64_t> stamp_of_;
   std::uint64_t next_stamp_ = 1;
 };

@@ -37,6 +37,7 @@ void Coverage::add(const Coverage& other) {
   num_evictions += other.num_evictions;
   num_deduplicated += other.num_deduplicated;
   num_conversions += other.num_conversions;
+  num_rounds += other.num_rounds;
   num_moves += other.num_moves;
   num_journaled += other.num_journaled;
   num_layer_passes += other.num_layer_passes;
@@ -85,6 +86,7 @@ std::string Simulation::run() {
   coverage_.num_evictions = kv_.stats().num_evictions;
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;
   coverage_.num_conversions = num_conversions_;
+  coverage_.num_rounds = num_rounds_;
   coverage_.num_moves = num_moves_;
   coverage_.num_layer_passes = num_layer_passes_;
   const kv::CellStore::DiskUse& disk = kv_.cells().disk_use();
@@ -248,10 +250,13 @@ void Simulation::check_layer_pass(const sched::SchedulerOutput& output) {
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
   sched::ModelStepResult result;
   result.next_tokens.assign(output.sequences.size(), kNoToken);
-  for (const kv::CellConversion& conversion : output.conversions) {
+  for (const kv::CellConversion& conversion : output.conversions->all()) {
     ++(conversion.from.format() == conversion.to.format() ? num_moves_ : num_conversions_);
   }
-  if (const std::string fault = engine_.convert(output.conversions); !fault.empty()) fail(fault);
+  std::int64_t num_rounds = 0;
+  output.conversions->for_each_round([&](auto) { ++num_rounds; });
+  num_rounds_ += std::max<std::int64_t>(num_rounds - 1, 0);
+  if (const std::string fault = engine_.convert(*output.conversions); !fault.empty()) fail(fault);
   std::vector<std::size_t> order(output.sequences.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random_.bits() % i]);

@@ -34,6 +34,7 @@ struct Coverage {
   std::int64_t num_evictions = 0;
   std::int64_t num_deduplicated = 0;
   std::int64_t num_conversions = 0;  // of cells to coarser formats
+  std::int64_t num_rounds = 0;       // of them that had to wait for others
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_layer_passes = 0;
@@ -103,6 +104,7 @@ class Simulation {
   std::size_t num_submitted_ = 0;
   std::int32_t step_ = 0;
   std::int64_t num_conversions_ = 0;
+  std::int64_t num_rounds_ = 0;
   std::int64_t num_moves_ = 0;
   std::int64_t num_layer_passes_ = 0;
   std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds

@@ -145,6 +145,9 @@ Workload make_workload(std::uint64_t seed) {
   }
   SeededRandom of_disk(mix(seed, 4));
   if (of_disk.percent(40)) add_disk(workload, of_disk);
+  // Demotions have to wait for what others leave behind, or find no room.
+  SeededRandom of_pages(mix(seed, 5));
+  if (of_pages.percent(50)) workload.kv.max_extra_pages = of_pages.between(0, 2);
   std::ranges::sort(workload.requests, {}, [](const SimRequest& item) {
     return std::pair(item.arrival_step, item.request.request_id);
   });

@@ -95,7 +95,8 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
   CellStore cells_{{&kGroup, 1},
                    KvFormat::kF16,
                    kHeadDim,
-                   2 * CellArena::bytes_for(kNumBlocks* kNumCells, KvFormat::kF16, kHeadDim)};
+                   2 * CellArena::bytes_for(kNumBlocks* kNumCells, KvFormat::kF16, kHeadDim),
+                   0};
   SequenceScores scores_{{.is_kept = true}, kNumCells, kHeadDim, kNumBlocks};
   const FormatCosts costs_ = usual_format_costs();
   std::vector<BlockId> blocks_;
@@ -311,6 +312,7 @@ class LadderWithDisk : public testing::Test {
                    KvFormat::kF16,
                    kHeadDim,
                    4 * CellArena::bytes_for(kNumBlocks, KvFormat::kF16, kHeadDim),
+                   0,
                    {.file = &disk_, .bytes = std::int64_t{1} << 20}};
   BlockPool pool_{kNumBlocks};
   SequenceScores scores_{{.is_kept = true, .decay = 0.995f}, 1, kHeadDim, kNumBlocks};
@@ -379,7 +381,7 @@ TEST_F(LadderWithDisk, MakesNoGhostOfABlockWithMassiveValues) {
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
   const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
   const CellStore cells({&group, 1}, KvFormat::kF16, kHeadDim,
-                        CellArena::bytes_for(1, KvFormat::kF16, kHeadDim));
+                        CellArena::bytes_for(1, KvFormat::kF16, kHeadDim), 0);
   FormatCosts costs = usual_format_costs();
   costs[KvFormat::kK8V4] = 0.08f;  // dearer than what is coarser
   const KvPolicySettings settings;
