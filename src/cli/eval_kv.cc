@@ -41,6 +41,7 @@ struct KvEvalOptions {
   std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
   std::vector<std::string> suites = {"ppl", "needle"};
   std::int32_t num_windows = 20, num_long_windows = 6;
+  std::vector<std::int32_t> needle_tokens = {1024, 2048, 4096, 8192};
   std::vector<double> max_lost_shares = {1.0};
   bool gate = false;
   EngineOptions engine = {.max_num_seqs = 1,
@@ -50,7 +51,11 @@ struct KvEvalOptions {
 };
 
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
-constexpr std::array kNeedleTokens = {1024, 2048, 4096, 8192};
+constexpr std::array kNeedleKinds = {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles,
+                                     eval::kLiveNeedle, eval::kRecall};
+// What `needle` stands for.
+constexpr std::array kGateNeedles = {eval::kLateNeedle.suite, eval::kAwareNeedle.suite,
+                                     eval::kManyNeedles.suite};
 constexpr int kNumDepths = 11;
 
 // One window or needle, to be measured under every policy and budget.
@@ -103,10 +108,10 @@ class KvEvaluation {
 
   Status add(std::string_view suite) {
     if (suite == "ppl") return add_text();
-    if (suite == "needle-live") return add_needles(eval::kLiveNeedle);
-    if (suite == "recall") return add_needles(eval::kRecall);
-    for (const auto& kind : {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles}) {
-      KVASIR_CHECKED(add_needles(kind));
+    for (const eval::NeedleKind& kind : kNeedleKinds) {
+      const bool is_meant =
+          suite == kind.suite || (suite == "needle" && std::ranges::count(kGateNeedles, kind.suite) > 0);
+      if (is_meant) KVASIR_CHECKED(add_needles(kind));
     }
     return {};
   }
@@ -142,7 +147,7 @@ class KvEvaluation {
     const text::Tokenizer& tokenizer = *session_.engine->tokenizer();
     KVASIR_TRY(const eval::ChatFrame frame, eval::chat_frame(*session_.engine));
     const std::vector<TokenId> text = tokenizer.encode(text_, {.add_special = false});
-    for (const std::int32_t ctx : kNeedleTokens) {
+    for (const std::int32_t ctx : options_.needle_tokens) {
       if (ctx > session_.engine->model_info().max_model_len_tokens) continue;
       for (int depth = 0; depth < kNumDepths; ++depth) {
         KVASIR_TRY(auto needle, eval::make_needle(tokenizer, frame, text, kind, ctx,
@@ -346,15 +351,23 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->delimiter(',')
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  verb->add_option("--suite", options->suites, "Of ppl, needle, needle-live and recall, with commas")
+  std::vector<std::string> suites = {"ppl", "needle"};
+  for (const eval::NeedleKind& kind : kNeedleKinds) suites.emplace_back(kind.suite);
+  verb->add_option("--suite", options->suites,
+                   "What to measure, with commas; needle is needle-late, -aware and -keys")
       ->delimiter(',')
-      ->check(CLI::IsMember({"ppl", "needle", "needle-live", "recall"}))
+      ->check(CLI::IsMember(suites))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))
       ->capture_default_str();
   verb->add_option("--long-windows", options->num_long_windows, "Windows of 4096 tokens")
       ->transform(whole_number(0, 10000))
+      ->capture_default_str();
+  verb->add_option("--needle-tokens", options->needle_tokens,
+                   "Lengths of the prompts that hide needles, with commas")
+      ->delimiter(',')
+      ->check(CLI::Range(512, 1 << 20))
       ->capture_default_str();
   verb->add_option("--kv-max-lost", options->max_lost_shares,
                    "Most attention that may be expected on what is dropped, per layer and head; several with "
