@@ -89,7 +89,7 @@ struct AttendOp {
   float softcap = 0.0f;
 };
 
-// Measures blocks of one sequence that have become full, in their order.
+// Measures full blocks of one sequence, in their order. A cell that is gone measures 0.
 struct MeasureBlocksOp {
   std::int32_t group = 0;
   std::span<const BlockId> blocks;

@@ -95,6 +95,7 @@ void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<
 void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value) {
   reserve(block + 1);
   num_blocks_ = std::max(num_blocks_, block + 1);
+  if (cell + 1 == num_cells_) num_measured_blocks_ = std::max(num_measured_blocks_, block + 1);
   constexpr float kStepsPerDoubling = 8.0f, kOfOne = 128.0f;
   const float magnitude = longest_value > 0.0f ? kOfOne + kStepsPerDoubling * std::log2(longest_value) : 0.0f;
   const auto code = static_cast<std::uint32_t>(std::clamp(magnitude, 0.0f, 255.0f));

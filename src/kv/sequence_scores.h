@@ -56,6 +56,8 @@ class SequenceScores {
 
   // Takes in a step's attention. What a cell had fades by as much as its queries were.
   void add(const StepMass& mass);
+  // Blocks of which every cell has its statistic: those after them are to be measured next, in order.
+  std::int32_t num_measured_blocks() const { return num_measured_blocks_; }
   // What was measured of a block that is now full: the statistic, of which 15 bits are kept, and the greatest
   // length of its values, kept to a twelfth.
   void set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value = 0.0f);
@@ -99,6 +101,7 @@ class SequenceScores {
   AttentionMemory memory_;
   std::int32_t num_cells_ = 0;
   std::int32_t num_blocks_ = 0;
+  std::int32_t num_measured_blocks_ = 0;
   std::int32_t capacity_ = 0;      // blocks that a row has room for
   std::vector<float> masses_;      // [num_cells, capacity]
   std::vector<float> statistics_;  // likewise

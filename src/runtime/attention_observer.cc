@@ -18,7 +18,8 @@ void AttentionObserver::observe(std::span<const sched::ScheduledSequence> sequen
 
 void AttentionObserver::measure_full_blocks(const sched::ScheduledSequence& sequence, std::int32_t group,
                                             kv::SequenceScores& scores) {
-  const std::int32_t first = sequence.first_position / kv::kTokensPerBlock;
+  // After a prefix hit also those that another sequence has computed.
+  const std::int32_t first = scores.num_measured_blocks();
   const std::int32_t end = (sequence.first_position + sequence.num_tokens) / kv::kTokensPerBlock;
   if (first == end) return;
   const auto num_blocks = static_cast<std::size_t>(end - first);

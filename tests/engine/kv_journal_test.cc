@@ -93,6 +93,33 @@ TEST_P(KvJournalOfEngine, TellsOfEveryStepItsBytesAndItsCells) {
   }
 }
 
+// The second of two equal prompts finds the first one's blocks in the cache.
+TEST_P(KvJournalOfEngine, KnowsOfCachedBlocksWhatTheirKeysAndValuesAreLike) {
+  kv::RecordingJournal journal;
+  {
+    const auto engine = load(&journal);
+    ASSERT_NE(engine, nullptr);
+    Request request = requests(*engine, {.budget = 0.9})[0];
+    request.use_prefix_cache = true;
+    const std::vector<Answer> first = generate(*engine, {request}), second = generate(*engine, {request});
+    ASSERT_EQ(first[0].usage.cached_tokens, 0);
+    ASSERT_GT(second[0].usage.cached_tokens, 0);
+  }
+  ASSERT_EQ(journal.ends.size(), 2u);
+  int num_measured = 0;
+  for (std::size_t g = 0; g < journal.ends[0].scores.size(); ++g) {
+    const kv::SequenceScores &computed = journal.ends[0].scores[g], &cached = journal.ends[1].scores[g];
+    for (std::int32_t cell = 0; cell < computed.num_cells(); ++cell) {
+      const auto expected = computed.statistics(cell), found = cached.statistics(cell);
+      for (std::int32_t b = 0; b < computed.num_measured_blocks(); ++b, ++num_measured) {
+        EXPECT_NE(found[static_cast<std::size_t>(b)], 0.0f);
+        EXPECT_NEAR(found[static_cast<std::size_t>(b)], expected[static_cast<std::size_t>(b)], 0.1);
+      }
+    }
+  }
+  EXPECT_GT(num_measured, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, KvJournalOfEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;

@@ -38,6 +38,8 @@ void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
       const kv::KvCellRef ref = group.directory[index_of(op.blocks[i]) * num_cells + cell];
       const std::size_t at = static_cast<std::size_t>(cell) * op.blocks.size() + i;
       float* result = op.results.data() + at;
+      *result = op.longest_values[at] = 0.0f;
+      if (ref.is_gone()) continue;
       kernels::CellMeasureArgs args{.head_dim = head_dim,
                                     .format = ref.format(),
                                     .cell = group.memory + ref.offset(),
