@@ -60,6 +60,8 @@ struct EngineConfig {
 struct KvGroupInfo {
   std::int64_t bytes_per_token = 0;  // keys and values of all the group's layers
   std::int32_t window_tokens = 0;    // 0: all tokens are kept
+  std::int32_t num_layers = 0;
+  std::int32_t num_kv_heads = 0;  // of each
 };
 
 struct ModelInfo {

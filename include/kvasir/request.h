@@ -39,6 +39,9 @@ struct KvParams {
   std::uint64_t seed = 0;            // of policies that draw lots
   std::int32_t only_at_tokens = 0;   // > 0: the policy acts once, after the step that computes just so many
   bool is_share_of_present = false;  // the budget is of the tokens that are computed (evaluation)
+  // Calibration: the policy touches KV heads [first_head, end_head) alone, numbered through the layers
+  // without a window; both 0: all.
+  std::int32_t first_head = 0, end_head = 0;
 };
 
 // "none" first.

@@ -1,7 +1,10 @@
 // kvasir calibrate-kv: which KV formats suit a model, measured once and kept beside it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,15 +31,32 @@ struct CalibrateOptions {
   std::int32_t num_windows = 1;
 };
 
-constexpr std::int32_t kWindowTokens = 2048;
+constexpr std::int32_t kWindowTokens = 896;
 
-int print_formats(const std::vector<eval::KvFormatMeasurement>& formats, const std::string& path,
-                  const GlobalOptions& globals) {
+// Heads that matter are few: how many carry so much of all weight.
+constexpr double kMostWeight = 0.8;
+
+std::size_t num_heads_that_matter(std::vector<double> weights) {
+  std::ranges::sort(weights, std::ranges::greater());
+  double sum = 0.0;
+  std::size_t count = 0;
+  while (count < weights.size() && sum < kMostWeight * static_cast<double>(weights.size())) {
+    sum += weights[count++];
+  }
+  return count;
+}
+
+int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const std::vector<double>& weights,
+                  const std::string& path, const GlobalOptions& globals) {
   if (!globals.json) {
     print("format  bytes   KL from full  perplexity  cost\n");
     for (const eval::KvFormatMeasurement& format : formats) {
       print(fmt::format("{:6}  {:4.1f}%  {:.2e}      x{:.4f}     {:.4f}\n", format.format,
                         100 * format.bytes_share, format.kl, format.ratio, format.cost));
+    }
+    if (!weights.empty()) {
+      print(fmt::format("{} of {} KV heads carry {:.0f}% of what coarse cells cost\n",
+                        num_heads_that_matter(weights), weights.size(), 100 * kMostWeight));
     }
     print(fmt::format("kept in {}\n", path));
     return finish_output(kExitDone);
@@ -53,6 +73,8 @@ int print_formats(const std::vector<eval::KvFormatMeasurement>& formats, const s
         .member("cost", format.cost)
         .end_object();
   }
+  json.end_array().key("head_weights").begin_array();
+  for (const double weight : weights) json.value(weight);
   json.end_array().end_object();
   return print_document(std::move(out), kExitDone);
 }
@@ -77,24 +99,29 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
       interruption.keep_going());
   if (!formats && formats.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!formats) return std::unexpected(formats.error());
+  const auto weights = eval::weigh_kv_heads(
+      *session.engine, windows.front(), [&](double done) { progress.report_fraction("heads", done); },
+      interruption.keep_going());
+  if (!weights && weights.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
+  if (!weights) return std::unexpected(weights.error());
   progress.clear();
-  io::KvCalibration calibration;
+  io::KvCalibration calibration{.head_weights = *weights};
   for (const eval::KvFormatMeasurement& format : *formats) calibration.costs[format.format] = format.cost;
   const std::string path = io::kv_calibration_path(model);
   KVASIR_CHECKED(io::write_kv_calibration(path, calibration));
-  return print_formats(*formats, path, globals);
+  return print_results(*formats, *weights, path, globals);
 }
 
 }  // namespace
 
 void add_calibrate_kv(CLI::App& app, Context& context) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App* verb =
-      app.add_subcommand("calibrate-kv", "Measure which KV formats suit a model, for its policies");
+  CLI::App* verb = app.add_subcommand(
+      "calibrate-kv", "Measure which KV formats suit a model, and which heads need fine ones");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   verb->add_option("--file", options->file, "A text of a kind that the model is good at")->required();
   verb->add_option("--windows", options->num_windows,
-                   "Windows of 2048 tokens, each as it is and with its beginning said again")
+                   "Windows of 896 tokens, each as it is and with its beginning said again")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });

@@ -95,6 +95,7 @@ kv::KvPolicySettings policy_settings(const KvParams& kv) {
           .max_lost_share = kv.max_lost_share.value_or(max_lost_share),
           .seed = kv.seed,
           .only_at_tokens = kv.only_at_tokens,
+          .only_cells = {kv.first_head, kv.end_head},
           .is_share_of_present = kv.is_share_of_present};
 }
 

@@ -89,7 +89,9 @@ ModelInfo describe(const LoadedModel& loaded) {
     const std::int64_t block_bytes =
         loaded.kv.groups[i].cells_per_block * kv::cell_bytes(loaded.kv.new_cells, loaded.kv.head_dim);
     info.kv_groups.push_back({.bytes_per_token = block_bytes / kv::kTokensPerBlock,
-                              .window_tokens = config.layer_groups[i].window});
+                              .window_tokens = config.layer_groups[i].window,
+                              .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
+                              .num_kv_heads = config.num_kv_heads});
   }
   info.num_layers = config.num_layers;
   info.vocab_size = config.num_tokens;
@@ -98,17 +100,33 @@ ModelInfo describe(const LoadedModel& loaded) {
   return info;
 }
 
-// Those of a calibration beside the model's file; the usual ones where it has none.
-Result<kv::FormatCosts> format_costs(const std::string& model_path) {
-  KVASIR_TRY(const auto calibration, io::read_kv_calibration(io::kv_calibration_path(model_path)));
-  kv::FormatCosts costs = kv::usual_format_costs();
-  if (!calibration) return costs;
+// What a calibration beside the model's file says; without one formats have their usual costs, and heads no
+// weights.
+Status calibrate(const std::string& model_path, kv::KvCacheConfig& kv) {
+  const std::string path = io::kv_calibration_path(model_path);
+  KVASIR_TRY(const auto calibration, io::read_kv_calibration(path));
+  if (!calibration) return {};
   for (int i = 0; i < kv::kNumKvFormats; ++i) {
     const auto format = static_cast<kv::KvFormat>(i);
     const auto found = calibration->costs.find(std::string(kv::name_of(format)));
-    if (found != calibration->costs.end()) costs[format] = static_cast<float>(found->second);
+    if (found != calibration->costs.end()) kv.format_costs[format] = static_cast<float>(found->second);
   }
-  return costs;
+  if (calibration->head_weights.empty()) return {};
+  std::int32_t num_heads = 0;
+  for (const kv::LayerGroup& group : kv.groups) num_heads += group.is_full() ? group.cells_per_block : 0;
+  if (std::ssize(calibration->head_weights) != num_heads) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: weights of {} KV heads, the model has {} without a window; kvasir "
+                                  "calibrate-kv writes it anew",
+                                  printable_line(path), calibration->head_weights.size(), num_heads));
+  }
+  auto weight = calibration->head_weights.begin();
+  for (kv::LayerGroup& group : kv.groups) {
+    if (!group.is_full()) continue;
+    group.cell_weights.assign(weight, weight + group.cells_per_block);
+    weight += group.cells_per_block;
+  }
+  return {};
 }
 
 kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig& model,
@@ -181,7 +199,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
                                                [&](double fraction) { say("weights", fraction); })));
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
   loaded.kv = kv_config(config, model_config, loaded.memory);
-  KVASIR_TRY(loaded.kv.format_costs, format_costs(config.model_path));
+  KVASIR_CHECKED(calibrate(config.model_path, loaded.kv));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   if (config.kv_disk_bytes > 0) {
     KVASIR_CHECKED(check_disk(config, loaded.kv.head_dim));

@@ -29,8 +29,8 @@ double divergence(std::span<const float> full, std::span<const float> other) {
 }
 
 // Which positions' logits are looked at: the n-th scored one for every n that is a multiple of the stride.
-bool is_sampled(std::int32_t position, std::int32_t first_scored) {
-  return position >= first_scored && (position - first_scored) % kKvLogitStride == 0;
+bool is_sampled(const KvProtocol& protocol, std::int32_t position, std::int32_t first_scored) {
+  return position >= first_scored && (position - first_scored) % protocol.logit_stride == 0;
 }
 
 double mean_nll(std::span<const float> logprobs, std::int32_t first_token) {
@@ -50,7 +50,7 @@ Result<FullCacheScore> score_full_cache(Engine& engine, const KvProtocol& protoc
   FullCacheScore full;
   const std::int32_t first = protocol.first_scored(static_cast<std::int32_t>(window.size()));
   const auto observe = [&](std::int32_t position, std::span<const float> logits) {
-    if (is_sampled(position, first)) full.log_softmax.push_back(log_softmax(logits));
+    if (is_sampled(protocol, position, first)) full.log_softmax.push_back(log_softmax(logits));
   };
   KVASIR_TRY(PromptScore score,
              score_prompt(engine, {window.begin(), window.end()}, {}, observe, keep_going));
@@ -66,7 +66,7 @@ Result<KvRow> measure_kv_policy(Engine& engine, const KvProtocol& protocol, std:
   KvRow row;
   std::size_t num_sampled = 0;
   const auto observe = [&](std::int32_t position, std::span<const float> logits) {
-    if (!is_sampled(position, first)) return;
+    if (!is_sampled(protocol, position, first)) return;
     const std::vector<float> here = log_softmax(logits);
     const std::vector<float>& there = full.log_softmax[num_sampled++];
     row.kl += divergence(there, here);

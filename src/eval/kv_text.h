@@ -18,6 +18,7 @@ struct KvProtocol {
   // The policy acts once when all but so many of the window's tokens are computed, and these are scored; 0:
   // it acts after every step, and all tokens after the first step are scored.
   std::int32_t num_scored_tokens = 0;
+  std::int32_t logit_stride = 8;  // of the scored positions, how many to the next whose logits are compared
 
   std::int32_t first_scored(std::int32_t ctx_tokens) const;
 };
@@ -29,9 +30,8 @@ inline constexpr KvProtocol kStreaming = {"p2", 0};
 // What the full cache says of a window, through the same steps.
 struct FullCacheScore {
   std::vector<float> logprobs;                  // of the window's tokens
-  std::vector<std::vector<float>> log_softmax;  // at every kKvLogitStride-th scored position
+  std::vector<std::vector<float>> log_softmax;  // at every logit_stride-th scored position
 };
-inline constexpr std::int32_t kKvLogitStride = 8;
 
 // Errors of both: as score_prompt.
 Result<FullCacheScore> score_full_cache(Engine& engine, const KvProtocol& protocol,

@@ -15,7 +15,7 @@
 namespace kvasir::io {
 namespace {
 
-constexpr const char* kKey = "kv_format_costs";
+constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights";
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kBadFile,
@@ -30,9 +30,11 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   simdjson::dom::parser parser;
+  simdjson::dom::element file;
   simdjson::dom::object costs;
-  if (parser.load(path)[kKey].get_object().get(costs) != simdjson::SUCCESS) {
-    return bad_file(path, fmt::format("no JSON with an object {}", kKey));
+  if (parser.load(path).get(file) != simdjson::SUCCESS ||
+      file[kCostsKey].get_object().get(costs) != simdjson::SUCCESS) {
+    return bad_file(path, fmt::format("no JSON with an object {}", kCostsKey));
   }
   KvCalibration calibration;
   for (const auto [name, json] : costs) {
@@ -43,15 +45,30 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
     }
     calibration.costs.emplace(name, cost);
   }
+  simdjson::dom::element weights;
+  if (file[kWeightsKey].get(weights) != simdjson::SUCCESS) return calibration;  // of an older version
+  simdjson::dom::array of_heads;
+  if (weights.get_array().get(of_heads) != simdjson::SUCCESS) {
+    return bad_file(path, fmt::format("{} is no array", kWeightsKey));
+  }
+  for (const simdjson::dom::element json : of_heads) {
+    double weight = 0.0;
+    if (json.get_double().get(weight) != simdjson::SUCCESS || !std::isfinite(weight) || weight <= 0.0) {
+      return bad_file(path, fmt::format("a weight in {} is no number above 0", kWeightsKey));
+    }
+    calibration.head_weights.push_back(weight);
+  }
   return calibration;
 }
 
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration) {
   std::string text;
   JsonWriter json(text, JsonWriter::Style::kPretty);
-  json.begin_object().key(kKey).begin_object();
+  json.begin_object().key(kCostsKey).begin_object();
   for (const auto& [name, cost] : calibration.costs) json.member(name, cost);
-  json.end_object().end_object();
+  json.end_object().key(kWeightsKey).begin_array();
+  for (const double weight : calibration.head_weights) json.value(weight);
+  json.end_array().end_object();
   text += '\n';
   const std::string staged = path + ".part";
   std::FILE* file = std::fopen(staged.c_str(), "wb");

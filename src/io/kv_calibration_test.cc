@@ -26,6 +26,21 @@ TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {
   const auto read = read_kv_calibration(path_);
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((*read)->costs, (std::map<std::string, double>{{"k4v4", 0.125}, {"q8", 0.002}}));
+  EXPECT_TRUE((*read)->head_weights.empty());
+}
+
+TEST_F(KvCalibrationFile, KeepsTheWeightsOfHeadsInTheirOrder) {
+  ASSERT_TRUE(write_kv_calibration(path_, {.costs = {{"q8", 0.002}}, .head_weights = {0.25, 2.5, 0.1}}));
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->head_weights, (std::vector<double>{0.25, 2.5, 0.1}));
+}
+
+TEST_F(KvCalibrationFile, OfAnOlderVersionHasNoWeights) {
+  write("{\"kv_format_costs\": {\"q8\": 0.002}}");
+  const auto read = read_kv_calibration(path_);
+  ASSERT_TRUE(read && *read);
+  EXPECT_TRUE((*read)->head_weights.empty());
 }
 
 TEST_F(KvCalibrationFile, NeedNotBeThere) {
@@ -35,8 +50,10 @@ TEST_F(KvCalibrationFile, NeedNotBeThere) {
 }
 
 TEST_F(KvCalibrationFile, OfAnythingElseIsRefusedByName) {
-  for (const char* text : {"", "{", "[]", "{\"kv_format_costs\": 3}", "{\"kv_format_costs\": {\"q8\": -1}}",
-                           "{\"kv_format_costs\": {\"q8\": \"x\"}}"}) {
+  for (const char* text :
+       {"", "{", "[]", "{\"kv_format_costs\": 3}", "{\"kv_format_costs\": {\"q8\": -1}}",
+        "{\"kv_format_costs\": {\"q8\": \"x\"}}", "{\"kv_format_costs\": {}, \"kv_head_weights\": 1}",
+        "{\"kv_format_costs\": {}, \"kv_head_weights\": [1, 0]}"}) {
     write(text);
     const auto read = read_kv_calibration(path_);
     ASSERT_FALSE(read) << text;

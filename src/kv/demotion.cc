@@ -33,9 +33,10 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
   // What the whole prompt may keep is there for its beginning, which stays fine as long as there is room.
   const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
   const double share_before = bytes_share(kv, num_budget_blocks);
+  std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     if (!group(g).is_full()) continue;  // what leaves a window goes by itself
-    demote_group(kv, g,
+    demote_group(kv, g, first_cell,
                  {.cells = cells_,
                   .settings = kv.policy,
                   .costs = config_.format_costs,
@@ -47,14 +48,17 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
                   .num_budget_blocks = num_budget_blocks,
                   .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
                   .pool = cells_.has_disk() ? &pool(g) : nullptr,
-                  .moves = &kv.moves});
+                  .moves = &kv.moves,
+                  .cell_weights = group(g).cell_weights});
+    first_cell += cells_.cells_per_block(g);
   }
   const double share_after = bytes_share(kv, num_budget_blocks);
   kv.bytes_use.add(share_before, share_after);
   recorder_.end_step(kv, share_before, share_after);
 }
 
-void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view) {
+void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell,
+                                  const PolicyView& view) {
   // What it wished for with others is the plan's to say anew where the others have left.
   std::erase_if(kv.wishes, [&](const auto& wish) {
     const auto [of_group, block] = wish.first;
@@ -62,6 +66,11 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, const Poli
   });
   actions_.clear();
   kv.policy.policy->plan(view, actions_);
+  if (const CellRange only = kv.policy.only_cells; only.begin < only.end) {
+    std::erase_if(actions_, [&](const CellAction& action) {
+      return action.cell + first_cell < only.begin || action.cell + first_cell >= only.end;
+    });
+  }
   // Block by block, as cells came into memory, so that whole pages run empty for the rounds that follow.
   std::ranges::sort(actions_, {},
                     [](const CellAction& action) { return std::pair(action.block, action.cell); });

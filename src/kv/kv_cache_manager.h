@@ -151,7 +151,7 @@ class KvCacheManager {
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
   void index_block(SequenceKv& kv, std::int32_t logical_index);
   void slide(SequenceKv& kv, std::int32_t next_position);
-  void demote_group(SequenceKv& kv, std::int32_t group, const PolicyView& view);
+  void demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell, const PolicyView& view);
   bool carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view, const CellAction& action);
   bool apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action, KvFormat from);
   bool make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);

@@ -120,6 +120,23 @@ TEST_P(KvJournalOfEngine, KnowsOfCachedBlocksWhatTheirKeysAndValuesAreLike) {
   EXPECT_GT(num_measured, 0);
 }
 
+TEST_P(KvJournalOfEngine, TellsOfNoOtherHeadsThanThoseThatAPolicyIsToTouch) {
+  kv::RecordingJournal journal;
+  {
+    const auto engine = load(&journal);
+    ASSERT_NE(engine, nullptr);
+    generate(*engine, requests(*engine, {.policy = "k4v4", .first_head = 1, .end_head = 2}));
+  }
+  int num_actions = 0;
+  for (const kv::StepRecord& step : journal.steps) {
+    for (const kv::ActionRecord& action : step.actions) {
+      EXPECT_EQ(action.cell, 1);
+      ++num_actions;
+    }
+  }
+  EXPECT_GT(num_actions, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, KvJournalOfEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;

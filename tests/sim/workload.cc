@@ -116,6 +116,17 @@ SimRequest make_request(SeededRandom& random, std::int32_t index, std::int32_t v
   return out;
 }
 
+// As a calibration does.
+void weigh_cells(kv::KvCacheConfig& kv, SeededRandom& random) {
+  constexpr std::array<float, 3> kWeights = {0.1f, 1.0f, 20.0f};
+  for (kv::LayerGroup& group : kv.groups) {
+    if (!group.is_full()) continue;
+    for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {
+      group.cell_weights.push_back(random.pick<float>(kWeights));
+    }
+  }
+}
+
 // And sequences so long that some of their cells become ghosts and come back.
 void add_disk(Workload& workload, SeededRandom& random) {
   workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
@@ -135,6 +146,8 @@ Workload make_workload(std::uint64_t seed) {
   workload.kv = make_kv(random);
   workload.scheduler = make_scheduler(random);
   workload.vocab_size = random.percent(30) ? 2 : random.between(3, 60);
+  SeededRandom of_weights(mix(seed, 6));
+  if (of_weights.percent(40)) weigh_cells(workload.kv, of_weights);
   std::vector<std::vector<TokenId>> documents;
   for (std::int32_t i = random.between(1, 3); i > 0; --i) {
     documents.push_back(random_tokens(random, random.between(0, 110), workload.vocab_size));

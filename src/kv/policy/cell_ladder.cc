@@ -34,9 +34,7 @@ CellLadder::CellLadder(const PolicyView& view)
       forecast_(static_cast<std::size_t>(view.num_full_blocks)),
       rung_of_(forecast_.size()),
       present_(forecast_.size()),
-      seen_(forecast_.size()),
-      may_ghost_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGhost))),
-      may_drop_(view.allowed_bytes() < bytes_of_all_in(coarsest_before(KvFormat::kGone))) {
+      seen_(forecast_.size()) {
   for (int i = 0; i < kNumKvFormats; ++i) {
     const auto format = static_cast<KvFormat>(i);
     bytes_of_[index_of(format)] = view.bytes(format);
@@ -49,8 +47,10 @@ CellLadder::CellLadder(const PolicyView& view)
   }
 }
 
-std::int64_t CellLadder::read(std::int32_t cell) {
+std::int64_t CellLadder::read(std::int32_t cell, std::int64_t allowed_bytes) {
   cell_ = cell;
+  may_ghost_ = allowed_bytes < bytes_of_all_in(coarsest_before(KvFormat::kGhost));
+  may_drop_ = allowed_bytes < bytes_of_all_in(coarsest_before(KvFormat::kGone));
   steps_.clear();
   std::int64_t bytes = 0;
   has_ghosts_ = false;
@@ -63,7 +63,7 @@ std::int64_t CellLadder::read(std::int32_t cell) {
     rung_of_[b] = rung_of_format_[index_of(present_[b])];
     has_ghosts_ = has_ghosts_ || present_[b] == KvFormat::kGhost;
   }
-  return bytes - view_.allowed_bytes();
+  return bytes - allowed_bytes;
 }
 
 void CellLadder::rank() {
@@ -190,8 +190,7 @@ void CellLadder::propose(std::size_t block) {
   const std::size_t rung = rung_of_[block];
   if (rung + 1 == rungs_.size()) return;
   const Rung &from = rungs_[rung], &to = rungs_[rung + 1];
-  steps_.push_back(
-      {forecast_[block] * (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes), block});
+  steps_.push_back({view_.weight_of(cell_) * forecast_[block] * loss_per_byte(from, to), block});
 }
 
 bool CellLadder::may_become(KvFormat to, std::size_t block) const {

@@ -27,9 +27,9 @@ class CellLadder {
   // The view must outlive it.
   explicit CellLadder(const PolicyView& view);
 
-  // Reads what the cell's blocks are. Returns the bytes that they take beyond the budget of one cell, or,
-  // below 0, what it leaves.
-  std::int64_t read(std::int32_t cell);
+  // Reads what the cell's blocks are. Returns the bytes that they take beyond those allowed, or, below 0,
+  // what is left of these.
+  std::int64_t read(std::int32_t cell, std::int64_t allowed_bytes);
   bool has_ghosts() const { return has_ghosts_; }
 
   // The rest is of the cell that was read last. Forecasts, and finds each block's next step.
@@ -77,7 +77,7 @@ class CellLadder {
   std::vector<float> seen_;
   std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
   std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
-  bool may_ghost_ = false;                                      // formats alone leave no room for fine ones
+  bool may_ghost_ = false;                                      // formats alone do not keep the budget
   bool may_drop_ = false;                                       // nor do ghosts
   bool has_ghosts_ = false;
   std::vector<bool> is_resting_;       // by full block

@@ -14,11 +14,6 @@ constexpr std::array kCoarser = {KvFormat::kQ8,    KvFormat::kK8V4,  KvFormat::k
 // A ghost is a drop that keeps a little: per byte saved it loses hardly less.
 constexpr float kGhostsCheaper = 0.999f;
 
-// What going from one rung to a coarser one loses per byte saved.
-float loss_per_byte(const Rung& from, const Rung& to) {
-  return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
-}
-
 // Whether another rung is better in one way and not worse in the other.
 bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
   return std::ranges::any_of(rungs, [&](const Rung& other) {

@@ -18,6 +18,11 @@ struct Rung {
   float cost = 0.0f;
 };
 
+// What going from one rung to a coarser one loses per byte saved.
+inline float loss_per_byte(const Rung& from, const Rung& to) {
+  return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
+}
+
 // From f16 to kGone, with ghosts before it where a disk takes what they were, each rung losing more per byte
 // that it saves than the one before: no other format is the best choice at any price (the lower convex hull
 // of cost over bytes).

@@ -1,9 +1,9 @@
 // Formats before drops, by what a later query is expected to pay attention to (CellLadder).
 //
-// "ladder" shares the budget out evenly: each layer and head alone takes the steps that lose the least per
-// byte. "ladder-pooled" has one price for all: layers and heads whose attention is spread give to those that
-// look far back. With the true attention of the future it would be the better one; with forecasts it has not
-// been.
+// "ladder" shares the budget out first, by what each layer and head matters to the model or, where nobody has
+// measured that, evenly (cell_budgets.h): then each takes the steps that lose the least per byte.
+// "ladder-pooled" has one price for all: layers and heads whose attention is spread give to those that look
+// far back. With the true attention of the future it would be the better one; with forecasts it has not been.
 //
 // Nothing is dropped as long as the coarsest format would do: what a drop loses is bimodal, nothing or the
 // one thing that is asked for, and no forecast knows which. With a disk a block becomes a ghost before it is
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "kv/policy/cell_budgets.h"
 #include "kv/policy/cell_ladder.h"
 #include "kv/policy/registry.h"
 
@@ -26,8 +27,9 @@ class LadderPolicy final : public KvPolicy {
 
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
     CellLadder ladder(view);
+    const std::vector<std::int64_t> budgets = budgets_of_cells(view);
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
-      const std::int64_t excess_bytes = ladder.read(cell);
+      const std::int64_t excess_bytes = ladder.read(cell, budgets[static_cast<std::size_t>(cell)]);
       if (excess_bytes <= 0 && !ladder.has_ghosts()) continue;
       ladder.rank();
       ladder.finish(ladder.pay(excess_bytes), actions);
@@ -46,7 +48,7 @@ class PooledLadderPolicy final : public KvPolicy {
     bool has_ghosts = false;
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
       CellLadder& ladder = ladders[static_cast<std::size_t>(cell)];
-      excess_bytes += ladder.read(cell);
+      excess_bytes += ladder.read(cell, view.allowed_bytes());
       has_ghosts = has_ghosts || ladder.has_ghosts();
     }
     if (excess_bytes <= 0 && !has_ghosts) return;

@@ -15,6 +15,8 @@ std::uint64_t policy_fingerprint(const KvPolicySettings& settings, KvFormat new_
   add(settings.seed);
   add(static_cast<std::uint64_t>(settings.only_at_tokens));
   add(settings.is_share_of_present ? 1 : 0);
+  add(static_cast<std::uint64_t>(settings.only_cells.begin));
+  add(static_cast<std::uint64_t>(settings.only_cells.end));
   return fingerprint;
 }
 

@@ -20,6 +20,12 @@ namespace kvasir::kv {
 
 class KvPolicy;
 
+// Cells [begin, end), counted through all groups without a window.
+struct CellRange {
+  std::int32_t begin = 0;
+  std::int32_t end = 0;
+};
+
 // How one request wants its KV treated. Without a policy nothing is lossy.
 struct KvPolicySettings {
   const KvPolicy* policy = nullptr;
@@ -30,6 +36,7 @@ struct KvPolicySettings {
   double max_lost_share = 1.0;
   std::uint64_t seed = 0;           // of policies that draw lots
   std::int32_t only_at_tokens = 0;  // > 0: acts once, when so many tokens are computed (evaluation)
+  CellRange only_cells = {};        // alone are touched where they are any (calibration)
   // While the prompt is read the share is of what is read, and not of the whole prompt (evaluation).
   bool is_share_of_present = false;
 
@@ -86,6 +93,8 @@ struct PolicyView {
   const SequenceScores* scores = nullptr;  // where the policy has a memory
   const BlockPool* pool = nullptr;         // where cells may come back from a disk
   const RecentMoves* moves = nullptr;      // likewise
+  // Of cells: how much the model suffers when attention to them is wrong. Empty: all alike.
+  std::span<const float> cell_weights = {};
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks.size()); }
   std::int32_t num_cells() const { return cells.cells_per_block(group); }
@@ -100,12 +109,15 @@ struct PolicyView {
     if (pool == nullptr || id == kHole || pool->ref_count(id) > 1) return KvFormat::kGone;
     return cells.copies().find(group, id, cell).format();
   }
+  float weight_of(std::int32_t cell) const {
+    return cell_weights.empty() ? 1.0f : cell_weights[static_cast<std::size_t>(cell)];
+  }
   std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim()); }
   // Queries that have seen a full block so far; of those that filled it about half.
   std::int32_t num_later_queries(std::int32_t block) const {
     return (num_full_blocks - 1 - block) * kTokensPerBlock + kTokensPerBlock / 2;
   }
-  // Bytes of keys and values that the budget leaves for the blocks of one cell.
+  // Bytes of keys and values that the budget leaves for the blocks of one cell, shared out evenly.
   std::int64_t allowed_bytes() const {
     std::int64_t allowed = std::int64_t{1} << 50;  // more than any memory has; sums of it do not overflow
     if (settings.budget_share < 1.0) {
