@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -238,9 +239,10 @@ class KvEvaluation {
     const std::vector<eval::KvSummary> summaries = eval::summarise(rows_->rows());
     std::vector<eval::KvClaim> claims;
     if (options_.gate) {
-      claims = eval::check_gate(summaries_asked_for(summaries));
-      if (claims.empty()) {
-        return make_error(ErrorKind::kUnmet, "--gate: nothing was measured that the gate is about");
+      const std::vector<eval::KvSummary> asked_for = summaries_asked_for(summaries);
+      claims = eval::check_gate(asked_for);
+      for (const Variant& variant : variants()) {
+        std::ranges::move(eval::missing_from_gate(asked_for, variant.name), std::back_inserter(claims));
       }
     }
     const bool holds = std::ranges::all_of(claims, &eval::KvClaim::holds);

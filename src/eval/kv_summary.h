@@ -43,4 +43,8 @@ struct KvClaim {
 // Budgets below are reported, not gated.
 std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries);
 
+// A claim that does not hold for each part of the gate of which the policy has no summary: p1 and p2 of 2048
+// and 4096 tokens at 50, 40 and 30%, and each kind of needle at these and 25%.
+std::vector<KvClaim> missing_from_gate(std::span<const KvSummary> summaries, std::string_view policy);
+
 }  // namespace kvasir::eval

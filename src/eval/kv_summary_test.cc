@@ -52,6 +52,26 @@ TEST(KvGate, FailsForEachThingItAsksFor) {
   EXPECT_FALSE(holds(inactive)) << "the bytes of a policy that did nothing";
 }
 
+TEST(KvGate, NamesWhatWasNotMeasured) {
+  std::vector<KvRow> rows;
+  EXPECT_EQ(missing_from_gate(summarise(rows), "ladder").size(), 24u);
+  for (const double budget : {0.5, 0.4, 0.3, 0.25}) {
+    for (const char* suite : {"p1", "p2", "needle-late", "needle-aware", "needle-keys"}) {
+      for (const std::int32_t ctx_tokens : {2048, 4096}) {
+        rows.push_back({.suite = suite, .ctx_tokens = ctx_tokens, .policy = "ladder"});
+        rows.back().budget = budget;
+      }
+    }
+  }
+  EXPECT_TRUE(missing_from_gate(summarise(rows), "ladder").empty());
+  EXPECT_FALSE(missing_from_gate(summarise(rows), "uniform").empty());
+  std::erase_if(rows, [](const KvRow& row) { return row.suite == "needle-keys" && row.budget == 0.25; });
+  const auto claims = missing_from_gate(summarise(rows), "ladder");
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].text, "needle-keys ladder of 25%: not measured");
+  EXPECT_FALSE(claims[0].holds);
+}
+
 std::vector<KvRow> needles(std::int32_t count) {
   std::vector<KvRow> rows;
   for (std::int32_t item = 0; item < count; ++item) {
