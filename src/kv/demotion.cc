@@ -75,8 +75,8 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, std::int32
   std::ranges::sort(actions_, {},
                     [](const CellAction& action) { return std::pair(action.block, action.cell); });
   // What one format finds no room for may have some once others have gone into theirs; caches go last.
-  for (std::size_t num_before = 0; !actions_.empty();) {
-    num_before = actions_.size();
+  while (!actions_.empty()) {
+    const std::size_t num_before = actions_.size();
     std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
     if (actions_.size() == num_before && !evict_from_fullest()) break;
   }

@@ -225,7 +225,7 @@ void CellLadder::promote(std::int64_t bytes, std::vector<CellAction>& actions) {
     if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
     const KvFormat to = view_.promotion(static_cast<std::int32_t>(b), cell_);
     if (to == KvFormat::kGone) continue;
-    const float gain = forecast_[b] * (ghost.cost - view_.costs[to]);
+    const float gain = view_.weight_of(cell_) * forecast_[b] * (ghost.cost - view_.costs[to]);
     promotions_.push_back({gain / static_cast<float>(bytes_of_[index_of(to)] - ghost.bytes), b});
   }
   std::ranges::sort(promotions_, std::ranges::greater(), &Step::loss_per_byte);
