@@ -83,8 +83,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   Interruption interruption;
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   KVASIR_TRY(const std::string model, resolve_model(options.model));
-  // Twice the window: a cell and what becomes of it are there at once.
-  const EngineOptions engine = {.ctx_tokens = 2 * kWindowTokens,
+  const EngineOptions engine = {.ctx_tokens = kWindowTokens,
                                 .max_num_seqs = 1,
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};
