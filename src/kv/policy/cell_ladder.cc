@@ -146,9 +146,10 @@ void CellLadder::forecast() {
 void CellLadder::raise_to_floor() {
   const std::span<const float> distinctness =
       statistics_.first(std::min(forecast_.size(), statistics_.size()));
-  const float mean = std::accumulate(forecast_.begin(), forecast_.end(), 0.0f) /
-                     static_cast<float>(std::max<std::size_t>(1, forecast_.size()));
-  for (float& forecast : forecast_) forecast = std::max({forecast, kLeastMeans * mean, kLeastForecast});
+  const float sum = std::accumulate(forecast_.begin(), forecast_.end(), 0.0f);
+  mean_forecast_ =
+      std::max(sum / static_cast<float>(std::max<std::size_t>(1, forecast_.size())), kLeastForecast);
+  for (float& forecast : forecast_) forecast = std::max(forecast, kLeastMeans * mean_forecast_);
   if (distinctness.empty()) return;
   const auto [least, greatest] = std::ranges::minmax(distinctness);
   const float bins_per_unit = greatest > least ? (kNumBins - 1) / (greatest - least) : 0.0f;
@@ -160,7 +161,7 @@ void CellLadder::raise_to_floor() {
   std::exclusive_scan(num_less_distinct.begin(), num_less_distinct.end(), num_less_distinct.begin(), 0.0f);
   for (std::size_t b = 0; b < distinctness.size(); ++b) {
     const float share = num_less_distinct[bin_of(b)] / static_cast<float>(distinctness.size());
-    forecast_[b] = std::max(forecast_[b], kFloorMeans * mean * (share * share) * (share * share));
+    forecast_[b] = std::max(forecast_[b], kFloorMeans * mean_forecast_ * (share * share) * (share * share));
   }
 }
 
@@ -190,7 +191,14 @@ void CellLadder::propose(std::size_t block) {
   const std::size_t rung = rung_of_[block];
   if (rung + 1 == rungs_.size()) return;
   const Rung &from = rungs_[rung], &to = rungs_[rung + 1];
-  steps_.push_back({view_.weight_of(cell_) * forecast_[block] * loss_per_byte(from, to), block});
+  steps_.push_back({worth(block) * loss_per_byte(from, to), block});
+}
+
+// The geometric mean of the block's forecast and what any block gets. By the forecast alone SmolLM2 lost two
+// of eleven needles of 4,096 tokens that were asked for late, at 25% of the bytes; this way it loses none,
+// and text loses no more.
+float CellLadder::worth(std::size_t block) const {
+  return view_.weight_of(cell_) * std::sqrt(forecast_[block] * mean_forecast_);
 }
 
 bool CellLadder::may_become(KvFormat to, std::size_t block) const {
@@ -225,7 +233,7 @@ void CellLadder::promote(std::int64_t bytes, std::vector<CellAction>& actions) {
     if (present_[b] != KvFormat::kGhost || is_resting_[b]) continue;
     const KvFormat to = view_.promotion(static_cast<std::int32_t>(b), cell_);
     if (to == KvFormat::kGone) continue;
-    const float gain = view_.weight_of(cell_) * forecast_[b] * (ghost.cost - view_.costs[to]);
+    const float gain = worth(b) * (ghost.cost - view_.costs[to]);
     promotions_.push_back({gain / static_cast<float>(bytes_of_[index_of(to)] - ghost.bytes), b});
   }
   std::ranges::sort(promotions_, std::ranges::greater(), &Step::loss_per_byte);

@@ -1,9 +1,10 @@
 // The steps down of the blocks of one layer and head, the one that loses the least per byte first.
 //
-// loss = forecast attention x what the coarser format loses of it. The forecast is attention with a memory of
-// about 200 queries, never less than what the block's keys promise by being unlike the others (KeyDiff), and
-// never below the mean: text that nobody has asked about yet looks like nothing in attention, which only
-// tells the blocks that deserve more than their share.
+// loss = sqrt(forecast x mean forecast) x what the coarser format loses. The forecast is attention with a
+// memory of about 200 queries, never less than what the block's keys promise by being unlike the others
+// (KeyDiff), and never below the mean: text that nobody has asked about yet looks like nothing in attention,
+// which only tells the blocks that deserve more than their share. The root keeps these from taking the bits
+// of all others: what is asked for late is as likely to be in a quiet block.
 //
 // Thread safety: none.
 #pragma once
@@ -61,6 +62,7 @@ class CellLadder {
   void find_massive_values();
   void find_resting();
   void propose(std::size_t block);
+  float worth(std::size_t block) const;
   bool may_become(KvFormat to, std::size_t block) const;
   float newly_lost(std::size_t block) const;
   float later_attention(std::size_t block) const;
@@ -84,6 +86,7 @@ class CellLadder {
   std::vector<Step> promotions_;       // what each block would gain
   std::vector<Step> steps_;            // a heap: the next of each block
   std::span<const float> statistics_;  // of the cell, by full block
+  float mean_forecast_ = 0.0f;         // before any was raised to the floor
   std::size_t least_massive_ = 0;      // value_magnitude of what stays for it
   float total_ = 0.0f, lost_ = 0.0f;   // attention in memory, and that of blocks that are gone
 };

@@ -50,16 +50,18 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
     std::vector<CellAction> actions;
     const KvPolicySettings settings{
         .policy = &policy(), .budget_share = budget_share, .max_lost_share = max_lost_share};
-    policy().plan({.cells = cells_,
-                   .settings = settings,
-                   .costs = costs_,
-                   .group = 0,
-                   .blocks = blocks_,
-                   .num_full_blocks = kNumBlocks - 1,
-                   .num_prompt_blocks = 8,
-                   .scores = &scores_},
-                  actions);
+    policy().plan(view(settings), actions);
     return actions;
+  }
+  PolicyView view(const KvPolicySettings& settings) const {
+    return {.cells = cells_,
+            .settings = settings,
+            .costs = costs_,
+            .group = 0,
+            .blocks = blocks_,
+            .num_full_blocks = kNumBlocks - 1,
+            .num_prompt_blocks = 8,
+            .scores = &scores_};
   }
   // One query of each cell pays `mass` to each of the blocks [begin, end).
   void attend(std::int32_t begin, std::int32_t end, float mass) {
@@ -204,16 +206,19 @@ TEST_P(Ladder, LosesNoMoreForecastAttentionThanItMay) {
   }
 }
 
+// Of a memory of all queries, what remembers a block: recent ones have been seen by fewer.
+float seen(std::int32_t block) {
+  return 1.0f - std::pow(0.995f, static_cast<float>((kNumBlocks - 2 - block) * kTokensPerBlock + 8));
+}
+
 TEST_P(Ladder, KeepsTheMostAttendedBlocksFinest) {
   for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
     for (std::int32_t b = 0; b < kNumBlocks; ++b) scores_.set_statistic(cell, b, -1.0f);
   }
   apply(plan(0.4));
   for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
-    // Recent blocks have been seen by fewer queries than the memory is long.
     const auto forecast = [&](std::int32_t b) {
-      const auto num_queries = static_cast<float>((kNumBlocks - 2 - b) * kTokensPerBlock + 8);
-      return scores_.masses(cell)[static_cast<std::size_t>(b)] / (1.0f - std::pow(0.995f, num_queries));
+      return scores_.masses(cell)[static_cast<std::size_t>(b)] / seen(b);
     };
     std::int32_t most = 0;
     for (std::int32_t b = 1; b < kNumBlocks - 1; ++b) most = forecast(b) > forecast(most) ? b : most;
@@ -222,6 +227,38 @@ TEST_P(Ladder, KeepsTheMostAttendedBlocksFinest) {
       EXPECT_GE(cells_.at(0, blocks_[static_cast<std::size_t>(b)], cell).format(), finest);
     }
   }
+}
+
+// A block that gets so much more than the others that, forecast for forecast, they would all have to become
+// coarser twice before it does once.
+TEST_P(Ladder, TakesNotAllBitsOfQuietBlocksForABusyOne) {
+  constexpr std::int32_t kBusy = 20;
+  const KvPolicySettings settings{.policy = &policy()};
+  const std::vector<Rung> rungs = ladder_of(view(settings));
+  const float dearer = loss_per_byte(rungs[1], rungs[2]) / loss_per_byte(rungs[0], rungs[1]);
+  const float busy_means = std::pow(dearer, 1.5f);
+  ASSERT_LT(busy_means, kNumBlocks / 2);
+  SequenceScores scores({.is_kept = true}, kNumCells, kHeadDim, kNumBlocks);
+  StepMass step{.num_blocks = kNumBlocks};
+  step.num_queries.assign(kNumCells, 1);
+  for (std::int32_t i = 0; i < kNumCells * kNumBlocks; ++i) {
+    const std::int32_t block = i % kNumBlocks, num_full = kNumBlocks - 1;
+    const float busy =
+        busy_means * static_cast<float>(num_full - 1) / (static_cast<float>(num_full) - busy_means);
+    step.sum.push_back((block == kBusy ? busy : 1.0f) * seen(block));
+  }
+  step.greatest = step.sum;
+  scores.add(step);
+  scores_ = scores;
+  const auto fine = static_cast<double>(rungs[0].bytes), coarse = static_cast<double>(rungs[1].bytes);
+  const double all_coarser =
+      ((kNumBlocks - 1) * coarse + fine) / (kNumBlocks * fine) + kBookkeepingBytesPerCell / fine;
+  std::int32_t num_busy = 0;
+  for (const CellAction& action : plan(all_coarser)) {
+    EXPECT_EQ(action.to, rungs[1].format) << action.block;
+    num_busy += action.block == kBusy ? 1 : 0;
+  }
+  EXPECT_EQ(num_busy, kNumCells);
 }
 
 // Text that nobody has asked about yet: no attention, but keys unlike all others.
