@@ -17,6 +17,13 @@ namespace kvasir {
 // Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
 using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
 
+// What becomes of a prompt's final hidden states (after the last norm) in its embedding.
+enum class Pooling : std::uint8_t {
+  kNone,  // there is no embedding
+  kMean,  // of all tokens
+  kLast,  // the last token's
+};
+
 // How far a policy may go to keep its budget.
 enum class KvQuality : std::uint8_t {
   kExact,       // nothing is lossy
@@ -60,6 +67,8 @@ struct Request {
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;
   bool want_attention_mass = false;  // report attention mass per KV block with each token
+  // An embedding instead of an answer: max_tokens is 0 then, and nobody looks at logits.
+  Pooling pooling = Pooling::kNone;
   LogitsObserver
       logits_observer;  // when set, the whole prompt is computed and every position is shown in order
 };
@@ -105,6 +114,7 @@ struct RequestOutput {
   std::vector<PositionLogprobs>
       prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
   std::optional<AttentionMass> attention_mass;
+  std::vector<float> embedding;  // [hidden_size], of length 1; with Request::pooling, in the only output
   std::optional<FinishReason> finish_reason;  // set exactly once per choice, in its last output
   std::string stop_string;                    // which stop string ended it
   TokenId stop_token = kNoToken;              // which token ended it

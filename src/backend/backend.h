@@ -148,6 +148,10 @@ class Backend {
   virtual void embed(const TensorView& table, float scale, Rows x) = 0;
   // out = rms_norm(x) * weight.
   virtual void norm(Rows x, std::span<const float> weight, float eps, Activation& out) = 0;
+  // out = rms_norm(x) * weight for rows [first_row, first_row + num_rows) of those that are left; row 0 of
+  // out is first_row's.
+  virtual void norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
+                         std::int32_t num_rows, Rows out) = 0;
   // x += rms_norm(y) * weight.
   virtual void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) = 0;
   virtual void matmul(const Activation& in, std::span<const MatmulOp> ops) = 0;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/output_processor.h"
 #include "kv/bytes_use.h"
 #include "kvasir/request.h"
+#include "runtime/embedding_sum.h"
 
 namespace kvasir {
 
@@ -29,7 +31,8 @@ struct ActiveRequest {
   bool owes_prompt_logprobs = false;              // they go out with choice 0's first output
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
-  kv::BytesUse kv_bytes;  // of the choice that had news last
+  std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling
+  kv::BytesUse kv_bytes;                           // of the choice that had news last
   std::int32_t cached_tokens = 0;
 
   SequenceId sequence(std::size_t choice) const {

@@ -71,6 +71,31 @@ LocalEngine::~LocalEngine() {
   thread_.join();
 }
 
+namespace {
+
+// An embedding is of the prompt alone.
+Status check_pooling(const Request& request) {
+  if (request.pooling == Pooling::kNone) return {};
+  const SamplingParams& sampling = request.sampling;
+  if (sampling.max_tokens != 0) {
+    const std::string given =
+        sampling.max_tokens ? fmt::format("{}", *sampling.max_tokens) : std::string("not given");
+    return make_error(ErrorKind::kUsage, fmt::format("pooling: max_tokens must be 0, is {}", given),
+                      "max_tokens");
+  }
+  if (sampling.n != 1) {
+    return make_error(ErrorKind::kUsage, fmt::format("pooling: n must be 1, is {}", sampling.n), "n");
+  }
+  if (sampling.prompt_logprobs || request.logits_observer) {
+    return make_error(ErrorKind::kUsage,
+                      "pooling: an embedding has no logits, prompt_logprobs must not be given",
+                      "prompt_logprobs");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status LocalEngine::check_request(const Request& request) const {
   if (request.prompt_token_ids.empty())
     return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
@@ -84,6 +109,7 @@ Status LocalEngine::check_request(const Request& request) const {
   }
   KVASIR_CHECKED(validate(request.sampling, loaded_.info.vocab_size));
   KVASIR_CHECKED(validate(request.kv));
+  KVASIR_CHECKED(check_pooling(request));
   if (!request.sampling.stop.empty() && loaded_.tokenizer == nullptr) {
     return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
                       "stop");
@@ -222,8 +248,9 @@ void LocalEngine::start_request(Arrival arrival) {
       .use_prefix_cache = request.request.use_prefix_cache,
       .kv_policy = policy_settings(request.request.kv),
       .client_id = request.request.client_id,
-      .want_prompt_logits =
-          params.prompt_logprobs.has_value() || static_cast<bool>(request.request.logits_observer),
+      .want_prompt_logits = params.prompt_logprobs.has_value() ||
+                            static_cast<bool>(request.request.logits_observer) ||
+                            request.request.pooling != Pooling::kNone,
       .stop = {.eos_token_ids = request.stop_tokens,
                .stop_token_ids = params.stop_token_ids,
                .max_tokens = *params.max_tokens,
@@ -233,6 +260,10 @@ void LocalEngine::start_request(Arrival arrival) {
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
+  if (request.request.pooling != Pooling::kNone) {
+    request.embedding.emplace(request.request.pooling,
+                              static_cast<std::int32_t>(request.request.prompt_token_ids.size()));
+  }
   request.choices.resize(static_cast<std::size_t>(params.n));
   request.num_unfinished = params.n;
   for (ActiveChoice& choice : request.choices) {
@@ -313,12 +344,14 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
   for (const sched::ScheduledSequence& sequence : output.sequences) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
+    std::optional<runtime::EmbeddingSum>& embedding = stream.request->embedding;
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
                       .stop_tokens = stream.request->stop_tokens,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
-                      .want_attention_mass = request.want_attention_mass});
+                      .want_attention_mass = request.want_attention_mass,
+                      .embedding = embedding ? &*embedding : nullptr});
   }
 }
 
@@ -366,6 +399,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
   }
   request.kv_bytes = update.kv_bytes;
+  if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
   append_text(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));

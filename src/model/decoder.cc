@@ -107,4 +107,9 @@ Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_
   return ws_.logits;
 }
 
+backend::Rows Decoder::final_hidden(std::int32_t first_row, std::int32_t num_rows) {
+  backend_.norm_rows(ws_.x, output_norm_, config_.rms_norm_eps, first_row, num_rows, ws_.y);
+  return ws_.y;
+}
+
 }  // namespace kvasir::model

@@ -37,6 +37,7 @@ class Decoder : public Model {
   void forward(const backend::BatchInput& batch) final;
   void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) final;
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) final;
+  backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
 
  protected:
   // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.

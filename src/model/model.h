@@ -56,6 +56,10 @@ class Model {
   // until the next call. With only_greatest tiles without a row's greatest logit of a token may be left out,
   // as backend::HeadOp::greatest_of says. Requires: 1 <= num_rows <= max_logit_rows.
   virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) = 0;
+
+  // The same rows as they go into the head: hidden states after the last norm, [num_rows, hidden_size]. Valid
+  // until the next call or forward pass. Requires: 1 <= num_rows <= max_rows.
+  virtual backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) = 0;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.

@@ -90,25 +90,12 @@ const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part&
 void ModelRunner::finish(const Part& part) {
   observer_.observe(part.sequences);
   collect_wanted_rows(part);
-  // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
-  const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
-  for (std::size_t begin = 0; begin < wanted_.size(); begin += static_cast<std::size_t>(max_logit_rows_)) {
-    const std::size_t end = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
-    const bool only_greatest = std::all_of(
-        wanted_.begin() + static_cast<std::ptrdiff_t>(begin),
-        wanted_.begin() + static_cast<std::ptrdiff_t>(end), [&](const WantedRow& wanted) {
-          return wants_only_greatest(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
-        });
-    const model::Logits logits = model_.logits(static_cast<std::int32_t>(begin),
-                                               static_cast<std::int32_t>(end - begin), only_greatest);
-    mark_non_finite(part);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (part.results[wanted_[i].sequence].error) continue;
-      const auto row = static_cast<std::int64_t>(i - begin);
-      const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
-      read_row(wanted_[i], part,
-               {.logits = {logits.rows.row(row), num_tokens},
-                .tile_maxima = {logits.tile_maxima.row(row), num_tiles}});
+  for (std::size_t begin = 0, end = 0; begin < wanted_.size(); begin = end) {
+    end = end_of_chunk(part, begin);
+    if (part.tasks[wanted_[begin].sequence].embedding != nullptr) {
+      read_hidden(part, begin, end);
+    } else {
+      read_logits(part, begin, end);
     }
   }
   mark_non_finite(part);
@@ -128,6 +115,48 @@ void ModelRunner::collect_wanted_rows(const Part& part) {
                          .position = sequence.first_position + row,
                          .samples = sequence.samples && row == sequence.num_tokens - 1});
     }
+  }
+}
+
+// Of wanted rows that are read together, those from `begin` on.
+std::size_t ModelRunner::end_of_chunk(const Part& part, std::size_t begin) const {
+  const auto is_pooled = [&](std::size_t i) { return part.tasks[wanted_[i].sequence].embedding != nullptr; };
+  const std::size_t limit = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
+  std::size_t end = begin + 1;
+  while (end < limit && is_pooled(end) == is_pooled(begin)) ++end;
+  return end;
+}
+
+void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t end) {
+  // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
+  const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
+  const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
+  const bool only_greatest = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {
+    return wants_only_greatest(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
+  });
+  const model::Logits logits =
+      model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()), only_greatest);
+  mark_non_finite(part);
+  for (std::size_t i = 0; i < chunk.size(); ++i) {
+    if (part.results[chunk[i].sequence].error) continue;
+    const auto row = static_cast<std::int64_t>(i);
+    const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
+    read_row(chunk[i], part,
+             {.logits = {logits.rows.row(row), num_tokens},
+              .tile_maxima = {logits.tile_maxima.row(row), num_tiles}});
+  }
+}
+
+void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t end) {
+  const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
+  const backend::Rows rows =
+      model_.final_hidden(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()));
+  mark_non_finite(part);
+  for (std::size_t i = 0; i < chunk.size(); ++i) {
+    const WantedRow& wanted = chunk[i];
+    if (part.results[wanted.sequence].error) continue;
+    const float* row = rows.row(static_cast<std::int64_t>(i));
+    part.tasks[wanted.sequence].embedding->add(wanted.position, {row, static_cast<std::size_t>(rows.width)});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "runtime/attention_observer.h"
 #include "runtime/batch_builder.h"
+#include "runtime/embedding_sum.h"
 #include "sampling/sampler.h"
 #include "sched/scheduler_output.h"
 
@@ -25,6 +26,7 @@ struct SamplingTask {
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
   bool want_attention_mass = false;
+  EmbeddingSum* embedding = nullptr;  // set: rows that want logits go there as hidden states instead
 };
 
 struct SequenceResult {
@@ -78,6 +80,9 @@ class ModelRunner {
   const backend::BatchInput& build(BatchBuilder& builder, const Part& part);
   void finish(const Part& part);
   void collect_wanted_rows(const Part& part);
+  std::size_t end_of_chunk(const Part& part, std::size_t begin) const;
+  void read_logits(const Part& part, std::size_t begin, std::size_t end);
+  void read_hidden(const Part& part, std::size_t begin, std::size_t end);
   static bool wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
                                   const SamplingTask& task);
   void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);

@@ -27,6 +27,7 @@ std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
       answer.usage = output.usage;
       if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
       if (!output.prompt_logprobs.empty()) answer.prompt_logprobs = std::move(output.prompt_logprobs);
+      if (!output.embedding.empty()) answer.embedding = std::move(output.embedding);
       if (output.finish_reason) answer.finish_reason = output.finish_reason;
       if (output.error) answer.error = output.error->message;
       if (output.request_finished) promise.set_value();

@@ -16,6 +16,7 @@ struct Answer {
   Usage usage;
   std::vector<float> attention_mass;  // of the last step, when asked for
   std::vector<PositionLogprobs> prompt_logprobs;
+  std::vector<float> embedding;
   std::optional<FinishReason> finish_reason;  // of the choice that ended last
   std::string error;
 };

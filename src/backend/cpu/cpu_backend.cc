@@ -172,10 +172,12 @@ void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t 
   const auto quantize_row =
       precision_ == Precision::kFast ? kernels_.quantize_row_wide : kernels_.quantize_row;
   const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
-  if (!finite) {
-    const std::int32_t planned = planned_row_[static_cast<std::size_t>(batch_row)];
-    non_finite_[static_cast<std::size_t>(planned)] = 1;
-  }
+  if (!finite) mark_non_finite(batch_row);
+}
+
+void CpuBackend::mark_non_finite(std::int32_t batch_row) {
+  const std::int32_t planned = planned_row_[static_cast<std::size_t>(batch_row)];
+  non_finite_[static_cast<std::size_t>(planned)] = 1;
 }
 
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
@@ -192,6 +194,15 @@ void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activati
     float* out_row = float_row(h, row, worker);
     kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, out_row);
     quantize(h, out_row, row, batch_.num_rows(), row);
+  });
+}
+
+void CpuBackend::norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
+                           std::int32_t num_rows, Rows out) {
+  for_rows(num_rows, x.width, [&](std::int32_t i, int) {
+    kernels_.rms_norm(x.row(first_row + i), weight.data(), eps, x.width, out.row(i));
+    const auto is_finite = [](float value) { return std::isfinite(value); };
+    if (!std::all_of(out.row(i), out.row(i) + x.width, is_finite)) mark_non_finite(first_row + i);
   });
 }
 

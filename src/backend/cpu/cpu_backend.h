@@ -39,6 +39,8 @@ class CpuBackend final : public Backend {
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const TensorView& table, float scale, Rows x) override;
   void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;
+  void norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
+                 std::int32_t num_rows, Rows out) override;
   void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;
   void matmul(const Activation& in, std::span<const MatmulOp> ops) override;
   void matmul_add(const Activation& in, const Matrix& weight, Rows x) override;
@@ -103,6 +105,7 @@ class CpuBackend final : public Backend {
   // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on batch_row.
   void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                 std::int32_t batch_row);
+  void mark_non_finite(std::int32_t batch_row);
   void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
                     const Partials& partials);
   void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,

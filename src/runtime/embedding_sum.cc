@@ -1,0 +1,24 @@
+#include "runtime/embedding_sum.h"
+
+#include <cmath>
+#include <cstddef>
+
+namespace kvasir::runtime {
+
+void EmbeddingSum::add(std::int32_t position, std::span<const float> hidden) {
+  if (position < first_position_) return;
+  sum_.resize(hidden.size());
+  for (std::size_t i = 0; i < hidden.size(); ++i) sum_[i] += hidden[i];
+}
+
+std::vector<float> EmbeddingSum::unit_vector() const {
+  double squares = 0.0;
+  for (const double value : sum_) squares += value * value;
+  const double scale = squares > 0.0 ? 1.0 / std::sqrt(squares) : 0.0;
+  std::vector<float> unit;
+  unit.reserve(sum_.size());
+  for (const double value : sum_) unit.push_back(static_cast<float>(value * scale));
+  return unit;
+}
+
+}  // namespace kvasir::runtime
