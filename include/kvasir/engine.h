@@ -74,6 +74,7 @@ struct ModelInfo {
   std::int64_t weight_bytes = 0;
   std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;
+  std::int32_t hidden_size = 0;
   std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for
   std::int32_t max_model_len_tokens = 0;   // what this engine accepts: prompt + completion

@@ -94,6 +94,7 @@ ModelInfo describe(const LoadedModel& loaded) {
                               .num_kv_heads = config.num_kv_heads});
   }
   info.num_layers = config.num_layers;
+  info.hidden_size = config.hidden_size;
   info.vocab_size = config.num_tokens;
   info.context_length_tokens = config.context_length_tokens;
   info.max_model_len_tokens = loaded.memory.max_model_len_tokens;

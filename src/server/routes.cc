@@ -15,6 +15,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
     {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_completions(c, e); }},
+    {"POST", "/v1/embeddings", "texts as vectors of length 1",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_embeddings(c, e); }},
     {"POST", "/tokenize", "a text or a conversation as token ids",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_tokenize(c, e); }},
     {"POST", "/detokenize", "token ids as text",

@@ -30,6 +30,7 @@ FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
     template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl).value());
   }
   info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};
+  info_.hidden_size = 2;
   info_.max_model_len_tokens = options_.max_model_len_tokens;
   thread_ = std::thread([this] { run(); });
 }
@@ -171,6 +172,9 @@ RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
     for (std::size_t i = 1; i < running.request.prompt_token_ids.size(); ++i) {
       output.prompt_logprobs.push_back({{running.request.prompt_token_ids[i], -0.25f, 1}, {}});
     }
+  }
+  if (running.request.pooling != Pooling::kNone) {
+    output.embedding = {running.request.pooling == Pooling::kMean ? 0.5f : -0.5f, 0.25f};
   }
   if (params.max_tokens == 0) {
     output.finish_reason = FinishReason::kLength;

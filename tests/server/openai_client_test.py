@@ -5,6 +5,7 @@ Usage: openai_client_test.py [BASE_URL] [--no-chat]     (default http://127.0.0.
 Exits 0 when every check holds, 1 when one does not, and 77 (skipped) when the openai package is missing.
 """
 import sys
+from array import array
 
 try:
     import openai
@@ -72,6 +73,18 @@ def several_choices(client, model):
     assert [c.text for c in again.choices] == [c.text for c in answer.choices], "same seed, same text"
 
 
+def embeddings(client, model):
+    texts = ["A cat sat on the mat.", "The dog lay on the rug.", "Interest rates rose again."]
+    answer = client.embeddings.create(model=model, input=texts)  # base64, unless one asks otherwise
+    floats = client.embeddings.create(model=model, input=texts, encoding_format="float")
+    assert [e.index for e in answer.data] == [0, 1, 2] and answer.usage.total_tokens > 12, answer.usage
+    for coded, plain in zip(answer.data, floats.data):
+        assert array("f", coded.embedding) == array("f", plain.embedding), "both encodings say the same"
+        assert abs(sum(x * x for x in plain.embedding) - 1) < 1e-5, "of length 1"
+    one = client.embeddings.create(model=model, input=texts[1]).data[0].embedding
+    assert one == answer.data[1].embedding, "alone as in company"
+
+
 def errors_have_their_types(client, model):
     def raised(kind, **arguments):
         try:
@@ -102,6 +115,7 @@ def main():
     completion(client, model)
     completion_scores_a_prompt(client, model)
     several_choices(client, model)
+    embeddings(client, model)
     print(f"{model}: every check holds")
 
 

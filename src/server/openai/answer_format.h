@@ -15,6 +15,7 @@ struct ChoiceResult {
   std::vector<TokenId> token_ids;
   std::vector<PositionLogprobs> logprobs;
   std::vector<PositionLogprobs> prompt_logprobs;  // at the first choice of each prompt
+  std::vector<float> embedding;                   // of an embedding request, alone
   FinishReason finish_reason = FinishReason::kStop;
 };
 

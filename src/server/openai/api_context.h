@@ -52,6 +52,7 @@ ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
 // The endpoints: each answers the exchange, now or later.
 void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_embeddings(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_tokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_detokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_tokenizer_info(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);

@@ -12,37 +12,8 @@ namespace {
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kDefaultMaxTokens = 16;  // as OpenAI's
 
-ApiResult<CompletionPrompt> read_one_prompt(const FieldInput& field) {
-  if (field.json.is_string()) {
-    KVASIR_TRY(std::string text, string_of(field));
-    return CompletionPrompt(std::move(text));
-  }
-  if (!field.json.is_array()) return wrong_type(field, "a string or an array of token ids");
-  KVASIR_TRY(std::vector<TokenId> ids, token_ids_of(field));
-  if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
-  return CompletionPrompt(std::move(ids));
-}
-
-// A string, token ids, or an array of either.
 ApiStatus read_prompt(const FieldInput& field, CompletionRequest& request) {
-  if (!field.json.is_string() && !field.json.is_array()) {
-    return wrong_type(field, "a string, an array of strings, token ids, or an array of arrays of token ids");
-  }
-  const bool is_list = field.json.is_array() && field.json.get_array().value().size() > 0 &&
-                       !field.json.get_array().value().at(0).is_int64();
-  if (!is_list) {
-    KVASIR_TRY(CompletionPrompt prompt, read_one_prompt(field));
-    request.prompts.push_back(std::move(prompt));
-    return {};
-  }
-  const JsonArray prompts = field.json.get_array().value();
-  const auto count = static_cast<std::int64_t>(prompts.size());
-  if (count > field.limits.prompts.max)
-    return std::unexpected(beyond(field.limits.prompts, count, field.name));
-  for (const JsonElement json : prompts) {
-    KVASIR_TRY(CompletionPrompt prompt, read_one_prompt(field.at(request.prompts.size(), json)));
-    request.prompts.push_back(std::move(prompt));
-  }
+  KVASIR_TRY(request.prompts, prompts_of(field));
   return {};
 }
 

@@ -5,17 +5,15 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "server/openai/generation_request.h"
+#include "server/openai/plain_prompt.h"
 
 namespace kvasir::server {
 
-using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
-
 struct CompletionRequest : GenerationRequest {
-  std::vector<CompletionPrompt> prompts;  // not empty once parsed
+  std::vector<PlainPrompt> prompts;  // not empty once parsed
   bool echo = false;
   bool add_special_tokens = true;  // BOS where the model wants it
   bool parse_special = false;      // control tokens in a string prompt mean themselves

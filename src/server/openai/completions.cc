@@ -7,18 +7,7 @@
 namespace kvasir::server {
 namespace {
 
-ApiResult<std::vector<TokenId>> prompt_token_ids(const CompletionRequest& request,
-                                                 const CompletionPrompt& prompt,
-                                                 const text::Tokenizer* tokenizer) {
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
-  if (tokenizer == nullptr) {
-    return bad_request("the model file has no tokenizer: the prompt must be token ids", "prompt");
-  }
-  return tokenizer->encode(std::get<std::string>(prompt), {.parse_special = request.parse_special,
-                                                           .add_special = request.add_special_tokens});
-}
-
-CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const CompletionPrompt& prompt,
+CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const PlainPrompt& prompt,
                                       const std::vector<TokenId>& ids, const text::Tokenizer* tokenizer) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return {*text, ids};
   return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
@@ -36,8 +25,11 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
       .render_special = !request.sampling.skip_special_tokens,
       .echo = {}};
   std::vector<Request> requests;
-  for (const CompletionPrompt& prompt : request.prompts) {
-    KVASIR_TRY(std::vector<TokenId> ids, prompt_token_ids(request, prompt, tokenizer));
+  for (const PlainPrompt& prompt : request.prompts) {
+    KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, tokenizer,
+                                                       {.parse_special = request.parse_special,
+                                                        .add_special = request.add_special_tokens},
+                                                       "prompt"));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, context.kv, std::move(ids));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.

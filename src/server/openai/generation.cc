@@ -106,6 +106,7 @@ void Generation::collect(std::size_t choice, RequestOutput output) {
   result.token_ids.insert(result.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
   std::ranges::move(output.logprobs, std::back_inserter(result.logprobs));
   if (!output.prompt_logprobs.empty()) result.prompt_logprobs = std::move(output.prompt_logprobs);
+  if (!output.embedding.empty()) result.embedding = std::move(output.embedding);
   if (output.finish_reason) result.finish_reason = *output.finish_reason;
 }
 

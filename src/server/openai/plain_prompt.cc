@@ -1,0 +1,57 @@
+#include "server/openai/plain_prompt.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace kvasir::server {
+namespace {
+
+ApiResult<PlainPrompt> prompt_of(const FieldInput& field) {
+  if (field.json.is_string()) {
+    KVASIR_TRY(std::string text, string_of(field));
+    return PlainPrompt(std::move(text));
+  }
+  if (!field.json.is_array()) return wrong_type(field, "a string or an array of token ids");
+  KVASIR_TRY(std::vector<TokenId> ids, token_ids_of(field));
+  if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
+  return PlainPrompt(std::move(ids));
+}
+
+}  // namespace
+
+ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field) {
+  if (!field.json.is_string() && !field.json.is_array()) {
+    return wrong_type(field, "a string, an array of strings, token ids, or an array of arrays of token ids");
+  }
+  std::vector<PlainPrompt> prompts;
+  const bool is_list = field.json.is_array() && field.json.get_array().value().size() > 0 &&
+                       !field.json.get_array().value().at(0).is_int64();
+  if (!is_list) {
+    KVASIR_TRY(PlainPrompt prompt, prompt_of(field));
+    prompts.push_back(std::move(prompt));
+    return prompts;
+  }
+  const JsonArray list = field.json.get_array().value();
+  const auto count = static_cast<std::int64_t>(list.size());
+  if (count > field.limits.prompts.max)
+    return std::unexpected(beyond(field.limits.prompts, count, field.name));
+  for (const JsonElement json : list) {
+    KVASIR_TRY(PlainPrompt prompt, prompt_of(field.at(prompts.size(), json)));
+    prompts.push_back(std::move(prompt));
+  }
+  return prompts;
+}
+
+ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const text::Tokenizer* tokenizer,
+                                              text::EncodeOptions options, std::string_view field) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  if (tokenizer == nullptr) {
+    return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", field),
+                       std::string(field));
+  }
+  return tokenizer->encode(std::get<std::string>(prompt), options);
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,23 @@
+// A prompt that no chat template has a say in: text, or token ids as they are.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "server/openai/json_input.h"
+#include "text/tokenizer.h"
+
+namespace kvasir::server {
+
+using PlainPrompt = std::variant<std::string, std::vector<TokenId>>;
+
+// A string, token ids, or an array of either; none of token ids is empty. Errors (400).
+ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field);
+
+// The prompt's token ids. Error (400): a text, and no tokenizer.
+ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const text::Tokenizer* tokenizer,
+                                              text::EncodeOptions options, std::string_view field);
+
+}  // namespace kvasir::server
