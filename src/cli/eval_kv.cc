@@ -42,7 +42,7 @@ struct KvEvalOptions {
   std::vector<double> budgets = {0.5, 0.4, 0.3, 0.25};
   std::vector<std::string> suites = {"ppl", "needle"};
   std::int32_t num_windows = 20, num_long_windows = 6;
-  std::vector<std::int32_t> needle_tokens = {1024, 2048, 4096, 8192};
+  std::vector<std::int32_t> needle_tokens = {512, 1024, 2048, 4096, 8192};
   std::vector<double> max_lost_shares = {1.0};
   bool gate = false;
   EngineOptions engine = {.max_num_seqs = 1,
