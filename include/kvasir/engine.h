@@ -91,6 +91,7 @@ struct EngineStats {
   std::int64_t num_cached_prompt_tokens = 0;
   std::int64_t num_generated_tokens = 0;
   std::int64_t num_preemptions = 0;
+  std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t skipped_weight_bytes =
       0;                             // that steps left unread: most of the head where one token is wanted

@@ -471,6 +471,7 @@ void LocalEngine::publish_stats() {
   counters_.num_running = scheduler.num_running;
   counters_.num_waiting = scheduler.num_waiting;
   counters_.num_preemptions = scheduler.num_preemptions;
+  counters_.num_kv_policies_given_up = scheduler.num_kept_exact;
   counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size * scheduler.num_hidden_rows_peak;
   counters_.prefix_queries_tokens = scheduler.prefix_queries_tokens;
   counters_.prefix_hits_tokens = scheduler.prefix_hits_tokens;

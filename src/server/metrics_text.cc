@@ -28,6 +28,8 @@ constexpr EngineMetric kEngineMetrics[] = {
      &EngineStats::num_cached_prompt_tokens},
     {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens},
     {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
+    {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
+     &EngineStats::num_kv_policies_given_up},
     {"steps_total", "counter", "Steps of the engine", &EngineStats::num_steps},
     {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total},
     {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
