@@ -25,6 +25,7 @@ struct Limits {
   Limit messages{4096, 400, "messages"};
   Limit tools{128, 400, "tools"};
   Limit prompts{128, 400, "prompts in one request"};
+  Limit inputs{2048, 400, "inputs of one embedding request"};
   Limit n{16, 400, "choices"};
   Limit top_logprobs{20, 400, "alternatives per token"};
   Limit stops{16, 400, "stop sequences"};
@@ -53,6 +54,7 @@ inline constexpr std::array kLimits = {
     &Limits::messages,
     &Limits::tools,
     &Limits::prompts,
+    &Limits::inputs,
     &Limits::n,
     &Limits::top_logprobs,
     &Limits::stops,

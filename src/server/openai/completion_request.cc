@@ -13,7 +13,7 @@ constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kDefaultMaxTokens = 16;  // as OpenAI's
 
 ApiStatus read_prompt(const FieldInput& field, CompletionRequest& request) {
-  KVASIR_TRY(request.prompts, prompts_of(field));
+  KVASIR_TRY(request.prompts, prompts_of(field, field.limits.prompts));
   return {};
 }
 

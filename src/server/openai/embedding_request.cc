@@ -22,7 +22,7 @@ ApiResult<bool> is_second_of(const FieldInput& field, std::string_view first, st
 }
 
 ApiStatus read_input(const FieldInput& field, EmbeddingRequest& request) {
-  KVASIR_TRY(request.inputs, prompts_of(field));
+  KVASIR_TRY(request.inputs, prompts_of(field, field.limits.inputs));
   return {};
 }
 

@@ -32,7 +32,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
     requests.push_back(std::move(request));
   }
   auto format = std::make_unique<EmbeddingFormat>(context.model_name, asked.is_base64);
-  Generation::start(context, exchange, GenerationRequest{}, std::move(format), std::move(requests));
+  Generation::start_scoring(context, exchange, std::move(format), std::move(requests));
   return {};
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::chrono::seconds kPrefillPing{1};
 constexpr std::chrono::seconds kDecodePing{15};
+constexpr std::size_t kMaxScoringInFlight = 32;
 
 // The token that ended a choice has no text, so it has no place among the tokens either.
 void drop_stop_token(RequestOutput& output) {
@@ -35,6 +36,16 @@ void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exc
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
 
+void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+                               std::unique_ptr<AnswerFormat> format, std::vector<Request> requests) {
+  Parts parts = {.engine = context.engine,
+                 .metrics = context.metrics,
+                 .exchange = exchange,
+                 .format = std::move(format),
+                 .max_in_flight = kMaxScoringInFlight};
+  std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
+}
+
 void Generation::submit(std::vector<Request> requests) {
   const std::size_t num_choices = requests.size() * static_cast<std::size_t>(parts_.choices_per_prompt);
   usages_.resize(requests.size());
@@ -46,20 +57,34 @@ void Generation::submit(std::vector<Request> requests) {
     self->is_over_ = true;
     self->cancel_all();
   });
+  requests_ = std::move(requests);
+  submit_waiting();
+  if (!parts_.stream || is_over_) return;
+  parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
+}
+
+// What the engine has no room for now is tried again when one of those that are in it ends.
+void Generation::submit_waiting() {
+  const std::size_t limit = parts_.max_in_flight == 0 ? requests_.size() : parts_.max_in_flight;
+  const std::size_t end = std::min(requests_.size(), num_submitted_ + limit - num_in_flight_);
+  if (end == num_submitted_) return;
   std::vector<Submission> submissions;
-  for (std::size_t prompt = 0; prompt < requests.size(); ++prompt) {
-    auto sink = [self, prompt](RequestOutput output) {
+  for (std::size_t prompt = num_submitted_; prompt < end; ++prompt) {
+    auto sink = [self = shared_from_this(), prompt](RequestOutput output) {
       self->parts_.exchange->post([self, prompt, output = std::move(output)]() mutable {
         self->on_output(prompt, std::move(output));
       });
     };
-    submissions.push_back({std::move(requests[prompt]), std::move(sink)});
+    submissions.push_back({requests_[prompt], std::move(sink)});
   }
   auto ids = parts_.engine.submit(std::move(submissions));
-  if (!ids) return fail(to_api_error(ids.error()));
-  ids_ = std::move(*ids);
-  if (!parts_.stream) return;
-  parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
+  if (!ids) {
+    if (num_in_flight_ == 0 || ids.error().kind != ErrorKind::kUnavailable) fail(to_api_error(ids.error()));
+    return;
+  }
+  ids_.insert(ids_.end(), ids->begin(), ids->end());
+  num_in_flight_ += ids->size();
+  num_submitted_ = end;
 }
 
 void Generation::on_output(std::size_t prompt, RequestOutput output) {
@@ -83,7 +108,10 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   } else {
     collect(choice, std::move(output));
   }
-  if (request_finished && --num_unfinished_ == 0 && !is_over_) finish();
+  if (!request_finished || is_over_) return;
+  --num_in_flight_;
+  if (--num_unfinished_ == 0) return finish();
+  submit_waiting();
 }
 
 void Generation::observe(std::size_t choice, const RequestOutput& output) {

@@ -29,13 +29,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;
     bool stream = false;
-    bool keep_stop_token = false;  // the token that ended a choice counts among its logprobs
+    bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
+    std::size_t max_in_flight = 0;  // requests in the engine at once, the next when one ends; 0: all
   };
 
   // Submits one request a prompt and answers the exchange, now or later, in the form that `asked` wants.
   static void start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                     const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
                     std::vector<Request> requests);
+  // The same for requests that generate nothing, in one piece. There may be more than the engine's queue
+  // holds: a few are in it at once.
+  static void start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+                            std::unique_ptr<AnswerFormat> format, std::vector<Request> requests);
 
   explicit Generation(Parts parts) : parts_(std::move(parts)) {}
 
@@ -43,6 +48,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   using Clock = Exchange::Clock;
 
   void submit(std::vector<Request> requests);
+  void submit_waiting();
   void on_output(std::size_t prompt, RequestOutput output);
   void observe(std::size_t choice, const RequestOutput& output);
   void collect(std::size_t choice, RequestOutput output);
@@ -54,8 +60,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Usage total_usage() const;
 
   Parts parts_;
-  std::vector<RequestId> ids_;
-  std::vector<Usage> usages_;  // one a prompt
+  std::vector<Request> requests_;
+  std::size_t num_submitted_ = 0, num_in_flight_ = 0;
+  std::vector<RequestId> ids_;  // of those submitted
+  std::vector<Usage> usages_;   // one a prompt
   std::size_t num_unfinished_ = 0;
   bool is_over_ = false;
   bool stream_begun_ = false;

@@ -21,7 +21,7 @@ ApiResult<PlainPrompt> prompt_of(const FieldInput& field) {
 
 }  // namespace
 
-ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field) {
+ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Limit& limit) {
   if (!field.json.is_string() && !field.json.is_array()) {
     return wrong_type(field, "a string, an array of strings, token ids, or an array of arrays of token ids");
   }
@@ -35,8 +35,7 @@ ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field) {
   }
   const JsonArray list = field.json.get_array().value();
   const auto count = static_cast<std::int64_t>(list.size());
-  if (count > field.limits.prompts.max)
-    return std::unexpected(beyond(field.limits.prompts, count, field.name));
+  if (count > limit.max) return std::unexpected(beyond(limit, count, field.name));
   for (const JsonElement json : list) {
     KVASIR_TRY(PlainPrompt prompt, prompt_of(field.at(prompts.size(), json)));
     prompts.push_back(std::move(prompt));

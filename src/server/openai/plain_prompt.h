@@ -13,8 +13,8 @@ namespace kvasir::server {
 
 using PlainPrompt = std::variant<std::string, std::vector<TokenId>>;
 
-// A string, token ids, or an array of either; none of token ids is empty. Errors (400).
-ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field);
+// A string, token ids, or an array of either, at most `limit`; none of token ids is empty. Errors (400).
+ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Limit& limit);
 
 // The prompt's token ids. Error (400): a text, and no tokenizer.
 ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const text::Tokenizer* tokenizer,
