@@ -8,8 +8,8 @@
 namespace kvasir::kv {
 namespace {
 
-// What one step moves at most is a few MiB.
-constexpr std::int32_t kMaxMovesPerStep = 2048;
+// What moves at once is a few MiB at most.
+constexpr std::int32_t kMaxMoves = 2048;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void CellStore::clear(std::int32_t group, BlockId block) {
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
   is_demoting_ = is_first_round_ = true;
-  is_moving_ = arena_.close_sparse_pages(kMaxMovesPerStep);
+  is_moving_ = arena_.close_sparse_pages(kMaxMoves);
 }
 
 bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
@@ -69,10 +69,14 @@ bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvF
 std::optional<KvCellRef> CellStore::allocate_target(KvFormat format) {
   auto target = arena_.allocate(format);
   if (target || left_behind_.empty()) return target;
+  begin_round();
+  return arena_.allocate(format);
+}
+
+void CellStore::begin_round() {
   conversions_.end_round();
   is_first_round_ = false;
   free_left_behind();
-  return arena_.allocate(format);
 }
 
 void CellStore::free_left_behind() {
@@ -127,6 +131,20 @@ void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
   left_behind_.push_back(ref);
   copies_.forget(group, block, cell);
   ref = {};
+}
+
+bool CellStore::gather() {
+  CHECK(is_demoting_);
+  const std::int64_t reserved_before = arena_.reserved_bytes();
+  begin_round();
+  if (!is_moving_) is_moving_ = arena_.close_sparse_pages(kMaxMoves);
+  if (is_moving_) {
+    move_out_of_closed_pages();
+    begin_round();
+    arena_.reopen_pages();
+    is_moving_ = false;
+  }
+  return arena_.reserved_bytes() < reserved_before;
 }
 
 void CellStore::end_demotions() {

@@ -22,7 +22,8 @@ namespace kvasir::kv {
 // Demotions are planned together, between begin_demotions() and end_demotions(). What they leave behind is
 // free when nothing else is, and that ends a round of conversions: no conversion writes where another one of
 // its round reads. A few pages are spare, which only demotions may take, so that a full memory can become
-// coarser. Where memory is scarce, cells of sparse pages move together at the same time.
+// coarser. Where memory is scarce, cells of sparse pages move together at the same time, and in rounds of
+// their own where what stays as it is keeps pages from running empty.
 //
 // With a disk, a cell that becomes a ghost may leave a copy there and come back in the copy's format. A copy
 // lives as long as its cell is that ghost.
@@ -64,6 +65,9 @@ class CellStore {
   // copy cannot be read: then it is forgotten. Requires: it has one.
   bool promote(std::int32_t group, BlockId block, std::int32_t cell);
   void drop(std::int32_t group, BlockId block, std::int32_t cell);
+  // For demotions that found no room: moves cells of sparse pages together now. False when that frees no
+  // page.
+  bool gather();
   void end_demotions();
   // What was demoted and moved since the last call.
   const CellConversions& conversions() const { return conversions_; }
@@ -108,6 +112,7 @@ class CellStore {
   void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
   std::optional<KvCellRef> allocate_target(KvFormat format);
   void free_left_behind();
+  void begin_round();
   void move_out_of_closed_pages();
 
   const std::int32_t head_dim_;

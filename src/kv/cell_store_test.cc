@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <span>
 #include <vector>
@@ -101,45 +102,115 @@ TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   }
 }
 
+// What lies where, by 32 bytes. Cells are known by where they lay at first.
+class Contents {
+ public:
+  explicit Contents(const CellStore& store)
+      : owners_(static_cast<std::size_t>(store.arena().capacity_bytes() / kBytes)) {
+    std::iota(owners_.begin(), owners_.end(), 0);
+    for (std::int64_t& owner : owners_) owner *= kBytes;
+  }
+  // All that a round reads it reads before it writes: what it writes must be nobody's.
+  void run(std::span<const CellConversion> round) {
+    std::vector<std::int64_t> read;
+    for (const CellConversion& conversion : round) read.push_back(of(conversion.from));
+    for (std::size_t i = 0; i < round.size(); ++i) std::ranges::fill(bytes_of(round[i].to), read[i]);
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      EXPECT_EQ(of(round[i].from), read[i]) << "read and written in one round";
+      EXPECT_EQ(of(round[i].to), read[i]) << "written twice in one round";
+    }
+  }
+  std::int64_t of(KvCellRef cell) const { return owners_[static_cast<std::size_t>(cell.offset() / kBytes)]; }
+
+ private:
+  static constexpr std::int64_t kBytes = 32;  // no cell is smaller, and all are multiples
+
+  std::span<std::int64_t> bytes_of(KvCellRef cell) {
+    return std::span(owners_).subspan(static_cast<std::size_t>(cell.offset() / kBytes),
+                                      static_cast<std::size_t>(cell_bytes(cell.format(), kHeadDim) / kBytes));
+  }
+
+  std::vector<std::int64_t> owners_;
+};
+
+// A store without a free page, the cells of which become coarser as a test says.
+class FullCellStore : public testing::Test {
+ protected:
+  static constexpr std::int32_t kNumBlocks = 2048, kNumCells = 4;
+
+  FullCellStore() : contents_(store_) {
+    for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+      EXPECT_TRUE(store_.fill(0, BlockId{b}));
+      for (std::int32_t c = 0; c < kNumCells; ++c) before_.push_back(at(b, c).offset());
+    }
+    EXPECT_EQ(store_.num_new_cells_available(), 0);
+  }
+  KvCellRef at(std::int32_t block, std::int32_t cell) const { return store_.at(0, BlockId{block}, cell); }
+  // Runs the conversions; every cell must have what it had.
+  void convert() {
+    store_.conversions().for_each_round([&](std::span<const CellConversion> round) {
+      ++num_rounds_;
+      contents_.run(round);
+    });
+    std::size_t i = 0;
+    for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+      for (std::int32_t c = 0; c < kNumCells; ++c) ASSERT_EQ(contents_.of(at(b, c)), before_[i++]);
+    }
+  }
+
+  CellStore store_ = store_of({{.num_blocks = kNumBlocks, .cells_per_block = kNumCells}});
+  Contents contents_;
+  std::vector<std::int64_t> before_;  // where each cell lay
+  std::int32_t num_rounds_ = 0;
+};
+
 // A round writes where the one before it has read, and nowhere else but where nothing was.
-TEST(CellStore, AFullOneBecomesCoarserInRounds) {
-  const std::vector<CellStore::Group> groups = {{.num_blocks = 2048, .cells_per_block = 4}};
-  CellStore store = store_of(groups);
-  for (std::int32_t b = 0; b < 2048; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
-  ASSERT_EQ(store.num_new_cells_available(), 0);
+TEST_F(FullCellStore, BecomesCoarserInRounds) {
   const auto wanted = [](std::int32_t b, std::int32_t c) {
     constexpr KvFormat kFormats[] = {KvFormat::kQ8, KvFormat::kK8V4, KvFormat::kK4V4, KvFormat::kK3V2};
     return kFormats[(b / 3 + c) % 4];
   };
-  store.begin_demotions();
-  for (std::int32_t b = 0; b < 2048; ++b) {
-    for (std::int32_t c = 0; c < 4; ++c) ASSERT_TRUE(store.demote(0, BlockId{b}, c, wanted(b, c)));
+  store_.begin_demotions();
+  for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+    for (std::int32_t c = 0; c < kNumCells; ++c) ASSERT_TRUE(store_.demote(0, BlockId{b}, c, wanted(b, c)));
   }
-  store.end_demotions();
-  EXPECT_GT(store.num_new_cells_available(), 2048 * 4 / 2);
+  store_.end_demotions();
+  EXPECT_GT(store_.num_new_cells_available(), kNumBlocks * kNumCells / 2);
+  convert();
+  EXPECT_GT(num_rounds_, 1);
+  EXPECT_LT(num_rounds_, 20);  // each has more room than the one before
+}
 
-  // By 32 bytes: which cell lies there; a cell is read where it was written last.
-  std::vector<std::int64_t> owners(static_cast<std::size_t>(store.arena().capacity_bytes() / 32), -1);
-  const auto bytes_of = [&](KvCellRef cell) {
-    return std::span(owners).subspan(static_cast<std::size_t>(cell.offset() / 32),
-                                     static_cast<std::size_t>(cell_bytes(cell.format(), kHeadDim) / 32));
-  };
-  std::int32_t num_rounds = 0;
-  store.conversions().for_each_round([&](std::span<const CellConversion> round) {
-    ++num_rounds;
-    for (const CellConversion& conversion : round) {
-      for (const std::int64_t owner : bytes_of(conversion.from)) ASSERT_EQ(owner, -1);
+// Half of each page becomes coarser, and half of it stays: none runs empty by itself.
+TEST_F(FullCellStore, GathersWhatStaysWhereNoPageRunsEmpty) {
+  std::int32_t num_gathered = 0;
+  store_.begin_demotions();
+  for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+    for (std::int32_t c = 0; c < kNumCells; c += 2) {
+      while (!store_.demote(0, BlockId{b}, c, KvFormat::kK8V4)) {
+        ASSERT_TRUE(store_.gather()) << "block " << b;
+        ++num_gathered;
+      }
     }
-    for (const CellConversion& conversion : round) {
-      std::ranges::fill(bytes_of(conversion.to), conversion.from.offset());
+  }
+  store_.end_demotions();
+  EXPECT_GT(num_gathered, 0);
+  EXPECT_LT(num_gathered, 40);
+  convert();
+  for (std::int32_t b = 0; b < kNumBlocks; ++b) {
+    for (std::int32_t c = 0; c < kNumCells; ++c) {
+      ASSERT_EQ(at(b, c).format(), c % 2 == 0 ? KvFormat::kK8V4 : KvFormat::kF16);
     }
-    for (const CellConversion& conversion : round) {
-      for (const std::int64_t owner : bytes_of(conversion.to)) ASSERT_EQ(owner, conversion.from.offset());
-      for (const std::int64_t owner : bytes_of(conversion.from)) ASSERT_EQ(owner, -1);
-    }
-  });
-  EXPECT_GT(num_rounds, 1);
-  EXPECT_LT(num_rounds, 20);  // each has more room than the one before
+  }
+  EXPECT_FALSE(store_.arena().reserved_bytes() > store_.arena().capacity_bytes() * 9 / 10);
+}
+
+TEST_F(FullCellStore, HasNothingToGatherWhereAllPagesAreFull) {
+  store_.begin_demotions();
+  EXPECT_FALSE(store_.gather());
+  store_.end_demotions();
+  convert();
+  EXPECT_EQ(num_rounds_, 0);
 }
 
 // Every other block of a full store goes: half of the memory is free, and no page of it.

@@ -74,11 +74,12 @@ void KvCacheManager::demote_group(SequenceKv& kv, std::int32_t group, std::int32
   // Block by block, as cells came into memory, so that whole pages run empty for the rounds that follow.
   std::ranges::sort(actions_, {},
                     [](const CellAction& action) { return std::pair(action.block, action.cell); });
-  // What one format finds no room for may have some once others have gone into theirs; caches go last.
+  // What one format finds no room for may have some once others have gone into theirs, or once what stays
+  // as it is has moved together; caches go last.
   while (!actions_.empty()) {
     const std::size_t num_before = actions_.size();
     std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
-    if (actions_.size() == num_before && !evict_from_fullest()) break;
+    if (actions_.size() == num_before && !cells_.gather() && !evict_from_fullest()) break;
   }
   if (!actions_.empty()) recorder_.ran_out_of_room();  // the next plan goes on
 }
@@ -169,7 +170,7 @@ bool KvCacheManager::grant(std::int32_t group, BlockId block, std::span<const Kv
     const KvFormat from = cells_.at(group, block, cell).format(), to = formats[i];
     if (!is_coarser(to, from)) continue;
     while (!make_coarser(group, block, cell, to)) {
-      if (!evict_from_fullest()) return false;
+      if (!cells_.gather() && !evict_from_fullest()) return false;
     }
     for (SequenceKv* kv : holders) {
       const auto wish = kv->wishes.find({group, block});

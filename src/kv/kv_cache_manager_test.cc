@@ -274,6 +274,28 @@ TEST(KvCacheManager, APolicyKeepsItsBudgetInAPoolWithoutAFreePage) {
   EXPECT_LE(manager.cells().arena().reserved_bytes(), manager.cells().arena().capacity_bytes() * 2 / 5);
 }
 
+// Where some heads keep f16 no page runs empty by itself.
+TEST(KvCacheManager, APolicyThatLeavesSomeHeadsAloneKeepsItsBudgetInAPoolWithoutAFreePage) {
+  constexpr std::int32_t kPromptTokens = 512 * kTokensPerBlock;
+  LayerGroup group = {.num_blocks = 512, .cells_per_block = 30};
+  group.cell_weights.assign(30, 0.1f);
+  for (std::size_t cell = 0; cell < 30; cell += 3) group.cell_weights[cell] = 1000.0f;
+  KvCacheManager manager = make_manager({group});
+  SequenceKv kv = manager.open("", false, kPromptTokens, {.policy = &ladder_policy(), .budget_share = 0.5});
+  ASSERT_TRUE(manager.allocate(kv, kPromptTokens));
+  ASSERT_FALSE(manager.allocate(kv, kPromptTokens + 1));
+  manager.commit(kv, iota_tokens(kPromptTokens), kPromptTokens);
+  manager.begin_demotions();
+  manager.demote(kv, kPromptTokens, kPromptTokens);
+  manager.end_demotions();
+  EXPECT_LE(kv.bytes_use.last_share(), 0.5);
+  std::int32_t num_fine = 0;
+  for (const BlockId block : kv.table(0).blocks()) {
+    num_fine += manager.cells().at(0, block, 0).format() == KvFormat::kF16 ? 1 : 0;
+  }
+  EXPECT_EQ(num_fine, 512);
+}
+
 // A window frees by itself: what a policy did there would be counted twice.
 TEST(KvCacheManager, LeavesLayersWithAWindowToThemselves) {
   constexpr std::int32_t kNumTokens = 12 * kTokensPerBlock;
