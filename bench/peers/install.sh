@@ -67,7 +67,7 @@ set(BUILD_TARGET "unknown")
 configure_file("$ik/common/build-info.cpp.in" "$ik/common/build-info.cpp" @ONLY)
 EOF
 fi
-tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama mtmd"
+tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama-server llama mtmd"
 build "$llama" llama-native "$tools"
 if grep -q avx512_fp16 /proc/cpuinfo; then
   build "$llama" llama-nofp16 "llama-bench llama-batched-bench" -DCMAKE_C_FLAGS=-mno-avx512fp16 \

@@ -1,0 +1,79 @@
+"""The servers that are compared: each with the words that start it, and what its cores were busy with."""
+import contextlib
+import http.client
+import os
+import pathlib
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KVASIR = ROOT / "build/release/bin/kvasir"
+LLAMA = ROOT / "build/peers/bin/llama-native/llama-server"
+CONTEXT = 8192
+SLOTS = 16
+
+
+def commands(model, path, threads=2):
+    """Name -> command without its port. llama-server's cache in slots has `CONTEXT` tokens for each, as the unified."""
+    llama = [LLAMA, "-m", path, "-t", threads, "-np", SLOTS, "-c", CONTEXT * SLOTS, "--no-webui", "--alias", model]
+    return {
+        "kvasir": [KVASIR, "serve", model, "--max-num-seqs", SLOTS],
+        "llama-server": [*llama, "--kv-unified", "-fa", "on"],
+        "llama-server, no flash attention": [*llama, "--kv-unified", "-fa", "off"],
+        "llama-server, split": [*llama, "--no-kv-unified", "-fa", "on"],
+        "llama-server, split, no flash attention": [*llama, "--no-kv-unified", "-fa", "off"],
+    }
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def answers(port):
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection.request("GET", "/v1/models")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+
+
+class Running:
+    def __init__(self, process, port):
+        self.process, self.port = process, port
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def peak_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        return 0
+
+
+@contextlib.contextmanager
+def running(command):
+    port = free_port()
+    process = subprocess.Popen([str(word) for word in [*command, "--port", port]], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not answers(port):
+            if process.poll() is not None:
+                raise RuntimeError(f"{pathlib.Path(command[0]).name} ended with {process.returncode}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{pathlib.Path(command[0]).name} does not answer after 120 s")
+            time.sleep(0.1)
+        yield Running(process, port)
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
