@@ -49,6 +49,8 @@ struct EngineConfig {
   // others.
   bool prefill_only = true;
   std::int32_t max_chunk_tokens = 0;  // of one sequence in one step; 0: the whole step
+  // How long a step may take that computes prompts beside streams: they stall no longer. 0: as it comes.
+  double max_step_ms = 0.0;
   std::int32_t max_queued_requests = 256;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty

@@ -114,6 +114,11 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
       ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
   verb.add_option(
+          "--max-step-ms", options.max_step_ms,
+          "How long a step may take that computes prompts while answers are generated (0: as it comes)")
+      ->transform(whole_number(0, 60'000))
+      ->capture_default_str();
+  verb.add_option(
           "--kv-cache-tokens", options.kv_cache_tokens,
           "Tokens that the KV cache holds as computed (0: what the sequences take, as far as memory allows)")
       ->transform(whole_number(std::int64_t{0}, kMaxCacheTokens));
@@ -142,6 +147,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;
+  config.max_step_ms = options.max_step_ms;
   config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   config.prefill_only = !options.no_prefill_only;

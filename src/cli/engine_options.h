@@ -22,6 +22,7 @@ struct EngineOptions {
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
+  std::int32_t max_step_ms = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
   bool no_prefill_only = false;

@@ -140,10 +140,14 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
 
+// A stream that stalls for a tenth of a second is seen to.
+constexpr std::int32_t kMaxStepMs = 60;
+
 }  // namespace
 
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
+  options->engine.max_step_ms = kMaxStepMs;
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);

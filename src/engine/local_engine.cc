@@ -34,6 +34,7 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config, const Loaded
   return {.max_num_seqs = config.max_num_seqs,
           .max_num_batched_tokens = config.max_num_batched_tokens,
           .max_chunk_tokens = config.max_chunk_tokens,
+          .max_step_ms = config.max_step_ms,
           .prefill_only = {.max_tokens = loaded.memory.max_prefill_only_tokens,
                            .num_layers = loaded.info.num_layers}};
 }

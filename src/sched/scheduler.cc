@@ -56,6 +56,11 @@ Status Scheduler::validate(const SchedulerConfig& config) {
                       fmt::format("max_chunk_tokens must be at least 0, got {}", config.max_chunk_tokens),
                       "max_chunk_tokens");
   }
+  if (!(config.max_step_ms >= 0.0)) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_step_ms must be at least 0, got {}", config.max_step_ms),
+                      "max_step_ms");
+  }
   return {};
 }
 
@@ -109,6 +114,7 @@ bool Scheduler::finish(SequenceId id) {
 
 const SchedulerOutput& Scheduler::schedule(TimePoint now) {
   CHECK(output_.empty());
+  step_began_ = now;
   expire_waiting(now);
   StepBudget budget = open_budget();
   schedule_running(budget);
@@ -127,12 +133,15 @@ void Scheduler::expire_waiting(TimePoint now) {
 }
 
 StepBudget Scheduler::open_budget() const {
-  const auto num_decoding =
-      std::ranges::count_if(running_, [](const Sequence* s) { return s->num_remaining_tokens() == 1; });
+  StepWork decoding;
+  for (const Sequence* sequence : running_) {
+    if (sequence->num_remaining_tokens() == 1) decoding.add_decoding(sequence->num_computed_tokens);
+  }
+  StepLimits limits{.max_tokens = config_.max_num_batched_tokens, .max_chunk_tokens = max_chunk_tokens_};
   // Prompts that run all layers wait while they are ahead of the prefill-only batch.
-  const std::int32_t max_tokens = prefill_only_.is_owed_passes() ? static_cast<std::int32_t>(num_decoding)
-                                                                 : config_.max_num_batched_tokens;
-  return {max_tokens, max_chunk_tokens_, static_cast<std::int32_t>(num_decoding)};
+  if (prefill_only_.is_owed_passes()) limits.max_tokens = decoding.num_decoding;
+  if (config_.max_step_ms > 0.0) limits.max_ms = config_.max_step_ms;
+  return {limits, decoding, step_times_};
 }
 
 void Scheduler::schedule_running(StepBudget& budget) {
@@ -140,12 +149,13 @@ void Scheduler::schedule_running(StepBudget& budget) {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     const std::int32_t num_remaining = sequence.num_remaining_tokens();
-    const std::int32_t num_tokens = num_remaining == 1 ? 1 : budget.take_chunk(num_remaining);
+    const std::int32_t num_tokens =
+        num_remaining == 1 ? 1 : budget.take_chunk(num_remaining, sequence.num_computed_tokens);
     if (num_tokens == 0) continue;
     if (make_room(sequence, sequence.num_computed_tokens + num_tokens)) {
       sequence.num_scheduled_tokens = num_tokens;
     } else if (running_.empty()) {
-      budget.give_back(num_tokens);  // it starts anew in this very step: else nobody would run
+      budget = open_budget();  // it starts anew in this very step: else nobody would run
     }
   }
 }
@@ -204,7 +214,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   }
   const StepBudget budget_before = budget;
   sequence.num_computed_tokens = num_cached;
-  sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens());
+  sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens(), num_cached);
   if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {
     // There are blocks, but what is free of their memory lies between cells of other formats.
     kv_.free(sequence.kv);
@@ -297,6 +307,7 @@ void Scheduler::schedule_prefill_only() {
 std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
   CHECK(result.next_tokens.size() == output_.sequences.size());
   updates_.clear();
+  learn_step_time(now);
   kv_.forget_conversions();
   for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
     const auto found = sequences_.find(output_.sequences[i].id);
@@ -310,6 +321,16 @@ std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result,
   output_.sequences.clear();
   demote_cells();
   return updates_;
+}
+
+// Of steps in which everybody ran all layers.
+void Scheduler::learn_step_time(TimePoint now) {
+  if (output_.num_whole != output_.sequences.size()) return;
+  StepWork work;
+  for (const ScheduledSequence& s : output_.sequences) {
+    s.num_tokens == 1 ? work.add_decoding(s.first_position) : work.add_chunk(s.first_position, s.num_tokens);
+  }
+  step_times_.observe(work, std::chrono::duration<double, std::milli>(now - step_began_).count());
 }
 
 // When nobody allocates or frees any more: what becomes coarser is written anew at the start of the next

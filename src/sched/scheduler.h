@@ -43,6 +43,7 @@
 #include "sched/scheduler_output.h"
 #include "sched/sequence.h"
 #include "sched/step_budget.h"
+#include "sched/step_time_model.h"
 
 namespace kvasir::sched {
 
@@ -50,6 +51,8 @@ struct SchedulerConfig {
   std::int32_t max_num_seqs = 16;             // running at once
   std::int32_t max_num_batched_tokens = 512;  // in one step, over all sequences
   std::int32_t max_chunk_tokens = 0;          // of one sequence in one step; 0: the whole step
+  // How long a step may take that computes prompts beside streams that decode; 0: as long as it takes.
+  double max_step_ms = 0.0;
   PrefillOnlyConfig prefill_only;
 };
 
@@ -116,6 +119,7 @@ class Scheduler {
   void preempt(Sequence& sequence);
   void build_output();
   void schedule_prefill_only();
+  void learn_step_time(TimePoint now);
   void demote_cells();
   void advance_prefill_only(Sequence& sequence, TimePoint now);
   void advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now);
@@ -131,6 +135,8 @@ class Scheduler {
   PrefillOnlyBatch prefill_only_;
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
+  StepTimeModel step_times_;
+  TimePoint step_began_;
   std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory
   std::vector<SequenceUpdate> updates_;
   SchedulerStats stats_;

@@ -99,6 +99,26 @@ TEST_F(SchedulerTest, DecodesFirstAndFillsTheRestWithAChunk) {
   EXPECT_EQ(ran[2].num_tokens, 6);
 }
 
+// A millisecond a token: what a prompt gets beside a stream is what fits, once the scheduler has seen steps.
+TEST_F(SchedulerTest, LetsNoStreamWaitLongerThanItMayForPrompts) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 256, .max_step_ms = 50.0}, {{.num_blocks = 64}});
+  std::int64_t now = 0;
+  const auto timed_step = [&] {
+    const SchedulerOutput& output = scheduler_->schedule(at_ms(now));
+    std::int32_t num_tokens = 0;
+    for (const ScheduledSequence& s : output.sequences) num_tokens += s.num_tokens;
+    now += num_tokens;
+    scheduler_->update(answer(output), at_ms(now));
+    return num_tokens;
+  };
+  add(make_request(1, prompt_of(200)));
+  EXPECT_EQ(timed_step(), 200);  // nobody decodes
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(timed_step(), 1);
+  add(make_request(2, prompt_of(300, 1000)));
+  for (int left = 300; left > 0; left -= 48) EXPECT_EQ(timed_step(), 1 + std::min(left, 48));
+  EXPECT_EQ(timed_step(), 2);
+}
+
 TEST_F(SchedulerTest, StartsByPriorityThenArrival) {
   build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
   SequenceRequest late_but_urgent = make_request(2, prompt_of(4), 1);

@@ -3,31 +3,59 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+
+#include "sched/step_time_model.h"
 
 namespace kvasir::sched {
 
+struct StepLimits {
+  std::int32_t max_tokens = 0;
+  std::int32_t max_chunk_tokens = 0;  // of one sequence
+  // How long a step may take beside which somebody decodes; as StepTimeModel expects it.
+  double max_ms = std::numeric_limits<double>::infinity();
+};
+
 // Sequences with one token left to compute (decoding) have theirs set aside before anyone computes a prompt
-// chunk, so a long prompt never delays running streams by more than its chunk.
+// chunk, so a long prompt never delays running streams by more than its chunk. That is cut to what the time
+// allows, to a multiple of a KV block, and is at least one block: prompts advance whatever the streams take.
 class StepBudget {
  public:
-  // Requires: num_decoding <= max_tokens.
-  StepBudget(std::int32_t max_tokens, std::int32_t max_chunk_tokens, std::int32_t num_decoding)
-      : chunk_tokens_(max_tokens - num_decoding), max_chunk_tokens_(max_chunk_tokens) {}
+  // `decoding`: the work of those that decode. Requires: decoding.num_decoding <= limits.max_tokens. `times`
+  // is borrowed.
+  StepBudget(const StepLimits& limits, const StepWork& decoding, const StepTimeModel& times)
+      : limits_(limits),
+        times_(&times),
+        chunk_tokens_(limits.max_tokens - decoding.num_decoding),
+        work_(decoding) {
+    if (decoding.num_decoding == 0) limits_.max_ms = std::numeric_limits<double>::infinity();
+  }
 
   // How many of its remaining tokens a sequence that was not counted as decoding may run; 0 when the step is
   // full.
-  std::int32_t take_chunk(std::int32_t num_remaining) {
-    const std::int32_t granted = std::min({num_remaining, max_chunk_tokens_, chunk_tokens_});
+  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position) {
+    if (!has_room()) return 0;
+    const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
+    std::int32_t granted = times_->chunk_within(limits_.max_ms, work_, first_position, asked);
+    if (granted < asked)
+      granted = std::min(asked, std::max(kLeastTokens, granted / kLeastTokens * kLeastTokens));
     chunk_tokens_ -= granted;
+    work_.add_chunk(first_position, granted);
     return granted;
   }
-  // Of a sequence that does not run after all.
-  void give_back(std::int32_t num_tokens) { chunk_tokens_ += num_tokens; }
-  bool has_room() const { return chunk_tokens_ > 0; }
+
+  bool has_room() const {
+    const bool has_time = work_.num_chunk_tokens == 0 || times_->predict_ms(work_) < limits_.max_ms;
+    return chunk_tokens_ > 0 && has_time;
+  }
 
  private:
-  std::int32_t chunk_tokens_;
-  std::int32_t max_chunk_tokens_;
+  static constexpr std::int32_t kLeastTokens = 16;
+
+  StepLimits limits_;
+  const StepTimeModel* times_;
+  std::int32_t chunk_tokens_;  // left
+  StepWork work_;
 };
 
 }  // namespace kvasir::sched

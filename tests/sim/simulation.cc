@@ -23,6 +23,11 @@ std::int64_t patience(const Workload& workload) {
   return steps;
 }
 
+// Of a machine that takes a microsecond a token: less than from one step to the next.
+std::chrono::microseconds duration_of(const sched::SchedulerOutput& output) {
+  return std::chrono::microseconds(std::min(output.num_tokens, 900));
+}
+
 }  // namespace
 
 void Coverage::add(const Coverage& other) {
@@ -110,7 +115,7 @@ void Simulation::step() {
   const sched::ModelStepResult result = run_model(output);
   if (!failure_.empty()) return;
   disturb(Moment::kBeforeUpdate);
-  const auto updates = scheduler_.update(result, time_of_step(step_));
+  const auto updates = scheduler_.update(result, time_of_step(step_) + duration_of(output));
   check_journal();
   take_updates(updates);
   check_blocks();

@@ -54,6 +54,7 @@ sched::SchedulerConfig make_scheduler(SeededRandom& random) {
   config.max_num_seqs = random.between(1, 7);
   config.max_num_batched_tokens = config.max_num_seqs + random.between(0, random.percent(50) ? 12 : 90);
   config.max_chunk_tokens = random.percent(50) ? 0 : random.between(1, 40);
+  if (random.percent(50)) config.max_step_ms = 0.01 * random.between(1, 30);
   if (random.percent(80)) {
     config.prefill_only = {.max_tokens = random.between(1, 150), .num_layers = random.between(1, 4)};
   }

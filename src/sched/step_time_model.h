@@ -1,0 +1,55 @@
+// How long a step will take, learned from those that ran.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace kvasir::sched {
+
+// What a step's time depends on.
+struct StepWork {
+  std::int32_t num_decoding = 0;         // sequences that run one token
+  std::int32_t num_chunk_tokens = 0;     // tokens of prompts, all chunks together
+  std::int64_t num_attended_tokens = 0;  // keys that all of these tokens read, summed
+
+  void add_decoding(std::int32_t num_computed) {
+    ++num_decoding;
+    num_attended_tokens += num_computed + 1;
+  }
+  void add_chunk(std::int32_t first_position, std::int32_t num_tokens) {
+    const std::int64_t n = num_tokens;
+    num_chunk_tokens += num_tokens;
+    num_attended_tokens += n * first_position + n * (n + 1) / 2;
+  }
+};
+
+// A step takes w0 + w1 num_decoding + w2 num_chunk_tokens + w3 num_attended_tokens milliseconds, with weights
+// of at least 0: least squares of the relative error with a memory of about 200 steps, by coordinate descent
+// from the last weights, so that those of which nothing new is known stay. Layers with a window attend to
+// less than is counted; that is in w3.
+//
+// Thread safety: none.
+class StepTimeModel {
+ public:
+  // A step with this work took so long. What took no time (a simulated clock) teaches nothing.
+  void observe(const StepWork& work, double milliseconds);
+  // 0 until something was observed.
+  double predict_ms(const StepWork& work) const;
+  // The most tokens of a prompt, from `first_position` on, with which a step that has this work besides takes
+  // at most `limit_ms`; at most `max_tokens`.
+  std::int32_t chunk_within(double limit_ms, const StepWork& work, std::int32_t first_position,
+                            std::int32_t max_tokens) const;
+
+ private:
+  static constexpr std::size_t kNumWeights = 4;
+  using Row = std::array<double, kNumWeights>;
+  static Row features(const StepWork& work);
+
+  void descend();
+
+  Row weights_{};
+  std::array<Row, kNumWeights> moments_{};  // sums of products of two features, the oldest forgotten
+  Row sums_{};                              // and of features
+};
+
+}  // namespace kvasir::sched
