@@ -23,7 +23,8 @@ BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/kva
 class Server:
     def __init__(self, args, flags):
         command = [args.binary, "serve", args.model, "--port", "0", "--max-num-seqs", str(args.clients),
-                   "--max-model-len", str(args.prompt_tokens + args.answer_tokens), "--no-prefix-cache", *flags]
+                   "--max-model-len", str(args.prompt_tokens + args.answer_tokens), "--no-prefix-cache",
+                   "--max-step-ms", "0", *flags]  # prompts first, so that all sequences are there at once
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             if line.startswith("http://"):

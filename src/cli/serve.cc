@@ -140,8 +140,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
 
-// A stream that stalls for a tenth of a second is seen to.
-constexpr std::int32_t kMaxStepMs = 60;
+// Half of a tenth of a second, at which a stream is seen to stall.
+constexpr std::int32_t kMaxStepMs = 50;
 
 }  // namespace
 
