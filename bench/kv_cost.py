@@ -41,7 +41,7 @@ def spread(values):
 
 def token_ms(args, depths, gen, flags):
     """Milliseconds of a generated token behind each of `depths` tokens, and the share of the bytes at the deepest."""
-    command = [args.binary, "bench", args.model, "--prompt", "0", "--gen", str(gen), "--repeat", "3", "--json",
+    command = [args.binary, "bench", args.model, "--prompt", "0", "--gen", str(gen), "--repeat", "1", "--json",
                "--depth", ",".join(map(str, depths)), *flags]
     results = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     rows = {row["depth"]: row for row in results["results"]}
@@ -68,7 +68,7 @@ def measure_policy(args):
     variants = {"none": ["--kv-policy", "none"], "ladder": ["--kv-policy", "ladder", "--kv-budget", "0.97"]}
     times = {name: [] for name in variants}
     for name in in_turns(list(variants), args.rounds):
-        (ms,), share, machine = token_ms(args, [args.depth], 128, variants[name])
+        (ms,), share, machine = token_ms(args, [args.depth], 256, variants[name])
         times[name].append(ms)
         print(f"policy {name}: {ms:.2f} ms a token, {share:.3f} of the bytes", file=sys.stderr, flush=True)
     ratios = [ladder / none for ladder, none in zip(times["ladder"], times["none"])]
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--binary", default=str(BINARY))
     parser.add_argument("--depth", type=int, default=7900, help="tokens before those that are timed")
     parser.add_argument("--bytes", type=int, default=34000, help="of --file, the prompt of the request that is logged")
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", help="JSON")
     args = parser.parse_args()
     log = measure_log(args)
