@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """What KV policies take and save while tokens are generated: kv_cost.py MODEL --file TEXT [--out FILE]
 
-Each comparison takes its variants in turn, forwards and backwards (A B C C B A):
-  attention  what a token takes longer behind many tokens than behind none, over f16 and over coarser cells
-  policy     a token behind many tokens without a policy, and with a ladder that measures and plans but finds
-             next to nothing to do, so that no coarser cells make up for what it takes
-  log        a request under a budget with and without a log; its own planning and recording, from the log
-
-Results are checked first: the bytes must be those that were asked for, and a log must change no token.
+One server, which logs what policies do. The same request, whose long prompt is in the prefix cache, comes in turns with
+each policy, forwards and backwards (A B C C B A), so that what the machine does besides hits all alike:
+  f16        no policy
+  watched    a ladder that measures, plans and finds next to nothing to do: no coarser cells make up for what it takes
+  q8, k4v4   every old cell in one coarser format
+  30%        a ladder at 30% of the bytes
+and f16 behind a prompt of 16 tokens: what a token takes longer behind the long one is attention's.
+Checked first: the bytes that each keeps are those that were asked for.
 """
 import argparse
+import contextlib
+import http.client
 import json
 import pathlib
-import resource
 import sqlite3
 import statistics
 import subprocess
@@ -20,112 +22,132 @@ import sys
 import tempfile
 import time
 
-BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/kvasir"
-CELLS = {  # name: flags, and the greatest share of f16's bytes that its cells may have
-    "f16": (["--kv-policy", "none"], 1.0),
-    "q8": (["--kv-policy", "q8", "--kv-budget", "0.1", "--kv-quality", "best_effort"], 0.55),
-    "k4v4": (["--kv-policy", "k4v4", "--kv-budget", "0.1", "--kv-quality", "best_effort"], 0.32),
-    "ladder at 30%": (["--kv-policy", "ladder", "--kv-budget", "0.3"], 0.301),
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "load"))
+import servers  # noqa: E402
+
+GATE = {"kv_quality": "best_effort"}
+VARIANTS = {  # name: fields of the request, and between what its share of f16's bytes must be
+    "f16": ({"kv_policy": "none"}, None),
+    "watched": ({"kv_policy": "ladder", "kv_budget": 0.97}, (0.9, 0.971)),
+    "q8": ({"kv_policy": "q8", "kv_budget": 0.1, **GATE}, (0.5, 0.56)),
+    "k4v4": ({"kv_policy": "k4v4", "kv_budget": 0.1, **GATE}, (0.25, 0.33)),
+    "30%": ({"kv_policy": "ladder", "kv_budget": 0.3, **GATE}, (0.25, 0.301)),
 }
 
 
-def in_turns(variants, rounds):
-    """Every variant `rounds` times, forwards and backwards."""
-    for turn in range(rounds):
-        yield from variants if turn % 2 == 0 else reversed(variants)
+def token_ms(server, model, prompt, tokens, fields):
+    """From the first piece of the answer to the last, over the tokens between."""
+    body = {"model": model, "prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
+            "stream": True, "stream_options": {"include_usage": True}, **fields}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
+    connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    if answer.status != 200:
+        sys.exit(f"{fields}: {answer.status} {answer.read().decode()}")
+    times, usage = [], None
+    for line in answer:
+        if line.startswith(b"data: {"):
+            times.append(time.monotonic())
+            usage = json.loads(line[6:]).get("usage") or usage
+    if usage["completion_tokens"] != tokens:
+        sys.exit(f"{usage['completion_tokens']} tokens came, {tokens} were asked for")
+    return 1000 * (times[-2] - times[0]) / (tokens - 1)  # the last event is the usage
+
+
+def check_bytes(log, names):
+    """The last request of each variant, in this order, kept the bytes that it should."""
+    rows = sqlite3.connect(log).execute("select bytes_share from sequences order by id").fetchall()
+    shares = {}
+    for name, (share,) in zip(names, rows[-len(names):]):
+        least, most = VARIANTS[name][1]
+        if not least <= share <= most:
+            sys.exit(f"{name} kept {share:.3f} of f16's bytes, not {least} to {most}")
+        shares[name] = share
+    return shares
 
 
 def spread(values):
-    return {"median": statistics.median(values), "least": min(values), "most": max(values), "runs": values}
+    ordered = sorted(values)
+    quarter = len(ordered) // 4
+    return {"median": statistics.median(ordered), "quartiles": [ordered[quarter], ordered[-1 - quarter]],
+            "runs": values}
 
 
-def token_ms(args, depths, gen, flags):
-    """Milliseconds of a generated token behind each of `depths` tokens, and the share of the bytes at the deepest."""
-    command = [args.binary, "bench", args.model, "--prompt", "0", "--gen", str(gen), "--repeat", "1", "--json",
-               "--depth", ",".join(map(str, depths)), *flags]
-    results = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    rows = {row["depth"]: row for row in results["results"]}
-    return ([1000 / rows[depth]["tokens_per_s"]["median"] for depth in depths], rows[depths[-1]]["kv_bytes_share"],
-            results["machine"])
+def writer_seconds(server):
+    """Processor time of the thread that writes the log."""
+    for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
+        if (task / "comm").read_text().strip() == "kvasir-kv-log":
+            return servers.cpu_seconds_of(task / "stat")
+    sys.exit("no thread writes the log")
 
 
-def measure_attention(args):
-    extra = {name: [] for name in CELLS}
-    shares = {}
-    for name in in_turns(list(CELLS), args.rounds):
-        flags, most = CELLS[name]
-        (none, deep), shares[name], _ = token_ms(args, [0, args.depth], 32, flags)
-        if shares[name] > most:
-            sys.exit(f"{name}: {shares[name]:.3f} of f16's bytes, at most {most} were asked for")
-        extra[name].append(deep - none)
-        print(f"attention over {name}: {deep - none:.2f} ms of {deep:.2f}", file=sys.stderr, flush=True)
-    return {name: {"bytes_share": shares[name], "ms": spread(extra[name]),
-                   "of_f16": statistics.median(ours / f16 for ours, f16 in zip(extra[name], extra["f16"]))}
-            for name in CELLS}
+def measure(args, prompt, server, log):
+    ask = {name: (prompt, fields) for name, (fields, _) in VARIANTS.items()}
+    ask["short"] = (prompt[:16], VARIANTS["f16"][0])
+    for text, fields in ask.values():  # what they leave in the prefix cache
+        token_ms(server, args.model, text, args.tokens, fields)
+    time.sleep(1)  # the log is written behind
+    shares = check_bytes(log, [name for name, (_, share) in VARIANTS.items() if share])
+    times = {name: [] for name in ask}
+    before = server.cpu_seconds(), writer_seconds(server)
+    for turn in range(args.rounds):
+        for name in list(ask) if turn % 2 == 0 else reversed(ask):
+            times[name].append(token_ms(server, args.model, ask[name][0], args.tokens, ask[name][1]))
+        print(f"{turn + 1} of {args.rounds}: " + ", ".join(f"{name} {ms[-1]:.2f}" for name, ms in times.items()),
+              file=sys.stderr, flush=True)
+    time.sleep(1)
+    log_seconds = {"all": server.cpu_seconds() - before[0], "writer": writer_seconds(server) - before[1]}
+    return shares, times, log_seconds
 
 
-def measure_policy(args):
-    variants = {"none": ["--kv-policy", "none"], "ladder": ["--kv-policy", "ladder", "--kv-budget", "0.97"]}
-    times = {name: [] for name in variants}
-    for name in in_turns(list(variants), args.rounds):
-        (ms,), share, machine = token_ms(args, [args.depth], 256, variants[name])
-        times[name].append(ms)
-        print(f"policy {name}: {ms:.2f} ms a token, {share:.3f} of the bytes", file=sys.stderr, flush=True)
-    ratios = [ladder / none for ladder, none in zip(times["ladder"], times["none"])]
-    return machine, {**{f"{name}_ms": spread(times[name]) for name in variants}, "ratio": spread(ratios)}
+def own_ms(log, tokens):
+    """What watched requests say that planning and recording took, milliseconds a token."""
+    planning, recording, requests = sqlite3.connect(log).execute(
+        "select sum(policy_ms), sum(record_ms), count(distinct sequence) from steps join sequences on sequence = "
+        "sequences.id where budget_share = 0.97 and sequence > (select min(id) from sequences where budget_share = 0.97)"
+    ).fetchone()
+    return {"planning": planning / requests / tokens, "recording": recording / requests / tokens}
 
 
-def run_request(args, prompt, log):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.monotonic()
-    command = [args.binary, "run", args.model, "--raw", "--temperature", "0", "--max-tokens", "64", "--json",
-               "--kv-budget", "0.3", *(["--kv-log", log] if log else [])]
-    answer = json.loads(subprocess.run(command, input=prompt, check=True, capture_output=True).stdout)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return answer, {"seconds": time.monotonic() - start,
-                    "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
-
-
-def measure_log(args):
-    prompt = pathlib.Path(args.file).read_bytes()[:args.bytes]
-    runs = {"without": [], "with": []}
-    own = []
-    tokens = None
-    for name in in_turns(list(runs), args.rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            log = f"{folder}/kv.db"
-            answer, took = run_request(args, prompt, log if name == "with" else None)
-            tokens = tokens or answer["token_ids"]
-            if answer["token_ids"] != tokens:
-                sys.exit(f"the answer {name} a log has other tokens")
-            if name == "with":
-                planning, recording, steps = sqlite3.connect(log).execute(
-                    "select sum(policy_ms), sum(record_ms), count(*) from steps").fetchone()
-                own.append({"planning_ms": planning, "recording_ms": recording, "steps": steps})
-        runs[name].append(took)
-        print(f"{name} a log: {json.dumps(took)}", file=sys.stderr, flush=True)
-    ratios = {key: spread([ours[key] / bare[key] for ours, bare in zip(runs["with"], runs["without"])])
-              for key in ("seconds", "cpu_seconds")}
-    return {"prompt_tokens": answer["prompt_tokens"], "runs": runs, "own": own, "ratio": ratios}
+def paired(times, name, base):
+    return spread([ours / other for ours, other in zip(times[name], times[base])])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--file", required=True)
-    parser.add_argument("--binary", default=str(BINARY))
-    parser.add_argument("--depth", type=int, default=7900, help="tokens before those that are timed")
-    parser.add_argument("--bytes", type=int, default=34000, help="of --file, the prompt of the request that is logged")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--depth", type=int, default=7900, help="tokens of the prompt")
+    parser.add_argument("--tokens", type=int, default=129, help="of the answer")
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--out", help="JSON")
     args = parser.parse_args()
-    log = measure_log(args)
-    machine, policy = measure_policy(args)
-    report = {"model": args.model, "machine": machine, "depth": args.depth, "log": log, "policy": policy,
-              "attention": measure_attention(args)}
+    ids = json.loads(subprocess.run([servers.KVASIR, "tokenize", args.model, "--file", args.file, "--json"], check=True,
+                                    capture_output=True, text=True).stdout)["ids"]
+    with contextlib.ExitStack() as stack:
+        log = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()), "log")
+        server = stack.enter_context(servers.running(
+            [servers.KVASIR, "serve", args.model, "--max-num-seqs", 1, "--kv-log", log,
+             "--kv-cache-tokens", (len(VARIANTS) + 1) * (args.depth + args.tokens)]))
+        shares, times, log_seconds = measure(args, ids[:args.depth], server, log)
+        own = own_ms(log, args.tokens)
+    attention = {name: spread([ours - short for ours, short in zip(times[name], times["short"])])
+                 for name in VARIANTS if name != "watched"}
+    report = {
+        "model": args.model, "depth": args.depth, "tokens": args.tokens, "bytes_share": shares, "token_ms": times,
+        "policy_and_log": paired(times, "watched", "f16"), "own_ms": own, "log_cpu_seconds": log_seconds,
+        "attention_ms": attention,
+        "attention_of_f16": {name: spread([ours / f16 for ours, f16 in zip(one["runs"], attention["f16"]["runs"])])
+                             for name, one in attention.items() if name != "f16"}}
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps(report, indent=1) + "\n")
-    print(json.dumps({"log": log["ratio"], "policy": policy["ratio"], "attention": report["attention"]}, indent=1))
+    print(f"a token: {own['planning']:.3f} ms of planning, {own['recording']:.3f} of recording")
+    print(f"the log's thread: {log_seconds['writer']:.2f} of {log_seconds['all']:.1f} s of processor time")
+    lines = {"policy and log, of f16": report["policy_and_log"],
+             **{f"attention over {name}, of f16": one for name, one in report["attention_of_f16"].items()},
+             **{f"attention over {name}, ms": one for name, one in attention.items()}}
+    for name, one in lines.items():
+        print(f"{name}: {one['median']:.3f} ({one['quartiles'][0]:.3f} to {one['quartiles'][1]:.3f})")
 
 
 if __name__ == "__main__":

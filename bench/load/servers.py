@@ -41,13 +41,18 @@ def answers(port):
         return False
 
 
+def cpu_seconds_of(stat):
+    """What a process or thread has used, by its file `stat` in /proc."""
+    fields = stat.read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Running:
     def __init__(self, process, port):
         self.process, self.port = process, port
 
     def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds_of(pathlib.Path(f"/proc/{self.process.pid}/stat"))
 
     def peak_bytes(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():

@@ -39,11 +39,11 @@ class OneSlice {
     plan_attention(batch.sequences, group_, shape_.group_size, plan);
     BlockMass mass;
     mass.begin_step(batch);
-    mass.begin_layer(plan, batch.sequences, shape_.group_size);
+    mass.begin_layer(plan, batch.sequences, shape_.group_size, 0, 0);
     for (const AttentionUnit& unit : plan.units) {
       if (unit.mass >= 0) attend(unit, mass);
     }
-    mass.end_layer(0, 0);
+    mass.end_layer();
     return mass.of_slice(0)[0];
   }
 

@@ -1,6 +1,7 @@
 #include "journal/kv_log.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -54,6 +55,7 @@ double KvLog::now_ms() const {
 }
 
 void KvLog::write_until_closed() {
+  ::pthread_setname_np(::pthread_self(), "kvasir-kv-log");
   take_lowest_priority();
   for (bool is_closing = false; !is_closing;) {
     queue_.wait();

@@ -72,8 +72,9 @@ void SequenceScores::add(const StepMass& mass) {
       continue;
     }
     float* masses = masses_.data() + index(cell, 0);
+    const float* of_step = added.data();
     for (std::size_t b = 0; b < added.size(); ++b) {
-      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + added[b];
+      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + of_step[b];
     }
   }
 }

@@ -27,18 +27,21 @@ void BlockMass::begin_step(const BatchInput& batch) {
       const bool is_wanted = batch.sequences[i].observed.num_queries > 0 && group.window == 0;
       mass.num_blocks = is_wanted ? static_cast<std::int32_t>(group.blocks[i].size()) : 0;
       const auto num_cells = static_cast<std::size_t>(is_wanted ? group.layout.cells_per_block() : 0);
-      mass.sum.assign(num_cells * static_cast<std::size_t>(mass.num_blocks), 0.0f);
-      mass.greatest.assign(mass.sum.size(), 0.0f);
+      // Not cleared: what num_queries says is known is written whole.
+      mass.sum.resize(num_cells * static_cast<std::size_t>(mass.num_blocks));
+      mass.greatest.resize(mass.sum.size());
       mass.num_queries.assign(num_cells, 0);
     }
   }
 }
 
 void BlockMass::begin_layer(const AttentionPlan& plan, std::span<const SequenceSlice> slices,
-                            std::int32_t group_size) {
+                            std::int32_t group_size, std::int32_t group, std::int32_t layer_in_group) {
   plan_ = &plan;
   slices_ = slices;
   group_size_ = group_size;
+  group_ = group;
+  layer_in_group_ = layer_in_group;
   of_units_.resize(std::max(of_units_.size(), static_cast<std::size_t>(plan.num_unit_masses)));
 }
 
@@ -68,45 +71,75 @@ void BlockMass::fold(const AttentionUnit& unit, const UnitRows& rows) {
       }
     }
   }
+  if (!has_all_rows(unit)) return;
+  const CellMass cell = cell_mass(unit.sequence, unit.kv_head);
+  if (cell.is_known()) return;
+  for (std::int32_t head = 0; head < group_size_; ++head) {
+    cell.pool(head, masses + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+  }
 }
 
-void BlockMass::end_layer(std::int32_t group, std::int32_t layer_in_group) {
-  const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group)];
+bool BlockMass::has_all_rows(const AttentionUnit& unit) const {
+  return unit.num_tokens == slices_[static_cast<std::size_t>(unit.sequence)].num_rows;
+}
+
+BlockMass::CellMass BlockMass::cell_mass(std::int32_t slice, std::int32_t kv_head) {
+  kv::StepMass& mass = masses_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(group_)];
+  const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
+  const auto cell = static_cast<std::size_t>(layer_in_group_ * num_heads + kv_head);
+  const auto width = static_cast<std::size_t>(mass.num_blocks);
+  return {.sum = mass.sum.data() + cell * width,
+          .greatest = mass.greatest.data() + cell * width,
+          .num_blocks = mass.num_blocks,
+          .num_queries = &mass.num_queries[cell]};
+}
+
+void BlockMass::CellMass::pool(std::int32_t head, const float* of_head, std::int64_t first,
+                               std::int64_t count) const {
+  float* to_sum = sum + first;
+  float* to_greatest = greatest + first;
+  const std::int64_t end = std::min(num_blocks - first, count);
+  if (head == 0) {
+    std::copy_n(of_head, end, to_sum);
+    std::copy_n(of_head, end, to_greatest);
+    return;
+  }
+  for (std::int64_t b = 0; b < end; ++b) {
+    to_sum[b] += of_head[b];
+    to_greatest[b] = std::max(to_greatest[b], of_head[b]);
+  }
+}
+
+void BlockMass::end_layer() {
+  const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
   for (const ObservedSlice& observed : plan_->observed) {
     const SequenceSlice& slice = slices_[static_cast<std::size_t>(observed.sequence)];
-    kv::StepMass& mass =
-        masses_[static_cast<std::size_t>(observed.sequence)][static_cast<std::size_t>(group)];
     for (std::int32_t head = 0; head < num_heads; ++head) {
-      const std::int32_t cell = layer_in_group * num_heads + head;
-      std::int32_t& num_queries = mass.num_queries[static_cast<std::size_t>(cell)];
-      if (num_queries > 0) continue;  // attention that ran before for more rows
-      num_queries = std::min(slice.observed.num_queries, slice.num_rows);
-      add_up(observed, head, cell, mass);
+      const CellMass cell = cell_mass(observed.sequence, head);
+      if (cell.is_known()) continue;
+      *cell.num_queries = std::min(slice.observed.num_queries, slice.num_rows);
+      add_up(observed, head, cell);
     }
   }
 }
 
-// Over the units of a slice and a KV head, query head by query head.
-void BlockMass::add_up(const ObservedSlice& observed, std::int32_t kv_head, std::int32_t cell,
-                       kv::StepMass& mass) {
-  const auto width = static_cast<std::size_t>(mass.num_blocks);
-  float* sum = mass.sum.data() + static_cast<std::size_t>(cell) * width;
-  float* greatest = mass.greatest.data() + static_cast<std::size_t>(cell) * width;
+// Over the units of a slice and a KV head, query head by query head, as far as they have not been pooled.
+void BlockMass::add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellMass& cell) {
+  const auto units = std::span(plan_->units)
+                         .subspan(static_cast<std::size_t>(observed.first_unit),
+                                  static_cast<std::size_t>(observed.end_unit - observed.first_unit));
+  if (std::ranges::all_of(units, [&](const AttentionUnit& unit) { return has_all_rows(unit); })) return;
   for (std::int32_t query_head = 0; query_head < group_size_; ++query_head) {
-    of_head_.assign(width, 0.0f);
-    for (std::int32_t i = observed.first_unit; i < observed.end_unit; ++i) {
-      const AttentionUnit& unit = plan_->units[static_cast<std::size_t>(i)];
+    of_head_.assign(static_cast<std::size_t>(cell.num_blocks), 0.0f);
+    for (const AttentionUnit& unit : units) {
       if (unit.kv_head != kv_head || unit.mass < 0) continue;
       const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
       const float* of_unit = of_units_.data() + unit.mass + query_head * num_blocks;
-      const auto first = static_cast<std::size_t>(unit.chunk_begin * kBlocksPerChunk);
-      const std::size_t end = std::min(width, first + static_cast<std::size_t>(num_blocks));
-      for (std::size_t b = first; b < end; ++b) of_head_[b] += of_unit[b - first];
+      const std::int64_t first = unit.chunk_begin * kBlocksPerChunk;
+      const std::int64_t end = std::min(cell.num_blocks, first + num_blocks);
+      for (std::int64_t b = first; b < end; ++b) of_head_[static_cast<std::size_t>(b)] += of_unit[b - first];
     }
-    for (std::size_t b = 0; b < width; ++b) {
-      sum[b] += of_head_[b];
-      greatest[b] = std::max(greatest[b], of_head_[b]);
-    }
+    cell.pool(query_head, of_head_.data(), 0, cell.num_blocks);
   }
 }
 

@@ -12,8 +12,9 @@
 namespace kvasir::backend {
 
 // Per step, a kv::StepMass for every slice and layer group whose slice asks for it. Every unit of attention
-// folds its own rows, on whatever worker it runs; then the units of a slice are added up in their order, so
-// that the masses do not depend on the number of workers.
+// folds its own rows, on whatever worker it runs. One that has all rows of its slice, as when a sequence
+// decodes, pools them over the query heads as well; the others are added up in their order, so that the
+// masses do not depend on the number of workers.
 //
 // Thread safety: fold() may be called for different units at once, everything else by one thread.
 class BlockMass {
@@ -28,11 +29,12 @@ class BlockMass {
 
   void begin_step(const BatchInput& batch);
   // Room for the units of one layer. `plan` and `slices` are those that the layer's attention runs by.
-  void begin_layer(const AttentionPlan& plan, std::span<const SequenceSlice> slices, std::int32_t group_size);
+  void begin_layer(const AttentionPlan& plan, std::span<const SequenceSlice> slices, std::int32_t group_size,
+                   std::int32_t group, std::int32_t layer_in_group);
   // mass_b = sum over rows of weight * exp(chunk max - log sum exp) * block sum (the identity behind
   // FlashAttention's partial sums, Dao et al. 2022). Requires: unit.mass >= 0.
   void fold(const AttentionUnit& unit, const UnitRows& rows);
-  void end_layer(std::int32_t group, std::int32_t layer_in_group);
+  void end_layer();
 
   // By layer group.
   std::span<const kv::StepMass> of_slice(std::int32_t slice) const {
@@ -40,13 +42,29 @@ class BlockMass {
   }
 
  private:
-  void add_up(const ObservedSlice& observed, std::int32_t kv_head, std::int32_t cell, kv::StepMass& mass);
+  // A KV head's cells of one slice.
+  struct CellMass {
+    float* sum = nullptr;       // [num_blocks]
+    float* greatest = nullptr;  // likewise
+    std::int64_t num_blocks = 0;
+    std::int32_t* num_queries = nullptr;
+
+    // Attention that ran before, for more rows.
+    bool is_known() const { return *num_queries > 0; }
+    // What query head number `head` of the group paid to the blocks from `first` on; number 0 comes first.
+    void pool(std::int32_t head, const float* of_head, std::int64_t first, std::int64_t count) const;
+  };
+  CellMass cell_mass(std::int32_t slice, std::int32_t kv_head);
+  bool has_all_rows(const AttentionUnit& unit) const;
+  void add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellMass& cell);
 
   std::vector<std::vector<kv::StepMass>> masses_;  // per slice and group
   // The current layer.
   const AttentionPlan* plan_ = nullptr;
   std::span<const SequenceSlice> slices_;
   std::int32_t group_size_ = 0;
+  std::int32_t group_ = 0;
+  std::int32_t layer_in_group_ = 0;
   std::vector<float> of_units_;             // per unit: [group_size, blocks of its chunks]
   std::vector<float> of_head_;              // blocks of one query head; kept for its memory
   std::vector<std::int32_t> num_kv_heads_;  // per group

@@ -30,18 +30,24 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
     for (auto& scratch : worker_scratch_) grow(scratch, plan.max_unsplit_partial_rows);
     grow(split_scratch_, plan.num_partial_rows);
   }
-  if (!plan.observed.empty()) block_mass_.begin_layer(plan, batch_.sequences, group_size);
+  if (!plan.observed.empty())
+    block_mass_.begin_layer(plan, batch_.sequences, group_size, op.group, op.layer_in_group);
   CpuActivation& attn = static_cast<CpuActivation&>(out);
   pool_.parallel_for(static_cast<std::int64_t>(plan.tasks.size()), [&](std::int64_t task, int worker) {
     run_attention_task(op, plan.tasks[static_cast<std::size_t>(task)], worker, attn);
   });
-  for_rows(static_cast<std::int32_t>(plan.split_units.size()), std::int64_t{group_size} * head_dim,
-           [&](std::int32_t i, int) {
-             const auto index = static_cast<std::size_t>(plan.split_units[static_cast<std::size_t>(i)]);
-             const AttentionUnit& unit = plan.units[index];
-             merge_unit(op, unit, split_partials(op, unit), attn);
-           });
-  if (!plan.observed.empty()) block_mass_.end_layer(op.group, op.layer_in_group);
+  const auto merge = [&](std::int64_t i, int) {
+    const auto index = static_cast<std::size_t>(plan.split_units[static_cast<std::size_t>(i)]);
+    const AttentionUnit& unit = plan.units[index];
+    merge_unit(op, unit, split_partials(op, unit), attn);
+  };
+  const auto num_split = std::ssize(plan.split_units);
+  if (plan.num_partial_rows * partial_floats(plan, head_dim) > kInlineFloats) {
+    pool_.parallel_for(num_split, merge);
+  } else {
+    for (std::int64_t i = 0; i < num_split; ++i) merge(i, 0);
+  }
+  if (!plan.observed.empty()) block_mass_.end_layer();
   for_rows(batch_.num_rows(), attn.width,
            [&](std::int32_t row, int) { quantize(attn, attn.row(row), row, batch_.num_rows(), row); });
 }
