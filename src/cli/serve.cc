@@ -53,10 +53,10 @@ std::string url_of(const std::string& host, std::uint16_t port) {
   return fmt::format("http://{}:{}", name, port);
 }
 
-std::string curl_line(const Engine& engine, const std::string& url, const std::string& model) {
+std::string curl_line(const Engine& engine, const std::string& url, const server::ServerConfig& config) {
   std::string body;
   JsonWriter json(body);
-  json.begin_object().member("model", model);
+  json.begin_object().member("model", config.served_model_name);
   const bool can_chat = engine.chat_template() != nullptr;
   if (can_chat) {
     json.key("messages")
@@ -70,8 +70,9 @@ std::string curl_line(const Engine& engine, const std::string& url, const std::s
     json.member("prompt", "Once upon a time").member("max_tokens", 32);
   }
   json.end_object();
-  return fmt::format("curl {}/v1/{} -H 'Content-Type: application/json' -d '{}'", url,
-                     can_chat ? "chat/completions" : "completions", body);
+  const std::string key = config.api_keys_file.empty() ? "" : " -H \"Authorization: Bearer $KEY\"";
+  return fmt::format("curl {}/v1/{} -H 'Content-Type: application/json'{} -d '{}'", url,
+                     can_chat ? "chat/completions" : "completions", key, body);
 }
 
 std::string describe_memory(const Engine& engine) {
@@ -81,13 +82,14 @@ std::string describe_memory(const Engine& engine) {
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
-void announce(const Engine& engine, const std::string& url, const std::string& model, bool as_json) {
-  const std::string memory = describe_memory(engine), curl = curl_line(engine, url, model);
+void announce(const Engine& engine, const std::string& url, const server::ServerConfig& config,
+              bool as_json) {
+  const std::string memory = describe_memory(engine), curl = curl_line(engine, url, config);
   if (!as_json) return print(fmt::format("{}\n{} (Ctrl-C stops)\n{}\n", memory, url, curl));
   std::string out;
   JsonWriter(out)
       .begin_object()
-      .member("model", model)
+      .member("model", config.served_model_name)
       .member("memory", memory)
       .member("url", url)
       .member("example", curl)
@@ -134,8 +136,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
-  announce(*session.engine, url_of(options.server.host, server->port()), options.server.served_model_name,
-           globals.json);
+  announce(*session.engine, url_of(options.server.host, server->port()), options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
@@ -159,6 +160,8 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
   add_chat_template_option(*verb, options->engine);
+  verb->add_option("--api-keys", options->server.api_keys_file,
+                   "A file that `kvasir keys` wrote: requests must bring one of its keys");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))

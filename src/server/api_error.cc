@@ -89,6 +89,7 @@ std::string error_json(const ApiError& error) {
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .body = error_json(error)};
   if (error.status == 503) response.headers.push_back({"Retry-After", std::to_string(kRetryAfterSeconds)});
+  if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (error.status == 405) response.headers.push_back({"Allow", error.allow});
   return response;
 }

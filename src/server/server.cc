@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/auth/key_ring.h"
 #include "server/http/cors.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
@@ -82,9 +83,10 @@ class StopSignal {
 }  // namespace
 
 struct Server::Impl {
-  Impl(Engine& engine_in, ServerConfig config_in)
+  Impl(Engine& engine_in, ServerConfig config_in, std::unique_ptr<KeyRing> keys_in)
       : engine(engine_in),
         config(std::move(config_in)),
+        keys(std::move(keys_in)),
         cors(config.cors_origin),
         api{.engine = engine,
             .limits = config.limits,
@@ -103,6 +105,7 @@ struct Server::Impl {
 
   Engine& engine;
   const ServerConfig config;
+  const std::unique_ptr<KeyRing> keys;  // null: nobody is asked for one
   const Cors cors;
   ServerMetrics metrics;
   IdSource ids;
@@ -111,7 +114,7 @@ struct Server::Impl {
   StopSignal stop_signal;
   ApiContext api;
   const Router router;
-  const SessionContext session_context{config.limits, router, cors, ids, metrics, draining};
+  const SessionContext session_context{config.limits, router, keys.get(), cors, ids, metrics, draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
   Listener listener{io, session_context};
@@ -122,16 +125,20 @@ Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
   KVASIR_CHECKED(check_config(config));
-  auto impl = std::make_unique<Impl>(engine, std::move(config));
+  const KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
+  std::unique_ptr<KeyRing> keys;
+  if (!config.api_keys_file.empty()) {
+    KVASIR_TRY(keys, KeyRing::open(config.api_keys_file, warn));
+  }
+  const bool asks_for_keys = keys != nullptr;
+  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(keys));
   if (!impl->stop_signal.valid()) {
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }
   KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
-  if (!impl->listener.is_loopback()) {
-    const std::string line =
-        fmt::format("warning: {} is reachable from other machines, and this server asks nobody for a key",
-                    impl->config.host);
-    impl->config.warn ? impl->config.warn(line) : warn_on_stderr(line);
+  if (!impl->listener.is_loopback() && !asks_for_keys) {
+    warn(fmt::format("warning: {} is reachable from other machines, and this server asks nobody for a key",
+                     impl->config.host));
   }
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

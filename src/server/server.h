@@ -18,6 +18,7 @@ struct ServerConfig {
   std::uint16_t port = 8080;       // 0: any free one
   std::string served_model_name;   // empty: the model's own name
   std::string cors_origin;         // "*", one origin, or empty for none
+  std::string api_keys_file;       // whose keys requests must bring; empty: none need to
   std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   Limits limits;

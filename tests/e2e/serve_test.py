@@ -9,7 +9,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from command_line import DONE, GEMMA, INTERRUPTED, LLAMA, MACHINE, TIME_LIMIT_S, CommandLineTest
+from command_line import BAD_FILE, DONE, GEMMA, INTERRUPTED, LLAMA, MACHINE, TIME_LIMIT_S, USAGE, CommandLineTest
 
 
 class Serve(CommandLineTest):
@@ -34,6 +34,21 @@ class Serve(CommandLineTest):
         self.assertIn("weights", self.lines[0])
         self.assertTrue(self.url.startswith("http://127.0.0.1:"))
         self.assertTrue(self.lines[2].startswith(f"curl {self.url}/v1/chat/completions"))
+
+    def test_only_who_has_a_key_is_answered(self):
+        made = self.json("keys", "add", "ann", "--file", "keys")
+        self.assertEqual(made["name"], "ann")
+        self.assertNotIn(made["key"], (self.folder / "keys").read_text())
+        self.assertEqual([key["name"] for key in self.json("keys", "list", "--file", "keys")], ["ann"])
+        self.refusal(USAGE, "keys", "add", "ann", "--file", "keys", says="already")
+        self.refusal(BAD_FILE, "keys", "revoke", "bob", "--file", "keys", says="bob")
+        self.serve(LLAMA, "--api-keys", "keys")
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            self.get("/v1/models")
+        self.assertEqual(refused.exception.code, 401)
+        request = urllib.request.Request(self.url + "/v1/models", headers={"Authorization": f"Bearer {made['key']}"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+            self.assertEqual(json.load(answer)["data"][0]["id"], "llama-f32")
 
     def test_answers_by_the_name_of_the_file(self):
         self.serve(LLAMA)

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string path;  // the target without its query, percent-encoding left as it came
   std::vector<Header> headers;
   std::string body;
+  std::string tenant;  // whose API key came with it; empty where nobody is asked for one
 
   // The value of the first header of that name, case aside; null when there is none.
   const std::string* header(std::string_view name) const;

@@ -127,6 +127,13 @@ void Session::refuse(const ApiError& error) {
   answer->respond(error_response(error));
 }
 
+// Before anything is known of the path: who has no key learns nothing.
+ApiStatus Session::admit(HttpRequest& request) const {
+  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return {};
+  KVASIR_TRY(request.tenant, context_.keys->admit(request));
+  return {};
+}
+
 void Session::answer_request() {
   state_ = State::kAnswering;
   deadline_.cancel();
@@ -134,7 +141,9 @@ void Session::answer_request() {
   const Answer::Options options = {.keep_alive = reader_->keep_alive(),
                                    .is_http_1_0 = reader_->is_http_1_0(),
                                    .received_at = std::chrono::steady_clock::now()};
-  answer_ = std::make_shared<Answer>(shared_from_this(), reader_->take_request(), options);
+  HttpRequest incoming = reader_->take_request();
+  ApiStatus admitted = admit(incoming);
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
   const auto answer = answer_;
@@ -143,6 +152,8 @@ void Session::answer_request() {
     if (context_.cors.is_preflight(request)) {
       answer->respond(
           context_.cors.preflight_response(request, context_.router.allowed_methods(request.path)));
+    } else if (!admitted) {
+      answer->respond(error_response(admitted.error()));
     } else {
       context_.router.handle(answer);
     }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/auth/key_ring.h"
 #include "server/http/cors.h"
 #include "server/http/exchange.h"
 #include "server/http/request_reader.h"
@@ -27,6 +28,7 @@ class Answer;
 struct SessionContext {
   const Limits& limits;
   const Router& router;
+  KeyRing* keys;  // null: everybody may ask
   const Cors& cors;
   IdSource& ids;
   ServerMetrics& metrics;
@@ -66,6 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_half_closed();
   void advance();
   void refuse(const ApiError& error);
+  ApiStatus admit(HttpRequest& request) const;
   void answer_request();
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);

@@ -8,7 +8,7 @@
 namespace kvasir::server {
 namespace {
 
-ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request) {
+ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request, const std::string& tenant) {
   const Engine& engine = context.engine;
   if (engine.tokenizer() == nullptr) {
     return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
@@ -20,14 +20,14 @@ ApiResult<Request> prepare(const ApiContext& context, const ChatRequest& request
         "messages", "no_chat_template");
   }
   KVASIR_TRY(std::vector<TokenId> prompt, chat_prompt(request, *engine.chat_template(), *engine.tokenizer()));
-  Request wanted = engine_request(request, context.kv, std::move(prompt));
+  Request wanted = engine_request(request, tenant, context.kv, std::move(prompt));
   KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, "messages"));
   return wanted;
 }
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(const ChatRequest request, read_request(context, *exchange, parse_chat_request));
-  KVASIR_TRY(Request wanted, prepare(context, request));
+  KVASIR_TRY(Request wanted, prepare(context, request, exchange->request().tenant));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,

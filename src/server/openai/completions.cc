@@ -31,7 +31,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
                                                         .add_special = request.add_special_tokens},
                                                        "prompt"));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
-    Request wanted = engine_request(request, context.kv, std::move(ids));
+    Request wanted = engine_request(request, exchange->request().tenant, context.kv, std::move(ids));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.
     if (request.sampling.max_tokens == 0 && request.sampling.prompt_logprobs) wanted.use_prefix_cache = false;
     KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));

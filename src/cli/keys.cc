@@ -1,0 +1,128 @@
+// kvasir keys: who may use a server that is started with --api-keys.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "server/auth/key_file.h"
+
+namespace kvasir::cli {
+namespace {
+
+using server::ApiKey;
+
+struct KeysOptions {
+  std::string file;
+  std::string name;
+};
+
+// A file that is not there yet has no keys.
+Result<std::vector<ApiKey>> read_keys(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::vector<ApiKey>();
+  return server::read_key_file(file);
+}
+
+auto find_key(std::vector<ApiKey>& keys, const std::string& name) {
+  return std::ranges::find(keys, name, &ApiKey::name);
+}
+
+Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
+  KVASIR_CHECKED(server::check_key_name(options.name));
+  KVASIR_TRY(auto keys, read_keys(options.file));
+  if (find_key(keys, options.name) != keys.end()) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{} has a key for {} already; revoke it first",
+                                  printable_line(options.file), options.name),
+                      "name");
+  }
+  KVASIR_TRY(const std::string key, server::make_api_key());
+  keys.push_back({.name = options.name,
+                  .hash = server::hash_of(key),
+                  .created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))});
+  KVASIR_CHECKED(server::write_key_file(options.file, keys));
+  if (globals.json) {
+    std::string out;
+    JsonWriter json(out, JsonWriter::Style::kPretty);
+    json.begin_object().member("name", options.name).member("key", key).end_object();
+    return print_document(std::move(out));
+  }
+  print(key + "\n");
+  if (!globals.quiet) say("This is the only time the key is shown: the file keeps its hash.");
+  return finish_output();
+}
+
+Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(const auto keys, read_keys(options.file));
+  if (globals.json) {
+    std::string out;
+    JsonWriter json(out, JsonWriter::Style::kPretty);
+    json.begin_array();
+    for (const ApiKey& key : keys) {
+      json.begin_object().member("name", key.name).member("created", key.created).end_object();
+    }
+    json.end_array();
+    return print_document(std::move(out));
+  }
+  if (keys.empty())
+    print(fmt::format("No keys in {}: `kvasir keys add NAME` makes one.\n", printable_line(options.file)));
+  for (const ApiKey& key : keys) print(fmt::format("{:<24}  {}\n", key.name, key.created));
+  return finish_output();
+}
+
+Result<int> revoke_key(const KeysOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(auto keys, read_keys(options.file));
+  const auto found = find_key(keys, options.name);
+  if (found == keys.end()) {
+    return make_error(
+        ErrorKind::kNotFound,
+        fmt::format("{} has no key for {}", printable_line(options.file), printable_line(options.name)),
+        "name");
+  }
+  keys.erase(found);
+  KVASIR_CHECKED(server::write_key_file(options.file, keys));
+  if (globals.json) {
+    std::string out;
+    JsonWriter json(out, JsonWriter::Style::kPretty);
+    json.begin_object().member("revoked", options.name).end_object();
+    return print_document(std::move(out));
+  }
+  if (!globals.quiet)
+    say(fmt::format("revoked; a server that runs refuses {} within a second", options.name));
+  return finish_output();
+}
+
+using Action = Result<int> (*)(const KeysOptions&, const GlobalOptions&);
+
+CLI::App* add_action(CLI::App& keys, Context& context, const std::shared_ptr<KeysOptions>& options,
+                     const char* name, const char* help, Action action) {
+  CLI::App* verb = keys.add_subcommand(name, help);
+  verb->add_option("--file", options->file, "File of the keys' hashes")->required();
+  on_chosen(*verb, context, [options, action, &context] { return action(*options, context.options); });
+  return verb;
+}
+
+}  // namespace
+
+void add_keys(CLI::App& app, Context& context) {
+  CLI::App* keys = app.add_subcommand("keys", "API keys of a server");
+  keys->require_subcommand(1);
+  const auto options = std::make_shared<KeysOptions>();
+  CLI::App* add = add_action(*keys, context, options, "add", "Make a key and print it, once", add_key);
+  add->add_option("NAME", options->name, "Whose it is")->required();
+  add_action(*keys, context, options, "list", "Names, and since when", list_keys);
+  CLI::App* revoke = add_action(*keys, context, options, "revoke", "Forget a key", revoke_key);
+  revoke->add_option("NAME", options->name, "Whose it is")->required();
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,134 @@
+#include "server/auth/key_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+#include "base/printable.h"
+
+namespace kvasir::server {
+namespace {
+
+constexpr std::size_t kMaxNameLength = 64;
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+         c == '_';
+}
+
+std::string hexadecimal(const KeyHash& hash) {
+  std::string text;
+  for (const std::uint8_t byte : hash) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::optional<KeyHash> parse_hash(std::string_view text) {
+  KeyHash hash{};
+  if (text.size() != 2 * hash.size()) return std::nullopt;
+  for (std::size_t i = 0; i < hash.size(); ++i) {
+    const char* digits = text.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, hash[i], 16).ptr != digits + 2) return std::nullopt;
+  }
+  return hash;
+}
+
+Result<ApiKey> parse_line(const std::string& line) {
+  std::istringstream words(line);
+  ApiKey key;
+  std::string hash, rest;
+  words >> key.name >> hash >> key.created;
+  KVASIR_CHECKED(check_key_name(key.name));
+  const auto parsed = parse_hash(hash);
+  if (!parsed) return make_error(ErrorKind::kBadFile, "the hash must have 64 hexadecimal digits");
+  if (words >> rest) return make_error(ErrorKind::kBadFile, "a line has a name, a hash and a time");
+  key.hash = *parsed;
+  return key;
+}
+
+}  // namespace
+
+KeyHash hash_of(std::string_view key) {
+  KeyHash hash{};
+  CHECK(EVP_Digest(key.data(), key.size(), hash.data(), nullptr, EVP_sha256(), nullptr) == 1);
+  return hash;
+}
+
+Result<std::string> make_api_key() {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  constexpr std::size_t kLength = 43;  // of 6 bits: 258
+  std::array<std::uint8_t, kLength> random{};
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1) {
+    return make_error(ErrorKind::kMachine, "the machine gives no random bytes for a key");
+  }
+  std::string key = "kv-";
+  for (const std::uint8_t byte : random) key += kAlphabet[byte % kAlphabet.size()];
+  return key;
+}
+
+Status check_key_name(std::string_view name) {
+  if (!name.empty() && name.size() <= kMaxNameLength && std::ranges::all_of(name, is_name_character))
+    return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("a key's name has 1 to {} letters, digits, '.', '-' or '_', got '{}'",
+                                kMaxNameLength, printable_line(std::string(name))),
+                    "name");
+}
+
+Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), std::strerror(errno)),
+                      "api-keys");
+  }
+  std::vector<ApiKey> keys;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos || line.starts_with('#')) continue;
+    auto key = parse_line(line);
+    if (!key) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("{}:{}: {}", printable_line(path), number, key.error().message),
+                        "api-keys");
+    }
+    keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
+Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys) {
+  std::string text = "# Hashes of API keys; `kvasir keys` adds and revokes them.\n";
+  for (const ApiKey& key : keys)
+    text += fmt::format("{} {} {}\n", key.name, hexadecimal(key.hash), key.created);
+  const std::string draft = fmt::format("{}.{}", path, ::getpid());
+  const auto refuse = [&] {
+    const int error = errno;
+    ::unlink(draft.c_str());
+    return make_error(ErrorKind::kMachine, fmt::format("{}: {}", printable_line(path), std::strerror(error)));
+  };
+  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return refuse();
+  const bool is_written = ::write(fd, text.data(), text.size()) == std::ssize(text) && ::fsync(fd) == 0;
+  if (!is_written) {
+    ::close(fd);
+    return refuse();
+  }
+  ::close(fd);
+  if (std::rename(draft.c_str(), path.c_str()) != 0) return refuse();
+  return {};
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,34 @@
+// API keys as a file keeps them: names and hashes, never the keys.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/result.h"
+
+namespace kvasir::server {
+
+// SHA-256. A key is 256 random bits, so that neither salt nor a slow hash would add anything.
+using KeyHash = std::array<std::uint8_t, 32>;
+
+struct ApiKey {
+  std::string name;  // of the tenant: letters, digits, '.', '-', '_'; at most 64
+  KeyHash hash{};
+  std::string created;  // UTC, e.g. 2026-11-23T04:13:15Z
+};
+
+KeyHash hash_of(std::string_view key);
+// "kv-" and 43 characters. Error (kMachine): the machine has no randomness to give.
+Result<std::string> make_api_key();
+// Error (kUsage) naming what a tenant may be called.
+Status check_key_name(std::string_view name);
+
+// Lines "NAME HASH CREATED", the hash in hexadecimal; '#' begins a comment. Errors: kBadFile naming the line.
+Result<std::vector<ApiKey>> read_key_file(const std::string& path);
+// Whole or not at all, readable by the owner alone. Errors: kMachine.
+Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys);
+
+}  // namespace kvasir::server

@@ -1,0 +1,80 @@
+#include "server/auth/key_ring.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace kvasir::server {
+namespace {
+
+constexpr std::chrono::seconds kLookInterval{1};
+
+std::unexpected<ApiError> refuse(std::string message) {
+  return std::unexpected(ApiError{401, std::move(message), {}, "invalid_api_key"});
+}
+
+// The scheme's name may be in any case (RFC 9110, 11.1).
+std::string_view bearer_token(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (authorization.size() <= kScheme.size()) return {};
+  for (std::size_t i = 0; i < kScheme.size(); ++i) {
+    if ((authorization[i] | 0x20) != kScheme[i]) return {};
+  }
+  return authorization.substr(kScheme.size());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
+  auto ring = std::unique_ptr<KeyRing>(new KeyRing(std::move(path), std::move(warn)));
+  ring->stamp_ = stamp_of(ring->path_);
+  KVASIR_TRY(std::vector<ApiKey> keys, read_key_file(ring->path_));
+  ring->keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(keys));
+  ring->looked_ = std::chrono::steady_clock::now();
+  return ring;
+}
+
+KeyRing::Stamp KeyRing::stamp_of(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {.inode = static_cast<std::int64_t>(status.st_ino),
+          .bytes = status.st_size,
+          .changed_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec};
+}
+
+KeyRing::Keys KeyRing::keys() {
+  const std::lock_guard lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kLookInterval) return keys_;
+  looked_ = now;
+  const Stamp stamp = stamp_of(path_);
+  if (stamp == stamp_) return keys_;
+  stamp_ = stamp;
+  auto read = read_key_file(path_);
+  if (read) {
+    keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(*read));
+  } else {
+    warn_(fmt::format("warning: {}; the API keys stay as they were", read.error().message));
+  }
+  return keys_;
+}
+
+ApiResult<std::string> KeyRing::admit(const HttpRequest& request) {
+  if (request.path == "/health/live" || request.path == "/health/ready") return std::string();
+  const std::string* authorization = request.header("Authorization");
+  if (authorization == nullptr) return refuse("no API key came with the request: Authorization: Bearer KEY");
+  const std::string_view token = bearer_token(*authorization);
+  if (token.empty()) return refuse("the Authorization header must be: Bearer KEY");
+  const KeyHash hash = hash_of(token);
+  const Keys keys = this->keys();
+  const ApiKey* found = nullptr;
+  for (const ApiKey& key : *keys) {  // all of them: how long it takes says nothing
+    if (CRYPTO_memcmp(key.hash.data(), hash.data(), hash.size()) == 0) found = &key;
+  }
+  if (found == nullptr) return refuse("the API key is not known here, or was revoked");
+  return found->name;
+}
+
+}  // namespace kvasir::server

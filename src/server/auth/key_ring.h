@@ -1,0 +1,54 @@
+// Who may use the server: a file of API keys, read again when it changes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/auth/key_file.h"
+#include "server/http/message.h"
+
+namespace kvasir::server {
+
+// Asks every request for a key, but those for health. A key that is revoked in the file is refused within a
+// second. A file that cannot be read any more leaves the keys as they were, and is warned of once.
+//
+// Thread safety: admit() may be called from any thread.
+class KeyRing {
+ public:
+  using Warn = std::function<void(std::string_view line)>;
+
+  // Errors: kBadFile. `warn` takes lines for the operator.
+  static Result<std::unique_ptr<KeyRing>> open(std::string path, Warn warn);
+
+  // The name of the tenant whose key came with the request, empty where none is needed. Error: 401.
+  ApiResult<std::string> admit(const HttpRequest& request);
+
+ private:
+  using Keys = std::shared_ptr<const std::vector<ApiKey>>;
+  // Which version of the file.
+  struct Stamp {
+    std::int64_t inode = 0, bytes = 0, changed_ns = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+
+  KeyRing(std::string path, Warn warn) : path_(std::move(path)), warn_(std::move(warn)) {}
+  static Stamp stamp_of(const std::string& path);
+  // As the file has them, or had them a second ago.
+  Keys keys();
+
+  const std::string path_;
+  const Warn warn_;
+  std::mutex mutex_;  // of all below
+  Keys keys_;
+  Stamp stamp_;
+  std::chrono::steady_clock::time_point looked_;
+};
+
+}  // namespace kvasir::server

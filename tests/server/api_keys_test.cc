@@ -1,0 +1,131 @@
+// A server with API keys: who has none learns nothing, tenants share no prefixes, what is revoked is refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "http_client.h"
+#include "running_server.h"
+#include "server/auth/key_file.h"
+
+namespace kvasir::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr char kPrompt[] = R"({"prompt":"a","max_tokens":1})";
+
+class ApiKeys : public testing::Test {
+ protected:
+  ApiKeys() {
+    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+    path_ = (std::filesystem::temp_directory_path() /
+             (std::string("kvasir-keys-") + test.name() + "-" + std::to_string(::getpid())))
+                .string();
+    write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+           {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
+  }
+  ~ApiKeys() override { std::filesystem::remove(path_); }
+
+  void write(const std::vector<ApiKey>& keys) { ASSERT_TRUE(write_key_file(path_, keys)); }
+  ServerConfig config() {
+    ServerConfig config;
+    config.api_keys_file = path_;
+    config.warn = [this](std::string_view line) { warnings_.emplace_back(line); };
+    return config;
+  }
+  static int status_with(const RunningServer& server, const std::string& authorization) {
+    return HttpClient(server.port())
+        .request("POST", "/v1/completions", kPrompt, {"Authorization: " + authorization})
+        .status;
+  }
+
+  std::string path_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(ApiKeys, AreAskedOfEverybodyWhateverThePath) {
+  const RunningServer server({}, config());
+  for (const char* path : {"/v1/completions", "/v1/models", "/metrics", "/no/such/path"}) {
+    SCOPED_TRACE(path);
+    const ClientResponse answer = HttpClient(server.port()).request("GET", path);
+    EXPECT_EQ(answer.status, 401);
+    EXPECT_EQ(answer.header("www-authenticate"), "Bearer");
+    EXPECT_NE(answer.body.find(R"("code":"invalid_api_key")"), std::string::npos) << answer.body;
+  }
+  EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/live").status, 200);
+  EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/ready").status, 200);
+}
+
+TEST_F(ApiKeys, LetInWhoHasOne) {
+  const RunningServer server({}, config());
+  EXPECT_EQ(status_with(server, "Bearer kv-ann"), 200);
+  EXPECT_EQ(status_with(server, "bearer kv-bob"), 200);
+  for (const char* refused :
+       {"Bearer kv-eve", "Bearer ", "Bearer", "Basic kv-ann", "kv-ann", "Bearer kv-ann2"}) {
+    EXPECT_EQ(status_with(server, refused), 401) << refused;
+  }
+}
+
+TEST_F(ApiKeys, KeepTenantsPrefixesApart) {
+  RunningServer server({}, config());
+  ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
+  const std::string anns = server.engine.last_request().cache_namespace;
+  ASSERT_EQ(status_with(server, "Bearer kv-bob"), 200);
+  const std::string bobs = server.engine.last_request().cache_namespace;
+  EXPECT_NE(anns, bobs);
+  // Nor does a salt lead into another's.
+  ASSERT_EQ(HttpClient(server.port())
+                .request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":1,"cache_salt":"ann\n"})",
+                         {"Authorization: Bearer kv-bob"})
+                .status,
+            200);
+  EXPECT_NE(server.engine.last_request().cache_namespace, anns);
+}
+
+TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
+  const RunningServer server({}, config());
+  ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
+  write({{.name = "eve", .hash = hash_of("kv-eve"), .created = "2026-11-23T00:00:00Z"}});
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(status_with(server, "Bearer kv-ann"), 401);
+  EXPECT_EQ(status_with(server, "Bearer kv-eve"), 200);
+  // A file that breaks leaves them as they were.
+  std::ofstream(path_) << "eve nothing\n";
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(status_with(server, "Bearer kv-eve"), 200);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find(":1: the hash must have 64"), std::string::npos) << warnings_[0];
+}
+
+TEST_F(ApiKeys, OfAFileThatCannotBeReadStartNoServer) {
+  FakeEngine engine;
+  ServerConfig config = this->config();
+  config.port = 0;
+  config.api_keys_file = path_ + "-none";
+  const auto server = Server::create(engine, config);
+  ASSERT_FALSE(server);
+  EXPECT_NE(server.error().message.find("No such file"), std::string::npos) << server.error().message;
+}
+
+TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {
+  const auto key = make_api_key();
+  ASSERT_TRUE(key);
+  EXPECT_EQ(key->size(), 46u);
+  EXPECT_NE(*key, *make_api_key());
+  write({{.name = "ann", .hash = hash_of(*key), .created = "2026-11-23T00:00:00Z"}});
+  const auto read = read_key_file(path_);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(read->front().name, "ann");
+  EXPECT_EQ(read->front().hash, hash_of(*key));
+  EXPECT_EQ(std::filesystem::status(path_).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  for (const char* name : {"", "a b", "ann\n", "ünn"}) EXPECT_FALSE(check_key_name(name)) << name;
+}
+
+}  // namespace
+}  // namespace kvasir::server
