@@ -17,39 +17,29 @@ import sys
 import threading
 import time
 
-BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/kvasir"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "load"))
+import servers  # noqa: E402
 
 
-class Server:
-    def __init__(self, args, flags):
-        command = [args.binary, "serve", args.model, "--port", "0", "--max-num-seqs", str(args.clients),
-                   "--max-model-len", str(args.prompt_tokens + args.answer_tokens), "--no-prefix-cache",
-                   "--max-step-ms", "0", *flags]  # prompts first, so that all sequences are there at once
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for line in self.process.stdout:
-            if line.startswith("http://"):
-                self.port = int(line.strip().rsplit(":", 1)[1].split("/")[0].split(" ")[0])
-                break
-        else:
-            sys.exit(f"{' '.join(command)} did not start")
-        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+def command(args, flags):
+    return [args.binary, "serve", args.model, "--max-num-seqs", args.clients, "--max-model-len",
+            args.prompt_tokens + args.answer_tokens, "--no-prefix-cache",
+            "--max-step-ms", 0, *flags]  # prompts first, so that all sequences are there at once
 
-    def request(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
-        connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        if answer.status != 200:
-            raise RuntimeError(f"{path}: {answer.status} {text}")
-        return text
 
-    def metrics(self):
-        lines = [line for line in self.request("GET", "/metrics").splitlines() if not line.startswith("#")]
-        return {line.split("{")[0].split(" ")[0]: float(line.rsplit(" ", 1)[1]) for line in lines}
+def ask(server, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    if answer.status != 200:
+        raise RuntimeError(f"{path}: {answer.status} {text}")
+    return text
 
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
+
+def metrics(server):
+    lines = [line for line in ask(server, "GET", "/metrics").splitlines() if not line.startswith("#")]
+    return {line.split("{")[0].split(" ")[0]: float(line.rsplit(" ", 1)[1]) for line in lines}
 
 
 def prompts_of(args):
@@ -60,35 +50,32 @@ def prompts_of(args):
 
 
 def measure(args, prompts, flags, fields):
-    server = Server(args, flags)
     most = {"running": 0.0, "bytes": 0.0}
     done = threading.Event()
 
     def watch():
         while not done.is_set():
-            now = server.metrics()
+            now = metrics(server)
             most["running"] = max(most["running"], now["kvasir_requests_running"])
             most["bytes"] = max(most["bytes"], now["kvasir_kv_bytes_used"])
             time.sleep(0.05)
 
-    def ask(prompt):
-        server.request("POST", "/v1/completions", {
+    def complete(prompt):
+        ask(server, "POST", "/v1/completions", {
             "model": args.model, "prompt": prompt, "max_tokens": args.answer_tokens, "temperature": 0, "ignore_eos": True,
             **fields})
 
-    try:
+    with servers.running(command(args, flags)) as server:
         with concurrent.futures.ThreadPoolExecutor(args.clients + 1) as threads:
             watcher = threads.submit(watch)
             start = time.monotonic()
             try:
-                list(threads.map(ask, prompts))  # raises what a client met
+                list(threads.map(complete, prompts))  # raises what a client met
             finally:
                 done.set()
             seconds = time.monotonic() - start
             watcher.result()
-        end = server.metrics()
-    finally:
-        server.stop()
+        end = metrics(server)
     if end["kvasir_generation_tokens_total"] != args.clients * args.answer_tokens:
         sys.exit(f"{end['kvasir_generation_tokens_total']} tokens came, {args.clients * args.answer_tokens} were asked for")
     return {"pool_bytes": end["kvasir_kv_bytes"], "most_running": most["running"], "most_bytes": most["bytes"],
@@ -100,7 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--file", required=True)
-    parser.add_argument("--binary", default=str(BINARY))
+    parser.add_argument("--binary", default=str(servers.KVASIR))
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--prompt-tokens", type=int, default=1920)
     parser.add_argument("--answer-tokens", type=int, default=128)

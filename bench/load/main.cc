@@ -142,7 +142,7 @@ int play(const Options& options) {
 int main(int argc, char** argv) {
   kvasir::load::Options options;
   CLI::App app(
-      "Plays a workload against a server on this machine; serve_peers.py makes workloads and reports");
+      "Plays a workload against a server on this machine; compare.py makes workloads and reports");
   app.add_option("--port", options.port, "Of the server, on 127.0.0.1")->required();
   app.add_option("--model", options.model, "Name of the model, as the server has it")->required();
   app.add_option("--workload", options.workload, "Requests, a JSON object a line")->required();

@@ -259,17 +259,21 @@ TEST(KvCacheManager, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {
   }
 }
 
-// Of a prompt that fills the memory to its end before the policy is asked.
+// A prompt fills the memory to its end before its policy is asked.
+void fill_memory_and_demote(KvCacheManager& manager, SequenceKv& kv, std::int32_t num_tokens) {
+  ASSERT_TRUE(manager.allocate(kv, num_tokens));
+  ASSERT_FALSE(manager.allocate(kv, num_tokens + 1));
+  manager.commit(kv, iota_tokens(num_tokens), num_tokens);
+  manager.begin_demotions();
+  manager.demote(kv, num_tokens, num_tokens);
+  manager.end_demotions();
+}
+
 TEST(KvCacheManager, APolicyKeepsItsBudgetInAPoolWithoutAFreePage) {
   constexpr std::int32_t kPromptTokens = 512 * kTokensPerBlock;
   KvCacheManager manager = make_manager({{.num_blocks = 512, .cells_per_block = 30}});
   SequenceKv kv = manager.open("", false, kPromptTokens, {.policy = &uniform_policy(), .budget_share = 0.3});
-  ASSERT_TRUE(manager.allocate(kv, kPromptTokens));
-  ASSERT_FALSE(manager.allocate(kv, kPromptTokens + 1));
-  manager.commit(kv, iota_tokens(kPromptTokens), kPromptTokens);
-  manager.begin_demotions();
-  manager.demote(kv, kPromptTokens, kPromptTokens);
-  manager.end_demotions();
+  fill_memory_and_demote(manager, kv, kPromptTokens);
   EXPECT_LE(kv.bytes_use.last_share(), 0.3);
   EXPECT_LE(manager.cells().arena().reserved_bytes(), manager.cells().arena().capacity_bytes() * 2 / 5);
 }
@@ -282,12 +286,7 @@ TEST(KvCacheManager, APolicyThatLeavesSomeHeadsAloneKeepsItsBudgetInAPoolWithout
   for (std::size_t cell = 0; cell < 30; cell += 3) group.cell_weights[cell] = 1000.0f;
   KvCacheManager manager = make_manager({group});
   SequenceKv kv = manager.open("", false, kPromptTokens, {.policy = &ladder_policy(), .budget_share = 0.5});
-  ASSERT_TRUE(manager.allocate(kv, kPromptTokens));
-  ASSERT_FALSE(manager.allocate(kv, kPromptTokens + 1));
-  manager.commit(kv, iota_tokens(kPromptTokens), kPromptTokens);
-  manager.begin_demotions();
-  manager.demote(kv, kPromptTokens, kPromptTokens);
-  manager.end_demotions();
+  fill_memory_and_demote(manager, kv, kPromptTokens);
   EXPECT_LE(kv.bytes_use.last_share(), 0.5);
   std::int32_t num_fine = 0;
   for (const BlockId block : kv.table(0).blocks()) {

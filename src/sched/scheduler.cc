@@ -328,7 +328,11 @@ void Scheduler::learn_step_time(TimePoint now) {
   if (output_.num_whole != output_.sequences.size()) return;
   StepWork work;
   for (const ScheduledSequence& s : output_.sequences) {
-    s.num_tokens == 1 ? work.add_decoding(s.first_position) : work.add_chunk(s.first_position, s.num_tokens);
+    if (s.num_tokens == 1) {
+      work.add_decoding(s.first_position);
+    } else {
+      work.add_chunk(s.first_position, s.num_tokens);
+    }
   }
   step_times_.observe(work, std::chrono::duration<double, std::milli>(now - step_began_).count());
 }

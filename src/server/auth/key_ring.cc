@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 
+#include <boost/beast/core/string.hpp>
 #include <utility>
 
 namespace kvasir::server {
@@ -17,11 +18,10 @@ std::unexpected<ApiError> refuse(std::string message) {
 
 // The scheme's name may be in any case (RFC 9110, 11.1).
 std::string_view bearer_token(std::string_view authorization) {
-  constexpr std::string_view kScheme = "bearer ";
+  constexpr std::string_view kScheme = "Bearer ";
   if (authorization.size() <= kScheme.size()) return {};
-  for (std::size_t i = 0; i < kScheme.size(); ++i) {
-    if ((authorization[i] | 0x20) != kScheme[i]) return {};
-  }
+  const boost::beast::string_view scheme(authorization.data(), kScheme.size());
+  if (!boost::beast::iequals(scheme, {kScheme.data(), kScheme.size()})) return {};
   return authorization.substr(kScheme.size());
 }
 
