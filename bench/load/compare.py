@@ -48,6 +48,25 @@ def measure(command, model, text, seed, requests, users):
         return {**play(server, model, requests, users), "peak_bytes": server.peak_bytes()}
 
 
+def rows_of_trace(args, text, seed):
+    if "mooncake" in args.workload:
+        return workloads.mooncake(args.workload, seed, args.context)
+    return workloads.azure(args.workload, text, seed, args.context)
+
+
+def chosen_servers(args):
+    """Those of --servers, or all, each with the words that start it."""
+    commands = servers.commands(args.model, asked("show", args.model)[0]["path"])
+    names = args.servers.split(";") if args.servers else list(commands)
+    if unknown := [name for name in names if name not in commands]:
+        sys.exit(f"no server is called {unknown[0]}; there are {'; '.join(commands)}")
+    return {name: commands[name] for name in names}
+
+
+def text_of(args):
+    return workloads.Text(asked("tokenize", args.model, "--file", args.file)["ids"])
+
+
 def plans(args, text, seed):
     """(name, requests, users) of each load of one round."""
     if args.workload == "users":
@@ -55,8 +74,7 @@ def plans(args, text, seed):
     elif args.workload == "prefix":
         yield f"{args.users} users, shared prefix", workloads.users(text, seed, args.requests, 100, 100, 1000), args.users
     else:
-        rows = (workloads.mooncake(args.workload, seed, args.context) if "mooncake" in args.workload
-                else workloads.azure(args.workload, text, seed, args.context))
+        rows = rows_of_trace(args, text, seed)
         for rate in args.rates:
             timed = workloads.at_rate(rows, rate, args.seconds)
             yield f"{rate:g} requests/s", list(workloads.written_out(timed, text)), 0
@@ -84,14 +102,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", help="JSON")
     args = parser.parse_args()
-    commands = servers.commands(args.model, asked("show", args.model)[0]["path"])
-    names = args.servers.split(";") if args.servers else list(commands)
-    if unknown := [name for name in names if name not in commands]:
-        sys.exit(f"no server is called {unknown[0]}; there are {'; '.join(commands)}")
-    text = workloads.Text(asked("tokenize", args.model, "--file", args.file)["ids"])
+    commands = chosen_servers(args)
+    text = text_of(args)
     rows = []
     for turn in range(args.rounds):
-        for name in names if turn % 2 == 0 else names[::-1]:
+        for name in list(commands) if turn % 2 == 0 else list(commands)[::-1]:
             for load, requests, users in plans(args, text, (turn, name)):
                 came = measure(commands[name], args.model, text, (turn, name), requests, users)
                 rows.append({"server": name, "load": load, "turn": turn, **came})

@@ -12,6 +12,7 @@
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "kvasir/waiting_policy.h"
 
 namespace kvasir {
 
@@ -52,6 +53,14 @@ struct EngineConfig {
   // How long a step may take that computes prompts beside streams: they stall no longer. 0: as it comes.
   double max_step_ms = 0.0;
   std::int32_t max_queued_requests = 256;
+  // An idle engine waits so long after a request for others that its first step can take along.
+  std::int32_t gather_ms = 0;
+  WaitingPolicy waiting_policy = WaitingPolicy::kPriority;
+  // After so long in the queue a request counts as of the next better class, and again; 0: never.
+  std::int32_t ageing_ms = 0;
+  // For the first token of requests of class 0 and better, thirty times as long for those behind. Who is not
+  // expected to have it by then for the others' sake is refused at once; 0: nobody is.
+  std::int32_t ttft_target_ms = 0;
   std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
   // Told what KV policies do to every request; null: nobody listens. Borrowed: it must outlive the engine.
@@ -89,12 +98,14 @@ struct EngineStats {
   std::int64_t num_requests_cancelled = 0;
   std::int64_t num_requests_failed = 0;
   std::int64_t num_requests_rejected = 0;
+  std::int64_t num_requests_too_late = 0;  // of those rejected: the first token would have come too late
   std::int64_t num_prompt_tokens = 0;
   std::int64_t num_cached_prompt_tokens = 0;
   std::int64_t num_generated_tokens = 0;
   std::int64_t num_preemptions = 0;
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
+  std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of
   std::int64_t skipped_weight_bytes =
       0;                             // that steps left unread: most of the head where one token is wanted
   std::int64_t kv_blocks_total = 0;  // that there is room for as computed; more of those made coarser
@@ -147,7 +158,8 @@ class Engine {
   // Queues all requests, so that the scheduler meets them in one step, or none of them; ids in their order.
   // Outputs come through each `sink` on the engine thread until one has request_finished set; the sink is not
   // called after that. Errors at once, without a sink call: kUsage (invalid parameters, token ids outside the
-  // vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable (queue full).
+  // vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable (queue full, or
+  // the first token would come too late).
   virtual Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) = 0;
   // One alone.
   Result<RequestId> submit(Request request, OutputSink sink);

@@ -60,6 +60,7 @@ struct Request {
   SamplingParams sampling;
   KvParams kv;
   std::string client_id;             // what the client calls it, for logs; may be empty
+  std::string tenant;                // whom it is served for: tenants get equal shares
   std::string cache_namespace;       // sequences share KV only within one namespace (a tenant)
   std::int32_t priority = 0;         // lower runs first
   std::int32_t start_within_ms = 0;  // ends with kUnavailable when nothing of it ran by then; 0: it waits
@@ -97,6 +98,15 @@ struct Usage {
   double kv_bytes_share_peak = 1.0;
 };
 
+// What a request took. With several choices the times are those of the one that took longest.
+struct RequestCost {
+  double queue_ms = 0.0;         // until it first left the queue
+  double prefill_ms = 0.0;       // from there until its prompt was computed
+  double decode_ms = 0.0;        // from there until its last token
+  double cpu_ms = 0.0;           // its tokens' share of the steps' time on all threads
+  double kv_byte_seconds = 0.0;  // keys and values it held, over time
+};
+
 // Attention mass of one step, summed over query heads and the layers without a window: mass[b] belongs to the
 // 16 tokens from 16 b. Of the last query; under a KV policy that looks at attention, of those it looks at.
 struct AttentionMass {
@@ -120,6 +130,7 @@ struct RequestOutput {
   TokenId stop_token = kNoToken;              // which token ended it
   std::optional<Error> error;                 // with FinishReason::kError
   Usage usage;                                // totals so far
+  RequestCost cost;                           // complete with the last output
   bool request_finished = false;              // the last output of the last choice
 };
 

@@ -25,7 +25,8 @@ enum class ErrorKind : std::uint8_t {
 struct Error {
   ErrorKind kind = ErrorKind::kInternal;
   std::string message;
-  std::string param;  // the request field or flag at fault; empty when there is none
+  std::string param;               // the request field or flag at fault; empty when there is none
+  std::int32_t retry_after_s = 0;  // kUnavailable: when it may be worth another try; 0: not known
 };
 
 template <class T>

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "base/printable.h"
 #include "base/units.h"
 #include "cli/input_file.h"
@@ -23,6 +27,11 @@ Result<std::string> read_chat_template(const std::string& path) {
                       fmt::format("{}: {}", printable_line(path), parsed.error().message));
   }
   return source;
+}
+
+WaitingPolicy waiting_policy_of(std::string_view name) {
+  const auto found = std::ranges::find(kWaitingPolicyNames, name);
+  return static_cast<WaitingPolicy>(found - kWaitingPolicyNames.begin());
 }
 
 }  // namespace
@@ -126,6 +135,25 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
   add_prefill_only_option(verb, options);
 }
 
+void add_queue_options(CLI::App& verb, EngineOptions& options) {
+  verb.add_option(
+          "--waiting-policy", options.waiting_policy,
+          "Who of those that wait is next: as they came (fifo), by the request's `priority` (priority), "
+          "then the least served tenant and who gains most (slo-value)")
+      ->check(CLI::IsMember(std::vector<std::string>(kWaitingPolicyNames.begin(), kWaitingPolicyNames.end())))
+      ->capture_default_str();
+  verb.add_option("--ageing-ms", options.ageing_ms,
+                  "After so long in the queue a request counts as one priority better, and again (0: never)")
+      ->transform(whole_number(0, 3'600'000))
+      ->capture_default_str();
+  verb.add_option(
+          "--ttft-target-ms", options.ttft_target_ms,
+          "Refuse a request at once (503) whose first token others would delay beyond this; thirty times "
+          "as much above priority 0 (0: refuse nobody for it)")
+      ->transform(whole_number(0, 3'600'000))
+      ->capture_default_str();
+}
+
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
   EngineConfig config;
   config.num_threads = globals.threads;
@@ -148,6 +176,9 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;
   config.max_step_ms = options.max_step_ms;
+  config.waiting_policy = waiting_policy_of(options.waiting_policy);
+  config.ageing_ms = options.ageing_ms;
+  config.ttft_target_ms = options.ttft_target_ms;
   config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   config.prefill_only = !options.no_prefill_only;

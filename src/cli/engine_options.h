@@ -23,6 +23,9 @@ struct EngineOptions {
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
   std::int32_t max_step_ms = 0;
+  std::string waiting_policy = "priority";
+  std::int32_t ageing_ms = 0;
+  std::int32_t ttft_target_ms = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
   bool no_prefill_only = false;
@@ -47,6 +50,9 @@ void add_step_option(CLI::App& verb, EngineOptions& options);
 void add_prefill_only_option(CLI::App& verb, EngineOptions& options);
 // How requests share the engine's steps, add_step_option and add_prefill_only_option included.
 void add_batching_options(CLI::App& verb, EngineOptions& options);
+
+// Who is next, and who is refused, where more come than can be served.
+void add_queue_options(CLI::App& verb, EngineOptions& options);
 
 // All but the model's path. Errors: kUsage (a size that does not parse), kBadFile (the template's file
 // cannot be read or is no template).

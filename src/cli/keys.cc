@@ -12,6 +12,7 @@
 
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/auth/key_file.h"
@@ -21,9 +22,12 @@ namespace {
 
 using server::ApiKey;
 
+constexpr std::int64_t kMaxPerMinute = 1'000'000'000;
+
 struct KeysOptions {
   std::string file;
   std::string name;
+  server::RateLimits limits;
 };
 
 // A file that is not there yet has no keys.
@@ -49,7 +53,8 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const std::string key, server::make_api_key());
   keys.push_back({.name = options.name,
                   .hash = server::hash_of(key),
-                  .created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))});
+                  .created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+                  .limits = options.limits});
   KVASIR_CHECKED(server::write_key_file(options.file, keys));
   if (globals.json) {
     std::string out;
@@ -62,6 +67,13 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
   return finish_output();
 }
 
+std::string describe(const server::RateLimits& limits) {
+  const auto number = [](std::int64_t limit, std::string_view what) {
+    return limit > 0 ? fmt::format("{} {} a minute", limit, what) : fmt::format("any number of {}", what);
+  };
+  return number(limits.requests_per_minute, "requests") + ", " + number(limits.tokens_per_minute, "tokens");
+}
+
 Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const auto keys, read_keys(options.file));
   if (globals.json) {
@@ -69,14 +81,19 @@ Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) 
     JsonWriter json(out, JsonWriter::Style::kPretty);
     json.begin_array();
     for (const ApiKey& key : keys) {
-      json.begin_object().member("name", key.name).member("created", key.created).end_object();
+      json.begin_object().member("name", key.name).member("created", key.created);
+      if (key.limits.requests_per_minute > 0) json.member("rpm", key.limits.requests_per_minute);
+      if (key.limits.tokens_per_minute > 0) json.member("tpm", key.limits.tokens_per_minute);
+      json.end_object();
     }
     json.end_array();
     return print_document(std::move(out));
   }
   if (keys.empty())
     print(fmt::format("No keys in {}: `kvasir keys add NAME` makes one.\n", printable_line(options.file)));
-  for (const ApiKey& key : keys) print(fmt::format("{:<24}  {}\n", key.name, key.created));
+  for (const ApiKey& key : keys) {
+    print(fmt::format("{:<24}  {}  {}\n", key.name, key.created, describe(key.limits)));
+  }
   return finish_output();
 }
 
@@ -120,6 +137,11 @@ void add_keys(CLI::App& app, Context& context) {
   const auto options = std::make_shared<KeysOptions>();
   CLI::App* add = add_action(*keys, context, options, "add", "Make a key and print it, once", add_key);
   add->add_option("NAME", options->name, "Whose it is")->required();
+  add->add_option("--rpm", options->limits.requests_per_minute, "Most requests a minute (0: any number)")
+      ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
+  add->add_option("--tpm", options->limits.tokens_per_minute,
+                  "Most tokens a minute, of prompts and answers (0: any number)")
+      ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
   add_action(*keys, context, options, "list", "Names, and since when", list_keys);
   CLI::App* revoke = add_action(*keys, context, options, "revoke", "Forget a key", revoke_key);
   revoke->add_option("NAME", options->name, "Whose it is")->required();

@@ -41,6 +41,7 @@ void add_verbs(CLI::App& app, Context& context) {
   add_eval(app, context);
   add_calibrate_kv(app, context);
   add_kv(app, context);
+  add_batch(app, context);
   add_keys(app, context);
   add_doctor(app, context);
   add_config(app, context);

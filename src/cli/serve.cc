@@ -47,10 +47,11 @@ std::string default_served_name(const std::string& model) {
   return model.ends_with(".gguf") ? std::filesystem::path(model).stem().string() : model;
 }
 
-std::string url_of(const std::string& host, std::uint16_t port) {
+std::string url_of(const server::ServerConfig& config, std::uint16_t port) {
+  const std::string& host = config.host;
   const bool is_any = host == "0.0.0.0" || host == "::";
   const std::string name = is_any ? "localhost" : host.find(':') == host.npos ? host : "[" + host + "]";
-  return fmt::format("http://{}:{}", name, port);
+  return fmt::format("{}://{}:{}", config.tls_certificate_file.empty() ? "http" : "https", name, port);
 }
 
 std::string curl_line(const Engine& engine, const std::string& url, const server::ServerConfig& config) {
@@ -136,19 +137,24 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
-  announce(*session.engine, url_of(options.server.host, server->port()), options.server, globals.json);
+  announce(*session.engine, url_of(options.server, server->port()), options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
 
-// Half of a tenth of a second, at which a stream is seen to stall.
-constexpr std::int32_t kMaxStepMs = 50;
+// What keeps the server's promises where other verbs have one user.
+void choose_serving_defaults(EngineOptions& options) {
+  options.max_step_ms = 50;  // half of a tenth of a second, at which a stream is seen to stall
+  options.waiting_policy = "slo-value";
+  options.ageing_ms = 10'000;
+  options.ttft_target_ms = 2'000;
+}
 
 }  // namespace
 
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
-  options->engine.max_step_ms = kMaxStepMs;
+  choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
@@ -162,6 +168,13 @@ void add_serve(CLI::App& app, Context& context) {
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,
                    "A file that `kvasir keys` wrote: requests must bring one of its keys");
+  verb->add_option("--access-log", options->server.access_log_file,
+                   "A line of JSON for each request and what it took, never what it said (-: stderr)");
+  verb->add_option("--tls-cert", options->server.tls_certificate_file,
+                   "A PEM file with the certificate and its chain: the server speaks HTTPS");
+  verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key");
+  verb->add_option("--allowed-host", options->server.allowed_hosts,
+                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))
@@ -170,6 +183,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_kv_type_option(*verb, options->engine);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
+  add_queue_options(*verb, options->engine);
   const auto print_reference = [] {
     print(server::api_reference());
     throw CLI::Success();

@@ -34,6 +34,7 @@ struct ActiveRequest {
   std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling
   kv::BytesUse kv_bytes;                           // of the choice that had news last
   std::int32_t cached_tokens = 0;
+  RequestCost cost;
 
   SequenceId sequence(std::size_t choice) const {
     return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};

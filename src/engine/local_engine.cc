@@ -9,9 +9,13 @@
 
 #include "base/process_memory.h"
 #include "engine/kv_params.h"
+#include "engine/request_check.h"
+#include "engine/request_cost.h"
 
 namespace kvasir {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
   kv::KvCacheConfig kv = loaded.kv;
@@ -23,11 +27,13 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loade
   return kv;
 }
 
-using Clock = std::chrono::steady_clock;
-
 std::optional<Clock::time_point> start_deadline_of(const Request& request) {
   if (request.start_within_ms <= 0) return std::nullopt;
   return Clock::now() + std::chrono::milliseconds(request.start_within_ms);
+}
+
+sched::WaitingConfig waiting_config(const EngineConfig& config) {
+  return {.policy = config.waiting_policy, .ageing_ms = static_cast<double>(config.ageing_ms)};
 }
 
 sched::SchedulerConfig scheduler_config(const EngineConfig& config, const LoadedModel& loaded) {
@@ -35,6 +41,8 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config, const Loaded
           .max_num_batched_tokens = config.max_num_batched_tokens,
           .max_chunk_tokens = config.max_chunk_tokens,
           .max_step_ms = config.max_step_ms,
+          .waiting = waiting_config(config),
+          .ttft_target_ms = static_cast<double>(config.ttft_target_ms),
           .prefill_only = {.max_tokens = loaded.memory.max_prefill_only_tokens,
                            .num_layers = loaded.info.num_layers}};
 }
@@ -52,6 +60,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
+      gate_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows) {
   const std::int32_t chunk =
@@ -72,67 +81,11 @@ LocalEngine::~LocalEngine() {
   thread_.join();
 }
 
-namespace {
-
-// An embedding is of the prompt alone.
-Status check_pooling(const Request& request) {
-  if (request.pooling == Pooling::kNone) return {};
-  const SamplingParams& sampling = request.sampling;
-  if (sampling.max_tokens != 0) {
-    const std::string given =
-        sampling.max_tokens ? fmt::format("{}", *sampling.max_tokens) : std::string("not given");
-    return make_error(ErrorKind::kUsage, fmt::format("pooling: max_tokens must be 0, is {}", given),
-                      "max_tokens");
-  }
-  if (sampling.n != 1) {
-    return make_error(ErrorKind::kUsage, fmt::format("pooling: n must be 1, is {}", sampling.n), "n");
-  }
-  if (sampling.prompt_logprobs || request.logits_observer) {
-    return make_error(ErrorKind::kUsage,
-                      "pooling: an embedding has no logits, prompt_logprobs must not be given",
-                      "prompt_logprobs");
-  }
-  return {};
-}
-
-}  // namespace
-
-Status LocalEngine::check_request(const Request& request) const {
-  if (request.prompt_token_ids.empty())
-    return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
-  for (TokenId id : request.prompt_token_ids) {
-    if (id < 0 || id >= loaded_.info.vocab_size) {
-      return make_error(
-          ErrorKind::kUsage,
-          fmt::format("prompt: token id {} is outside the vocabulary of {}", id, loaded_.info.vocab_size),
-          "prompt");
-    }
-  }
-  KVASIR_CHECKED(validate(request.sampling, loaded_.info.vocab_size));
-  KVASIR_CHECKED(validate(request.kv));
-  KVASIR_CHECKED(check_pooling(request));
-  if (!request.sampling.stop.empty() && loaded_.tokenizer == nullptr) {
-    return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
-                      "stop");
-  }
-  const auto prompt = static_cast<std::int64_t>(request.prompt_token_ids.size());
-  const std::int64_t limit = loaded_.info.max_model_len_tokens;
-  const std::int64_t wanted = request.sampling.max_tokens.value_or(1);
-  if (prompt + wanted > limit) {
-    return make_error(
-        ErrorKind::kUnmet,
-        fmt::format("context: {} prompt tokens and {} completion tokens exceed the limit of {} tokens",
-                    prompt, wanted, limit),
-        request.sampling.max_tokens ? "max_tokens" : "prompt");
-  }
-  return {};
-}
-
 Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submissions) {
   const auto num_requests = std::ssize(submissions);
   for (Submission& submission : submissions) {
     Request& request = submission.request;
-    if (auto status = check_request(request); !status) {
+    if (auto status = check_request(request, loaded_.info, loaded_.tokenizer != nullptr); !status) {
       num_rejected_ += num_requests;
       return std::unexpected(std::move(status).error());
     }
@@ -147,6 +100,7 @@ Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submi
 
 Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> submissions) {
   std::vector<RequestId> ids;
+  if (submissions.empty()) return ids;
   {
     const std::lock_guard lock(mutex_);
     if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
@@ -156,10 +110,15 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
                         fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
                                     num_unfinished_, submissions.size(), limit));
     }
+    if (const Status status = gate_.check(submissions.front().request); !status) {
+      num_too_late_ += std::ssize(submissions);
+      return std::unexpected(status.error());
+    }
     num_unfinished_ += std::ssize(submissions);
     for (Submission& submission : submissions) {
       ids.push_back(RequestId{next_request_id_++});
-      mailbox_.push_back(Arrival{ids.back(), std::move(submission)});
+      const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
+      mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
     }
   }
   work_available_.notify_one();
@@ -178,6 +137,7 @@ EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
   stats.num_requests_rejected = num_rejected_;
+  stats.num_requests_too_late = num_too_late_;
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -205,8 +165,14 @@ void LocalEngine::run() {
 
 bool LocalEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
+  const bool was_idle = mailbox_.empty() && !scheduler_.has_unfinished();
   work_available_.wait(
       lock, [this] { return stopping_ || cancel_all_ || !mailbox_.empty() || scheduler_.has_unfinished(); });
+  if (was_idle && config_.gather_ms > 0) {
+    work_available_.wait_for(lock, std::chrono::milliseconds(config_.gather_ms), [this] {
+      return stopping_ || cancel_all_ || std::ssize(mailbox_) >= config_.max_num_seqs;
+    });
+  }
   return !stopping_;
 }
 
@@ -245,8 +211,10 @@ void LocalEngine::start_request(Arrival arrival) {
       .prompt_token_ids = request.request.prompt_token_ids,
       .num_choices = params.n,
       .priority = request.request.priority,
+      .tenant = request.request.tenant,
       .cache_namespace = request.request.cache_namespace,
       .use_prefix_cache = request.request.use_prefix_cache,
+      .expected_cached_tokens = arrival.expected_cached_tokens,
       .kv_policy = policy_settings(request.request.kv),
       .client_id = request.request.client_id,
       .want_prompt_logits = params.prompt_logprobs.has_value() ||
@@ -319,15 +287,26 @@ void LocalEngine::step() {
     step_result_.next_tokens.push_back(results[i].error ? TokenId{0} : results[i].token);
     scheduled_.push_back(output.sequences[i].id);
   }
-  finish_failed(output, results);
   const auto end = Clock::now();
+  charge(output, std::chrono::duration<double, std::milli>(end - begin).count());
+  finish_failed(output, results);
   std::size_t i = 0;
   for (const sched::SequenceUpdate& update : scheduler_.update(step_result_, end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
     emit_update(update, results[i]);
   }
   ++counters_.num_steps;
+  counters_.num_stepped_sequences += std::ssize(scheduled_);
   counters_.step_seconds_total += std::chrono::duration<double>(end - begin).count();
+}
+
+void LocalEngine::charge(const sched::SchedulerOutput& output, double step_ms) {
+  for (std::size_t i = 0; i < output.sequences.size(); ++i) {
+    ActiveRequest& request = *streams_.at(output.sequences[i].id).request;
+    charge_step(request.cost, output, i, loaded_.info.num_layers, step_ms,
+                step_ms * loaded_.pool->num_threads(),
+                held_bytes(loaded_.info, output, i) * request.kv_bytes.last_share());
+  }
 }
 
 // Those that waited longer for their start than they were ready to.
@@ -400,6 +379,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
   }
   request.kv_bytes = update.kv_bytes;
+  note_times(update.times, Clock::now(), request.cost);
   if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
   append_text(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
@@ -451,6 +431,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   output.usage.kv_bytes_share_mean = request.kv_bytes.mean_share();
   output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
   for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
+  output.cost = request.cost;
   const bool ends = output.finish_reason.has_value();
   if (ends) {
     request.choices[choice].finished = true;
@@ -492,8 +473,15 @@ void LocalEngine::publish_stats() {
   counters_.kv_disk_reads = disk.num_reads;
   counters_.kv_disk_full = disk.num_full;
   counters_.kv_disk_errors = disk.num_errors;
+  scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
+  gate_.set_load(load_);
+  for (const Command& command : mailbox_) {
+    if (const auto* arrival = std::get_if<Arrival>(&command)) {
+      gate_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
+    }
+  }
 }
 
 }  // namespace kvasir

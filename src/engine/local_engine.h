@@ -14,6 +14,7 @@
 
 #include "engine/active_request.h"
 #include "engine/loaded_model.h"
+#include "engine/start_gate.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -41,13 +42,13 @@ class LocalEngine final : public Engine {
   struct Arrival {
     RequestId id{};
     Submission submission;
+    std::int32_t expected_cached_tokens = 0;
   };
   struct Cancellation {
     RequestId id{};
   };
   using Command = std::variant<Arrival, Cancellation>;
 
-  Status check_request(const Request& request) const;
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
 
   // The engine thread.
@@ -58,6 +59,7 @@ class LocalEngine final : public Engine {
   void cancel_request(RequestId id);
   void cancel_everything();
   void step();
+  void charge(const sched::SchedulerOutput& output, double step_ms);
   void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
@@ -72,6 +74,7 @@ class LocalEngine final : public Engine {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
+  StartGate gate_;  // guarded by mutex_
   runtime::ModelRunner runner_;
 
   // Confined to the engine thread.
@@ -85,6 +88,7 @@ class LocalEngine final : public Engine {
   sched::ModelStepResult step_result_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
+  sched::LoadSnapshot load_;
 
   // Guarded by mutex_.
   mutable std::mutex mutex_;
@@ -99,6 +103,7 @@ class LocalEngine final : public Engine {
   bool stopping_ = false;
 
   std::atomic<std::int64_t> num_rejected_{0};
+  std::atomic<std::int64_t> num_too_late_{0};
   std::thread thread_;  // last: everything else exists while it runs
 };
 

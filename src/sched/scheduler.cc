@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "sched/admission.h"
+#include "sched/victim.h"
 
 namespace kvasir::sched {
 namespace {
@@ -80,6 +81,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
   KVASIR_CHECKED(validate_request(request));
   const bool is_prefill_only = may_be_prefill_only(request, kv_, config_.prefill_only.max_tokens);
   if (!is_prefill_only) KVASIR_CHECKED(check_can_ever_fit(request, kv_, max_chunk_tokens_));
+  now_ = now;
   const SequenceId first{next_sequence_id_};
   for (std::int32_t choice = 0; choice < request.num_choices; ++choice) {
     const SequenceId id{next_sequence_id_++};
@@ -92,8 +94,10 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.stop = request.stop;
     sequence.token_ids.reserve(static_cast<std::size_t>(expected_tokens(sequence)));
     sequence.token_ids = request.prompt_token_ids;
+    sequence.account = &tenants_.enter(request.tenant, now);
     sequence.cache_namespace = request.cache_namespace;
     sequence.use_prefix_cache = request.use_prefix_cache;
+    sequence.expected_cached_tokens = request.expected_cached_tokens;
     sequence.kv_policy = request.kv_policy;
     sequence.client_id = request.client_id;
     sequence.want_prompt_logits = request.want_prompt_logits && choice == 0;
@@ -114,7 +118,7 @@ bool Scheduler::finish(SequenceId id) {
 
 const SchedulerOutput& Scheduler::schedule(TimePoint now) {
   CHECK(output_.empty());
-  step_began_ = now;
+  step_began_ = now_ = now;
   expire_waiting(now);
   StepBudget budget = open_budget();
   schedule_running(budget);
@@ -133,10 +137,7 @@ void Scheduler::expire_waiting(TimePoint now) {
 }
 
 StepBudget Scheduler::open_budget() const {
-  StepWork decoding;
-  for (const Sequence* sequence : running_) {
-    if (sequence->num_remaining_tokens() == 1) decoding.add_decoding(sequence->num_computed_tokens);
-  }
+  const StepWork decoding = decoding_work();
   StepLimits limits{.max_tokens = config_.max_num_batched_tokens, .max_chunk_tokens = max_chunk_tokens_};
   // Prompts that run all layers wait while they are ahead of the prefill-only batch.
   if (prefill_only_.is_owed_passes()) limits.max_tokens = decoding.num_decoding;
@@ -152,7 +153,7 @@ void Scheduler::schedule_running(StepBudget& budget) {
     const std::int32_t num_tokens =
         num_remaining == 1 ? 1 : budget.take_chunk(num_remaining, sequence.num_computed_tokens);
     if (num_tokens == 0) continue;
-    if (make_room(sequence, sequence.num_computed_tokens + num_tokens)) {
+    if (make_room(i, num_tokens)) {
       sequence.num_scheduled_tokens = num_tokens;
     } else if (running_.empty()) {
       budget = open_budget();  // it starts anew in this very step: else nobody would run
@@ -160,13 +161,19 @@ void Scheduler::schedule_running(StepBudget& budget) {
   }
 }
 
-// Preempts from the end until the sequence has its blocks; false when it was the last and had to go itself.
-bool Scheduler::make_room(Sequence& sequence, std::int32_t num_tokens) {
-  while (!kv_.allocate(sequence.kv, num_tokens)) {
-    Sequence& victim = *running_.back();
-    if (num_running() == 1) keep_exact(victim);
-    preempt(victim);
-    if (&victim == &sequence) return false;
+// Preempts those behind until the sequence has its blocks; false when nobody was left and it had to go
+// itself.
+bool Scheduler::make_room(std::size_t index, std::int32_t num_tokens) {
+  Sequence& sequence = *running_[index];
+  while (!kv_.allocate(sequence.kv, sequence.num_computed_tokens + num_tokens)) {
+    const auto behind = std::span<Sequence* const>(running_).subspan(index + 1);
+    if (!behind.empty()) {
+      preempt(choose_victim(behind, num_tokens, last_victim_));
+      continue;
+    }
+    if (num_running() == 1) keep_exact(sequence);
+    preempt(sequence);
+    return false;
   }
   return true;
 }
@@ -179,8 +186,10 @@ void Scheduler::keep_exact(Sequence& sequence) {
 }
 
 void Scheduler::preempt(Sequence& sequence) {
-  CHECK(running_.back() == &sequence && sequence.num_scheduled_tokens == 0);
-  running_.pop_back();
+  CHECK(sequence.num_scheduled_tokens == 0);
+  std::erase(running_, &sequence);
+  --sequence.account->num_running;
+  last_victim_ = sequence.id;
   kv_.free(sequence.kv);
   sequence.num_computed_tokens = 0;
   sequence.status = SequenceStatus::kWaiting;
@@ -189,12 +198,16 @@ void Scheduler::preempt(Sequence& sequence) {
 }
 
 // In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling
-// is passed over, because the sibling is running; so is one that awaits the end of a prefill-only batch. When
-// the step has no tokens left, prefill-only sequences still start: theirs are apart.
+// is passed over, because the sibling is running; so is one that awaits the end of a prefill-only batch, and
+// one that leaves the last seat to other tenants. When the step has no tokens left, prefill-only sequences
+// still start: theirs are apart.
 void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
-  for (auto next = waiting_.begin(); next != waiting_.end();) {
+  if (waiting_.empty() || num_running() >= config_.max_num_seqs) return;
+  order_waiting(now);
+  for (const Ordered& next : ordered_) {
     if (num_running() >= config_.max_num_seqs) return;
-    Sequence& sequence = **next++;
+    Sequence& sequence = *next.sequence;
+    if (leaves_seat_to_others(sequence, now)) continue;
     if (sequence.is_prefill_only) {
       if (prefill_only_.may_join(sequence) && !start_prefill_only(sequence, now)) return;
     } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
@@ -233,6 +246,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   }
   waiting_.remove(&sequence);
   sequence.status = SequenceStatus::kRunning;
+  ++sequence.account->num_running;
   running_.insert(std::ranges::upper_bound(running_, &sequence, RunsBefore{}), &sequence);
   // The request has begun: its other choices no longer expire.
   for (Sequence* other : waiting_) {
@@ -251,6 +265,7 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   sequence.times.started = now;
   waiting_.remove(&sequence);
   sequence.status = SequenceStatus::kRunning;
+  ++sequence.account->num_running;
   prefill_only_.join(sequence);
   stats_.num_hidden_rows_peak = std::max<std::int64_t>(stats_.num_hidden_rows_peak, prefill_only_.num_rows());
   return true;
@@ -263,6 +278,8 @@ std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
   if (sequence.kv.cursor != kv::kNoPrefixNode) return kv_.match_prefix(sequence.kv, sequence.token_ids);
   const Sequence* holder = find_prompt_holder(sequence, running_);
   if (holder == nullptr) return 0;
+  // Its policy was given up, the holder's was not: it would read what that made coarse.
+  if (holder->kv_policy.is_lossy() && !sequence.kv_policy.is_lossy()) return 0;
   return kv_.share_prefix(holder->kv, sequence.kv,
                           std::min(sequence.num_prompt_tokens, sequence.num_tokens() - 1));
 }
@@ -307,6 +324,7 @@ void Scheduler::schedule_prefill_only() {
 std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
   CHECK(result.next_tokens.size() == output_.sequences.size());
   updates_.clear();
+  now_ = now;
   learn_step_time(now);
   kv_.forget_conversions();
   for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
@@ -353,12 +371,15 @@ void Scheduler::demote_cells() {
 void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
   if (!prefill_only_.advance(sequence)) return;
   sequence.times.prompt_computed = now;
+  tenants_.charge(*sequence.account, sequence.num_prompt_tokens, 0);
   updates_.push_back({.id = sequence.id, .finish_reason = FinishReason::kLength, .times = sequence.times});
   remove(sequence);
 }
 
 void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
-  sequence.num_computed_tokens += std::exchange(sequence.num_scheduled_tokens, 0);
+  const std::int32_t num_computed = std::exchange(sequence.num_scheduled_tokens, 0);
+  tenants_.charge(*sequence.account, samples ? num_computed - 1 : num_computed, samples ? 1 : 0);
+  sequence.num_computed_tokens += num_computed;
   kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
   if (sequence.want_prompt_logits) {
     sequence.num_prompt_logits = std::max(sequence.num_prompt_logits,
@@ -383,7 +404,10 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
 }
 
 void Scheduler::remove(Sequence& sequence) {
+  if (sequence.num_generated_tokens() > 0) sequence.account->lengths.observe(sequence.num_generated_tokens());
+  tenants_.leave(*sequence.account, now_);
   if (sequence.status == SequenceStatus::kRunning) {
+    --sequence.account->num_running;
     if (sequence.is_prefill_only) {
       prefill_only_.leave(sequence);
     } else {

@@ -3,7 +3,7 @@
 // One sequence's life, for a newcomer:
 //
 //   add()       A request becomes num_choices sequences in the queue, or is refused when it could never fit.
-//   schedule()  In its turn (priority, then arrival) a sequence takes a seat: it looks up the longest prefix
+//   schedule()  In its turn (waiting_order.h) a sequence takes a seat: it looks up the longest prefix
 //   whose
 //               KV is cached, takes those blocks by reference and so begins with num_computed_tokens > 0.
 //               From then on each schedule() gives it some of its remaining tokens: a chunk of the prompt as
@@ -15,10 +15,10 @@
 //   update()    Counts the tokens as computed, makes blocks that became full findable for others, frees what
 //   left
 //               a sliding window, appends the sampled token and checks whether that ends the sequence.
-//   preempted   When a pool runs dry, the running sequence of lowest priority and latest arrival loses its
-//   blocks
-//               and goes back to the head of the queue. It keeps its tokens, generated ones included, and
-//               catches up again later; what it cached may still be there.
+//   preempted   When a pool runs dry, a running sequence that comes later (victim.h) loses its blocks and
+//   goes
+//               back to the head of the queue. It keeps its tokens, generated ones included, and catches up
+//               again later; what it cached may still be there.
 //   the end     A stop token or max_tokens in update(), or finish() in any state: a stop string, a client
 //   that
 //               left, an error. Its blocks return last first. Each sequence ends exactly once.
@@ -38,12 +38,16 @@
 #include "kv/kv_cache_manager.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
+#include "sched/pace.h"
 #include "sched/prefill_only_batch.h"
 #include "sched/request_queue.h"
 #include "sched/scheduler_output.h"
 #include "sched/sequence.h"
+#include "sched/start_forecast.h"
 #include "sched/step_budget.h"
 #include "sched/step_time_model.h"
+#include "sched/tenant_ledger.h"
+#include "sched/waiting_order.h"
 
 namespace kvasir::sched {
 
@@ -53,6 +57,8 @@ struct SchedulerConfig {
   std::int32_t max_chunk_tokens = 0;          // of one sequence in one step; 0: the whole step
   // How long a step may take that computes prompts beside streams that decode; 0: as long as it takes.
   double max_step_ms = 0.0;
+  WaitingConfig waiting;
+  double ttft_target_ms = 0.0;  // of class 0, see target_ms_of(); 0: none
   PrefillOnlyConfig prefill_only;
 };
 
@@ -72,9 +78,9 @@ struct SchedulerStats {
 // Deterministic and without a clock: the same calls with the same times give the same schedule.
 //
 // Thread safety: none; the engine thread is the only caller.
-// Invariants: who runs is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore order, so
-// whoever a preemption hits has not been scheduled yet this step; the sequence that runs first always
-// advances, or the prefill-only batch does, so everyone gets a turn.
+// Invariants: who runs is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore order, and
+// a preemption hits those behind, who have not been scheduled yet this step; the sequence that runs first
+// always advances, or the prefill-only batch does, so everyone gets a turn.
 class Scheduler {
  public:
   // Error (kUsage) naming the field and both numbers.
@@ -100,12 +106,24 @@ class Scheduler {
 
   bool has_unfinished() const { return !sequences_.empty(); }
   SchedulerStats stats() const;
+  // What runs and waits, for forecast_start(); between steps.
+  void describe_load(LoadSnapshot& load) const;
   // Everything unfinished, by id.
   const std::map<SequenceId, Sequence>& sequences() const { return sequences_; }
 
  private:
+  struct Ordered {
+    WaitingKey key;
+    Sequence* sequence = nullptr;
+  };
+
   void expire_waiting(TimePoint now);
+  StepWork decoding_work() const;
+  Pace pace() const;
   StepBudget open_budget() const;
+  WaitingFacts facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const;
+  void order_waiting(TimePoint now);
+  bool leaves_seat_to_others(const Sequence& sequence, TimePoint now) const;
   void schedule_running(StepBudget& budget);
   void admit_waiting(StepBudget& budget, TimePoint now);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
@@ -114,7 +132,7 @@ class Scheduler {
     return static_cast<std::int32_t>(running_.size()) + prefill_only_.size();
   }
   std::int32_t take_cached_prefix(Sequence& sequence);
-  bool make_room(Sequence& sequence, std::int32_t num_tokens);
+  bool make_room(std::size_t index, std::int32_t num_tokens);
   void keep_exact(Sequence& sequence);
   void preempt(Sequence& sequence);
   void build_output();
@@ -130,13 +148,17 @@ class Scheduler {
   kv::KvCacheManager& kv_;
 
   std::map<SequenceId, Sequence> sequences_;  // owns; addresses are stable
+  TenantLedger tenants_;
   RequestQueue waiting_;
+  std::vector<Ordered> ordered_;  // of admit_waiting(), kept for its memory
   std::vector<Sequence*> running_;
+  SequenceId last_victim_{-1};
   PrefillOnlyBatch prefill_only_;
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
   StepTimeModel step_times_;
   TimePoint step_began_;
+  TimePoint now_;                         // of the last call that said
   std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory
   std::vector<SequenceUpdate> updates_;
   SchedulerStats stats_;

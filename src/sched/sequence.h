@@ -12,6 +12,7 @@
 #include "kvasir/ids.h"
 #include "sched/scheduler_output.h"
 #include "sched/stop_checker.h"
+#include "sched/tenant_ledger.h"
 
 namespace kvasir::sched {
 
@@ -21,8 +22,10 @@ struct SequenceRequest {
   std::vector<TokenId> prompt_token_ids;
   std::int32_t num_choices = 1;
   std::int32_t priority = 0;  // lower runs first
+  std::string tenant;         // whom it is served for
   std::string cache_namespace;
   bool use_prefix_cache = true;
+  std::int32_t expected_cached_tokens = 0;  // of the prompt, a guess for its place in the queue
   kv::KvPolicySettings kv_policy;
   std::string client_id;            // for logs; may be empty
   bool want_prompt_logits = false;  // of choice 0: a logit row for every prompt position
@@ -48,8 +51,10 @@ struct Sequence {
   std::int32_t num_scheduled_tokens = 0;  // of the step in flight
   std::int32_t num_cached_tokens = 0;     // of the prompt, found in the cache when it first started
 
+  TenantLedger::Account* account = nullptr;  // its tenant's; never null once added
   std::string cache_namespace;
   bool use_prefix_cache = true;
+  std::int32_t expected_cached_tokens = 0;
   kv::KvPolicySettings kv_policy;
   std::string client_id;
   bool want_prompt_logits = false;
@@ -67,6 +72,10 @@ struct Sequence {
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
+  // As long as answers of its tenant get, all together.
+  std::int32_t expected_generated_tokens() const {
+    return account->lengths.predict(num_generated_tokens(), stop.max_tokens);
+  }
   bool has_computed_prompt() const { return num_computed_tokens >= num_prompt_tokens; }
   kv::KvHolder kv_holder() const {
     return {.request_id = request_id,

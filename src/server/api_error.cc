@@ -9,13 +9,12 @@
 namespace kvasir::server {
 namespace {
 
-// OpenAI's SDKs wait as long as this says, up to a minute.
-constexpr int kRetryAfterSeconds = 2;
-
 std::string_view type_of(int status) {
   switch (status) {
     case 408:
       return "timeout_error";
+    case 429:
+      return "rate_limit_error";
     case 503:
       return "overloaded_error";
     default:
@@ -60,6 +59,7 @@ ApiError to_api_error(Error error) {
     case ErrorKind::kCancelled:
       answer.status = 503;
       answer.code = "overloaded";
+      if (error.retry_after_s > 0) answer.retry_after_s = error.retry_after_s;
       break;
     case ErrorKind::kBadFile:
     case ErrorKind::kInternal:
@@ -88,7 +88,9 @@ std::string error_json(const ApiError& error) {
 
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .body = error_json(error)};
-  if (error.status == 503) response.headers.push_back({"Retry-After", std::to_string(kRetryAfterSeconds)});
+  if (error.status == 429 || error.status == 503) {
+    response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
+  }
   if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (error.status == 405) response.headers.push_back({"Allow", error.allow});
   return response;

@@ -18,6 +18,7 @@ struct ApiError {
   std::string param = {};  // the request field at fault; empty becomes null
   std::string code = {};   // for programs, e.g. "model_not_found"; empty becomes null
   std::string allow = {};  // the methods of a 405
+  int retry_after_s = 2;   // of a 429 or 503: 1 to 60, or OpenAI's SDKs do not wait for it
 };
 
 template <class T>
@@ -35,7 +36,7 @@ ApiError beyond(const Limit& limit, std::int64_t actual, std::string param = {})
 
 // {"error":{...}}
 std::string error_json(const ApiError& error);
-// With Retry-After on 503 and Allow on 405.
+// With Retry-After on 429 and 503 and Allow on 405.
 HttpResponse error_response(const ApiError& error);
 
 }  // namespace kvasir::server

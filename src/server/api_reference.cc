@@ -42,6 +42,8 @@ void append_fields(std::string& out, std::string_view title, std::span<const Fie
 void append_fields_of(std::string& out, std::string_view path) {
   if (path == "/v1/chat/completions") append_fields(out, "Fields, besides the common ones", chat_fields());
   if (path == "/v1/completions") append_fields(out, "Fields, besides the common ones", completion_fields());
+  if (path == "/v1/generate")
+    out += "Fields: those of `/v1/completions`, with one prompt and one choice.\n\n";
   if (path == "/v1/embeddings") append_fields(out, "Fields", embedding_fields());
   if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", tokenize_fields());
   if (path == "/detokenize") append_fields(out, "Fields", detokenize_fields());

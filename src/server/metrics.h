@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,7 @@ class Histogram {
   // At most bounds()[bucket], but above the bound before; bucket == bounds().size(): above all.
   std::int64_t count_in(std::size_t bucket) const { return counts_[bucket]; }
   double sum_seconds() const { return sum_; }
+  std::int64_t count() const;
 
  private:
   std::span<const double> bounds_;
@@ -48,14 +50,24 @@ inline constexpr std::array<double, 13> kInterTokenBounds = {0.01, 0.025, 0.05, 
 inline constexpr std::array<double, 14> kRequestBounds = {0.01, 0.02, 0.04, 0.08,  0.16,  0.32,  0.64,
                                                           1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92};
 
+struct CostSums {
+  std::int64_t num_requests = 0;
+  std::int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+  double preprocess_ms = 0.0, flush_ms = 0.0;
+  RequestCost cost;
+};
+
 // Thread safety: any thread.
 class ServerMetrics {
  public:
   void count_response(std::string_view route, int status);
+  // Of requests that the engine worked for, by tenant and route; tenants beyond the first 64 are one.
+  void count_cost(const AccessRecord& record);
   void count_abort(AbortCause cause) { ++aborts_[static_cast<std::size_t>(cause)]; }
 
   // (route, status) and how often.
   std::vector<std::pair<std::pair<std::string, int>, std::int64_t>> responses() const;
+  std::vector<std::pair<std::pair<std::string, std::string>, CostSums>> costs() const;
   std::int64_t aborts(AbortCause cause) const { return aborts_[static_cast<std::size_t>(cause)]; }
 
   Histogram time_to_first_token{kTimeToFirstTokenBounds};
@@ -69,6 +81,8 @@ class ServerMetrics {
 
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::int64_t> responses_;  // guarded; bounded by routes x statuses
+  std::map<std::pair<std::string, std::string>, CostSums> costs_;  // guarded; by tenant and route
+  std::set<std::string> tenants_;                                  // guarded
 };
 
 }  // namespace kvasir::server

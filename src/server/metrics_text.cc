@@ -23,6 +23,8 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"requests_failed_total", "counter", "Requests that failed", &EngineStats::num_requests_failed},
     {"requests_rejected_total", "counter", "Requests refused before the queue",
      &EngineStats::num_requests_rejected},
+    {"requests_too_late_total", "counter", "Of those refused: the first token would have come too late",
+     &EngineStats::num_requests_too_late},
     {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens},
     {"cached_prompt_tokens_total", "counter", "Prompt tokens served from the prefix cache",
      &EngineStats::num_cached_prompt_tokens},
@@ -31,6 +33,8 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
      &EngineStats::num_kv_policies_given_up},
     {"steps_total", "counter", "Steps of the engine", &EngineStats::num_steps},
+    {"stepped_sequences_total", "counter", "Sequences that ran in steps, over all steps",
+     &EngineStats::num_stepped_sequences},
     {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total},
     {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
     {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total},
@@ -87,6 +91,38 @@ void append_histogram(std::string& text, std::string_view name, std::string_view
   fmt::format_to(out, "kvasir_{}_count{{{}}} {}\n", name, model_label, count);
 }
 
+// By tenant and route: who costs how much, and where the time goes.
+void append_costs(std::string& text, const ServerMetrics& server) {
+  const auto costs = server.costs();
+  const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
+    append_head(text, name, "counter", help);
+    for (const auto& [key, sums] : costs) {
+      fmt::format_to(std::back_inserter(text), "kvasir_{}{{tenant=\"{}\",route=\"{}\"}} {}\n", name,
+                     label_value(key.first), label_value(key.second), value_of(sums));
+    }
+  };
+  append("cost_requests_total", "Requests answered", [](const CostSums& s) { return s.num_requests; });
+  append("cost_prompt_tokens_total", "Their prompts", [](const CostSums& s) { return s.prompt_tokens; });
+  append("cost_cached_tokens_total", "Of these, from the prefix cache",
+         [](const CostSums& s) { return s.cached_tokens; });
+  append("cost_generated_tokens_total", "Their answers",
+         [](const CostSums& s) { return s.completion_tokens; });
+  append("cost_cpu_seconds_total", "Their share of the steps' time on all threads",
+         [](const CostSums& s) { return s.cost.cpu_ms / 1000.0; });
+  append("cost_kv_byte_seconds_total", "Keys and values held, over time",
+         [](const CostSums& s) { return s.cost.kv_byte_seconds; });
+  append("cost_preprocess_seconds_total", "From arrival until the engine had them",
+         [](const CostSums& s) { return s.preprocess_ms / 1000.0; });
+  append("cost_queue_seconds_total", "Waiting for a seat",
+         [](const CostSums& s) { return s.cost.queue_ms / 1000.0; });
+  append("cost_prefill_seconds_total", "Until the prompt was computed",
+         [](const CostSums& s) { return s.cost.prefill_ms / 1000.0; });
+  append("cost_decode_seconds_total", "From there to the last token",
+         [](const CostSums& s) { return s.cost.decode_ms / 1000.0; });
+  append("cost_flush_seconds_total", "From the last byte made to the last byte sent",
+         [](const CostSums& s) { return s.flush_ms / 1000.0; });
+}
+
 void append_server_counts(std::string& text, const ServerMetrics& server) {
   auto out = std::back_inserter(text);
   append_head(text, "http_responses_total", "counter", "Responses by route and status");
@@ -95,10 +131,9 @@ void append_server_counts(std::string& text, const ServerMetrics& server) {
                    label_value(key.first), key.second, count);
   }
   append_head(text, "http_aborts_total", "counter", "Answers that did not reach their client, by cause");
-  constexpr std::pair<AbortCause, std::string_view> kCauses[] = {{AbortCause::kDisconnected, "disconnected"},
-                                                                 {AbortCause::kSlowReader, "slow_reader"}};
-  for (const auto& [cause, name] : kCauses) {
-    fmt::format_to(out, "kvasir_http_aborts_total{{cause=\"{}\"}} {}\n", name, server.aborts(cause));
+  for (const AbortCause cause : {AbortCause::kDisconnected, AbortCause::kSlowReader}) {
+    fmt::format_to(out, "kvasir_http_aborts_total{{cause=\"{}\"}} {}\n", name_of(cause),
+                   server.aborts(cause));
   }
   append_head(text, "http_connections", "gauge", "Open connections");
   fmt::format_to(out, "kvasir_http_connections {}\n", server.num_connections.load());
@@ -124,6 +159,7 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   append_histogram(text, "request_seconds", "From a request's arrival to its last token", server.request,
                    model_label);
   append_server_counts(text, server);
+  append_costs(text, server);
   return text;
 }
 

@@ -15,6 +15,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
     {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_completions(c, e); }},
+    {"POST", "/v1/generate", "what follows one text: text and token ids, without an envelope",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_generate(c, e); }},
     {"POST", "/v1/embeddings", "texts as vectors of length 1",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_embeddings(c, e); }},
     {"POST", "/tokenize", "a text or a conversation as token ids",
@@ -31,6 +33,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_live(e); }},
     {"GET", "/health/ready", "200 when requests are taken, 503 while the server drains",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_ready(c, e); }},
+    {"GET", "/v1/metrics", "requests, tokens, latency, rate and batch size in one JSON object",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_summary(c, e); }},
     {"GET", "/metrics", "Prometheus text",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_metrics(c, e); }},
 });

@@ -17,8 +17,10 @@
 
 #include "server/auth/key_ring.h"
 #include "server/http/cors.h"
+#include "server/http/host_check.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
+#include "server/http/tls.h"
 #include "server/id_source.h"
 #include "server/metrics.h"
 #include "server/openai/api_context.h"
@@ -45,6 +47,9 @@ Status check_config(const ServerConfig& config) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("--cors-origin must be * or like https://chat.example, got {}", origin),
                       "cors-origin");
+  }
+  if (config.tls_certificate_file.empty() != config.tls_key_file.empty()) {
+    return make_error(ErrorKind::kUsage, "--tls-cert and --tls-key come together", "tls-cert");
   }
   if (config.num_io_threads < 1) {
     return make_error(ErrorKind::kUsage,
@@ -83,15 +88,23 @@ class StopSignal {
 }  // namespace
 
 struct Server::Impl {
-  Impl(Engine& engine_in, ServerConfig config_in, std::unique_ptr<KeyRing> keys_in)
+  // What is opened before the server: each null where it is not asked for.
+  struct Files {
+    std::unique_ptr<KeyRing> keys;
+    std::unique_ptr<Tls> tls;
+    std::unique_ptr<AccessLog> access_log;
+  };
+
+  Impl(Engine& engine_in, ServerConfig config_in, Files files_in)
       : engine(engine_in),
         config(std::move(config_in)),
-        keys(std::move(keys_in)),
+        files(std::move(files_in)),
         cors(config.cors_origin),
         api{.engine = engine,
             .limits = config.limits,
             .kv = config.kv,
             .metrics = metrics,
+            .rate_limiter = rate_limiter,
             .ids = ids,
             .model_name = served_name(config, engine.model_info()),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
@@ -105,19 +118,29 @@ struct Server::Impl {
 
   Engine& engine;
   const ServerConfig config;
-  const std::unique_ptr<KeyRing> keys;  // null: nobody is asked for one
+  const Files files;
   const Cors cors;
   ServerMetrics metrics;
+  RateLimiter rate_limiter;
   IdSource ids;
   std::atomic<bool> draining{false};
   std::atomic<int> num_stops{0};
   StopSignal stop_signal;
   ApiContext api;
   const Router router;
-  const SessionContext session_context{config.limits, router, keys.get(), cors, ids, metrics, draining};
+  HostCheck hosts{config.allowed_hosts, cors};
+  const SessionContext session_context{.limits = config.limits,
+                                       .router = router,
+                                       .keys = files.keys.get(),
+                                       .cors = cors,
+                                       .hosts = hosts,
+                                       .ids = ids,
+                                       .metrics = metrics,
+                                       .access_log = files.access_log.get(),
+                                       .draining = draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
-  Listener listener{io, session_context};
+  Listener listener{io, files.tls.get(), session_context};
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -126,16 +149,23 @@ Server::~Server() = default;
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
   KVASIR_CHECKED(check_config(config));
   const KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
-  std::unique_ptr<KeyRing> keys;
+  Impl::Files files;
   if (!config.api_keys_file.empty()) {
-    KVASIR_TRY(keys, KeyRing::open(config.api_keys_file, warn));
+    KVASIR_TRY(files.keys, KeyRing::open(config.api_keys_file, warn));
   }
-  const bool asks_for_keys = keys != nullptr;
-  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(keys));
+  if (!config.tls_certificate_file.empty()) {
+    KVASIR_TRY(files.tls, Tls::open(config.tls_certificate_file, config.tls_key_file, warn));
+  }
+  if (!config.access_log_file.empty()) {
+    KVASIR_TRY(files.access_log, AccessLog::open(config.access_log_file));
+  }
+  const bool asks_for_keys = files.keys != nullptr;
+  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(files));
   if (!impl->stop_signal.valid()) {
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }
   KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
+  impl->hosts.set_loopback(impl->listener.is_loopback());
   if (!impl->listener.is_loopback() && !asks_for_keys) {
     warn(fmt::format("warning: {} is reachable from other machines, and this server asks nobody for a key",
                      impl->config.host));

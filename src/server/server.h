@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
@@ -15,10 +16,14 @@ namespace kvasir::server {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8080;       // 0: any free one
-  std::string served_model_name;   // empty: the model's own name
-  std::string cors_origin;         // "*", one origin, or empty for none
+  std::uint16_t port = 8080;               // 0: any free one
+  std::string served_model_name;           // empty: the model's own name
+  std::string cors_origin;                 // "*", one origin, or empty for none
+  std::vector<std::string> allowed_hosts;  // besides loopback names, of requests to a loopback address
+  std::string tls_certificate_file;        // PEM; empty: no TLS
+  std::string tls_key_file;
   std::string api_keys_file;       // whose keys requests must bring; empty: none need to
+  std::string access_log_file;     // a line of JSON for each request; "-": stderr, empty: none
   std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   Limits limits;

@@ -27,7 +27,8 @@ std::unique_ptr<text::Tokenizer> make_tokenizer() {
 FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   if (options_.has_tokenizer) tokenizer_ = make_tokenizer();
   if (options_.has_template) {
-    template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl).value());
+    const std::string calls = options_.calls_tools ? "{# <tool_call> #}" : "";
+    template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl + calls).value());
   }
   info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};
   info_.hidden_size = 2;

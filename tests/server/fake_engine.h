@@ -32,6 +32,7 @@ class FakeEngine final : public Engine {
     std::size_t max_requests = 8;
     std::int32_t fail_after_tokens = -1;  // then the request fails
     bool has_template = true;
+    bool calls_tools = false;  // its template shows calls as <tool_call>{}</tool_call>
     bool has_tokenizer = true;
   };
   static constexpr TokenId kStart = 257;

@@ -17,6 +17,7 @@ class RunningServer {
   explicit RunningServer(FakeEngine::Options engine_options = {}, ServerConfig config = {})
       : engine(std::move(engine_options)) {
     config.port = 0;
+    config.allowed_hosts.insert(config.allowed_hosts.end(), {"t", "test", "a"});  // of the cases' requests
     if (config.served_model_name.empty()) config.served_model_name = "fake";
     server = Server::create(engine, std::move(config)).value();
     thread_ = std::thread([this] { (void)server->run(); });

@@ -178,18 +178,23 @@ void Simulation::end(SequenceId id, End how) {
       choice.generated.size());
 }
 
-// Nobody who arrived later, in the same priority or a worse one, starts first; only choices of a request that
-// is already running may be passed over, and where prefill-only sequences are concerned, who waits for a
-// step's tokens or for a batch.
+// As they came, or in the order of class and arrival where nobody ages: nobody overtakes; only choices of a
+// request that is already running may be passed over, and where prefill-only sequences are concerned, who
+// waits for a step's tokens or for a batch.
 void Simulation::check_order_of_starts() {
+  const sched::WaitingConfig& waiting = workload_.scheduler.waiting;
+  const bool is_fifo = waiting.policy == WaitingPolicy::kFifo;
+  const bool is_by_class = waiting.policy == WaitingPolicy::kPriority && waiting.ageing_ms == 0.0;
+  const auto comes_before = [&](const sched::Sequence& a, const sched::Sequence& b) {
+    return is_fifo ? a.id < b.id : is_by_class && sched::RunsBefore{}(&a, &b);
+  };
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     Choice& choice = choices_.at(id);
     if (sequence.status != sched::SequenceStatus::kRunning || choice.started) continue;
     choice.started = true;
     check_prompt_is_computed_once(sequence);
     for (const auto& [other_id, other] : scheduler_.sequences()) {
-      if (other.status == sched::SequenceStatus::kRunning || !sched::RunsBefore{}(&other, &sequence))
-        continue;
+      if (other.status == sched::SequenceStatus::kRunning || !comes_before(other, sequence)) continue;
       if (sequence.is_prefill_only || other.is_prefill_only) continue;
       const bool has_running_sibling = std::ranges::any_of(scheduler_.sequences(), [&](const auto& entry) {
         return entry.second.request_id == other.request_id &&

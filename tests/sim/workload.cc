@@ -128,6 +128,20 @@ void weigh_cells(kv::KvCacheConfig& kv, SeededRandom& random) {
   }
 }
 
+// Who is next, and whom each is served for.
+void choose_order(Workload& workload, SeededRandom& random) {
+  workload.scheduler.waiting = {.policy = static_cast<WaitingPolicy>(random.between(0, 2)),
+                                .ageing_ms = random.percent(50) ? 0.0 : random.between(5, 50),
+                                .tenant_quantum_tokens = static_cast<double>(random.between(1, 100))};
+  if (random.percent(50)) workload.scheduler.ttft_target_ms = random.between(1, 100);
+  for (SimRequest& item : workload.requests) {
+    sched::SequenceRequest& request = item.request;
+    request.tenant = random.percent(60) ? "" : fmt::format("tenant-{}", random.between(1, 3));
+    const auto num_prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
+    request.expected_cached_tokens = random.between(0, num_prompt_tokens - 1);
+  }
+}
+
 // And sequences so long that some of their cells become ghosts and come back.
 void add_disk(Workload& workload, SeededRandom& random) {
   workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
@@ -157,6 +171,8 @@ Workload make_workload(std::uint64_t seed) {
   for (std::int32_t i = 0; i < num_requests; ++i) {
     workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
   }
+  SeededRandom of_order(mix(seed, 7));
+  if (of_order.percent(60)) choose_order(workload, of_order);
   SeededRandom of_disk(mix(seed, 4));
   if (of_disk.percent(40)) add_disk(workload, of_disk);
   // Demotions have to wait for what others leave behind, or find no room.

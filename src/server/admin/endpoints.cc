@@ -1,7 +1,9 @@
 #include "server/admin/endpoints.h"
 
 #include <string>
+#include <utility>
 
+#include "base/json_writer.h"
 #include "server/metrics_text.h"
 
 namespace kvasir::server {
@@ -13,6 +15,32 @@ void handle_live(const std::shared_ptr<Exchange>& exchange) {
 void handle_ready(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   if (context.draining) return exchange->respond({.status = 503, .body = R"({"status":"draining"})"});
   exchange->respond({.body = R"({"status":"ready"})"});
+}
+
+void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  const EngineStats stats = context.engine.stats();
+  const Histogram& latency = context.metrics.request;
+  const auto mean = [](double sum, auto count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; };
+  std::string body;
+  JsonWriter(body)
+      .begin_object()
+      .member("requests", stats.num_requests_finished)
+      .member("requests_running", stats.num_running)
+      .member("requests_waiting", stats.num_waiting)
+      .member("requests_rejected", stats.num_requests_rejected)
+      .member("prompt_tokens", stats.num_prompt_tokens)
+      .member("cached_tokens", stats.num_cached_prompt_tokens)
+      .member("generated_tokens", stats.num_generated_tokens)
+      .member("mean_latency_s", mean(latency.sum_seconds(), latency.count()))
+      .member("mean_time_to_first_token_s", mean(context.metrics.time_to_first_token.sum_seconds(),
+                                                 context.metrics.time_to_first_token.count()))
+      .member("generated_tokens_per_s",
+              stats.step_seconds_total > 0.0
+                  ? static_cast<double>(stats.num_generated_tokens) / stats.step_seconds_total
+                  : 0.0)
+      .member("mean_batch", mean(static_cast<double>(stats.num_stepped_sequences), stats.num_steps))
+      .end_object();
+  exchange->respond({.body = std::move(body)});
 }
 
 void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {

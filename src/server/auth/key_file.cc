@@ -45,6 +45,21 @@ std::optional<KeyHash> parse_hash(std::string_view text) {
   return hash;
 }
 
+// "rpm=N" or "tpm=N".
+Status read_limit(std::string_view word, RateLimits& limits) {
+  std::int64_t* limit = word.starts_with("rpm=")   ? &limits.requests_per_minute
+                        : word.starts_with("tpm=") ? &limits.tokens_per_minute
+                                                   : nullptr;
+  const char* end = word.data() + word.size();
+  if (limit != nullptr) {
+    const auto parsed = std::from_chars(word.data() + 4, end, *limit);
+    if (parsed.ec == std::errc{} && parsed.ptr == end && *limit > 0) return {};
+  }
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("a line has a name, a hash, a time and perhaps rpm=N and tpm=N, got '{}'",
+                                printable_line(std::string(word))));
+}
+
 Result<ApiKey> parse_line(const std::string& line) {
   std::istringstream words(line);
   ApiKey key;
@@ -53,7 +68,7 @@ Result<ApiKey> parse_line(const std::string& line) {
   KVASIR_CHECKED(check_key_name(key.name));
   const auto parsed = parse_hash(hash);
   if (!parsed) return make_error(ErrorKind::kBadFile, "the hash must have 64 hexadecimal digits");
-  if (words >> rest) return make_error(ErrorKind::kBadFile, "a line has a name, a hash and a time");
+  while (words >> rest) KVASIR_CHECKED(read_limit(rest, key.limits));
   key.hash = *parsed;
   return key;
 }
@@ -111,8 +126,12 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
 
 Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys) {
   std::string text = "# Hashes of API keys; `kvasir keys` adds and revokes them.\n";
-  for (const ApiKey& key : keys)
-    text += fmt::format("{} {} {}\n", key.name, hexadecimal(key.hash), key.created);
+  for (const ApiKey& key : keys) {
+    text += fmt::format("{} {} {}", key.name, hexadecimal(key.hash), key.created);
+    if (key.limits.requests_per_minute > 0) text += fmt::format(" rpm={}", key.limits.requests_per_minute);
+    if (key.limits.tokens_per_minute > 0) text += fmt::format(" tpm={}", key.limits.tokens_per_minute);
+    text += "\n";
+  }
   const std::string draft = fmt::format("{}.{}", path, ::getpid());
   const auto refuse = [&] {
     const int error = errno;

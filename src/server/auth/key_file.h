@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kvasir/result.h"
+#include "server/auth/tenant.h"
 
 namespace kvasir::server {
 
@@ -18,6 +19,7 @@ struct ApiKey {
   std::string name;  // of the tenant: letters, digits, '.', '-', '_'; at most 64
   KeyHash hash{};
   std::string created;  // UTC, e.g. 2026-11-23T04:13:15Z
+  RateLimits limits = {};
 };
 
 KeyHash hash_of(std::string_view key);
@@ -26,7 +28,9 @@ Result<std::string> make_api_key();
 // Error (kUsage) naming what a tenant may be called.
 Status check_key_name(std::string_view name);
 
-// Lines "NAME HASH CREATED", the hash in hexadecimal; '#' begins a comment. Errors: kBadFile naming the line.
+// Lines "NAME HASH CREATED [rpm=N] [tpm=N]", the hash in hexadecimal and the most requests and tokens a
+// minute;
+// '#' begins a comment. Errors: kBadFile naming the line.
 Result<std::vector<ApiKey>> read_key_file(const std::string& path);
 // Whole or not at all, readable by the owner alone. Errors: kMachine.
 Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <sys/stat.h>
 
 #include <boost/beast/core/string.hpp>
 #include <utility>
@@ -29,19 +28,11 @@ std::string_view bearer_token(std::string_view authorization) {
 
 Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
   auto ring = std::unique_ptr<KeyRing>(new KeyRing(std::move(path), std::move(warn)));
-  ring->stamp_ = stamp_of(ring->path_);
+  ring->stamp_ = FileStamp::of(ring->path_);
   KVASIR_TRY(std::vector<ApiKey> keys, read_key_file(ring->path_));
   ring->keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(keys));
   ring->looked_ = std::chrono::steady_clock::now();
   return ring;
-}
-
-KeyRing::Stamp KeyRing::stamp_of(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return {};
-  return {.inode = static_cast<std::int64_t>(status.st_ino),
-          .bytes = status.st_size,
-          .changed_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec};
 }
 
 KeyRing::Keys KeyRing::keys() {
@@ -49,7 +40,7 @@ KeyRing::Keys KeyRing::keys() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < kLookInterval) return keys_;
   looked_ = now;
-  const Stamp stamp = stamp_of(path_);
+  const FileStamp stamp = FileStamp::of(path_);
   if (stamp == stamp_) return keys_;
   stamp_ = stamp;
   auto read = read_key_file(path_);
@@ -61,8 +52,8 @@ KeyRing::Keys KeyRing::keys() {
   return keys_;
 }
 
-ApiResult<std::string> KeyRing::admit(const HttpRequest& request) {
-  if (request.path == "/health/live" || request.path == "/health/ready") return std::string();
+ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
+  if (request.path == "/health/live" || request.path == "/health/ready") return Tenant{};
   const std::string* authorization = request.header("Authorization");
   if (authorization == nullptr) return refuse("no API key came with the request: Authorization: Bearer KEY");
   const std::string_view token = bearer_token(*authorization);
@@ -74,7 +65,7 @@ ApiResult<std::string> KeyRing::admit(const HttpRequest& request) {
     if (CRYPTO_memcmp(key.hash.data(), hash.data(), hash.size()) == 0) found = &key;
   }
   if (found == nullptr) return refuse("the API key is not known here, or was revoked");
-  return found->name;
+  return Tenant{.name = found->name, .limits = found->limits};
 }
 
 }  // namespace kvasir::server

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_stamp.h"
 #include "server/api_error.h"
 #include "server/auth/key_file.h"
 #include "server/http/message.h"
@@ -27,19 +28,13 @@ class KeyRing {
   // Errors: kBadFile. `warn` takes lines for the operator.
   static Result<std::unique_ptr<KeyRing>> open(std::string path, Warn warn);
 
-  // The name of the tenant whose key came with the request, empty where none is needed. Error: 401.
-  ApiResult<std::string> admit(const HttpRequest& request);
+  // The tenant whose key came with the request, without a name where none is needed. Error: 401.
+  ApiResult<Tenant> admit(const HttpRequest& request);
 
  private:
   using Keys = std::shared_ptr<const std::vector<ApiKey>>;
-  // Which version of the file.
-  struct Stamp {
-    std::int64_t inode = 0, bytes = 0, changed_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
 
   KeyRing(std::string path, Warn warn) : path_(std::move(path)), warn_(std::move(warn)) {}
-  static Stamp stamp_of(const std::string& path);
   // As the file has them, or had them a second ago.
   Keys keys();
 
@@ -47,7 +42,7 @@ class KeyRing {
   const Warn warn_;
   std::mutex mutex_;  // of all below
   Keys keys_;
-  Stamp stamp_;
+  FileStamp stamp_;
   std::chrono::steady_clock::time_point looked_;
 };
 

@@ -22,18 +22,22 @@ std::string echoable_id(const HttpRequest& request) {
   return *id;
 }
 
+double milliseconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - then).count();
+}
+
 }  // namespace
 
 Answer::Answer(std::shared_ptr<Session> session, HttpRequest request, const Options& options)
     : session_(std::move(session)),
       request_(std::move(request)),
       options_(options),
-      quiet_timer_(session_->socket_.get_executor()) {
+      quiet_timer_(session_->executor()) {
   const SessionContext& context = session_->context_;
-  headers_.push_back({"X-Request-Id", context.ids.next("req_")});
-  if (std::string id = echoable_id(request_); !id.empty()) {
-    headers_.push_back({"X-Client-Request-Id", std::move(id)});
-  }
+  request_id_ = context.ids.next("req_");
+  client_request_id_ = echoable_id(request_);
+  headers_.push_back({"X-Request-Id", request_id_});
+  if (!client_request_id_.empty()) headers_.push_back({"X-Client-Request-Id", client_request_id_});
   context.cors.add_headers(request_, headers_);
 }
 
@@ -64,6 +68,7 @@ void Answer::begin_stream(HttpResponse head) {
 void Answer::send_head(const HttpResponse& response, BodyFraming framing) {
   const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - received_at());
   headers_.push_back({"OpenAI-Processing-Ms", std::to_string(elapsed.count())});
+  status_ = response.status;
   session_->context_.metrics.count_response(route_, response.status);
   session_->send(response_head(response, headers_, framing, options_.keep_alive));
   last_write_ = Clock::now();
@@ -92,7 +97,23 @@ void Answer::finish(bool keep_alive) {
   abort_callback_ = nullptr;
   quiet_callback_ = nullptr;
   quiet_timer_.cancel();
-  std::exchange(session_, nullptr)->end_answer(keep_alive);
+  std::exchange(session_, nullptr)->end_answer(keep_alive, record());
+}
+
+AccessRecord Answer::record() const {
+  const std::string* traceparent = request_.header("Traceparent");
+  return {.request_id = request_id_,
+          .client_request_id = client_request_id_,
+          .trace_id = traceparent == nullptr ? std::string() : trace_id_of(*traceparent),
+          .tenant = request_.tenant.name,
+          .method = request_.method,
+          .path = request_.path,
+          .route = route_,
+          .status = status_,
+          .abort_cause = {},
+          .total_ms = milliseconds_since(received_at()),
+          .flush_ms = 0.0,
+          .generation = generation_};
 }
 
 void Answer::abort(AbortCause cause) {
@@ -100,8 +121,11 @@ void Answer::abort(AbortCause cause) {
   state_ = State::kDone;
   quiet_callback_ = nullptr;
   quiet_timer_.cancel();
-  session_ = nullptr;
+  const auto session = std::exchange(session_, nullptr);
   if (auto callback = std::exchange(abort_callback_, nullptr)) callback(cause);
+  AccessRecord aborted = record();
+  aborted.abort_cause = name_of(cause);
+  session->log(aborted);
 }
 
 void Answer::when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) {

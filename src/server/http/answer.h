@@ -28,6 +28,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   const HttpRequest& request() const override { return request_; }
   Clock::time_point received_at() const override { return options_.received_at; }
   void set_route(std::string_view pattern) override { route_ = pattern; }
+  void note_generation(const GenerationRecord& record) override { generation_ = record; }
   void add_header(Header header) override { headers_.push_back(std::move(header)); }
   void post(std::function<void()> task) override;
   void on_abort(std::function<void(AbortCause)> callback) override;
@@ -41,7 +42,8 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   bool has_begun() const { return state_ != State::kOpen; }  // bytes of it were sent
   bool is_http_1_0() const { return options_.is_http_1_0; }
 
-  // The connection is gone: nothing will be sent, and whoever works on the answer hears of it.
+  // The connection is gone: nothing will be sent, and whoever works on the answer hears of it. Only an answer
+  // that is not over is aborted.
   void abort(AbortCause cause);
 
  private:
@@ -51,12 +53,16 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   void end_stream(bool keep_alive);
   void finish(bool keep_alive);
   void wait_until_quiet();
+  AccessRecord record() const;
 
   std::shared_ptr<Session> session_;
   const HttpRequest request_;
   Options options_;
   State state_ = State::kOpen;
   std::string route_ = "other";
+  int status_ = 0;  // sent
+  std::string request_id_, client_request_id_;
+  std::optional<GenerationRecord> generation_;
   std::vector<Header> headers_;
   std::function<void(AbortCause)> abort_callback_;
 

@@ -14,6 +14,8 @@ class Cors {
   // `origin`: "*", one origin such as "https://chat.example", or empty for none.
   explicit Cors(std::string origin) : origin_(std::move(origin)) {}
 
+  // The request comes from a page of the chosen origin.
+  bool allows(const HttpRequest& request) const;
   // A browser's question before the real request; false as long as no origin is allowed.
   bool is_preflight(const HttpRequest& request) const;
   // The answer to a preflight for a path that takes these methods. Any request header is fine.
@@ -22,8 +24,6 @@ class Cors {
   void add_headers(const HttpRequest& request, std::vector<Header>& headers) const;
 
  private:
-  bool allows(const HttpRequest& request) const;
-
   std::string origin_;
 };
 

@@ -8,11 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "server/access_log.h"
 #include "server/http/message.h"
 
 namespace kvasir::server {
 
 enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader };
+
+constexpr std::string_view name_of(AbortCause cause) {
+  return cause == AbortCause::kDisconnected ? "disconnected" : "slow_reader";
+}
 
 // A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or
 // fail_stream(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
@@ -30,6 +35,8 @@ class Exchange {
   virtual Clock::time_point received_at() const = 0;
   // For metrics: the pattern of the route that took the request.
   virtual void set_route(std::string_view pattern) = 0;
+  // For the log: what the engine took, before the answer ends.
+  virtual void note_generation(const GenerationRecord& record) = 0;
   // Headers that go with the answer, whatever it becomes.
   virtual void add_header(Header header) = 0;
 

@@ -11,8 +11,8 @@ namespace kvasir::server {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-Listener::Listener(boost::asio::io_context& io, const SessionContext& context)
-    : io_(io), context_(context), acceptor_(io), retry_(io) {}
+Listener::Listener(boost::asio::io_context& io, Tls* tls, const SessionContext& context)
+    : io_(io), tls_(tls), context_(context), acceptor_(io), retry_(io) {}
 
 Status Listener::open(const std::string& host, std::uint16_t port) {
   error_code error;
@@ -41,7 +41,8 @@ void Listener::accept() {
     if (error && error != boost::asio::error::connection_aborted) return accept_later();
     // A connection too many closes as it is dropped.
     if (!error && context_.metrics.num_connections < context_.limits.connections.max) {
-      auto session = std::make_shared<Session>(std::move(socket), context_);
+      auto session = std::make_shared<Session>(std::move(socket),
+                                               tls_ == nullptr ? nullptr : &tls_->context(), context_);
       boost::asio::dispatch(session->executor(), [session] { session->start(); });
     }
     accept();

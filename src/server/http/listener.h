@@ -9,14 +9,15 @@
 
 #include "kvasir/result.h"
 #include "server/http/session.h"
+#include "server/http/tls.h"
 
 namespace kvasir::server {
 
 // Thread safety: open() and start() before the io_context runs; port() any time after open().
 class Listener {
  public:
-  // Both outlive the listener.
-  Listener(boost::asio::io_context& io, const SessionContext& context);
+  // All outlive the listener; `tls` null: connections have none.
+  Listener(boost::asio::io_context& io, Tls* tls, const SessionContext& context);
 
   // Binds and listens; port 0 takes a free one. Errors: kUsage (a host that does not resolve), kMachine (the
   // port is in use or not permitted).
@@ -31,6 +32,7 @@ class Listener {
   void accept_later();
 
   boost::asio::io_context& io_;
+  Tls* const tls_;
   const SessionContext& context_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer retry_;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/auth/tenant.h"
+
 namespace kvasir::server {
 
 struct Header {
@@ -17,7 +19,7 @@ struct HttpRequest {
   std::string path;  // the target without its query, percent-encoding left as it came
   std::vector<Header> headers;
   std::string body;
-  std::string tenant;  // whose API key came with it; empty where nobody is asked for one
+  Tenant tenant;  // whose API key came with it
 
   // The value of the first header of that name, case aside; null when there is none.
   const std::string* header(std::string_view name) const;

@@ -11,11 +11,12 @@ namespace kvasir::server {
 
 using boost::system::error_code;
 
-Session::Session(boost::asio::ip::tcp::socket socket, const SessionContext& context)
-    : socket_(std::move(socket)),
+Session::Session(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
+                 const SessionContext& context)
+    : connection_(std::move(socket), tls),
       context_(context),
-      deadline_(socket_.get_executor()),
-      stall_(socket_.get_executor()),
+      deadline_(connection_.executor()),
+      stall_(connection_.executor()),
       reader_(std::make_unique<RequestReader>(context.limits)) {
   ++context_.metrics.num_connections;
 }
@@ -23,8 +24,17 @@ Session::Session(boost::asio::ip::tcp::socket socket, const SessionContext& cont
 Session::~Session() { --context_.metrics.num_connections; }
 
 void Session::start() {
-  error_code ignored;
-  socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  connection_.send_at_once();
+  if (!connection_.is_secure()) return begin();
+  set_deadline(std::chrono::steady_clock::now() + context_.limits.header_timeout);
+  connection_.handshake([self = shared_from_this()](const error_code& error) {
+    if (self->state_ == State::kClosed) return;
+    error ? self->close() : self->begin();
+  });
+}
+
+void Session::begin() {
+  state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);
   read();
 }
@@ -36,10 +46,10 @@ void Session::read() {
     return;
   }
   reading_ = true;
-  socket_.async_read_some(boost::asio::buffer(read_buffer_),
-                          [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
-                            self->on_read(error, num_bytes);
-                          });
+  connection_.read_some(boost::asio::buffer(read_buffer_),
+                        [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
+                          self->on_read(error, num_bytes);
+                        });
 }
 
 void Session::on_read(const error_code& error, std::size_t num_bytes) {
@@ -67,10 +77,9 @@ void Session::on_half_closed() {
   if (answer_ == nullptr) return;  // it is on its way, and writing it will tell
   if (!answer_->has_begun() && answer_->is_http_1_0()) return abort(AbortCause::kDisconnected);
   // Before the write: an event that has passed wakes nobody.
-  socket_.async_wait(boost::asio::ip::tcp::socket::wait_error,
-                     [self = shared_from_this()](const error_code& error) {
-                       if (!error && self->answer_ != nullptr) self->abort(AbortCause::kDisconnected);
-                     });
+  connection_.wait_for_error([self = shared_from_this()](const error_code& error) {
+    if (!error && self->answer_ != nullptr) self->abort(AbortCause::kDisconnected);
+  });
   if (!answer_->has_begun()) send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
@@ -112,7 +121,8 @@ void Session::set_deadline(std::chrono::steady_clock::time_point when) {
 }
 
 void Session::on_deadline() {
-  if (state_ == State::kLingering || (state_ == State::kReading && reader_->untouched())) return close();
+  const bool is_idle = state_ == State::kReading && reader_->untouched();
+  if (state_ == State::kShaking || state_ == State::kLingering || is_idle) return close();
   if (state_ == State::kReading) refuse({408, "the request did not arrive in time", {}, "request_timeout"});
 }
 
@@ -129,6 +139,7 @@ void Session::refuse(const ApiError& error) {
 
 // Before anything is known of the path: who has no key learns nothing.
 ApiStatus Session::admit(HttpRequest& request) const {
+  KVASIR_CHECKED(context_.hosts.check(request));
   if (context_.keys == nullptr || context_.cors.is_preflight(request)) return {};
   KVASIR_TRY(request.tenant, context_.keys->admit(request));
   return {};
@@ -178,10 +189,10 @@ void Session::write_some() {
     if (error || self->stall_.expiry() > std::chrono::steady_clock::now() || self->writing_.empty()) return;
     self->abort(AbortCause::kSlowReader);
   });
-  socket_.async_write_some(boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),
-                           [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
-                             self->on_written(error, num_bytes);
-                           });
+  connection_.write_some(boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),
+                         [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
+                           self->on_written(error, num_bytes);
+                         });
 }
 
 void Session::on_written(const error_code& error, std::size_t num_bytes) {
@@ -198,19 +209,30 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
 }
 
 // The answer is complete, but perhaps not sent.
-void Session::end_answer(bool keep_alive) {
+void Session::end_answer(bool keep_alive, AccessRecord record) {
   answer_ = nullptr;
   keep_alive_ = keep_alive;
+  record_ = std::move(record);
+  answered_at_ = std::chrono::steady_clock::now();
   if (state_ == State::kAnswering && writing_.empty()) on_answered();
+}
+
+void Session::log(const AccessRecord& record) const {
+  context_.metrics.count_cost(record);
+  if (context_.access_log != nullptr) context_.access_log->write(record);
 }
 
 void Session::on_answered() {
   --context_.metrics.num_answering;
+  const std::chrono::duration<double, std::milli> flushed = std::chrono::steady_clock::now() - answered_at_;
+  record_.flush_ms = flushed.count();
+  record_.total_ms += flushed.count();
+  log(record_);
   if (!keep_alive_) return linger();
   state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);
   // Posted: a long row of pipelined requests must not become a deep stack.
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  boost::asio::post(connection_.executor(), [self = shared_from_this()] {
     if (self->state_ == State::kReading) self->advance();
   });
 }
@@ -221,6 +243,10 @@ void Session::abort(AbortCause cause) {
   if (state_ == State::kAnswering) {
     --context_.metrics.num_answering;
     context_.metrics.count_abort(cause);
+    if (answer == nullptr) {  // over, and cut off on its way
+      record_.abort_cause = name_of(cause);
+      log(record_);
+    }
   }
   close();
   if (answer != nullptr) answer->abort(cause);
@@ -231,18 +257,17 @@ void Session::abort(AbortCause cause) {
 void Session::linger() {
   state_ = State::kLingering;
   input_.clear();
-  error_code ignored;
-  socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
   set_deadline(std::chrono::steady_clock::now() + kLingerTime);
-  read();
+  connection_.end_sending([self = shared_from_this()](const error_code& error) {
+    if (self->state_ == State::kLingering) error ? self->close() : self->read();
+  });
 }
 
 void Session::close() {
   state_ = State::kClosed;
   deadline_.cancel();
   stall_.cancel();
-  error_code ignored;
-  socket_.close(ignored);
+  connection_.close();
 }
 
 }  // namespace kvasir::server

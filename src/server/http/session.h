@@ -12,8 +12,10 @@
 #include <string_view>
 
 #include "server/auth/key_ring.h"
+#include "server/http/connection.h"
 #include "server/http/cors.h"
 #include "server/http/exchange.h"
+#include "server/http/host_check.h"
 #include "server/http/request_reader.h"
 #include "server/http/router.h"
 #include "server/id_source.h"
@@ -30,8 +32,10 @@ struct SessionContext {
   const Router& router;
   KeyRing* keys;  // null: everybody may ask
   const Cors& cors;
+  const HostCheck& hosts;
   IdSource& ids;
   ServerMetrics& metrics;
+  AccessLog* access_log;              // null: none
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
 
@@ -44,18 +48,20 @@ struct SessionContext {
 // unfinished exchange holds it.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(boost::asio::ip::tcp::socket socket, const SessionContext& context);
+  // `tls` null: the connection has none.
+  Session(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls, const SessionContext& context);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  boost::asio::any_io_executor executor() { return socket_.get_executor(); }
+  boost::asio::any_io_executor executor() { return connection_.executor(); }
   void start();
 
  private:
   friend class Answer;
 
   enum class State : std::uint8_t {
+    kShaking,    // hands, with TLS
     kReading,    // waiting for a request, or in the middle of one
     kAnswering,  // until the last byte of the answer has left
     kLingering,  // answered and done; reading on so that the client gets to see the answer
@@ -63,6 +69,7 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   // Reading.
+  void begin();
   void read();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
   void on_half_closed();
@@ -79,7 +86,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
   void write_some();
   void on_written(const boost::system::error_code& error, std::size_t num_bytes);
-  void end_answer(bool keep_alive);
+  void end_answer(bool keep_alive, AccessRecord record);
+  void log(const AccessRecord& record) const;
   void on_answered();
 
   void abort(AbortCause cause);
@@ -91,12 +99,12 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kMaxLingerBytes = 1 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};
 
-  boost::asio::ip::tcp::socket socket_;
+  Connection connection_;
   const SessionContext& context_;
   boost::asio::steady_timer deadline_;  // of reading
   boost::asio::steady_timer stall_;     // of writing
 
-  State state_ = State::kReading;
+  State state_ = State::kShaking;
   std::unique_ptr<RequestReader> reader_;
   std::string input_;  // read, not yet consumed
   std::array<char, kReadBytes> read_buffer_;
@@ -108,7 +116,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   std::shared_ptr<Answer> answer_;
   bool keep_alive_ = false;  // after this answer
-  std::string outgoing_;     // waits for the write under way
+  AccessRecord record_;      // of the answer that is over and on its way
+  std::chrono::steady_clock::time_point answered_at_;
+  std::string outgoing_;  // waits for the write under way
   std::string writing_;
   std::size_t written_ = 0;  // of writing_; 0 when that is empty
 };

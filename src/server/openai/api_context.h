@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kvasir/engine.h"
+#include "server/auth/rate_limiter.h"
 #include "server/http/exchange.h"
 #include "server/id_source.h"
 #include "server/limits.h"
@@ -22,6 +23,7 @@ struct ApiContext {
   const Limits& limits;
   const KvParams& kv;  // of requests that do not say
   ServerMetrics& metrics;
+  RateLimiter& rate_limiter;
   IdSource& ids;
   std::string model_name;      // what clients call the model
   std::int64_t created_s = 0;  // when it was loaded, Unix time
@@ -52,6 +54,7 @@ ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
 // The endpoints: each answers the exchange, now or later.
 void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+void handle_generate(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_embeddings(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_tokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 void handle_detokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);

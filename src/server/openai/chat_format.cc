@@ -1,5 +1,7 @@
 #include "server/openai/chat_format.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/http/sse.h"
@@ -10,12 +12,49 @@ namespace {
 
 constexpr std::string_view kChunk = "chat.completion.chunk";
 
+std::string_view chat_finish_reason(FinishReason reason, std::int32_t num_calls) {
+  return num_calls > 0 && reason == FinishReason::kStop ? "tool_calls" : finish_reason_name(reason);
+}
+
 }  // namespace
 
-ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer)
+ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
     : options_(std::move(options)),
       tokenizer_(tokenizer),
-      has_begun_(static_cast<std::size_t>(options_.num_choices)) {}
+      ids_(ids),
+      has_begun_(static_cast<std::size_t>(options_.num_choices)),
+      readers_(static_cast<std::size_t>(options_.num_choices), reader()) {}
+
+// Beside calls an empty content is null.
+void ChatFormat::write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const {
+  ToolCallReader reader = this->reader();
+  ToolCallReader::Piece message = reader.push(text);
+  ToolCallReader::Piece rest = reader.finish();
+  message.text += rest.text;
+  std::ranges::move(rest.calls, std::back_inserter(message.calls));
+  num_calls = reader.num_calls();
+  json.begin_object().member("role", "assistant");
+  if (message.text.empty() && num_calls > 0) {
+    json.member_null("content");
+  } else {
+    json.member("content", message.text);
+  }
+  json.member_null("refusal");
+  if (num_calls > 0) {
+    json.key("tool_calls").begin_array();
+    for (const ToolCall& call : message.calls) {
+      json.begin_object().member("id", ids_.next("call_")).member("type", "function");
+      json.key("function")
+          .begin_object()
+          .member("name", call.name)
+          .member("arguments", call.arguments)
+          .end_object();
+      json.end_object();
+    }
+    json.end_array();
+  }
+  json.end_object();
+}
 
 std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   std::string body;
@@ -24,15 +63,16 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const ChoiceResult& choice = choices[i];
     json.begin_object().member("index", i);
-    json.key("message").begin_object();
-    json.member("role", "assistant").member("content", choice.text).member_null("refusal").end_object();
+    std::int32_t num_calls = 0;
+    json.key("message");
+    write_message(json, choice.text, num_calls);
     if (options_.logprobs) {
       json.key("logprobs");
       write_chat_logprobs(json, choice.logprobs, tokenizer_);
     } else {
       json.member_null("logprobs");
     }
-    json.member("finish_reason", finish_reason_name(choice.finish_reason)).end_object();
+    json.member("finish_reason", chat_finish_reason(choice.finish_reason, num_calls)).end_object();
   }
   json.end_array();
   if (options_.prompt_logprobs) {
@@ -52,12 +92,40 @@ void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output,
     const std::string nothing;
     append_chunk({.choice = choice, .has_role = true, .content = &nothing}, usage, events);
   }
-  if (!output.text.empty() || (options_.logprobs && !output.logprobs.empty())) {
-    append_chunk({.choice = choice, .content = &output.text, .logprobs = output.logprobs}, usage, events);
+  ToolCallReader& reader = readers_[static_cast<std::size_t>(choice)];
+  ToolCallReader::Piece piece = reader.push(output.text);
+  const bool has_logprobs = options_.logprobs && !output.logprobs.empty();
+  if (!piece.text.empty() || has_logprobs) {
+    append_chunk({.choice = choice, .content = &piece.text, .logprobs = output.logprobs}, usage, events);
   }
-  if (output.finish_reason) {
-    append_chunk({.choice = choice, .finish_reason = output.finish_reason}, usage, events);
+  append_calls(choice, piece.calls, usage, events);
+  if (!output.finish_reason) return;
+  piece = reader.finish();
+  if (!piece.text.empty()) append_chunk({.choice = choice, .content = &piece.text}, usage, events);
+  append_calls(choice, piece.calls, usage, events);
+  append_chunk(
+      {.choice = choice, .finish_reason = chat_finish_reason(*output.finish_reason, reader.num_calls())},
+      usage, events);
+}
+
+// The reader has counted them already.
+void ChatFormat::append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,
+                              std::string& events) {
+  std::int32_t index =
+      readers_[static_cast<std::size_t>(choice)].num_calls() - static_cast<std::int32_t>(calls.size());
+  for (const ToolCall& call : calls) {
+    append_chunk({.choice = choice, .call = &call, .call_index = index++}, usage, events);
   }
+}
+
+void ChatFormat::write_call_delta(JsonWriter& json, const Delta& delta) const {
+  json.key("tool_calls").begin_array().begin_object();
+  json.member("index", delta.call_index).member("id", ids_.next("call_")).member("type", "function");
+  json.key("function")
+      .begin_object()
+      .member("name", delta.call->name)
+      .member("arguments", delta.call->arguments);
+  json.end_object().end_object().end_array();
 }
 
 void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, std::string& events) const {
@@ -67,6 +135,7 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, std::strin
   json.member("index", delta.choice).key("delta").begin_object();
   if (delta.has_role) json.member("role", "assistant");
   if (delta.content != nullptr) json.member("content", *delta.content);
+  if (delta.call != nullptr) write_call_delta(json, delta);
   json.end_object();
   if (options_.logprobs && !delta.logprobs.empty()) {
     json.key("logprobs");
@@ -75,7 +144,7 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, std::strin
     json.member_null("logprobs");
   }
   if (delta.finish_reason) {
-    json.member("finish_reason", finish_reason_name(*delta.finish_reason));
+    json.member("finish_reason", *delta.finish_reason);
   } else {
     json.member_null("finish_reason");
   }

@@ -20,9 +20,9 @@ ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
 }
 
 ApiStatus read_tool_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(Value tools, read_tools(field));
-  request.has_tools = !tools.as_list().items.empty();
-  if (request.has_tools) request.tools = std::move(tools);
+  KVASIR_TRY(Tools tools, read_tools(field));
+  request.tool_names = std::move(tools.names);
+  if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
 }
 
@@ -88,7 +88,11 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"logprobs", "boolean", {}, "the log probability of each token", read_boolean<&ChatRequest::logprobs>},
     {"top_logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_top_logprobs},
     {"tools", "array", {}, "shown to the model by the template, also with tool_choice none", read_tool_list},
-    {"tool_choice", "string or object", {}, "only \"none\" so far when there are tools", read_tool_choice},
+    {"tool_choice",
+     "string or object",
+     {},
+     "\"auto\" (default) where the model's template shows tools, or \"none\"",
+     read_tool_choice},
     {"add_generation_prompt",
      "boolean",
      {},
@@ -122,10 +126,6 @@ ApiStatus check(const ChatRequest& request) {
   if (request.sampling.max_tokens == 0) return bad_request("max_tokens must be at least 1", "max_tokens");
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs needs logprobs: true", "top_logprobs");
-  }
-  // Without a choice the model may call a tool, and its call could not be told from text yet.
-  if (request.has_tools && request.tool_choice != "none") {
-    return not_supported("tool_choice", "anything but \"none\" with tools");
   }
   return {};
 }

@@ -17,8 +17,9 @@ namespace kvasir::server {
 struct ChatRequest : GenerationRequest {
   text::jinja::Value messages;  // undefined until read
   text::jinja::Value tools = text::jinja::Value::none();
-  bool has_tools = false;
-  std::string tool_choice;  // empty: not given
+  std::vector<std::string> tool_names;
+  std::string tool_choice = "auto";
+  bool may_call_tools() const { return !tool_names.empty() && tool_choice == "auto"; }
   std::optional<std::int32_t> max_completion_tokens;
   bool logprobs = false;
   std::int32_t top_logprobs = 0;

@@ -26,6 +26,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
     request.pooling = asked.pooling;
     request.sampling.max_tokens = 0;
     request.use_prefix_cache = false;
+    request.tenant = exchange->request().tenant.name;
     request.priority = asked.priority;
     request.client_id = id;
     KVASIR_CHECKED(check_context(request, model.max_model_len_tokens, "input"));

@@ -28,21 +28,35 @@ void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exc
                        std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
+                 .rate_limiter = context.rate_limiter,
                  .exchange = exchange,
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
                  .keep_stop_token = asked.sampling.include_stop_str_in_output};
-  std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
+  begin(std::move(parts), std::move(requests));
 }
 
 void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                                std::unique_ptr<AnswerFormat> format, std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
+                 .rate_limiter = context.rate_limiter,
                  .exchange = exchange,
                  .format = std::move(format),
                  .max_in_flight = kMaxScoringInFlight};
+  begin(std::move(parts), std::move(requests));
+}
+
+void Generation::begin(Parts parts, std::vector<Request> requests) {
+  std::int64_t num_prompt_tokens = 0;
+  for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
+  Exchange& exchange = *parts.exchange;
+  std::vector<Header> headers;
+  const ApiStatus admitted =
+      parts.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens, Clock::now(), headers);
+  for (Header& header : headers) exchange.add_header(std::move(header));
+  if (!admitted) return exchange.respond(error_response(admitted.error()));
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
 
@@ -55,9 +69,11 @@ void Generation::submit(std::vector<Request> requests) {
   const auto self = shared_from_this();
   parts_.exchange->on_abort([self](AbortCause) {
     self->is_over_ = true;
+    self->record();
     self->cancel_all();
   });
   requests_ = std::move(requests);
+  submitted_at_ = Clock::now();
   submit_waiting();
   if (!parts_.stream || is_over_) return;
   parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
@@ -99,8 +115,10 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   if (output.finish_reason == FinishReason::kError)
     return fail({500, "the generation failed", {}, "internal_error"});
   observe(choice, output);
+  parts_.rate_limiter.charge(parts_.exchange->request().tenant, std::ssize(output.token_ids), Clock::now());
   if (!parts_.keep_stop_token) drop_stop_token(output);
   const bool request_finished = output.request_finished;
+  if (request_finished) note_cost(output.cost);
   if (parts_.stream) {
     std::string events;
     parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
@@ -148,8 +166,24 @@ void Generation::begin_stream() {
   if (!std::exchange(stream_begun_, true)) parts_.exchange->begin_stream(sse_head());
 }
 
+// Prompts run side by side: the longest time of each stage, and the sum of what they used.
+void Generation::note_cost(const RequestCost& cost) {
+  cost_.queue_ms = std::max(cost_.queue_ms, cost.queue_ms);
+  cost_.prefill_ms = std::max(cost_.prefill_ms, cost.prefill_ms);
+  cost_.decode_ms = std::max(cost_.decode_ms, cost.decode_ms);
+  cost_.cpu_ms += cost.cpu_ms;
+  cost_.kv_byte_seconds += cost.kv_byte_seconds;
+}
+
+void Generation::record() {
+  const std::chrono::duration<double, std::milli> preprocess = submitted_at_ - parts_.exchange->received_at();
+  parts_.exchange->note_generation(
+      {.usage = total_usage(), .cost = cost_, .preprocess_ms = preprocess.count()});
+}
+
 void Generation::finish() {
   is_over_ = true;
+  record();
   parts_.metrics.request.observe(Clock::now() - parts_.exchange->received_at());
   if (!parts_.stream) {
     return parts_.exchange->respond({.body = parts_.format->whole(choices_, total_usage())});
@@ -163,6 +197,7 @@ void Generation::finish() {
 
 void Generation::fail(const ApiError& error) {
   is_over_ = true;
+  if (!ids_.empty()) record();
   cancel_all();
   if (!stream_begun_) return parts_.exchange->respond(error_response(error));
   std::string events;

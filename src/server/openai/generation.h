@@ -23,8 +23,9 @@ namespace kvasir::server {
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
-    Engine& engine;  // both outlive the generation
+    Engine& engine;  // these three outlive the generation
     ServerMetrics& metrics;
+    RateLimiter& rate_limiter;
     std::shared_ptr<Exchange> exchange;
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;
@@ -47,6 +48,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
  private:
   using Clock = Exchange::Clock;
 
+  // Counts the requests against the limits of the exchange's tenant first.
+  static void begin(Parts parts, std::vector<Request> requests);
   void submit(std::vector<Request> requests);
   void submit_waiting();
   void on_output(std::size_t prompt, RequestOutput output);
@@ -58,12 +61,16 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void fail(const ApiError& error);
   void cancel_all();
   Usage total_usage() const;
+  void note_cost(const RequestCost& cost);
+  void record();
 
   Parts parts_;
   std::vector<Request> requests_;
   std::size_t num_submitted_ = 0, num_in_flight_ = 0;
   std::vector<RequestId> ids_;  // of those submitted
   std::vector<Usage> usages_;   // one a prompt
+  RequestCost cost_;            // of those that ended
+  Clock::time_point submitted_at_;
   std::size_t num_unfinished_ = 0;
   bool is_over_ = false;
   bool stream_begun_ = false;

@@ -298,7 +298,7 @@ ApiStatus check_generation_request(const GenerationRequest& request) {
   return {};
 }
 
-Request engine_request(const GenerationRequest& request, const std::string& tenant, const KvParams& kv,
+Request engine_request(const GenerationRequest& request, const Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids) {
   Request wanted;
   wanted.kv = kv;
@@ -312,7 +312,8 @@ Request engine_request(const GenerationRequest& request, const std::string& tena
   wanted.prompt_token_ids = std::move(prompt_token_ids);
   wanted.sampling = request.sampling;
   // A tenant's name has no line break, so that none has another's namespace.
-  wanted.cache_namespace = tenant.empty() ? request.cache_salt : tenant + "\n" + request.cache_salt;
+  wanted.cache_namespace = tenant.name.empty() ? request.cache_salt : tenant.name + "\n" + request.cache_salt;
+  wanted.tenant = tenant.name;
   wanted.priority = request.priority;
   return wanted;
 }

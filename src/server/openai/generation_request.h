@@ -34,7 +34,7 @@ ApiStatus check_generation_request(const GenerationRequest& request);
 
 // The engine's request for one prompt. `tenant`: whose cached prefixes it may share, as long as it has no
 // cache_salt; `kv` is what the request does not say.
-Request engine_request(const GenerationRequest& request, const std::string& tenant, const KvParams& kv,
+Request engine_request(const GenerationRequest& request, const Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids);
 
 // Error (400, context_length_exceeded) with both numbers when prompt and completion do not fit.

@@ -164,11 +164,12 @@ ApiResult<Value> read_messages(const FieldInput& field) {
   return Value::list(std::move(messages));
 }
 
-ApiResult<Value> read_tools(const FieldInput& field) {
+ApiResult<Tools> read_tools(const FieldInput& field) {
   KVASIR_TRY(const JsonArray array, array_of(field));
   const auto count = static_cast<std::int64_t>(array.size());
   if (count > field.limits.tools.max) return std::unexpected(beyond(field.limits.tools, count, field.name));
   std::vector<Value> tools;
+  std::vector<std::string> names;
   for (const JsonElement element : array) {
     const FieldInput tool = field.at(tools.size(), element);
     KVASIR_TRY(const JsonObject object, object_of(tool));
@@ -177,10 +178,10 @@ ApiResult<Value> read_tools(const FieldInput& field) {
       return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
     KVASIR_TRY(const FieldInput function, required(tool, object, "function"));
     KVASIR_TRY(const JsonObject function_object, object_of(function));
-    KVASIR_CHECKED(required_string(function, function_object, "name"));
+    KVASIR_TRY(names.emplace_back(), required_string(function, function_object, "name"));
     tools.push_back(to_template_value(element));
   }
-  return Value::list(std::move(tools));
+  return Tools{Value::list(std::move(tools)), std::move(names)};
 }
 
 }  // namespace kvasir::server

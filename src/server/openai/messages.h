@@ -12,7 +12,12 @@ namespace kvasir::server {
 // limit.
 ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
 
-// The tools as they came, each checked to be a function with a name.
-ApiResult<text::jinja::Value> read_tools(const FieldInput& field);
+struct Tools {
+  text::jinja::Value list;  // as they came
+  std::vector<std::string> names;
+};
+
+// Each is checked to be a function with a name.
+ApiResult<Tools> read_tools(const FieldInput& field);
 
 }  // namespace kvasir::server

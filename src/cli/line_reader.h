@@ -1,0 +1,42 @@
+// Lines of a file or of the standard input, without being stuck in a read.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "kvasir/result.h"
+
+namespace kvasir::cli {
+
+// Thread safety: none.
+class LineReader {
+ public:
+  enum class Outcome : std::uint8_t { kLine, kNothingYet, kEnd };
+
+  // "-": the standard input. Error: kBadFile.
+  static Result<LineReader> open(const std::string& path);
+  LineReader(LineReader&& other) noexcept;
+  LineReader& operator=(LineReader&&) = delete;
+  ~LineReader();
+
+  // The next line, without its end, if one is there within `patience`. A last line need not end. What cannot
+  // be read ends the file.
+  Outcome next(std::string& line, std::chrono::milliseconds patience);
+  // Of the file, 0 where there is no telling; and of the lines so far.
+  std::int64_t total_bytes() const { return total_bytes_; }
+  std::int64_t read_bytes() const { return read_bytes_; }
+
+ private:
+  LineReader(int fd, std::int64_t total_bytes) : fd_(fd), total_bytes_(total_bytes) {}
+  bool take_line(std::string& line);
+
+  int fd_;
+  std::int64_t total_bytes_;
+  std::int64_t read_bytes_ = 0;
+  std::string buffer_;
+  std::size_t begin_ = 0;  // of what is left in it
+  bool has_ended_ = false;
+};
+
+}  // namespace kvasir::cli

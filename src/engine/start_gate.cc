@@ -1,0 +1,60 @@
+#include "engine/start_gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace kvasir {
+namespace {
+
+kv::SipKey random_key() {
+  std::random_device entropy;
+  const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
+  return {draw(), draw()};
+}
+
+}  // namespace
+
+StartGate::StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_target_ms, bool prefix_cache)
+    : waiting_(waiting),
+      ttft_target_ms_(ttft_target_ms),
+      prefix_cache_(prefix_cache),
+      recent_prompts_(random_key()) {}
+
+Status StartGate::check(const Request& request) {
+  if (ttft_target_ms_ <= 0) return {};
+  const double target_ms = sched::target_ms_of(ttft_target_ms_, request.priority);
+  const std::int32_t num_cached =
+      request.use_prefix_cache && prefix_cache_
+          ? recent_prompts_.find(request.cache_namespace, request.prompt_token_ids)
+          : 0;
+  const sched::StartForecast forecast = sched::forecast_start(
+      load_, waiting_, request.tenant, request.priority, std::ssize(request.prompt_token_ids) - num_cached);
+  const double excess_ms = sched::excess_ms(forecast, target_ms);
+  if (excess_ms <= 0.0) return {};
+  return std::unexpected(Error{
+      .kind = ErrorKind::kUnavailable,
+      .message = fmt::format("queue: the first token is expected after {:.1f} s, the target is {:.1f} s",
+                             (forecast.wait_ms + forecast.prefill_ms) / 1000, target_ms / 1000),
+      .param = {},
+      .retry_after_s = static_cast<std::int32_t>(std::clamp(std::ceil(excess_ms / 1000), 1.0, 60.0))});
+}
+
+std::int32_t StartGate::enter(const Request& request) {
+  const std::int32_t num_cached = request.use_prefix_cache && prefix_cache_
+                                      ? recent_prompts_.add(request.cache_namespace, request.prompt_token_ids)
+                                      : 0;
+  add_waiting(request, num_cached);
+  return num_cached;
+}
+
+void StartGate::add_waiting(const Request& request, std::int32_t expected_cached_tokens) {
+  sched::WaitingGroup& group =
+      load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));
+  group.num_sequences += request.sampling.n;
+  group.num_prompt_tokens += std::ssize(request.prompt_token_ids) - expected_cached_tokens;
+}
+
+}  // namespace kvasir

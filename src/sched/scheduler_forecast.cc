@@ -1,0 +1,87 @@
+// Scheduler: what it expects of those that wait, for their order and for those that are yet to come.
+#include <algorithm>
+#include <chrono>
+
+#include "sched/scheduler.h"
+
+namespace kvasir::sched {
+namespace {
+
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+}  // namespace
+
+StepWork Scheduler::decoding_work() const {
+  StepWork work;
+  for (const Sequence* sequence : running_) {
+    if (sequence->num_remaining_tokens() == 1) work.add_decoding(sequence->num_computed_tokens);
+  }
+  return work;
+}
+
+Pace Scheduler::pace() const {
+  const bool has_prompts = !waiting_.empty() || std::ranges::any_of(running_, [](const Sequence* s) {
+    return s->num_remaining_tokens() > 1;
+  });
+  return pace_of(step_times_, decoding_work(), has_prompts, max_chunk_tokens_, config_.max_step_ms);
+}
+
+WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const {
+  const std::int32_t num_tokens = sequence.num_tokens();
+  const double to_compute = std::max(1, num_tokens - sequence.expected_cached_tokens);
+  const double to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
+  const double prefill_ms = to_compute * pace.ms_per_prompt_token;
+  const double decode_ms = to_generate * pace.ms_per_generated_token;
+  return {.arrival = static_cast<std::int64_t>(sequence.id),
+          .priority = sequence.priority,
+          .has_started = sequence.times.started.has_value(),
+          .pending_ms = Milliseconds(now - sequence.times.arrived).count(),
+          .target_ms = target_ms_of(config_.ttft_target_ms, sequence.priority),
+          .prefill_ms = prefill_ms,
+          .hit_ratio = 1.0 - to_compute / num_tokens,
+          .held_token_ms = std::max(1.0, num_tokens * (prefill_ms + decode_ms) + to_generate / 2 * decode_ms),
+          .served_tokens = sequence.account->served_tokens};
+}
+
+// Leaves the order in ordered_.
+void Scheduler::order_waiting(TimePoint now) {
+  ordered_.clear();
+  const Pace pace = this->pace();
+  for (Sequence* sequence : waiting_) {
+    ordered_.push_back({key_of(config_.waiting, facts_of(*sequence, pace, now)), sequence});
+  }
+  std::ranges::sort(ordered_, [](const Ordered& a, const Ordered& b) { return a.key < b.key; });
+}
+
+// The last seat is for a tenant that has none, where there is more than one: it need not wait for an end.
+bool Scheduler::leaves_seat_to_others(const Sequence& sequence, TimePoint now) const {
+  if (config_.waiting.policy != WaitingPolicy::kSloValue) return false;
+  const bool is_last_seat = num_running() + 1 == config_.max_num_seqs && num_running() > 0;
+  return is_last_seat && sequence.account->num_running > 0 && tenants_.has_company(*sequence.account, now);
+}
+
+void Scheduler::describe_load(LoadSnapshot& load) const {
+  load.clear();
+  const Pace pace = this->pace();
+  load.num_free_seats = config_.max_num_seqs - num_running();
+  load.ms_per_prompt_token = pace.ms_per_prompt_token;
+  double hold_ms = 0.0;
+  for (const auto& [id, sequence] : sequences_) {
+    const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
+    const double decode_ms = to_generate * pace.ms_per_generated_token;
+    WaitingGroup& group =
+        load.group(sequence.account->name, sequence.priority, sequence.account->served_tokens);
+    if (sequence.status == SequenceStatus::kRunning) {
+      load.num_running_prompt_tokens += sequence.num_remaining_tokens() - 1;
+      load.busy_seats_ms.push_back(sequence.num_remaining_tokens() * pace.ms_per_prompt_token + decode_ms);
+      hold_ms += decode_ms;
+      continue;
+    }
+    ++group.num_sequences;
+    group.num_prompt_tokens += std::max(1, sequence.num_tokens() - sequence.expected_cached_tokens);
+    hold_ms += decode_ms;
+  }
+  load.mean_hold_ms = sequences_.empty() ? 0.0 : hold_ms / static_cast<double>(sequences_.size());
+}
+
+}  // namespace kvasir::sched

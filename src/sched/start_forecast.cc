@@ -1,0 +1,101 @@
+#include "sched/start_forecast.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+
+namespace kvasir::sched {
+namespace {
+
+constexpr double kPatienceOfLowerClasses = 30.0;
+constexpr double kMostSlowdown = 4.0;
+
+struct Ahead {
+  std::int32_t num_sequences = 0;
+  std::int64_t num_prompt_tokens = 0;
+};
+
+// Those that start before one that comes now, by the order of waiting_order.h. Within a turn of a tenant all
+// count: what value will make of them is not known.
+Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
+               std::int32_t priority) {
+  const WaitingKey own = key_of(config, {.arrival = std::numeric_limits<std::int64_t>::max(),
+                                         .priority = priority,
+                                         .held_token_ms = 1.0,
+                                         .served_tokens = load.served_tokens(tenant)});
+  Ahead ahead;
+  for (const WaitingGroup& group : load.groups) {
+    const WaitingKey key = key_of(
+        config, {.priority = group.priority, .held_token_ms = 1.0, .served_tokens = group.served_tokens});
+    if (own < key) continue;
+    ahead.num_sequences += group.num_sequences;
+    ahead.num_prompt_tokens += group.num_prompt_tokens;
+  }
+  return ahead;
+}
+
+// Until a seat is free when so many take theirs before: those that do keep it for the mean time.
+double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead) {
+  const std::int32_t num_short = num_ahead - load.num_free_seats;
+  if (num_short < 0) return 0.0;
+  std::vector<double> seats = load.busy_seats_ms;
+  // Those that take the seats that are free now.
+  seats.insert(seats.end(), static_cast<std::size_t>(load.num_free_seats), load.mean_hold_ms);
+  if (seats.empty()) return 0.0;
+  std::priority_queue<double, std::vector<double>, std::greater<>> ends(std::greater<>{}, std::move(seats));
+  for (std::int32_t i = 0; i < num_short; ++i) {
+    const double end = ends.top();
+    ends.pop();
+    ends.push(end + load.mean_hold_ms);
+  }
+  return ends.top();
+}
+
+}  // namespace
+
+void LoadSnapshot::clear() {
+  busy_seats_ms.clear();
+  num_free_seats = 0;
+  mean_hold_ms = 0.0;
+  num_running_prompt_tokens = 0;
+  ms_per_prompt_token = 0.0;
+  groups.clear();
+}
+
+WaitingGroup& LoadSnapshot::group(std::string_view tenant, std::int32_t priority, double served_tokens) {
+  const auto found = std::ranges::find_if(
+      groups, [&](const WaitingGroup& g) { return g.tenant == tenant && g.priority == priority; });
+  if (found != groups.end()) return *found;
+  return groups.emplace_back(
+      WaitingGroup{.tenant = std::string(tenant), .priority = priority, .served_tokens = served_tokens});
+}
+
+double LoadSnapshot::served_tokens(std::string_view tenant) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const WaitingGroup& group : groups) {
+    if (group.tenant == tenant) return group.served_tokens;
+    least = std::min(least, group.served_tokens);
+  }
+  return groups.empty() ? 0.0 : least;
+}
+
+StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
+                             std::int32_t priority, std::int64_t num_prompt_tokens) {
+  const Ahead ahead = ahead_of(load, config, tenant, priority);
+  const auto prompts_ahead = static_cast<double>(load.num_running_prompt_tokens + ahead.num_prompt_tokens);
+  return {
+      .wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), prompts_ahead * load.ms_per_prompt_token),
+      .prefill_ms = static_cast<double>(num_prompt_tokens) * load.ms_per_prompt_token};
+}
+
+double target_ms_of(double ttft_target_ms, std::int32_t priority) {
+  return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
+}
+
+double excess_ms(const StartForecast& forecast, double target_ms) {
+  const double allowed_ms = std::max(target_ms, kMostSlowdown * forecast.prefill_ms);
+  return forecast.wait_ms + forecast.prefill_ms - allowed_ms;
+}
+
+}  // namespace kvasir::sched

@@ -1,0 +1,56 @@
+// When a request that comes now would start, so that it can be refused at once instead of too late.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sched/waiting_order.h"
+
+namespace kvasir::sched {
+
+// Sequences of one tenant and class that wait. Where none does, the tenant is there with something that runs.
+struct WaitingGroup {
+  std::string tenant;
+  std::int32_t priority = 0;
+  double served_tokens = 0.0;  // of the tenant, see TenantLedger
+  std::int32_t num_sequences = 0;
+  std::int64_t num_prompt_tokens = 0;  // that are not expected to be cached
+};
+
+// What runs and waits between two steps: plain data for other threads.
+struct LoadSnapshot {
+  std::vector<double> busy_seats_ms;  // of those that run: until each is expected to end
+  std::int32_t num_free_seats = 0;
+  double mean_hold_ms = 0.0;                   // how long those that wait are expected to keep theirs
+  std::int64_t num_running_prompt_tokens = 0;  // of those that run, still to be computed
+  double ms_per_prompt_token = 0.0;            // beside the streams that run; 0: nothing is known yet
+  std::vector<WaitingGroup> groups;
+
+  void clear();
+  // One more sequence of the tenant waits; `served_tokens` where it is not there yet.
+  WaitingGroup& group(std::string_view tenant, std::int32_t priority, double served_tokens);
+  // The tenant's account, or what it would begin with.
+  double served_tokens(std::string_view tenant) const;
+};
+
+struct StartForecast {
+  double wait_ms = 0.0;     // until its first token would be computed by itself
+  double prefill_ms = 0.0;  // and then
+};
+
+// For a request of this tenant and class with so many prompt tokens to compute.
+StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
+                             std::int32_t priority, std::int64_t num_prompt_tokens);
+
+// The time to the first token that a class is promised, from that of class 0: thirty times as long for those
+// behind it. 0: none.
+double target_ms_of(double ttft_target_ms, std::int32_t priority);
+
+// By how much the wait is longer than it may be, at most 0 when it is not. The first token may take as long
+// as the target, and four times as long as the prompt takes by itself where that is more: an idle server
+// refuses nobody, and a slow one is not measured by a fast one's target.
+double excess_ms(const StartForecast& forecast, double target_ms);
+
+}  // namespace kvasir::sched

@@ -1,0 +1,68 @@
+#include "sched/start_forecast.h"
+
+#include <gtest/gtest.h>
+
+namespace kvasir::sched {
+namespace {
+
+constexpr WaitingConfig kByValue{.policy = WaitingPolicy::kSloValue};
+
+LoadSnapshot full_house() {
+  LoadSnapshot load;
+  load.busy_seats_ms = {400.0, 100.0, 300.0};
+  load.mean_hold_ms = 1000.0;
+  load.ms_per_prompt_token = 2.0;
+  return load;
+}
+
+TEST(StartForecast, WaitsForTheSeatThatIsFreeInItsTurn) {
+  LoadSnapshot load = full_house();
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).prefill_ms, 20.0);
+  load.group("", 0, 0.0).num_sequences = 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 400.0);
+  load.groups[0].num_sequences = 3;  // the three that end first are taken; then the first of those ends
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 1100.0);
+}
+
+TEST(StartForecast, WaitsForNoSeatWhereOneIsFree) {
+  LoadSnapshot load = full_house();
+  load.num_free_seats = 2;
+  load.group("", 0, 0.0).num_sequences = 1;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 0.0);
+  load.groups[0].num_sequences = 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 100.0);
+}
+
+TEST(StartForecast, WaitsForThePromptsBeforeIt) {
+  LoadSnapshot load = full_house();
+  load.num_running_prompt_tokens = 300;
+  load.group("", 0, 0.0).num_prompt_tokens = 200;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 1000.0);
+}
+
+TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
+  LoadSnapshot load = full_house();
+  load.group("batch", 1, 0.0).num_sequences = 50;
+  load.group("greedy", 0, 100'000.0).num_sequences = 50;
+  EXPECT_EQ(forecast_start(load, kByValue, "batch", 0, 10).wait_ms, 100.0);
+  EXPECT_GT(forecast_start(load, kByValue, "greedy", 0, 10).wait_ms, 10'000.0);
+  // Nobody knows it: it begins as the least served.
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0);
+  EXPECT_GT(forecast_start(load, kByValue, "new", 2, 10).wait_ms, 10'000.0);
+}
+
+TEST(StartForecast, KnowsNothingBeforeTheFirstStep) {
+  EXPECT_EQ(forecast_start({}, kByValue, "", 0, 1000).wait_ms, 0.0);
+}
+
+TEST(StartForecast, AnIdleServerRefusesNobodyAndASlowOneHasPatience) {
+  EXPECT_LE(excess_ms({.wait_ms = 0.0, .prefill_ms = 60'000.0}, 2000.0), 0.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 2100.0, .prefill_ms = 200.0}, 2000.0), 300.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 24'000.0, .prefill_ms = 8000.0}, 2000.0), 0.0);
+  EXPECT_EQ(target_ms_of(2000.0, 0), 2000.0);
+  EXPECT_EQ(target_ms_of(2000.0, 1), 60'000.0);
+}
+
+}  // namespace
+}  // namespace kvasir::sched

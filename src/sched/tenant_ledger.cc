@@ -1,0 +1,66 @@
+#include "sched/tenant_ledger.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/check.h"
+
+namespace kvasir::sched {
+namespace {
+
+constexpr double kGeneratedTokenWeight = 2.0;
+constexpr std::chrono::seconds kCompanyTime{60};
+constexpr std::size_t kMaxAccounts = 1024;  // beyond it those that are not there are forgotten
+
+}  // namespace
+
+TenantLedger::Account& TenantLedger::enter(std::string_view tenant, TimePoint now) {
+  auto found = accounts_.find(tenant);
+  if (found == accounts_.end()) {
+    if (accounts_.size() >= kMaxAccounts) forget_oldest();
+    found = accounts_.try_emplace(std::string(tenant)).first;
+    found->second.name = tenant;
+  }
+  Account& account = found->second;
+  if (account.num_unfinished == 0) {
+    std::optional<double> least;
+    for (const auto& [name, other] : accounts_) {
+      if (other.num_unfinished > 0)
+        least = std::min(least.value_or(other.served_tokens), other.served_tokens);
+    }
+    account.served_tokens = std::max(account.served_tokens, least.value_or(last_served_tokens_));
+  }
+  ++account.num_unfinished;
+  account.last_seen = now;
+  return account;
+}
+
+void TenantLedger::leave(Account& account, TimePoint now) {
+  CHECK(account.num_unfinished > 0);
+  account.last_seen = now;
+  if (--account.num_unfinished == 0) last_served_tokens_ = account.served_tokens;
+}
+
+void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens,
+                          std::int32_t num_generated_tokens) {
+  account.served_tokens += num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
+}
+
+bool TenantLedger::has_company(const Account& account, TimePoint now) const {
+  return std::ranges::any_of(accounts_, [&](const auto& entry) {
+    const Account& other = entry.second;
+    return &other != &account && (other.num_unfinished > 0 || now - other.last_seen < kCompanyTime);
+  });
+}
+
+void TenantLedger::forget_oldest() {
+  auto oldest = accounts_.end();
+  for (auto it = accounts_.begin(); it != accounts_.end(); ++it) {
+    if (it->second.num_unfinished > 0) continue;
+    if (oldest == accounts_.end() || it->second.last_seen < oldest->second.last_seen) oldest = it;
+  }
+  if (oldest != accounts_.end()) accounts_.erase(oldest);
+}
+
+}  // namespace kvasir::sched

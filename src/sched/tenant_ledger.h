@@ -1,0 +1,46 @@
+// What each tenant has been given, so that nobody gets more by asking for more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "sched/output_lengths.h"
+#include "sched/scheduler_output.h"
+
+namespace kvasir::sched {
+
+// Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): whoever has been
+// served least is next. A tenant that comes back does not bring along what it left unused: its counter
+// begins with the least of those that are there, or the last one's that was.
+//
+// Thread safety: none; the engine thread is the only caller.
+class TenantLedger {
+ public:
+  struct Account {
+    std::string name;
+    double served_tokens = 0.0;       // a generated one counts as two of a prompt
+    std::int32_t num_unfinished = 0;  // sequences, waiting or running
+    std::int32_t num_running = 0;     // of them
+    TimePoint last_seen{};            // with something unfinished
+    OutputLengths lengths;            // of its answers
+  };
+
+  // One more sequence of the tenant; the account stays where it is until its last one has left.
+  Account& enter(std::string_view tenant, TimePoint now);
+  void leave(Account& account, TimePoint now);
+  void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens);
+
+  // Another tenant than this one has been there within the last minute.
+  bool has_company(const Account& account, TimePoint now) const;
+  std::size_t num_accounts() const { return accounts_.size(); }
+
+ private:
+  void forget_oldest();
+
+  std::map<std::string, Account, std::less<>> accounts_;
+  double last_served_tokens_ = 0.0;  // of the tenant that left last
+};
+
+}  // namespace kvasir::sched

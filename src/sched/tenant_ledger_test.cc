@@ -1,0 +1,60 @@
+#include "sched/tenant_ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace kvasir::sched {
+namespace {
+
+TimePoint at_s(std::int64_t s) { return TimePoint(std::chrono::seconds(s)); }
+
+TEST(TenantLedger, WhoComesBackHasNoCreditFromItsAbsence) {
+  TenantLedger ledger;
+  TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
+  ledger.charge(busy, 1000, 500);
+  EXPECT_EQ(busy.served_tokens, 2000.0);
+  EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, 2000.0);
+}
+
+TEST(TenantLedger, NorFromATimeWhenNobodyWasThere) {
+  TenantLedger ledger;
+  TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
+  ledger.charge(busy, 1000, 0);
+  ledger.leave(busy, at_s(1));
+  TenantLedger::Account& fresh = ledger.enter("new", at_s(2));
+  EXPECT_EQ(fresh.served_tokens, 1000.0);
+  EXPECT_EQ(ledger.enter("busy", at_s(3)).served_tokens, 1000.0);
+}
+
+TEST(TenantLedger, WhoIsThereKeepsItsCounter) {
+  TenantLedger ledger;
+  TenantLedger::Account& a = ledger.enter("a", at_s(0));
+  TenantLedger::Account& b = ledger.enter("b", at_s(0));
+  ledger.charge(a, 100, 0);
+  EXPECT_EQ(ledger.enter("b", at_s(1)).served_tokens, 0.0);
+  EXPECT_EQ(b.num_unfinished, 2);
+}
+
+TEST(TenantLedger, CompanyIsWhoWasThereWithinAMinute) {
+  TenantLedger ledger;
+  TenantLedger::Account& a = ledger.enter("a", at_s(0));
+  EXPECT_FALSE(ledger.has_company(a, at_s(0)));
+  TenantLedger::Account& b = ledger.enter("b", at_s(1));
+  EXPECT_TRUE(ledger.has_company(a, at_s(1000)));
+  ledger.leave(b, at_s(1001));
+  EXPECT_TRUE(ledger.has_company(a, at_s(1060)));
+  EXPECT_FALSE(ledger.has_company(a, at_s(1062)));
+}
+
+TEST(TenantLedger, ForgetsThoseThatLeftFirst) {
+  TenantLedger ledger;
+  TenantLedger::Account& there = ledger.enter("there", at_s(0));
+  for (int i = 0; i < 5000; ++i) ledger.leave(ledger.enter(std::to_string(i), at_s(i)), at_s(i));
+  EXPECT_LE(ledger.num_accounts(), 1024u);
+  EXPECT_EQ(&ledger.enter("there", at_s(6000)), &there);
+}
+
+}  // namespace
+}  // namespace kvasir::sched

@@ -1,0 +1,23 @@
+// Whom a request is served for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kvasir::server {
+
+// 0: no limit.
+struct RateLimits {
+  std::int64_t requests_per_minute = 0;
+  std::int64_t tokens_per_minute = 0;  // of prompts and answers
+
+  bool operator==(const RateLimits&) const = default;
+};
+
+// Where nobody is asked for an API key all are one, without a name.
+struct Tenant {
+  std::string name;
+  RateLimits limits;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,47 @@
+#include "server/http/connection.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace kvasir::server {
+
+using boost::system::error_code;
+
+Connection::Connection(Socket socket, boost::asio::ssl::context* tls) : plain_(std::move(socket)) {
+  if (tls != nullptr) secure_ = std::make_unique<boost::asio::ssl::stream<Socket>>(std::move(plain_), *tls);
+}
+
+void Connection::handshake(Done done) {
+  secure_->async_handshake(boost::asio::ssl::stream_base::server, std::move(done));
+}
+
+void Connection::read_some(boost::asio::mutable_buffer buffer, Moved moved) {
+  if (is_secure()) return secure_->async_read_some(buffer, std::move(moved));
+  plain_.async_read_some(buffer, std::move(moved));
+}
+
+void Connection::write_some(boost::asio::const_buffer buffer, Moved moved) {
+  if (is_secure()) return secure_->async_write_some(buffer, std::move(moved));
+  plain_.async_write_some(buffer, std::move(moved));
+}
+
+void Connection::wait_for_error(Done done) { socket().async_wait(Socket::wait_error, std::move(done)); }
+
+void Connection::send_at_once() {
+  error_code ignored;
+  socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+}
+
+void Connection::end_sending(Done done) {
+  if (is_secure()) return secure_->async_shutdown(std::move(done));
+  error_code error;
+  plain_.shutdown(Socket::shutdown_send, error);
+  boost::asio::post(plain_.get_executor(), [done = std::move(done), error] { done(error); });
+}
+
+void Connection::close() {
+  error_code ignored;
+  socket().close(ignored);
+}
+
+}  // namespace kvasir::server

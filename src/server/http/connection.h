@@ -1,0 +1,47 @@
+// A client's socket, with TLS or without.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <functional>
+#include <memory>
+
+namespace kvasir::server {
+
+// Thread safety: everything runs on the socket's executor, a strand. One read and one write may be under way
+// at once; their buffers outlive them. Handlers are called once, never from within the call that takes them.
+class Connection {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using Done = std::function<void(const boost::system::error_code&)>;
+  using Moved = std::function<void(const boost::system::error_code&, std::size_t num_bytes)>;
+
+  // `tls` null: none. What has begun with a context keeps it.
+  Connection(Socket socket, boost::asio::ssl::context* tls);
+
+  boost::asio::any_io_executor executor() { return socket().get_executor(); }
+  bool is_secure() const { return secure_ != nullptr; }
+
+  // Before anything else where it is secure.
+  void handshake(Done done);
+  void read_some(boost::asio::mutable_buffer buffer, Moved moved);
+  void write_some(boost::asio::const_buffer buffer, Moved moved);
+  // Until the socket fails while nothing is read from it.
+  void wait_for_error(Done done);
+  void send_at_once();  // small pieces are not held back for more
+  // No more will be written; what arrives may still be read. With TLS the client is told, and nothing may be
+  // read before `done`.
+  void end_sending(Done done);
+  void close();
+
+ private:
+  Socket& socket() { return is_secure() ? secure_->next_layer() : plain_; }
+
+  Socket plain_;  // moved into secure_ where that is
+  std::unique_ptr<boost::asio::ssl::stream<Socket>> secure_;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,59 @@
+#include "server/http/host_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
+
+#include "base/printable.h"
+
+namespace kvasir::server {
+namespace {
+
+// "[::1]:8080" and "localhost:8080" without port and brackets.
+std::string_view name_of(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+bool equal(std::string_view a, std::string_view b) {
+  return boost::beast::iequals({a.data(), a.size()}, {b.data(), b.size()});
+}
+
+std::unexpected<ApiError> refuse(std::string_view what, const std::string& value, std::string_view remedy) {
+  return std::unexpected(
+      ApiError{403,
+               fmt::format("{} \"{}\" may not use this server{}", what, printable_line(value), remedy),
+               {},
+               "forbidden"});
+}
+
+}  // namespace
+
+bool HostCheck::allows(std::string_view host) const {
+  const std::string_view name = name_of(host);
+  if (equal(name, "localhost")) return true;
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(std::string(name), error);
+  if (!error && address.is_loopback()) return true;
+  return std::ranges::any_of(allowed_hosts_,
+                             [&](const std::string& allowed) { return equal(name, allowed); });
+}
+
+ApiStatus HostCheck::check(const HttpRequest& request) const {
+  if (!is_loopback_) return {};
+  const std::string* host = request.header("Host");
+  if (host != nullptr && !allows(*host)) {
+    return refuse("the host", *host, ", which listens on this machine alone; --allowed-host names others");
+  }
+  const std::string* origin = request.header("Origin");
+  if (origin == nullptr || cors_.allows(request)) return {};
+  const std::size_t scheme = origin->find("://");
+  const bool is_own_page =
+      host != nullptr && scheme != std::string::npos && equal(origin->substr(scheme + 3), *host);
+  if (!is_own_page) return refuse("pages of", *origin, "; --cors-origin allows them");
+  return {};
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,67 @@
+#include "server/http/tls.h"
+
+#include <fmt/format.h>
+#include <openssl/ssl.h>
+
+#include <utility>
+
+#include "base/printable.h"
+
+namespace kvasir::server {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+
+constexpr std::chrono::seconds kLookInterval{1};
+
+std::unexpected<Error> bad_file(const std::string& path, const boost::system::error_code& error) {
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), error.message()),
+                    "tls-cert");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn) {
+  auto tls = std::unique_ptr<Tls>(new Tls(std::move(certificate_file), std::move(key_file), std::move(warn)));
+  tls->certificate_stamp_ = FileStamp::of(tls->certificate_file_);
+  tls->key_stamp_ = FileStamp::of(tls->key_file_);
+  KVASIR_TRY(tls->context_, tls->load());
+  tls->looked_ = std::chrono::steady_clock::now();
+  return tls;
+}
+
+Result<Tls::Context> Tls::load() const {
+  auto context = std::make_unique<ssl::context>(ssl::context::tls_server);
+  SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections hold none
+  boost::system::error_code error;
+  context->use_certificate_chain_file(certificate_file_, error);
+  if (error) return bad_file(certificate_file_, error);
+  context->use_private_key_file(key_file_, ssl::context::pem, error);
+  if (error) return bad_file(key_file_, error);
+  if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("{}: not the key of {}", printable_line(key_file_), printable_line(certificate_file_)),
+        "tls-key");
+  }
+  return context;
+}
+
+ssl::context& Tls::context() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kLookInterval) return *context_;
+  looked_ = now;
+  const FileStamp certificate_stamp = FileStamp::of(certificate_file_), key_stamp = FileStamp::of(key_file_);
+  if (certificate_stamp == certificate_stamp_ && key_stamp == key_stamp_) return *context_;
+  certificate_stamp_ = certificate_stamp;
+  key_stamp_ = key_stamp;
+  if (auto context = load()) {
+    context_ = std::move(*context);
+  } else {
+    warn_(fmt::format("warning: {}; the certificate stays as it was", context.error().message));
+  }
+  return *context_;
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,46 @@
+// The server's certificate, read again when its file changes.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file_stamp.h"
+#include "kvasir/result.h"
+
+namespace kvasir::server {
+
+// TLS 1.2 and later. Connections that are open keep the certificate they began with; files that cannot be
+// used any more leave the last ones in place, and are warned of once.
+//
+// Thread safety: context() from one thread at a time.
+class Tls {
+ public:
+  using Warn = std::function<void(std::string_view line)>;
+
+  // PEM files: the certificate with its chain, and its key. Errors: kBadFile.
+  static Result<std::unique_ptr<Tls>> open(std::string certificate_file, std::string key_file, Warn warn);
+
+  // As the files have it, or had it a second ago; valid until the next call.
+  boost::asio::ssl::context& context();
+
+ private:
+  using Context = std::unique_ptr<boost::asio::ssl::context>;
+
+  Tls(std::string certificate_file, std::string key_file, Warn warn)
+      : certificate_file_(std::move(certificate_file)),
+        key_file_(std::move(key_file)),
+        warn_(std::move(warn)) {}
+  Result<Context> load() const;
+
+  const std::string certificate_file_, key_file_;
+  const Warn warn_;
+  Context context_;
+  FileStamp certificate_stamp_, key_stamp_;
+  std::chrono::steady_clock::time_point looked_;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,99 @@
+#include "server/offline_api.h"
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <ctime>
+#include <utility>
+
+#include "server/api_error.h"
+#include "server/auth/rate_limiter.h"
+#include "server/http/router.h"
+#include "server/id_source.h"
+#include "server/limits.h"
+#include "server/metrics.h"
+#include "server/openai/api_context.h"
+#include "server/routes.h"
+
+namespace kvasir::server {
+namespace {
+
+// Answers by a callback. All its tasks run on one thread, in the order they came.
+class OfflineExchange final : public Exchange, public std::enable_shared_from_this<OfflineExchange> {
+ public:
+  OfflineExchange(boost::asio::thread_pool& thread, HttpRequest request,
+                  std::function<void(const HttpResponse&)> answered)
+      : thread_(thread), request_(std::move(request)), answered_(std::move(answered)) {}
+
+  const HttpRequest& request() const override { return request_; }
+  Clock::time_point received_at() const override { return received_at_; }
+  void set_route(std::string_view) override {}
+  void note_generation(const GenerationRecord&) override {}
+  void add_header(Header) override {}
+  void post(std::function<void()> task) override {
+    boost::asio::post(thread_, [self = shared_from_this(), task = std::move(task)] { task(); });
+  }
+  void on_abort(std::function<void(AbortCause)> callback) override { abort_ = std::move(callback); }
+  void when_quiet(std::chrono::milliseconds, std::function<void()>) override {}
+
+  void respond(HttpResponse response) override {
+    if (const auto answered = std::exchange(answered_, nullptr)) answered(response);
+    abort_ = nullptr;
+  }
+  // There is nobody to stream to.
+  void begin_stream(HttpResponse) override {
+    const auto abort = std::exchange(abort_, nullptr);
+    respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}));
+    if (abort) abort(AbortCause::kDisconnected);
+  }
+  void write(std::string_view) override {}
+  void end_stream() override {}
+  void fail_stream() override {}
+
+ private:
+  boost::asio::thread_pool& thread_;
+  const HttpRequest request_;
+  std::function<void(const HttpResponse&)> answered_;
+  std::function<void(AbortCause)> abort_;
+  const Clock::time_point received_at_ = Clock::now();
+};
+
+}  // namespace
+
+struct OfflineApi::Impl {
+  Impl(Engine& engine, std::string model_name, KvParams kv_in)
+      : kv(std::move(kv_in)),
+        api{.engine = engine,
+            .limits = limits,
+            .kv = kv,
+            .metrics = metrics,
+            .rate_limiter = rate_limiter,
+            .ids = ids,
+            .model_name = std::move(model_name),
+            .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+            .fingerprint = system_fingerprint(engine.model_info()),
+            .draining = draining},
+        router(make_routes(api)) {}
+
+  const Limits limits;
+  const KvParams kv;
+  ServerMetrics metrics;
+  RateLimiter rate_limiter;
+  IdSource ids;
+  const std::atomic<bool> draining{false};
+  ApiContext api;
+  const Router router;
+  boost::asio::thread_pool thread{1};
+};
+
+OfflineApi::OfflineApi(Engine& engine, std::string model_name, KvParams kv)
+    : impl_(std::make_unique<Impl>(engine, std::move(model_name), std::move(kv))) {}
+
+OfflineApi::~OfflineApi() { impl_->thread.join(); }
+
+void OfflineApi::ask(HttpRequest request, std::function<void(const HttpResponse&)> answered) {
+  auto exchange = std::make_shared<OfflineExchange>(impl_->thread, std::move(request), std::move(answered));
+  exchange->post([this, exchange] { impl_->router.handle(exchange); });
+}
+
+}  // namespace kvasir::server

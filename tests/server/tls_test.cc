@@ -1,0 +1,144 @@
+// HTTPS: the same server behind a certificate, which may be replaced while it runs.
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "http_client.h"
+#include "running_server.h"
+
+namespace kvasir::server {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+using boost::asio::ip::tcp;
+using namespace std::chrono_literals;
+
+// A certificate for `name` that it signed itself, and its key.
+void write_certificate(const std::string& certificate_file, const std::string& key_file,
+                       const std::string& name) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  X509_NAME* subject = X509_get_subject_name(certificate.get());
+  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  X509_set_issuer_name(certificate.get(), subject);
+  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
+  const std::unique_ptr<BIO, decltype(&BIO_free)> certificate_out(BIO_new_file(certificate_file.c_str(), "w"),
+                                                                  BIO_free);
+  ASSERT_EQ(PEM_write_bio_X509(certificate_out.get(), certificate.get()), 1);
+  const std::unique_ptr<BIO, decltype(&BIO_free)> key_out(BIO_new_file(key_file.c_str(), "w"), BIO_free);
+  ASSERT_EQ(PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr), 1);
+}
+
+class TlsTest : public testing::Test {
+ protected:
+  TlsTest() {
+    const std::string stem =
+        (std::filesystem::temp_directory_path() / ("kvasir-tls-" + std::to_string(::getpid()))).string();
+    certificate_file_ = stem + ".crt";
+    key_file_ = stem + ".key";
+    write_certificate(certificate_file_, key_file_, "first");
+  }
+  ~TlsTest() override {
+    std::filesystem::remove(certificate_file_);
+    std::filesystem::remove(key_file_);
+  }
+  ServerConfig config() {
+    ServerConfig config;
+    config.tls_certificate_file = certificate_file_;
+    config.tls_key_file = key_file_;
+    config.warn = [this](std::string_view line) { warnings_.emplace_back(line); };
+    return config;
+  }
+
+  struct Answer {
+    std::string text;              // to the end of the connection
+    std::string certificate_name;  // of the server
+    boost::system::error_code end;
+  };
+  static Answer ask(std::uint16_t port, const std::string& request) {
+    boost::asio::io_context io;
+    ssl::context context(ssl::context::tls_client);
+    ssl::stream<tcp::socket> stream(io, context);
+    stream.next_layer().connect({boost::asio::ip::address_v4::loopback(), port});
+    stream.handshake(ssl::stream_base::client);
+    Answer answer;
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+        SSL_get1_peer_certificate(stream.native_handle()), X509_free);
+    char name[64] = {};
+    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name, sizeof name);
+    answer.certificate_name = name;
+    boost::asio::write(stream, boost::asio::buffer(request));
+    boost::asio::read(stream, boost::asio::dynamic_buffer(answer.text), answer.end);
+    return answer;
+  }
+
+  std::string certificate_file_, key_file_;
+  std::vector<std::string> warnings_;
+};
+
+std::string closing_request(std::string_view method, std::string_view path, std::string_view body = {}) {
+  return http_request(method, path, body, {"Connection: close"});
+}
+
+TEST_F(TlsTest, AnswersAndSaysWhereTheAnswerEnds) {
+  const RunningServer server({}, config());
+  const Answer models = ask(server.port(), closing_request("GET", "/v1/models"));
+  EXPECT_TRUE(models.text.starts_with("HTTP/1.1 200 OK\r\n")) << models.text;
+  EXPECT_EQ(models.end, boost::asio::error::eof);  // told, not cut off
+  const Answer stream = ask(server.port(), closing_request("POST", "/v1/completions",
+                                                           R"({"prompt":"a","max_tokens":4,"stream":true})"));
+  EXPECT_NE(stream.text.find("data: [DONE]"), std::string::npos) << stream.text;
+  EXPECT_EQ(stream.end, boost::asio::error::eof);
+}
+
+TEST_F(TlsTest, TakesPlainHttpForNothing) {
+  const RunningServer server({}, config());
+  HttpClient plain(server.port());
+  plain.send("GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n");
+  EXPECT_TRUE(plain.closes_within(2000ms));
+  EXPECT_TRUE(ask(server.port(), closing_request("GET", "/health/live")).text.starts_with("HTTP/1.1 200"));
+}
+
+TEST_F(TlsTest, TakesTheNewCertificateOfAFileThatChanged) {
+  const RunningServer server({}, config());
+  EXPECT_EQ(ask(server.port(), closing_request("GET", "/health/live")).certificate_name, "first");
+  write_certificate(certificate_file_, key_file_, "second");
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(ask(server.port(), closing_request("GET", "/health/live")).certificate_name, "second");
+  std::filesystem::remove(key_file_);
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(ask(server.port(), closing_request("GET", "/health/live")).certificate_name, "second");
+  EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {
+  FakeEngine engine;
+  ServerConfig missing = config();
+  missing.tls_key_file += "-none";
+  EXPECT_FALSE(Server::create(engine, missing));
+  ServerConfig half = config();
+  half.tls_key_file.clear();
+  const auto refused = Server::create(engine, half);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace kvasir::server
