@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -119,10 +120,11 @@ bool Scheduler::finish(SequenceId id) {
 const SchedulerOutput& Scheduler::schedule(TimePoint now) {
   CHECK(output_.empty());
   step_began_ = now_ = now;
+  has_preempted_ = false;
   expire_waiting(now);
   StepBudget budget = open_budget();
-  schedule_running(budget);
-  admit_waiting(budget, now);
+  schedule_streams(budget);
+  schedule_prompts(budget, now);
   build_output();
   return output_;
 }
@@ -145,32 +147,31 @@ StepBudget Scheduler::open_budget() const {
   return {limits, decoding, step_times_};
 }
 
-void Scheduler::schedule_running(StepBudget& budget) {
+void Scheduler::schedule_streams(StepBudget& budget) {
   // By index: make_room() may take sequences off the end.
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    const std::int32_t num_remaining = sequence.num_remaining_tokens();
-    const std::int32_t num_tokens =
-        num_remaining == 1 ? 1 : budget.take_chunk(num_remaining, sequence.num_computed_tokens);
-    if (num_tokens == 0) continue;
-    if (make_room(i, num_tokens)) {
-      sequence.num_scheduled_tokens = num_tokens;
-    } else if (running_.empty()) {
-      budget = open_budget();  // it starts anew in this very step: else nobody would run
-    }
+    if (sequence.num_remaining_tokens() == 1 && make_room(i, 1)) sequence.num_scheduled_tokens = 1;
   }
+  if (running_.empty()) budget = open_budget();  // who had to go starts anew in this very step
 }
 
-// Preempts those behind until the sequence has its blocks; false when nobody was left and it had to go
-// itself.
+// Preempts those behind that have nothing of this step until the sequence has its blocks; false when there
+// was nobody left. Then it has to go itself, unless it is a prompt that may as well wait for what others
+// free.
 bool Scheduler::make_room(std::size_t index, std::int32_t num_tokens) {
   Sequence& sequence = *running_[index];
   while (!kv_.allocate(sequence.kv, sequence.num_computed_tokens + num_tokens)) {
-    const auto behind = std::span<Sequence* const>(running_).subspan(index + 1);
-    if (!behind.empty()) {
-      preempt(choose_victim(behind, num_tokens, last_victim_));
+    candidates_.clear();
+    std::ranges::copy_if(std::span(running_).subspan(index + 1), std::back_inserter(candidates_),
+                         [](const Sequence* s) { return s->num_scheduled_tokens == 0; });
+    if (!candidates_.empty()) {
+      preempt(choose_victim(candidates_, num_tokens, last_victim_));
       continue;
     }
+    const bool others_run =
+        std::ranges::any_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; });
+    if (others_run && sequence.num_remaining_tokens() > 1) return false;
     if (num_running() == 1) keep_exact(sequence);
     preempt(sequence);
     return false;
@@ -194,25 +195,56 @@ void Scheduler::preempt(Sequence& sequence) {
   sequence.num_computed_tokens = 0;
   sequence.status = SequenceStatus::kWaiting;
   waiting_.push(&sequence);
+  has_preempted_ = true;
   ++stats_.num_preemptions;
 }
 
-// In order, and nobody overtakes a sequence that does not fit: it would starve. One that awaits its sibling
-// is passed over, because the sibling is running; so is one that awaits the end of a prefill-only batch, and
-// one that leaves the last seat to other tenants. When the step has no tokens left, prefill-only sequences
-// still start: theirs are apart.
-void Scheduler::admit_waiting(StepBudget& budget, TimePoint now) {
-  if (waiting_.empty() || num_running() >= config_.max_num_seqs) return;
-  order_waiting(now);
+void Scheduler::schedule_prompts(StepBudget& budget, TimePoint now) {
+  const bool has_candidates = num_running() < config_.max_num_seqs && !waiting_.empty();
+  if (!has_candidates && !computes_prompts()) return;
+  advance_in_order(budget, now);
+  if (num_running() > 0 || waiting_.empty()) return;
+  budget = open_budget();  // the last one had to go: it starts anew in this very step, else nobody would run
+  advance_in_order(budget, now);
+}
+
+// In order, and nobody who waits overtakes a sequence that does not fit: it would starve. One that awaits its
+// sibling is passed over, because the sibling is running; so is one that awaits the end of a prefill-only
+// batch, and one that leaves the last seats to other tenants. When the step has no tokens left, prefill-only
+// sequences still start: theirs are apart.
+void Scheduler::advance_in_order(StepBudget& budget, TimePoint now) {
+  order_prompts(now);
+  const std::int32_t num_tenants = tenants_.num_present(now);
+  const std::int64_t num_preemptions = stats_.num_preemptions;
+  bool may_start = true;
   for (const Ordered& next : ordered_) {
-    if (num_running() >= config_.max_num_seqs) return;
     Sequence& sequence = *next.sequence;
-    if (leaves_seat_to_others(sequence, now)) continue;
-    if (sequence.is_prefill_only) {
-      if (prefill_only_.may_join(sequence) && !start_prefill_only(sequence, now)) return;
-    } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
-      if (!start(sequence, budget, now)) return;
+    if (next.is_running) {
+      if (sequence.status == SequenceStatus::kRunning) schedule_chunk(sequence, budget);
+      continue;
     }
+    // Who had to go in this step lets the others go on, and nobody overtakes it.
+    const bool may_follow = num_running() == 0 ? stats_.num_preemptions == num_preemptions : !has_preempted_;
+    may_start &= may_follow && num_running() < config_.max_num_seqs;
+    if (!may_start || leaves_seat_to_others(sequence, num_tenants)) continue;
+    if (sequence.is_prefill_only) {
+      may_start = !prefill_only_.may_join(sequence) || start_prefill_only(sequence, now);
+    } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
+      may_start = start(sequence, budget, now);
+    }
+  }
+}
+
+void Scheduler::schedule_chunk(Sequence& sequence, StepBudget& budget) {
+  const auto place = std::ranges::lower_bound(running_, &sequence, RunsBefore{}) - running_.begin();
+  const StepBudget budget_before = budget;
+  const std::int32_t num_tokens =
+      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens);
+  if (num_tokens == 0) return;
+  if (make_room(static_cast<std::size_t>(place), num_tokens)) {
+    sequence.num_scheduled_tokens = num_tokens;
+  } else {
+    budget = budget_before;
   }
 }
 
@@ -232,9 +264,9 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     // There are blocks, but what is free of their memory lies between cells of other formats.
     kv_.free(sequence.kv);
     sequence.num_computed_tokens = sequence.num_scheduled_tokens = 0;
+    budget = budget_before;
     if (num_running() > 0 || !sequence.kv_policy.is_lossy()) return false;
     keep_exact(sequence);
-    budget = budget_before;
     return start(sequence, budget, now);
   }
   if (!sequence.times.started) {

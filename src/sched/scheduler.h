@@ -79,8 +79,8 @@ struct SchedulerStats {
 //
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: who runs is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore order, and
-// a preemption hits those behind, who have not been scheduled yet this step; the sequence that runs first
-// always advances, or the prefill-only batch does, so everyone gets a turn.
+// a preemption hits those behind that have nothing of the step; the stream that runs first always advances,
+// or a prompt where there is none, or the prefill-only batch, so everyone gets a turn.
 class Scheduler {
  public:
   // Error (kUsage) naming the field and both numbers.
@@ -113,6 +113,7 @@ class Scheduler {
 
  private:
   struct Ordered {
+    bool is_running = false;
     WaitingKey key;
     Sequence* sequence = nullptr;
   };
@@ -122,10 +123,13 @@ class Scheduler {
   Pace pace() const;
   StepBudget open_budget() const;
   WaitingFacts facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const;
-  void order_waiting(TimePoint now);
-  bool leaves_seat_to_others(const Sequence& sequence, TimePoint now) const;
-  void schedule_running(StepBudget& budget);
-  void admit_waiting(StepBudget& budget, TimePoint now);
+  bool computes_prompts() const;
+  void order_prompts(TimePoint now);
+  bool leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const;
+  void schedule_streams(StepBudget& budget);
+  void schedule_prompts(StepBudget& budget, TimePoint now);
+  void advance_in_order(StepBudget& budget, TimePoint now);
+  void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);
   std::int32_t num_running() const {
@@ -150,9 +154,11 @@ class Scheduler {
   std::map<SequenceId, Sequence> sequences_;  // owns; addresses are stable
   TenantLedger tenants_;
   RequestQueue waiting_;
-  std::vector<Ordered> ordered_;  // of admit_waiting(), kept for its memory
+  std::vector<Ordered> ordered_;  // of order_prompts(), kept for its memory
   std::vector<Sequence*> running_;
+  std::vector<Sequence*> candidates_;  // of make_room(), likewise
   SequenceId last_victim_{-1};
+  bool has_preempted_ = false;  // in this step
   PrefillOnlyBatch prefill_only_;
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;

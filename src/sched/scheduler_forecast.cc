@@ -1,6 +1,7 @@
 // Scheduler: what it expects of those that wait, for their order and for those that are yet to come.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "sched/scheduler.h"
 
@@ -20,10 +21,8 @@ StepWork Scheduler::decoding_work() const {
 }
 
 Pace Scheduler::pace() const {
-  const bool has_prompts = !waiting_.empty() || std::ranges::any_of(running_, [](const Sequence* s) {
-    return s->num_remaining_tokens() > 1;
-  });
-  return pace_of(step_times_, decoding_work(), has_prompts, max_chunk_tokens_, config_.max_step_ms);
+  return pace_of(step_times_, decoding_work(), !waiting_.empty() || computes_prompts(), max_chunk_tokens_,
+                 config_.max_step_ms);
 }
 
 WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const {
@@ -43,21 +42,45 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
           .served_tokens = sequence.account->served_tokens};
 }
 
-// Leaves the order in ordered_.
-void Scheduler::order_waiting(TimePoint now) {
-  ordered_.clear();
-  const Pace pace = this->pace();
-  for (Sequence* sequence : waiting_) {
-    ordered_.push_back({key_of(config_.waiting, facts_of(*sequence, pace, now)), sequence});
-  }
-  std::ranges::sort(ordered_, [](const Ordered& a, const Ordered& b) { return a.key < b.key; });
+bool Scheduler::computes_prompts() const {
+  return std::ranges::any_of(running_, [](const Sequence* s) { return s->num_remaining_tokens() > 1; });
 }
 
-// The last seat is for a tenant that has none, where there is more than one: it need not wait for an end.
-bool Scheduler::leaves_seat_to_others(const Sequence& sequence, TimePoint now) const {
-  if (config_.waiting.policy != WaitingPolicy::kSloValue) return false;
-  const bool is_last_seat = num_running() + 1 == config_.max_num_seqs && num_running() > 0;
-  return is_last_seat && sequence.account->num_running > 0 && tenants_.has_company(*sequence.account, now);
+// Prompts that have begun and sequences that wait, into ordered_. Who has begun comes first; by value only
+// within the turn of its class and tenant.
+void Scheduler::order_prompts(TimePoint now) {
+  ordered_.clear();
+  const Pace pace = this->pace();
+  const bool is_by_value = config_.waiting.policy == WaitingPolicy::kSloValue;
+  for (Sequence* sequence : running_) {
+    if (sequence->num_remaining_tokens() == 1) continue;
+    WaitingKey key{.arrival = std::ssize(ordered_)};  // their order stays
+    if (is_by_value) {
+      key = key_of(config_.waiting, facts_of(*sequence, pace, now));
+      key.is_new = 1;  // that it has begun counts for no more than its tenant's turn
+      key.is_late = 0;
+      key.negative_value = -std::numeric_limits<double>::infinity();
+    }
+    ordered_.push_back({.is_running = true, .key = key, .sequence = sequence});
+  }
+  for (Sequence* sequence : waiting_) {
+    ordered_.push_back({.is_running = false,
+                        .key = key_of(config_.waiting, facts_of(*sequence, pace, now)),
+                        .sequence = sequence});
+  }
+  std::ranges::sort(ordered_, [is_by_value](const Ordered& a, const Ordered& b) {
+    if (!is_by_value && a.is_running != b.is_running) return a.is_running;
+    return a.key < b.key;
+  });
+}
+
+// An eighth of the seats is for tenants that have less than their share of them, where there is more than
+// one: they need not wait for an end.
+bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const {
+  if (config_.waiting.policy != WaitingPolicy::kSloValue || num_tenants < 2) return false;
+  if (sequence.account->num_running < std::max(1, config_.max_num_seqs / num_tenants)) return false;
+  const std::int32_t num_reserved = std::max(1, config_.max_num_seqs / 8);
+  return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
 }
 
 void Scheduler::describe_load(LoadSnapshot& load) const {

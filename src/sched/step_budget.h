@@ -18,7 +18,9 @@ struct StepLimits {
 
 // Sequences with one token left to compute (decoding) have theirs set aside before anyone computes a prompt
 // chunk, so a long prompt never delays running streams by more than its chunk. That is cut to what the time
-// allows, to a multiple of a KV block, and is at least one block: prompts advance whatever the streams take.
+// allows, to a multiple of a KV block, and the first is at least one block: prompts advance whatever the
+// streams take. A second one has room only where a block fits, so that prompts are computed one after the
+// other.
 class StepBudget {
  public:
   // `decoding`: the work of those that decode. Requires: decoding.num_decoding <= limits.max_tokens. `times`
@@ -45,7 +47,8 @@ class StepBudget {
   }
 
   bool has_room() const {
-    const bool has_time = work_.num_chunk_tokens == 0 || times_->predict_ms(work_) < limits_.max_ms;
+    const bool has_time = work_.num_chunk_tokens == 0 ||
+                          times_->chunk_within(limits_.max_ms, work_, 0, kLeastTokens) == kLeastTokens;
     return chunk_tokens_ > 0 && has_time;
   }
 

@@ -48,8 +48,7 @@ TEST(StepBudget, KeepsToTheTimeWhileSomebodyDecodes) {
   const StepTimeModel times = one_ms_a_token();
   StepBudget budget({.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 60.0}, decoding(2), times);
   EXPECT_EQ(budget.take_chunk(30, 0), 30);
-  EXPECT_EQ(budget.take_chunk(500, 0), 16);  // 30 ms are left, in whole blocks
-  EXPECT_EQ(budget.take_chunk(500, 0), 16);
+  EXPECT_EQ(budget.take_chunk(500, 0), 16);  // 28 ms are left, in whole blocks
   EXPECT_FALSE(budget.has_room());
   EXPECT_EQ(budget.take_chunk(500, 0), 0);
 }

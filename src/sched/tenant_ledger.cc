@@ -10,7 +10,7 @@ namespace kvasir::sched {
 namespace {
 
 constexpr double kGeneratedTokenWeight = 2.0;
-constexpr std::chrono::seconds kCompanyTime{60};
+constexpr std::chrono::seconds kPresentTime{60};
 constexpr std::size_t kMaxAccounts = 1024;  // beyond it those that are not there are forgotten
 
 }  // namespace
@@ -47,11 +47,10 @@ void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens,
   account.served_tokens += num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
 }
 
-bool TenantLedger::has_company(const Account& account, TimePoint now) const {
-  return std::ranges::any_of(accounts_, [&](const auto& entry) {
-    const Account& other = entry.second;
-    return &other != &account && (other.num_unfinished > 0 || now - other.last_seen < kCompanyTime);
-  });
+std::int32_t TenantLedger::num_present(TimePoint now) const {
+  return static_cast<std::int32_t>(std::ranges::count_if(accounts_, [&](const auto& entry) {
+    return entry.second.num_unfinished > 0 || now - entry.second.last_seen < kPresentTime;
+  }));
 }
 
 void TenantLedger::forget_oldest() {

@@ -32,8 +32,8 @@ class TenantLedger {
   void leave(Account& account, TimePoint now);
   void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens);
 
-  // Another tenant than this one has been there within the last minute.
-  bool has_company(const Account& account, TimePoint now) const;
+  // Tenants that have been there within the last minute.
+  std::int32_t num_present(TimePoint now) const;
   std::size_t num_accounts() const { return accounts_.size(); }
 
  private:

@@ -37,15 +37,15 @@ TEST(TenantLedger, WhoIsThereKeepsItsCounter) {
   EXPECT_EQ(b.num_unfinished, 2);
 }
 
-TEST(TenantLedger, CompanyIsWhoWasThereWithinAMinute) {
+TEST(TenantLedger, WhoWasThereWithinAMinuteIsPresent) {
   TenantLedger ledger;
-  TenantLedger::Account& a = ledger.enter("a", at_s(0));
-  EXPECT_FALSE(ledger.has_company(a, at_s(0)));
+  EXPECT_EQ(ledger.num_present(at_s(0)), 0);
+  ledger.enter("a", at_s(0));
   TenantLedger::Account& b = ledger.enter("b", at_s(1));
-  EXPECT_TRUE(ledger.has_company(a, at_s(1000)));
+  EXPECT_EQ(ledger.num_present(at_s(1000)), 2);
   ledger.leave(b, at_s(1001));
-  EXPECT_TRUE(ledger.has_company(a, at_s(1060)));
-  EXPECT_FALSE(ledger.has_company(a, at_s(1062)));
+  EXPECT_EQ(ledger.num_present(at_s(1060)), 2);
+  EXPECT_EQ(ledger.num_present(at_s(1062)), 1);
 }
 
 TEST(TenantLedger, ForgetsThoseThatLeftFirst) {
