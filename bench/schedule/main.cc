@@ -144,6 +144,11 @@ int main(int argc, char** argv) {
   options.replay.refuses = !refuses_nobody;
   options.replay.num_tenants = static_cast<std::int32_t>(options.shape.tenant_shares.size());
   Status status = sched::Scheduler::validate(scheduler);
+  if (status && options.shape.context_tokens > options.replay.kv_tokens) {
+    status =
+        make_error(ErrorKind::kUsage, fmt::format("--context {} is more than --kv-tokens {}",
+                                                  options.shape.context_tokens, options.replay.kv_tokens));
+  }
   if (status) status = run(options);
   if (!status) fmt::print(stderr, "kvasir_schedule: {}\n", status.error().message);
   return status ? 0 : 2;
