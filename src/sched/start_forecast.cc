@@ -9,7 +9,9 @@ namespace kvasir::sched {
 namespace {
 
 constexpr double kPatienceOfLowerClasses = 30.0;
-constexpr double kMostSlowdown = 4.0;
+constexpr double kTypicalPromptTokens = 512.0;
+constexpr double kTypicalPrompts = 4.0;
+constexpr double kMostSlowdown = 1.25;
 
 struct Ahead {
   std::int32_t num_sequences = 0;
@@ -86,7 +88,8 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
   const auto prompts_ahead = static_cast<double>(load.num_running_prompt_tokens + ahead.num_prompt_tokens);
   return {
       .wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), prompts_ahead * load.ms_per_prompt_token),
-      .prefill_ms = static_cast<double>(num_prompt_tokens) * load.ms_per_prompt_token};
+      .prefill_ms = static_cast<double>(num_prompt_tokens) * load.ms_per_prompt_token,
+      .typical_ms = kTypicalPromptTokens * load.ms_per_prompt_token};
 }
 
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {
@@ -94,7 +97,8 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority) {
 }
 
 double excess_ms(const StartForecast& forecast, double target_ms) {
-  const double allowed_ms = std::max(target_ms, kMostSlowdown * forecast.prefill_ms);
+  const double allowed_ms =
+      std::max({target_ms, kTypicalPrompts * forecast.typical_ms, kMostSlowdown * forecast.prefill_ms});
   return forecast.wait_ms + forecast.prefill_ms - allowed_ms;
 }
 
