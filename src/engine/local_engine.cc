@@ -110,7 +110,7 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
                         fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
                                     num_unfinished_, submissions.size(), limit));
     }
-    if (const Status status = gate_.check(submissions.front().request); !status) {
+    if (const Status status = gate_.check(submissions.front().request, Clock::now()); !status) {
       num_too_late_ += std::ssize(submissions);
       return std::unexpected(status.error());
     }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace kvasir {
@@ -23,9 +25,13 @@ StartGate::StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_targ
       prefix_cache_(prefix_cache),
       recent_prompts_(random_key()) {}
 
-Status StartGate::check(const Request& request) {
+Status StartGate::check(const Request& request, sched::TimePoint now) {
   if (ttft_target_ms_ <= 0) return {};
-  const double target_ms = sched::target_ms_of(ttft_target_ms_, request.priority);
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const double calm_ms =
+      last_refusal_ ? Milliseconds(now - *last_refusal_).count() : std::numeric_limits<double>::infinity();
+  const double target_ms =
+      sched::target_ms_of(ttft_target_ms_, request.priority) * sched::patience_targets(calm_ms);
   const std::int32_t num_cached =
       request.use_prefix_cache && prefix_cache_
           ? recent_prompts_.find(request.cache_namespace, request.prompt_token_ids)
@@ -34,6 +40,7 @@ Status StartGate::check(const Request& request) {
       load_, waiting_, request.tenant, request.priority, std::ssize(request.prompt_token_ids) - num_cached);
   const double excess_ms = sched::excess_ms(forecast, target_ms);
   if (excess_ms <= 0.0) return {};
+  last_refusal_ = now;
   return std::unexpected(Error{
       .kind = ErrorKind::kUnavailable,
       .message = fmt::format("queue: the first token is expected after {:.1f} s, the target is {:.1f} s",

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 #include "sched/recent_prompts.h"
+#include "sched/scheduler_output.h"
 #include "sched/start_forecast.h"
 
 namespace kvasir {
@@ -19,7 +21,7 @@ class StartGate {
   StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_target_ms, bool prefix_cache);
 
   // Error (kUnavailable) naming the time expected and the target, with when to try again.
-  Status check(const Request& request);
+  Status check(const Request& request, sched::TimePoint now);
   // It waits from now on; returns how much of its prompt is expected to be cached.
   std::int32_t enter(const Request& request);
 
@@ -33,6 +35,7 @@ class StartGate {
   const bool prefix_cache_;
   sched::RecentPrompts recent_prompts_;
   sched::LoadSnapshot load_;
+  std::optional<sched::TimePoint> last_refusal_;
 };
 
 }  // namespace kvasir

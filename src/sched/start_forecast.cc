@@ -12,6 +12,8 @@ constexpr double kPatienceOfLowerClasses = 30.0;
 constexpr double kTypicalPromptTokens = 512.0;
 constexpr double kTypicalPrompts = 4.0;
 constexpr double kMostSlowdown = 1.25;
+constexpr double kCalmMs = 60'000.0;
+constexpr double kBurstTargets = 3.0;
 
 struct Ahead {
   std::int32_t num_sequences = 0;
@@ -95,6 +97,8 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }
+
+double patience_targets(double ms_since_refusal) { return ms_since_refusal > kCalmMs ? kBurstTargets : 1.0; }
 
 double excess_ms(const StartForecast& forecast, double target_ms) {
   const double allowed_ms =

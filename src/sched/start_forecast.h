@@ -49,6 +49,10 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 // behind it. 0: none.
 double target_ms_of(double ttft_target_ms, std::int32_t priority);
 
+// How many targets a first token may take when nobody has been refused for so long: a burst after a calm is
+// let in, a load that lasts is not.
+double patience_targets(double ms_since_refusal);
+
 // By how much the first token is later than it may be, at most 0 when it is not. It may take as long as the
 // target, or four typical prompts where that is more, so that a slow machine is not measured by a fast one's
 // target; and a quarter longer than the prompt takes by itself where that is more, so that an idle server
