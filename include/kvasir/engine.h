@@ -45,6 +45,8 @@ struct EngineConfig {
   // Told once, on the engine thread, when the file cannot be written or read; empty: nobody is.
   std::function<void(std::string_view)> kv_disk_warning;
   bool prefix_cache = true;
+  // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.
+  std::vector<std::string> public_prefixes;
   // Requests that generate nothing and leave no cached prefix run layer by layer, with the keys and values of
   // one layer at a time, whatever the number of layers; the results are the same, bit for bit. False: as all
   // others.

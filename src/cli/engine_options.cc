@@ -17,6 +17,7 @@ namespace kvasir::cli {
 namespace {
 
 constexpr std::int32_t kMaxStepTokens = 1 << 16;  // the engine's limits
+constexpr std::size_t kMaxPublicPrefixBytes = 1 << 20;
 constexpr std::int64_t kMaxCacheTokens = std::int64_t{1} << 32;
 
 // Parsed here too: the engine would not know the file's name.
@@ -132,6 +133,10 @@ void add_batching_options(CLI::App& verb, EngineOptions& options) {
           "Tokens that the KV cache holds as computed (0: what the sequences take, as far as memory allows)")
       ->transform(whole_number(std::int64_t{0}, kMaxCacheTokens));
   verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
+  verb.add_option(
+      "--public-prefix", options.public_prefix_files,
+      "A file with a text whose computation all tenants share, where a prompt begins with it or it is "
+      "a chat's system message");
   add_prefill_only_option(verb, options);
 }
 
@@ -181,6 +186,10 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.ttft_target_ms = options.ttft_target_ms;
   config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
+  for (const std::string& path : options.public_prefix_files) {
+    KVASIR_TRY(std::string text, read_input_file(path, kMaxPublicPrefixBytes));
+    config.public_prefixes.push_back(without_final_newline(std::move(text)));
+  }
   config.prefill_only = !options.no_prefill_only;
   if (!options.chat_template_file.empty()) {
     KVASIR_TRY(config.chat_template, read_chat_template(options.chat_template_file));

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/verb.h"
 #include "kvasir/engine.h"
@@ -28,6 +29,7 @@ struct EngineOptions {
   std::int32_t ttft_target_ms = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
+  std::vector<std::string> public_prefix_files;
   bool no_prefill_only = false;
   std::string kv_disk;             // size of the file that takes what KV policies take out; empty: none
   std::string kv_disk_dir;         // where it is; empty: the system's folder for temporary files

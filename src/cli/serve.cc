@@ -170,6 +170,9 @@ void add_serve(CLI::App& app, Context& context) {
                    "A file that `kvasir keys` wrote: requests must bring one of its keys");
   verb->add_option("--access-log", options->server.access_log_file,
                    "A line of JSON for each request and what it took, never what it said (-: stderr)");
+  verb->add_option("--metrics-alias", options->server.metrics_alias,
+                   "Give the metrics another server's names too, for dashboards made for it")
+      ->check(CLI::IsMember({"vllm"}));
   verb->add_option("--tls-cert", options->server.tls_certificate_file,
                    "A PEM file with the certificate and its chain: the server speaks HTTPS");
   verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key");

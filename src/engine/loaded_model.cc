@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "engine/public_text.h"
 #include "io/kv_calibration.h"
 
 namespace kvasir {
@@ -215,6 +216,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
     KVASIR_TRY(loaded.hidden, loaded.backend->make_rows(rows, model_config.hidden_size));
   }
   loaded.info = describe(loaded);
+  KVASIR_TRY(loaded.kv.public_prefixes,
+             public_prefixes_of(config.public_prefixes, loaded.tokenizer.get(), loaded.chat_template.get()));
   return loaded;
 }
 

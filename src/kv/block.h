@@ -12,11 +12,22 @@ namespace kvasir::kv {
 enum class PrefixNodeId : std::int32_t {};
 inline constexpr PrefixNodeId kNoPrefixNode{-1};
 
+// A tenant, by a small number: a block counts for whoever computed it first.
+enum class CacheOwner : std::int32_t {};
+// What is public, and tenants beyond those that have a number of their own.
+inline constexpr CacheOwner kAnyOwner{0};
+
+// What somebody may find again.
+struct CachedContents {
+  PrefixNodeId node = kNoPrefixNode;
+  CacheOwner owner = kAnyOwner;
+};
+
 struct Block {
-  std::int32_t ref_count = 0;             // sequences that hold it
-  PrefixNodeId contents = kNoPrefixNode;  // what the prefix index says it holds, also while it is free
-  BlockId previous_free = kHole;          // links of the free list, meaningful while ref_count == 0
-  BlockId next_free = kHole;
+  std::int32_t ref_count = 0;   // sequences that hold it
+  CachedContents contents;      // what the prefix index says it holds, also while it is free
+  std::int32_t num_hits = 0;    // since it holds that
+  double least_priority = 0.0;  // in the eviction order: nothing behind it in its prefix has more
 };
 
 }  // namespace kvasir::kv

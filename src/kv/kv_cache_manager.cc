@@ -46,6 +46,9 @@ std::int32_t num_extra_pages(const KvCacheConfig& config) {
   return std::min(num_pages, config.max_extra_pages);
 }
 
+// In the cache's shares; evictions look at each.
+constexpr std::size_t kMaxOwners = 256;
+
 PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::int32_t logical_index) {
   return tokens.subspan(static_cast<std::size_t>(logical_index) * kTokensPerBlock).first<kTokensPerBlock>();
 }
@@ -87,6 +90,7 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
     : config_(std::move(config)),
       index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
              config_.prefix_hash_bits),
+      public_prefixes_(config_.public_prefixes),
       one_layer_group_(roomiest_group(config_)),
       cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_),
              std::min(kSparePages, num_extra_pages(config_)), config_.disk),
@@ -100,15 +104,14 @@ KvCacheManager::KvCacheManager(KvCacheConfig config)
   }
 }
 
-SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefix_cache,
-                                std::int32_t expected_tokens, const KvPolicySettings& policy) {
+SequenceKv KvCacheManager::open(const CacheScope& scope, bool use_prefix_cache, std::int32_t expected_tokens,
+                                const KvPolicySettings& policy) {
   SequenceKv kv;
   kv.policy = policy;
+  kv.owner = owner_of(scope.tenant);
   kv.tables.resize(config_.groups.size());
   for (BlockTable& table : kv.tables) table.reserve(blocks_for(expected_tokens));
-  if (use_prefix_cache && config_.prefix_cache) {
-    kv.cursor = index_.open(cache_namespace, policy_fingerprint(policy, config_.new_cells));
-  }
+  if (use_prefix_cache && config_.prefix_cache) open_cursor(kv, scope);
   if (!policy.is_lossy() || policy.policy->memory() == AttentionMemory{}) return kv;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     kv.scores.emplace_back(policy.policy->memory(), group(g).is_full() ? group(g).cells_per_block : 0,
@@ -117,22 +120,48 @@ SequenceKv KvCacheManager::open(std::string_view cache_namespace, bool use_prefi
   return kv;
 }
 
+void KvCacheManager::open_cursor(SequenceKv& kv, const CacheScope& scope) {
+  const std::uint64_t fingerprint = policy_fingerprint(kv.policy, config_.new_cells);
+  const PublicPrefixes::Match match = public_prefixes_.longest(scope.prompt);
+  kv.cursor = index_.open(PublicPrefixes::tenant_namespace(match, scope.cache_namespace), fingerprint);
+  if (match.number == 0) return;
+  kv.num_public_blocks = match.num_blocks;
+  kv.tenant_root =
+      std::exchange(kv.cursor, index_.open(PublicPrefixes::public_namespace(match), fingerprint));
+}
+
+CacheOwner KvCacheManager::owner_of(std::string_view tenant) {
+  if (const auto known = owners_.find(tenant); known != owners_.end()) return known->second;
+  if (owners_.size() + 1 >= kMaxOwners) return kAnyOwner;
+  const auto next = static_cast<CacheOwner>(owners_.size() + 1);
+  return owners_.emplace(tenant, next).first->second;
+}
+
+// The cursor has passed the last public block, or its holder begins behind it.
+void KvCacheManager::leave_public_prefix(SequenceKv& kv) {
+  index_.release(kv.cursor);
+  kv.cursor = std::exchange(kv.tenant_root, kNoPrefixNode);
+}
+
 std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenId> tokens) {
   if (kv.cursor == kNoPrefixNode || tokens.empty()) return 0;
   path_.clear();
   const auto max_blocks = static_cast<std::int32_t>((tokens.size() - 1) / kTokensPerBlock);
   PrefixNodeId node = kv.cursor;
-  while (static_cast<std::int32_t>(path_.size()) < max_blocks) {
-    const auto child =
-        index_.find_child(node, tokens_of_block(tokens, static_cast<std::int32_t>(path_.size())));
+  for (std::int32_t i = 0; i < max_blocks; ++i) {
+    if (i > 0 && i == kv.num_public_blocks) node = kv.tenant_root;
+    const auto child = index_.find_child(node, tokens_of_block(tokens, i));
     if (!child) break;
     path_.push_back(node = *child);
   }
   const std::int32_t num_blocks = longest_usable_prefix(path_);
   if (num_blocks == 0) return 0;
   take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
-    return index_.block(path_[static_cast<std::size_t>(i)], group);
+    const BlockId block = index_.block(path_[static_cast<std::size_t>(i)], group);
+    mutable_pool(group).count_hit(block);
+    return block;
   });
+  if (kv.tenant_root != kNoPrefixNode && num_blocks > kv.num_public_blocks) leave_public_prefix(kv);
   kv.cursor = index_.move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
   kv.num_indexed_blocks = num_blocks;
   return num_blocks * kTokensPerBlock;
@@ -191,17 +220,29 @@ bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
     missing_.push_back(std::max(0, num_blocks - kv.table(g).size()));
     if (missing_.back() > pool(g).num_free()) return false;
   }
-  if (!make_room(missing_)) return false;
+  if (!make_room(kv.owner, missing_)) return false;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
-    while (table.size() < num_blocks) table.append(allocate_block(g, cells_.cells_per_block(g)));
+    while (table.size() < num_blocks) table.append(allocate_block(kv.owner, g, cells_.cells_per_block(g)));
   }
   return true;
 }
 
 // Evicts cached blocks until every group has so many empty ones and there is room for their cells; false when
 // there cannot be.
-bool KvCacheManager::make_room(std::span<const std::int32_t> num_blocks) {
+bool KvCacheManager::make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks) {
+  const auto expect = [&](std::int32_t sign) {
+    for (std::int32_t g = 0; g < num_groups(); ++g) {
+      mutable_pool(g).expect(owner, sign * num_blocks[static_cast<std::size_t>(g)]);
+    }
+  };
+  expect(1);
+  const bool is_there = evict_for(num_blocks);
+  expect(-1);
+  return is_there;
+}
+
+bool KvCacheManager::evict_for(std::span<const std::int32_t> num_blocks) {
   std::int64_t num_cells = 0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
@@ -222,7 +263,7 @@ bool KvCacheManager::evict_from_fullest() {
   return evict_from(static_cast<std::int32_t>(fullest - pools_.begin()));
 }
 
-// Its least recently freed block.
+// Its block of the least reuse value.
 bool KvCacheManager::evict_from(std::int32_t group) {
   const auto eviction = mutable_pool(group).evict();
   if (!eviction) return false;
@@ -233,8 +274,8 @@ bool KvCacheManager::evict_from(std::int32_t group) {
   return true;
 }
 
-BlockId KvCacheManager::allocate_block(std::int32_t group, std::int32_t num_cells) {
-  const auto block = mutable_pool(group).allocate();
+BlockId KvCacheManager::allocate_block(CacheOwner owner, std::int32_t group, std::int32_t num_cells) {
+  const auto block = mutable_pool(group).allocate(owner);
   CHECK(block.has_value() && cells_.fill(group, *block, num_cells));
   return *block;
 }
@@ -242,10 +283,16 @@ BlockId KvCacheManager::allocate_block(std::int32_t group, std::int32_t num_cell
 // What nobody holds and nobody could find again gives its memory back.
 void KvCacheManager::release_block(std::int32_t group, BlockId block) {
   BlockPool& pool = mutable_pool(group);
-  pool.release(block);
+  const std::int64_t bytes = cells_.bytes(group, block);
+  const double priority = pool.release(block, std::max<std::int64_t>(1, bytes));
   if (pool.ref_count(block) > 0) return;
-  if (pool.contents(block) == kNoPrefixNode) return cells_.clear(group, block);
-  cached_bytes_ += cells_.bytes(group, block);
+  const PrefixNodeId node = pool.contents(block);
+  if (node == kNoPrefixNode) return cells_.clear(group, block);
+  cached_bytes_ += bytes;
+  // Without what is before it nobody could use it.
+  const PrefixNodeId parent = index_.parent(node);
+  const BlockId head = parent == kNoPrefixNode ? kHole : index_.block(parent, group);
+  if (head != kHole && pool.ref_count(head) > 0) pool.keep_behind(head, priority);
 }
 
 void KvCacheManager::add_reference(std::int32_t group, BlockId block) {
@@ -257,6 +304,9 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
                             std::int32_t num_computed_tokens) {
   if (kv.cursor != kNoPrefixNode) {
     while ((kv.num_indexed_blocks + 1) * kTokensPerBlock <= num_computed_tokens) {
+      if (kv.tenant_root != kNoPrefixNode && kv.num_indexed_blocks == kv.num_public_blocks) {
+        leave_public_prefix(kv);
+      }
       kv.cursor = index_.advance(kv.cursor, tokens_of_block(tokens, kv.num_indexed_blocks));
       index_block(kv, kv.num_indexed_blocks++);
     }
@@ -276,7 +326,7 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
     const BlockId cached = index_.block(kv.cursor, g);
     if (cached == kHole) {
       index_.set_block(kv.cursor, g, own);
-      pool.set_contents(own, kv.cursor);
+      pool.set_contents(own, contents_of(kv, g, logical_index));
     } else {
       add_reference(g, cached);
       table.replace(logical_index, cached);
@@ -284,6 +334,17 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
       ++num_deduplicated_;
     }
   }
+}
+
+// The blocks of one prefix have one owner, so that no part of it goes before what follows.
+CachedContents KvCacheManager::contents_of(const SequenceKv& kv, std::int32_t group,
+                                           std::int32_t logical_index) const {
+  CachedContents contents{.node = kv.cursor, .owner = kv.owner};
+  if (logical_index < kv.num_public_blocks) contents.owner = kAnyOwner;
+  const PrefixNodeId parent = index_.parent(kv.cursor);
+  const BlockId head = parent == kNoPrefixNode ? kHole : index_.block(parent, group);
+  if (head != kHole) contents.owner = pool(group).owner(head);
+  return contents;
 }
 
 void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
@@ -303,6 +364,7 @@ void KvCacheManager::free(SequenceKv& kv) {
     }
   }
   if (kv.cursor != kNoPrefixNode) index_.release(kv.cursor);
+  if (kv.tenant_root != kNoPrefixNode) index_.release(kv.tenant_root);
   kv = SequenceKv{};
 }
 

@@ -1,9 +1,12 @@
 // Which blocks a sequence may use: allocation, prefix hits, sharing, sliding windows.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "kv/policy/policy.h"
 #include "kv/policy_recorder.h"
 #include "kv/prefix_index.h"
+#include "kv/public_prefixes.h"
 #include "kv/sequence_kv.h"
 #include "kv/stats.h"
 #include "kvasir/ids.h"
@@ -28,11 +32,25 @@ struct KvCacheConfig {
   KvFormat new_cells = KvFormat::kF16;  // or kF32
   FormatCosts format_costs = usual_format_costs();
   bool prefix_cache = true;
+  std::vector<std::vector<TokenId>> public_prefixes;
   SipKey prefix_hash_key = {};         // random per process
   std::int32_t prefix_hash_bits = 64;  // fewer only in tests
   PolicyJournal* journal = nullptr;    // told what policies do; borrowed
   DiskSpace disk = {};                 // where cells go that become ghosts
   std::int32_t max_extra_pages = 64;   // of memory, for policies; fewer than they need only in tests
+};
+
+// Who may find what a sequence leaves in the prefix cache.
+struct CacheScope {
+  // A namespace alone, as most callers have it.
+  template <std::convertible_to<std::string_view> Name>
+  CacheScope(const Name& name) : cache_namespace(name) {}  // NOLINT(google-explicit-constructor)
+  CacheScope(std::string_view name, std::string_view owner, std::span<const TokenId> prompt_token_ids)
+      : cache_namespace(name), tenant(owner), prompt(prompt_token_ids) {}
+
+  std::string_view cache_namespace;
+  std::string_view tenant = {};          // in whose share of the cache it counts
+  std::span<const TokenId> prompt = {};  // which may begin with something public
 };
 
 // Block bookkeeping for all layer groups of a model. Knows tokens, positions and block ids; knows nothing of
@@ -54,10 +72,10 @@ class KvCacheManager {
   KvCacheManager(const KvCacheManager&) = delete;
   KvCacheManager& operator=(const KvCacheManager&) = delete;
 
-  // An empty hold for a sequence that shares KV inside `cache_namespace` only. Without `use_prefix_cache` it
-  // neither finds cached blocks nor leaves any behind; it shares with others of the same policy alone.
+  // An empty hold for a sequence that shares KV inside its scope only. Without `use_prefix_cache` it neither
+  // finds cached blocks nor leaves any behind; it shares with others of the same policy alone.
   // `expected_tokens` sizes its tables once.
-  SequenceKv open(std::string_view cache_namespace, bool use_prefix_cache, std::int32_t expected_tokens,
+  SequenceKv open(const CacheScope& scope, bool use_prefix_cache, std::int32_t expected_tokens,
                   const KvPolicySettings& policy = {});
 
   // Takes the longest cached prefix of `tokens` that leaves at least one token to compute, and returns its
@@ -136,10 +154,11 @@ class KvCacheManager {
 
  private:
   BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }
-  bool make_room(std::span<const std::int32_t> num_blocks);
+  bool make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks);
+  bool evict_for(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);
   bool evict_from_fullest();
-  BlockId allocate_block(std::int32_t group, std::int32_t num_cells);
+  BlockId allocate_block(CacheOwner owner, std::int32_t group, std::int32_t num_cells);
   std::int32_t layers_per_block(std::int32_t group) const {
     return cells_.cells_per_block(group) / config_.cells_per_layer;
   }
@@ -149,7 +168,11 @@ class KvCacheManager {
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
+  void open_cursor(SequenceKv& kv, const CacheScope& scope);
+  CacheOwner owner_of(std::string_view tenant);
+  void leave_public_prefix(SequenceKv& kv);
   void index_block(SequenceKv& kv, std::int32_t logical_index);
+  CachedContents contents_of(const SequenceKv& kv, std::int32_t group, std::int32_t logical_index) const;
   void slide(SequenceKv& kv, std::int32_t next_position);
   void demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell, const PolicyView& view);
   bool carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view, const CellAction& action);
@@ -163,6 +186,8 @@ class KvCacheManager {
   const KvCacheConfig config_;
   std::vector<BlockPool> pools_;  // one per group
   PrefixIndex index_;
+  const PublicPrefixes public_prefixes_;
+  std::map<std::string, CacheOwner, std::less<>> owners_;  // by tenant
   const std::int32_t one_layer_group_;
   std::int64_t num_full_cells_ = 0;  // of a block over the groups without a window
   std::int64_t room_bytes_ = 0;      // that cells may take; the memory is a little more, in whole pages

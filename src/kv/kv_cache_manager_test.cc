@@ -173,6 +173,49 @@ TEST(KvCacheManager, FreesTheTailFirst) {
   EXPECT_TRUE(kv.tables.empty());
 }
 
+TEST(KvCacheManager, TenantsShareOnlyWhatIsPublic) {
+  const std::vector<TokenId> shared = iota_tokens(40);  // two blocks of it count
+  KvCacheManager manager(
+      {.groups = {{.num_blocks = 16}}, .public_prefixes = {shared}, .prefix_hash_key = {3, 4}});
+  const auto prompt_of = [&](TokenId own) {
+    std::vector<TokenId> prompt = shared;
+    prompt.resize(32);
+    prompt.resize(80, own);
+    return prompt;
+  };
+  const auto num_found = [&](std::string_view tenant, const std::vector<TokenId>& prompt) {
+    SequenceKv kv = manager.open({tenant, tenant, prompt}, true, 0);
+    const std::int32_t found = manager.match_prefix(kv, prompt);
+    EXPECT_TRUE(manager.allocate(kv, 80));
+    manager.commit(kv, prompt, 80);
+    manager.free(kv);
+    return found;
+  };
+  EXPECT_EQ(num_found("ann", prompt_of(7)), 0);
+  EXPECT_EQ(num_found("bob", prompt_of(7)), 32) << "the public part, and nothing of what follows";
+  EXPECT_EQ(num_found("ann", prompt_of(7)), 64);
+  EXPECT_EQ(num_found("bob", prompt_of(8)), 32);
+  EXPECT_EQ(num_found("1:ann", iota_tokens(80, 3)), 0);
+  EXPECT_EQ(num_found("ann", iota_tokens(80, 3)), 0) << "begins with nothing public";
+  EXPECT_EQ(num_held(manager, 0), 0);
+}
+
+TEST(KvCacheManager, AQuietTenantKeepsItsPrefixWhileAnotherFloods) {
+  KvCacheManager manager = make_manager({{.num_blocks = 32}});
+  const auto run = [&](std::string_view tenant, const std::vector<TokenId>& prompt) {
+    SequenceKv kv = manager.open({tenant, tenant, prompt}, true, 0);
+    const std::int32_t found = manager.match_prefix(kv, prompt);
+    const auto length = static_cast<std::int32_t>(prompt.size());
+    EXPECT_TRUE(manager.allocate(kv, length));
+    manager.commit(kv, prompt, length);
+    manager.free(kv);
+    return found;
+  };
+  run("quiet", iota_tokens(112));
+  for (int i = 1; i <= 100; ++i) run("flood", iota_tokens(320, 1000 * i));
+  EXPECT_EQ(run("quiet", iota_tokens(112)), 96);
+}
+
 TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
   KvCacheManager manager = make_manager({{.num_blocks = 8}});
   const auto missing = [&](const KvPolicySettings& policy) {

@@ -37,14 +37,14 @@ bool KvCacheManager::allocate_one_layer(SequenceKv& kv, std::int32_t num_tokens)
   missing_.assign(pools_.size(), 0);
   const std::int32_t num_blocks = one_layer_blocks(g, num_tokens);
   missing_[static_cast<std::size_t>(g)] = num_blocks;
-  if (num_blocks > pool(g).num_free() || !make_room(missing_)) return false;
+  if (num_blocks > pool(g).num_free() || !make_room(kv.owner, missing_)) return false;
   const std::int32_t per_block = layers_per_block(g);
   std::int32_t num_left = blocks_for(num_tokens);
   BlockTable layer_table;
   layer_table.reserve(num_left);
   while (num_left > 0) {
     const std::int32_t num_used = std::min(num_left, per_block);
-    const BlockId block = allocate_block(g, num_used * config_.cells_per_layer);
+    const BlockId block = allocate_block(kv.owner, g, num_used * config_.cells_per_layer);
     kv.table(g).append(block);
     for (std::int32_t i = 0; i < num_used; ++i) {
       layer_table.append(BlockId{index_of(block) * per_block + i});

@@ -32,7 +32,10 @@ struct SequenceKv {
   // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
   PrefixNodeId cursor = kNoPrefixNode;
   std::int32_t num_indexed_blocks = 0;
-  std::int32_t num_computed_tokens = 0;  // as of the last commit()
+  std::int32_t num_public_blocks = 0;  // the first ones, which the cursor meets in a namespace of their own
+  PrefixNodeId tenant_root = kNoPrefixNode;  // where it goes on behind them
+  CacheOwner owner = kAnyOwner;              // of its blocks
+  std::int32_t num_computed_tokens = 0;      // as of the last commit()
   KvPolicySettings policy;
   std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
   // One per layer group, written as steps run; empty where the policy has no memory of attention.

@@ -249,8 +249,10 @@ void Scheduler::schedule_chunk(Sequence& sequence, StepBudget& budget) {
 }
 
 bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
-  sequence.kv = kv_.open(sequence.cache_namespace, sequence.use_prefix_cache, expected_tokens(sequence),
-                         sequence.kv_policy);
+  const auto prompt =
+      std::span(sequence.token_ids).first(static_cast<std::size_t>(sequence.num_prompt_tokens));
+  sequence.kv = kv_.open({sequence.cache_namespace, sequence.account->name, prompt},
+                         sequence.use_prefix_cache, expected_tokens(sequence), sequence.kv_policy);
   sequence.kv.holder = sequence.kv_holder();
   const std::int32_t num_cached = take_cached_prefix(sequence);
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) {
@@ -289,7 +291,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
 
 bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) return false;
-  sequence.kv = kv_.open(sequence.cache_namespace, false, 0);
+  sequence.kv = kv_.open({sequence.cache_namespace, sequence.account->name, {}}, false, 0);
   if (!kv_.allocate_one_layer(sequence.kv, sequence.num_tokens())) {
     kv_.free(sequence.kv);  // what is free of the memory lies between cells of other formats
     return false;

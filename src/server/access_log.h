@@ -19,7 +19,9 @@ namespace kvasir::server {
 struct GenerationRecord {
   Usage usage;
   RequestCost cost;
-  double preprocess_ms = 0.0;  // from its arrival until the engine had it
+  double preprocess_ms = 0.0;   // from its arrival until the engine had it
+  double first_token_ms = 0.0;  // from its arrival; 0: it had none
+  std::int32_t priority = 0;
 };
 
 struct AccessRecord {

@@ -1,20 +1,6 @@
 #include "server/metrics.h"
 
-#include <algorithm>
-
 namespace kvasir::server {
-
-void Histogram::observe(std::chrono::duration<double> duration) {
-  const auto bucket = std::ranges::lower_bound(bounds_, duration.count()) - bounds_.begin();
-  ++counts_[static_cast<std::size_t>(bucket)];
-  sum_ += duration.count();
-}
-
-std::int64_t Histogram::count() const {
-  std::int64_t count = 0;
-  for (std::size_t bucket = 0; bucket <= bounds_.size(); ++bucket) count += counts_[bucket];
-  return count;
-}
 
 void ServerMetrics::count_response(std::string_view route, int status) {
   const std::lock_guard lock(mutex_);
@@ -26,6 +12,7 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
   constexpr std::size_t kMaxTenants = 64;
   const GenerationRecord& generation = *record.generation;
   const std::lock_guard lock(mutex_);
+  slices_.count(record);
   if (tenants_.size() < kMaxTenants) tenants_.insert(record.tenant);
   CostSums& sums = costs_[{tenants_.contains(record.tenant) ? record.tenant : "others", record.route}];
   ++sums.num_requests;
@@ -44,6 +31,11 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
 std::vector<std::pair<std::pair<std::string, std::string>, CostSums>> ServerMetrics::costs() const {
   const std::lock_guard lock(mutex_);
   return {costs_.begin(), costs_.end()};
+}
+
+std::map<RequestSlices::Slice, RequestSlices::Sums> ServerMetrics::slices() const {
+  const std::lock_guard lock(mutex_);
+  return slices_.sums();
 }
 
 std::vector<std::pair<std::pair<std::string, int>, std::int64_t>> ServerMetrics::responses() const {

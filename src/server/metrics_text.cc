@@ -1,8 +1,6 @@
 #include "server/metrics_text.h"
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include "server/prometheus_text.h"
 
 namespace kvasir::server {
 namespace {
@@ -58,47 +56,14 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"peak_resident_bytes", "gauge", "Most memory the process has held", &EngineStats::peak_rss_bytes},
 };
 
-void append_head(std::string& text, std::string_view name, std::string_view type, std::string_view help) {
-  fmt::format_to(std::back_inserter(text), "# HELP kvasir_{0} {2}\n# TYPE kvasir_{0} {1}\n", name, type,
-                 help);
-}
-
-std::string label_value(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\n') {
-      escaped += "\\n";
-      continue;
-    }
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
-void append_histogram(std::string& text, std::string_view name, std::string_view help,
-                      const Histogram& histogram, std::string_view model_label) {
-  append_head(text, name, "histogram", help);
-  auto out = std::back_inserter(text);
-  std::int64_t count = 0;
-  for (std::size_t bucket = 0; bucket <= histogram.bounds().size(); ++bucket) {
-    count += histogram.count_in(bucket);
-    const std::string bound =
-        bucket < histogram.bounds().size() ? fmt::format("{}", histogram.bounds()[bucket]) : "+Inf";
-    fmt::format_to(out, "kvasir_{}_bucket{{{},le=\"{}\"}} {}\n", name, model_label, bound, count);
-  }
-  fmt::format_to(out, "kvasir_{}_sum{{{}}} {}\n", name, model_label, histogram.sum_seconds());
-  fmt::format_to(out, "kvasir_{}_count{{{}}} {}\n", name, model_label, count);
-}
-
 // By tenant and route: who costs how much, and where the time goes.
-void append_costs(std::string& text, const ServerMetrics& server) {
+void append_costs(PrometheusText& out, const ServerMetrics& server) {
   const auto costs = server.costs();
   const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
-    append_head(text, name, "counter", help);
+    out.begin(name, "counter", help);
     for (const auto& [key, sums] : costs) {
-      fmt::format_to(std::back_inserter(text), "kvasir_{}{{tenant=\"{}\",route=\"{}\"}} {}\n", name,
-                     label_value(key.first), label_value(key.second), value_of(sums));
+      out.value(name, prometheus_label("tenant", key.first) + "," + prometheus_label("route", key.second),
+                static_cast<double>(value_of(sums)));
     }
   };
   append("cost_requests_total", "Requests answered", [](const CostSums& s) { return s.num_requests; });
@@ -123,43 +88,75 @@ void append_costs(std::string& text, const ServerMetrics& server) {
          [](const CostSums& s) { return s.flush_ms / 1000.0; });
 }
 
-void append_server_counts(std::string& text, const ServerMetrics& server) {
-  auto out = std::back_inserter(text);
-  append_head(text, "http_responses_total", "counter", "Responses by route and status");
+void append_slices(PrometheusText& out, const ServerMetrics& server) {
+  const auto slices = server.slices();
+  const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
+    out.begin(name, "counter", help);
+    for (const auto& [slice, sums] : slices) {
+      out.value(name, prometheus_label("slice", slice.first) + "," + prometheus_label("value", slice.second),
+                static_cast<double>(value_of(sums)));
+    }
+  };
+  using Sums = RequestSlices::Sums;
+  append("slice_requests_total", "Requests by one of their properties",
+         [](const Sums& s) { return s.num_requests; });
+  append("slice_first_token_seconds_total", "Their times to the first token",
+         [](const Sums& s) { return s.first_token_seconds; });
+  append("slice_request_seconds_total", "Their times to the last byte",
+         [](const Sums& s) { return s.total_seconds; });
+}
+
+void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
+  out.begin("http_responses_total", "counter", "Responses by route and status");
   for (const auto& [key, count] : server.responses()) {
-    fmt::format_to(out, "kvasir_http_responses_total{{route=\"{}\",code=\"{}\"}} {}\n",
-                   label_value(key.first), key.second, count);
+    out.value(
+        "http_responses_total",
+        prometheus_label("route", key.first) + "," + prometheus_label("code", std::to_string(key.second)),
+        static_cast<double>(count));
   }
-  append_head(text, "http_aborts_total", "counter", "Answers that did not reach their client, by cause");
+  out.begin("http_aborts_total", "counter", "Answers that did not reach their client, by cause");
   for (const AbortCause cause : {AbortCause::kDisconnected, AbortCause::kSlowReader}) {
-    fmt::format_to(out, "kvasir_http_aborts_total{{cause=\"{}\"}} {}\n", name_of(cause),
-                   server.aborts(cause));
+    out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
+              static_cast<double>(server.aborts(cause)));
   }
-  append_head(text, "http_connections", "gauge", "Open connections");
-  fmt::format_to(out, "kvasir_http_connections {}\n", server.num_connections.load());
+  out.begin("http_connections", "gauge", "Open connections");
+  out.value("http_connections", "", static_cast<double>(server.num_connections.load()));
+}
+
+void append_times(PrometheusText& out, const ServerMetrics& server, const std::string& model_label) {
+  const auto append = [&](std::string_view name, std::string_view help, const Histogram& histogram) {
+    out.begin(name, "histogram", help);
+    out.histogram(name, model_label, histogram);
+  };
+  append("time_to_first_token_seconds", "From a request's arrival to its first token",
+         server.time_to_first_token);
+  append("inter_token_seconds", "Between two tokens of one choice", server.inter_token);
+  append("request_seconds", "From a request's arrival to its last token", server.request);
+  constexpr std::string_view kStage = "start_stage_seconds";
+  out.begin(kStage, "histogram", "What the time to the first token is made of; flush of streams alone");
+  for (std::size_t i = 0; i < kStartStageNames.size(); ++i) {
+    out.histogram(kStage, model_label + "," + prometheus_label("stage", kStartStageNames[i]),
+                  server.start_stage(static_cast<StartStage>(i)));
+  }
 }
 
 }  // namespace
 
 std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
                          std::string_view model_name) {
-  const std::string model_label = fmt::format("model=\"{}\"", label_value(model_name));
+  const std::string model_label = prometheus_label("model", model_name);
   std::string text;
-  auto out = std::back_inserter(text);
+  PrometheusText out(text, "kvasir_");
   for (const EngineMetric& metric : kEngineMetrics) {
-    append_head(text, metric.name, metric.type, metric.help);
-    fmt::format_to(out, "kvasir_{}{{{}}} {}\n", metric.name, model_label, engine.*metric.value);
+    out.begin(metric.name, metric.type, metric.help);
+    out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
   }
-  append_head(text, "step_seconds_total", "counter", "Time spent in steps");
-  fmt::format_to(out, "kvasir_step_seconds_total{{{}}} {}\n", model_label, engine.step_seconds_total);
-  append_histogram(text, "time_to_first_token_seconds", "From a request's arrival to its first token",
-                   server.time_to_first_token, model_label);
-  append_histogram(text, "inter_token_seconds", "Between two tokens of one choice", server.inter_token,
-                   model_label);
-  append_histogram(text, "request_seconds", "From a request's arrival to its last token", server.request,
-                   model_label);
-  append_server_counts(text, server);
-  append_costs(text, server);
+  out.begin("step_seconds_total", "counter", "Time spent in steps");
+  out.value("step_seconds_total", model_label, engine.step_seconds_total);
+  append_times(out, server, model_label);
+  append_server_counts(out, server);
+  append_costs(out, server);
+  append_slices(out, server);
   return text;
 }
 

@@ -34,6 +34,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
     boost::asio::post(thread_, [self = shared_from_this(), task = std::move(task)] { task(); });
   }
   void on_abort(std::function<void(AbortCause)> callback) override { abort_ = std::move(callback); }
+  void when_sent(std::function<void()> callback) override { callback(); }
   void when_quiet(std::chrono::milliseconds, std::function<void()>) override {}
 
   void respond(HttpResponse response) override {

@@ -29,6 +29,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_models(c, e); }},
     {"GET", "/v1/models/*", "a model by its name",
      [](ApiContext& c, const ExchangePtr& e, const Rest& name) { handle_model(c, e, name); }},
+    {"GET", "/health", "as /health/ready, for clients that know no other",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_ready(c, e); }},
     {"GET", "/health/live", "200 as long as the process answers",
      [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_live(e); }},
     {"GET", "/health/ready", "200 when requests are taken, 503 while the server drains",

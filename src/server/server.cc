@@ -109,6 +109,7 @@ struct Server::Impl {
             .model_name = served_name(config, engine.model_info()),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
             .fingerprint = system_fingerprint(engine.model_info()),
+            .has_vllm_metrics = config.metrics_alias == "vllm",
             .draining = draining},
         router(make_routes(api)) {}
 

@@ -24,6 +24,7 @@ struct ServerConfig {
   std::string tls_key_file;
   std::string api_keys_file;       // whose keys requests must bring; empty: none need to
   std::string access_log_file;     // a line of JSON for each request; "-": stderr, empty: none
+  std::string metrics_alias;       // "vllm": its metric names too; empty: Kvasir's own
   std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   Limits limits;

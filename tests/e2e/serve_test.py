@@ -50,6 +50,35 @@ class Serve(CommandLineTest):
         with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
             self.assertEqual(json.load(answer)["data"][0]["id"], "llama-f32")
 
+    def test_tenants_share_the_computation_of_a_public_prefix_alone(self):
+        keys = [self.json("keys", "add", name, "--file", "keys")["key"] for name in ("ann", "bob")]
+        public = "You are a careful assistant of the library. " * 6
+        (self.folder / "public.txt").write_text(public + "\n")
+        self.refusal(BAD_FILE, "serve", LLAMA, "--public-prefix", "missing.txt", says="missing.txt")
+        self.serve(LLAMA, "--api-keys", "keys", "--public-prefix", "public.txt")
+
+        def num_cached(key, path, **body):
+            request = urllib.request.Request(
+                self.url + path, json.dumps({"max_tokens": 1, **body}).encode(),
+                {"Content-Type": "application/json", "Authorization": f"Bearer {key}"})
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+                return json.load(answer)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+        def chat(system):
+            return {"messages": [{"role": "system", "content": system}, {"role": "user", "content": "Hi " * 40}]}
+
+        for path, said, other in (
+                ("/v1/completions", {"prompt": public + "Hi " * 40}, {"prompt": "x" + public}),
+                ("/v1/chat/completions", chat(public), chat("x" + public))):
+            with self.subTest(path):
+                self.assertEqual(num_cached(keys[0], path, **said), 0)
+                shared = num_cached(keys[1], path, **said)
+                own = num_cached(keys[0], path, **said)
+                self.assertGreater(shared, 0)
+                self.assertGreater(own, shared)
+                self.assertEqual(num_cached(keys[0], path, **other), 0)
+                self.assertEqual(num_cached(keys[1], path, **other), 0)
+
     def test_answers_by_the_name_of_the_file(self):
         self.serve(LLAMA)
         self.assertEqual(json.loads(self.get("/v1/models"))["data"][0]["id"], "llama-f32")

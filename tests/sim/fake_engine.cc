@@ -82,12 +82,12 @@ std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std
 }
 
 FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, const SoloRun& solo,
-                                    std::uint64_t namespace_hash, std::uint64_t sample_seed) {
+                                    const NamespaceHash& hash, std::uint64_t sample_seed) {
   std::uint64_t state = 0;
   for (std::int32_t row = 0; row < scheduled.num_tokens; ++row) {
     const std::int32_t position = scheduled.first_position + row;
     const TokenId token = scheduled.token_ids()[static_cast<std::size_t>(row)];
-    state = begin_state(namespace_hash, token, position);
+    state = begin_state(hash.at(position), token, position);
     for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
       if (auto fault = attend(scheduled, g, position, solo, state)) return {.fault = std::move(*fault)};
     }

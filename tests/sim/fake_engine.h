@@ -35,7 +35,7 @@ class FakeEngine {
 
   // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
   // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
-  Outcome run(const sched::ScheduledSequence& scheduled, const SoloRun& solo, std::uint64_t namespace_hash,
+  Outcome run(const sched::ScheduledSequence& scheduled, const SoloRun& solo, const NamespaceHash& hash,
               std::uint64_t sample_seed);
 
  private:

@@ -287,7 +287,7 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
     check_prompt_logits(scheduled, choice);
     if (is_prefill_only) continue;
     const auto outcome =
-        engine_.run(scheduled, choice.solo, namespace_hash(choice.request->request.cache_namespace),
+        engine_.run(scheduled, choice.solo, NamespaceHash(workload_, choice.request->request),
                     choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
     if (!outcome.fault.empty()) fail(fmt::format("sequence {}: {}", number(scheduled.id), outcome.fault));
     result.next_tokens[i] = outcome.next_token;

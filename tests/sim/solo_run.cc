@@ -6,10 +6,16 @@
 
 namespace kvasir::sim {
 
-std::uint64_t namespace_hash(const std::string& cache_namespace) {
-  std::uint64_t hash = cache_namespace.size();
-  for (const char c : cache_namespace) hash = mix(hash, static_cast<std::uint64_t>(c));
-  return hash;
+NamespaceHash::NamespaceHash(const Workload& workload, const sched::SequenceRequest& request)
+    : own(request.cache_namespace.size()) {
+  for (const char c : request.cache_namespace) own = mix(own, static_cast<std::uint64_t>(c));
+  for (const std::vector<TokenId>& text : workload.kv.public_prefixes) {
+    const auto num_tokens =
+        static_cast<std::int32_t>(text.size()) / kv::kTokensPerBlock * kv::kTokensPerBlock;
+    const auto whole = std::span(text).first(static_cast<std::size_t>(num_tokens));
+    const bool begins_with_it = std::ranges::mismatch(whole, request.prompt_token_ids).in1 == whole.end();
+    if (begins_with_it) num_public_tokens = std::max(num_public_tokens, num_tokens);
+  }
 }
 
 std::uint64_t begin_state(std::uint64_t namespace_hash, TokenId token, std::int32_t position) {
@@ -30,7 +36,7 @@ TokenId sample(std::uint64_t state, std::uint64_t sample_seed, std::int32_t voca
 
 SoloRun::SoloRun(const Workload& workload, const SimRequest& request, std::int32_t choice)
     : tokens_(request.request.prompt_token_ids) {
-  const std::uint64_t name = namespace_hash(request.request.cache_namespace);
+  const NamespaceHash name(workload, request.request);
   const sched::StopCriteria& stop = request.request.stop;
   const std::size_t num_prompt_tokens = tokens_.size();
   run(workload.kv.groups, name);
@@ -46,10 +52,11 @@ SoloRun::SoloRun(const Workload& workload, const SimRequest& request, std::int32
   }
 }
 
-void SoloRun::run(std::span<const kv::LayerGroup> groups, std::uint64_t namespace_hash) {
+void SoloRun::run(std::span<const kv::LayerGroup> groups, const NamespaceHash& hash) {
   for (auto position = static_cast<std::int32_t>(states_.size()); position < std::ssize(tokens_);
        ++position) {
-    std::uint64_t state = begin_state(namespace_hash, tokens_[static_cast<std::size_t>(position)], position);
+    std::uint64_t state =
+        begin_state(hash.at(position), tokens_[static_cast<std::size_t>(position)], position);
     for (std::int32_t g = 0; g < std::ssize(groups); ++g) {
       const std::int32_t window = groups[static_cast<std::size_t>(g)].window_tokens;
       const std::int32_t first = window == 0 ? 0 : std::max(0, position - window + 1);

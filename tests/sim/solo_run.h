@@ -14,7 +14,16 @@ namespace kvasir::sim {
 // The toy model. Every token has a state, a hash of its token, position, namespace and, per layer group, of
 // all KV it attends to in order; its KV in each group and the token after it follow from the state. So
 // whoever reads one wrong slot gets a wrong state, and everything after it is wrong too.
-std::uint64_t namespace_hash(const std::string& cache_namespace);
+//
+// Whose KV a token's is: all tenants' in the full blocks of a public beginning, its namespace's behind it.
+struct NamespaceHash {
+  NamespaceHash(const Workload& workload, const sched::SequenceRequest& request);
+  std::uint64_t at(std::int32_t position) const { return position < num_public_tokens ? kPublic : own; }
+
+  static constexpr std::uint64_t kPublic = 0x7075626c6963u;
+  std::uint64_t own;
+  std::int32_t num_public_tokens = 0;
+};
 std::uint64_t begin_state(std::uint64_t namespace_hash, TokenId token, std::int32_t position);
 std::uint64_t fold_attended(std::uint64_t state, std::uint64_t kv);
 inline constexpr std::uint64_t kNextGroup = 0x67726f7570u;  // folded in after each group
@@ -30,7 +39,7 @@ class SoloRun {
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:
-  void run(std::span<const kv::LayerGroup> groups, std::uint64_t namespace_hash);
+  void run(std::span<const kv::LayerGroup> groups, const NamespaceHash& hash);
   std::optional<FinishReason> stopped(const sched::StopCriteria& stop, std::size_t num_prompt_tokens) const;
 
   std::vector<TokenId> tokens_;

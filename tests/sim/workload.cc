@@ -171,6 +171,12 @@ Workload make_workload(std::uint64_t seed) {
   for (std::int32_t i = 0; i < num_requests; ++i) {
     workload.requests.push_back(make_request(random, i, workload.vocab_size, documents));
   }
+  SeededRandom of_public(mix(seed, 8));
+  while (of_public.percent(40)) {
+    std::vector<TokenId> beginning = documents[of_public.bits() % documents.size()];
+    beginning.resize(std::min<std::size_t>(beginning.size(), of_public.bits() % 70));
+    workload.kv.public_prefixes.push_back(std::move(beginning));
+  }
   SeededRandom of_order(mix(seed, 7));
   if (of_order.percent(60)) choose_order(workload, of_order);
   SeededRandom of_disk(mix(seed, 4));
@@ -189,6 +195,8 @@ std::string describe(const Workload& workload) {
   for (const kv::LayerGroup& group : workload.kv.groups) {
     text += fmt::format("group: {} blocks, window {}\n", group.num_blocks, group.window_tokens);
   }
+  for (const auto& prefix : workload.kv.public_prefixes)
+    text += fmt::format("{} public tokens\n", prefix.size());
   text += fmt::format("disk: {} bytes\n", workload.kv.disk.bytes);
   text += fmt::format(
       "prefix cache {}, hash bits {}; max seqs {}, batched tokens {}, chunk {}; prefill-only up to {} tokens "

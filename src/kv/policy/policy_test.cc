@@ -403,7 +403,7 @@ TEST_F(LadderWithDisk, LeavesAloneWhatHasJustMovedAndWhatOthersHold) {
   pool_.add_reference(blocks_[static_cast<std::size_t>(ghost)]);
   act();
   EXPECT_EQ(format(ghost), KvFormat::kGhost);
-  pool_.release(blocks_[static_cast<std::size_t>(ghost)]);
+  pool_.release(blocks_[static_cast<std::size_t>(ghost)], 1);
   act();
   EXPECT_EQ(format(ghost), KvFormat::kK3V2);
 }

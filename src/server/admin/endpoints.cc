@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "server/metrics_text.h"
+#include "server/vllm_metrics.h"
 
 namespace kvasir::server {
 
@@ -44,8 +45,10 @@ void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& 
 }
 
 void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  exchange->respond({.content_type = std::string(kMetricsContentType),
-                     .body = metrics_text(context.engine.stats(), context.metrics, context.model_name)});
+  const EngineStats stats = context.engine.stats();
+  std::string body = metrics_text(stats, context.metrics, context.model_name);
+  if (context.has_vllm_metrics) append_vllm_metrics(stats, context.metrics, context.model_name, body);
+  exchange->respond({.content_type = std::string(kMetricsContentType), .body = std::move(body)});
 }
 
 }  // namespace kvasir::server

@@ -64,7 +64,7 @@ ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
   for (const ApiKey& key : *keys) {  // all of them: how long it takes says nothing
     if (CRYPTO_memcmp(key.hash.data(), hash.data(), hash.size()) == 0) found = &key;
   }
-  if (found == nullptr) return refuse("the API key is not known here, or was revoked");
+  if (found == nullptr) return refuse("Incorrect API key provided: it is not known here, or was revoked");
   return Tenant{.name = found->name, .limits = found->limits};
 }
 

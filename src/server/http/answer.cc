@@ -128,6 +128,10 @@ void Answer::abort(AbortCause cause) {
   session->log(aborted);
 }
 
+void Answer::when_sent(std::function<void()> callback) {
+  if (state_ != State::kDone) session_->when_sent(std::move(callback));
+}
+
 void Answer::when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) {
   if (state_ == State::kDone) return;
   quiet_ = quiet;

@@ -37,6 +37,7 @@ class Answer final : public Exchange, public std::enable_shared_from_this<Answer
   void write(std::string_view piece) override;
   void end_stream() override { end_stream(options_.keep_alive); }
   void fail_stream() override { end_stream(/*keep_alive=*/false); }
+  void when_sent(std::function<void()> callback) override;
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
 
   bool has_begun() const { return state_ != State::kOpen; }  // bytes of it were sent

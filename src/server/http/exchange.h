@@ -52,6 +52,8 @@ class Exchange {
   virtual void end_stream() = 0;
   // Ends the stream and closes the connection: the client must not take it for complete.
   virtual void fail_stream() = 0;
+  // Calls back once when all that was written has left; never when it cannot. Replaces an earlier callback.
+  virtual void when_sent(std::function<void()> callback) = 0;
   // Calls back whenever nothing has been written for `quiet`, until the answer ends; again replaces.
   virtual void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) = 0;
 };

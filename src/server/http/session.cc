@@ -181,6 +181,11 @@ void Session::send(std::string_view bytes) {
   if (writing_.empty()) write_some();
 }
 
+void Session::when_sent(std::function<void()> callback) {
+  if (writing_.empty()) return callback();
+  sent_callback_ = std::move(callback);
+}
+
 void Session::write_some() {
   if (writing_.empty()) std::swap(writing_, outgoing_);
   stall_.expires_after(context_.limits.write_stall_timeout);
@@ -205,6 +210,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
     written_ = 0;
   }
   if (!writing_.empty() || !outgoing_.empty()) return write_some();
+  if (const auto callback = std::exchange(sent_callback_, nullptr)) callback();
   if (state_ == State::kAnswering && answer_ == nullptr) on_answered();
 }
 
@@ -265,6 +271,7 @@ void Session::linger() {
 
 void Session::close() {
   state_ = State::kClosed;
+  sent_callback_ = nullptr;
   deadline_.cancel();
   stall_.cancel();
   connection_.close();

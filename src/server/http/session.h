@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,6 +84,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Writing.
   void send(std::string_view bytes);
+  // Calls back once when nothing is left unsent; not after the connection is gone.
+  void when_sent(std::function<void()> callback);
   std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
   void write_some();
   void on_written(const boost::system::error_code& error, std::size_t num_bytes);
@@ -119,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   AccessRecord record_;      // of the answer that is over and on its way
   std::chrono::steady_clock::time_point answered_at_;
   std::string outgoing_;  // waits for the write under way
+  std::function<void()> sent_callback_;
   std::string writing_;
   std::size_t written_ = 0;  // of writing_; 0 when that is empty
 };

@@ -24,6 +24,8 @@ class AnswerFormat {
  public:
   virtual ~AnswerFormat() = default;
 
+  // Whether the token that ended a choice has a place among its tokens, though it has no text.
+  virtual bool shows_stop_token() const { return false; }
   // The body of an answer in one piece.
   virtual std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) = 0;
   // Appends the events that one output of a choice gives: none, one or several.

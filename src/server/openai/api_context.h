@@ -28,6 +28,7 @@ struct ApiContext {
   std::string model_name;      // what clients call the model
   std::int64_t created_s = 0;  // when it was loaded, Unix time
   std::string fingerprint;
+  bool has_vllm_metrics = false;  // beside its own
   const std::atomic<bool>& draining;
 };
 

@@ -34,6 +34,8 @@ class CompletionFormat final : public AnswerFormat {
   // The tokenizer may be null.
   CompletionFormat(Options options, const text::Tokenizer* tokenizer);
 
+  // Clients that score text take the last entry for the token that they had to ask for (lm-eval drops it).
+  bool shows_stop_token() const override { return true; }
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                      std::string& events) override;

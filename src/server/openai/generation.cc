@@ -13,6 +13,8 @@ constexpr std::chrono::seconds kPrefillPing{1};
 constexpr std::chrono::seconds kDecodePing{15};
 constexpr std::size_t kMaxScoringInFlight = 32;
 
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
 // The token that ended a choice has no text, so it has no place among the tokens either.
 void drop_stop_token(RequestOutput& output) {
   if (output.stop_token == kNoToken || output.token_ids.empty()) return;
@@ -114,15 +116,17 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   }
   if (output.finish_reason == FinishReason::kError)
     return fail({500, "the generation failed", {}, "internal_error"});
+  const bool is_first = !first_token_;
   observe(choice, output);
   parts_.rate_limiter.charge(parts_.exchange->request().tenant, std::ssize(output.token_ids), Clock::now());
-  if (!parts_.keep_stop_token) drop_stop_token(output);
+  if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
   if (request_finished) note_cost(output.cost);
   if (parts_.stream) {
     std::string events;
     parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
     send_events(events);
+    if (is_first && first_token_) observe_flush();
   } else {
     collect(choice, std::move(output));
   }
@@ -135,15 +139,33 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
 void Generation::observe(std::size_t choice, const RequestOutput& output) {
   if (output.token_ids.empty()) return;
   const auto now = Clock::now();
-  if (!std::exchange(has_first_token_, true)) {
-    parts_.metrics.time_to_first_token.observe(now - parts_.exchange->received_at());
-    if (parts_.stream) {
-      parts_.exchange->when_quiet(kDecodePing,
-                                  [self = shared_from_this()] { self->send_events(std::string(kSsePing)); });
-    }
-  }
+  if (!first_token_) observe_first_token(output, now);
   if (last_token_[choice]) parts_.metrics.inter_token.observe(now - *last_token_[choice]);
   last_token_[choice] = now;
+}
+
+void Generation::observe_first_token(const RequestOutput& output, Clock::time_point now) {
+  first_token_ = now;
+  ServerMetrics& metrics = parts_.metrics;
+  const Milliseconds total = now - parts_.exchange->received_at();
+  const Milliseconds preprocess = submitted_at_ - parts_.exchange->received_at();
+  const Milliseconds queue(output.cost.queue_ms), prefill(output.cost.prefill_ms);
+  metrics.time_to_first_token.observe(total);
+  metrics.start_stage(StartStage::kPreprocess).observe(preprocess);
+  metrics.start_stage(StartStage::kQueue).observe(queue);
+  metrics.start_stage(StartStage::kPrefill).observe(prefill);
+  metrics.start_stage(StartStage::kFirstDecode)
+      .observe(std::max(Milliseconds(0), total - preprocess - queue - prefill));
+  if (!parts_.stream) return;
+  parts_.exchange->when_quiet(kDecodePing,
+                              [self = shared_from_this()] { self->send_events(std::string(kSsePing)); });
+}
+
+// Of a stream's first piece: until the socket had taken it.
+void Generation::observe_flush() {
+  parts_.exchange->when_sent([&metrics = parts_.metrics, begin = Clock::now()] {
+    metrics.start_stage(StartStage::kFlush).observe(Clock::now() - begin);
+  });
 }
 
 void Generation::collect(std::size_t choice, RequestOutput output) {
@@ -176,9 +198,14 @@ void Generation::note_cost(const RequestCost& cost) {
 }
 
 void Generation::record() {
-  const std::chrono::duration<double, std::milli> preprocess = submitted_at_ - parts_.exchange->received_at();
+  const Milliseconds preprocess = submitted_at_ - parts_.exchange->received_at();
   parts_.exchange->note_generation(
-      {.usage = total_usage(), .cost = cost_, .preprocess_ms = preprocess.count()});
+      {.usage = total_usage(),
+       .cost = cost_,
+       .preprocess_ms = preprocess.count(),
+       .first_token_ms =
+           first_token_ ? Milliseconds(*first_token_ - parts_.exchange->received_at()).count() : 0.0,
+       .priority = requests_.empty() ? 0 : requests_.front().priority});
 }
 
 void Generation::finish() {

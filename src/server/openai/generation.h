@@ -54,6 +54,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void submit_waiting();
   void on_output(std::size_t prompt, RequestOutput output);
   void observe(std::size_t choice, const RequestOutput& output);
+  void observe_first_token(const RequestOutput& output, Clock::time_point now);
+  void observe_flush();
   void collect(std::size_t choice, RequestOutput output);
   void send_events(const std::string& events);
   void begin_stream();
@@ -77,7 +79,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   std::vector<ChoiceResult> choices_;                         // of an answer in one piece
   std::vector<std::optional<Clock::time_point>> last_token_;  // of each choice
-  bool has_first_token_ = false;
+  std::optional<Clock::time_point> first_token_;
 };
 
 }  // namespace kvasir::server

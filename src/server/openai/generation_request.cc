@@ -323,13 +323,16 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
   const auto prompt = std::ssize(request.prompt_token_ids);
   const std::int64_t wanted = request.sampling.max_tokens.value_or(1);
   if (prompt + wanted <= max_model_len_tokens) return {};
+  // Clients know the reason by the first words: litellm then asks a model with more.
   std::string message =
       request.sampling.max_tokens
           ? fmt::format(
-                "the context holds {} tokens, the request has {} in the prompt and asks for {} more "
-                "(max_tokens): {} too many",
+                "This model's maximum context length is {} tokens, the request has {} in the prompt and asks "
+                "for "
+                "{} more (max_tokens): {} too many",
                 max_model_len_tokens, prompt, wanted, prompt + wanted - max_model_len_tokens)
-          : fmt::format("the context holds {} tokens, the prompt has {}", max_model_len_tokens, prompt);
+          : fmt::format("This model's maximum context length is {} tokens, the prompt has {}",
+                        max_model_len_tokens, prompt);
   return bad_request(std::move(message), std::string(prompt_field), "context_length_exceeded");
 }
 
