@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Compares what lm-eval computes through a server with what `kvasir eval logits` computes in one process.
 
-Two tasks on local JSON files: questions with four answers (lm_eval_tasks/questions.jsonl, loglikelihood) and paragraphs
-of this project's documents (loglikelihood_rolling). lm-eval's `local-completions` takes the server's tokenizer (its
-remote backend) and sends token ids, then texts. In process every text is scored by itself, without a server. Every
+Two tasks on local JSON files: questions with four answers (lm_eval_tasks/questions.jsonl, loglikelihood) and
+paragraphs of this project's documents (loglikelihood_rolling). lm-eval's `local-completions` takes the server's
+tokenizer (its remote backend) and sends token ids, then texts. In process every text is scored by itself, without a server. Every
 log likelihood must be equal to 1e-4, and with them accuracy and perplexity.
 
-Usage: lm_eval_test.py [--model NAME]        Exits 0 when all are equal, 1 when one is not, 77 when something is missing.
+Usage: lm_eval_test.py [--model NAME]
+Exits 0 when all are equal, 1 when one is not, 77 when something is missing.
 """
 import argparse
 import json
