@@ -3,8 +3,8 @@
 
 Two tasks on local JSON files: questions with four answers (lm_eval_tasks/questions.jsonl, loglikelihood) and
 paragraphs of this project's documents (loglikelihood_rolling). lm-eval's `local-completions` takes the server's
-tokenizer (its remote backend) and sends token ids, then texts. In process every text is scored by itself, without a server. Every
-log likelihood must be equal to 1e-4, and with them accuracy and perplexity.
+tokenizer (its remote backend) and sends token ids, then texts. In process every text is scored by itself, without a
+server. Every log likelihood must be equal to 1e-4, and with them accuracy and perplexity.
 
 Usage: lm_eval_test.py [--model NAME]
 Exits 0 when all are equal, 1 when one is not, 77 when something is missing.
