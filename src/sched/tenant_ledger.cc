@@ -29,7 +29,7 @@ TenantLedger::Account& TenantLedger::enter(std::string_view tenant, TimePoint no
       if (other.num_unfinished > 0)
         least = std::min(least.value_or(other.served_tokens), other.served_tokens);
     }
-    account.served_tokens = std::max(account.served_tokens, least.value_or(last_served_tokens_));
+    account.served_tokens = std::max(account.served_tokens, least.value_or(last_served_tokens_) - kCreditTokens);
   }
   ++account.num_unfinished;
   account.last_seen = now;

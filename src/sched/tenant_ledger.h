@@ -12,12 +12,16 @@
 namespace kvasir::sched {
 
 // Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): whoever has been
-// served least is next. A tenant that comes back does not bring along what it left unused: its counter
-// begins with the least of those that are there, or the last one's that was.
+// served least is next. A tenant that comes back brings along little of what it left unused: its counter
+// begins at most a credit below the least of those that are there, or the last one's that was.
 //
 // Thread safety: none; the engine thread is the only caller.
 class TenantLedger {
  public:
+  // Two turns of WaitingConfig::tenant_quantum_tokens: whoever asks for less than its share is ahead of those
+  // who ask for more, also while it is served.
+  static constexpr double kCreditTokens = 8192.0;
+
   struct Account {
     std::string name;
     double served_tokens = 0.0;       // a generated one counts as two of a prompt

@@ -10,22 +10,22 @@ namespace {
 
 TimePoint at_s(std::int64_t s) { return TimePoint(std::chrono::seconds(s)); }
 
-TEST(TenantLedger, WhoComesBackHasNoCreditFromItsAbsence) {
+TEST(TenantLedger, WhoComesBackHasLittleCreditFromItsAbsence) {
   TenantLedger ledger;
   TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
-  ledger.charge(busy, 1000, 500);
-  EXPECT_EQ(busy.served_tokens, 2000.0);
-  EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, 2000.0);
+  ledger.charge(busy, 10'000, 5'000);
+  EXPECT_EQ(busy.served_tokens, 20'000.0);
+  EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, busy.served_tokens - TenantLedger::kCreditTokens);
 }
 
 TEST(TenantLedger, NorFromATimeWhenNobodyWasThere) {
   TenantLedger ledger;
   TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
-  ledger.charge(busy, 1000, 0);
+  ledger.charge(busy, 10'000, 0);
+  const double served = busy.served_tokens;
   ledger.leave(busy, at_s(1));
-  TenantLedger::Account& fresh = ledger.enter("new", at_s(2));
-  EXPECT_EQ(fresh.served_tokens, 1000.0);
-  EXPECT_EQ(ledger.enter("busy", at_s(3)).served_tokens, 1000.0);
+  EXPECT_EQ(ledger.enter("new", at_s(2)).served_tokens, served - TenantLedger::kCreditTokens);
+  EXPECT_EQ(ledger.enter("busy", at_s(3)).served_tokens, served) << "what it was given it was given";
 }
 
 TEST(TenantLedger, WhoIsThereKeepsItsCounter) {
