@@ -4,6 +4,7 @@ The binary comes from KVASIR_BINARY, else build/release/bin/kvasir of this check
 `require_model` ends the script with exit code 77, which ctest takes for skipped.
 """
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -20,6 +21,7 @@ BINARY = os.environ.get("KVASIR_BINARY", str(ROOT / "build/release/bin/kvasir"))
 MODEL = "smollm2:135m"
 VOCABULARY = range(300, 49_000)  # ordinary tokens of MODEL, none that controls
 SKIPPED = 77
+PR_SET_PDEATHSIG = 1
 HANG_S = 900  # whoever has not answered by then hangs; no test is decided by less
 
 METRIC = re.compile(r"^kvasir_(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
@@ -45,6 +47,11 @@ def progress(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def die_with_parent():
+    """In a child: a test that is killed leaves no server behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def connect(port, timeout_s=HANG_S):
     return http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
 
@@ -64,12 +71,17 @@ def events_of(response):
 class Server:
     """Runs until `stop` or the end of the `with` block; what it logs is in `log()`."""
 
-    def __init__(self, *args, port=0, kvasir_options=(), in_child=None):
+    def __init__(self, *args, port=0, kvasir_options=(), in_child=lambda: None):
         self.log_file = tempfile.TemporaryFile()
+
+        def prepare_child():
+            die_with_parent()
+            in_child()
+
         began = time.monotonic()
         self.process = subprocess.Popen(
             [BINARY, *map(str, kvasir_options), "serve", MODEL, "--port", str(port), *map(str, args)],
-            stdout=subprocess.PIPE, stderr=self.log_file, env=environment(), preexec_fn=in_child)
+            stdout=subprocess.PIPE, stderr=self.log_file, env=environment(), preexec_fn=prepare_child)
         lines = [self.process.stdout.readline().decode() for _ in range(3)]
         if not lines[1].startswith("http"):
             self.process.wait(HANG_S)
