@@ -1,4 +1,4 @@
-"""Requests whose client goes away while they wait, during prefill and during decode: their blocks are free a step later.
+"""Requests whose client goes while they wait, during prefill and during decode: a step later their blocks are free.
 
 Usage: aborts_test.py [--count 1000] [--seed 1]
 Single requests and bursts of up to 12 on four seats, streaming and not, are cut off at random moments, by RST or by

@@ -1,11 +1,12 @@
-"""SIGTERM under load: what runs ends whole inside the drain window, what comes is refused with 503, the exit code is 0.
+"""SIGTERM under load: what runs ends whole inside the drain window, what comes gets 503, the exit code is 0.
 
 Usage: drain_test.py [--count 50] [--streams 8] [--seed 1]
 Each round starts a server, lets some streams and whole answers run and some wait in the queue, sends SIGTERM and then
-checks: every request that was accepted ends with its finish reason and, streamed, with [DONE]; a new request and
-/health/ready get 503 as long as anything runs; the process exits with 0. In every fifth round a second SIGTERM follows: nothing has to end whole then, but what is cut off says so by an error event, a
-stream is never silently short, and the exit code is 130. How long that took is printed, and is checked only against
---second-signal-bar (seconds).
+checks: every request that was accepted ends with its finish reason and, streamed, with [DONE]; once the server is not
+ready a new request gets 503 as long as anything runs; the process exits with 0. In every fifth round a second SIGTERM
+follows: nothing has to end whole then, but what is cut off says so by an error, never by a stream that is silently
+short, and the exit code is 130. How long that took is printed, and checked only against --second-signal-bar, in
+seconds.
 Exit codes: 0 kept, 1 broken, 77 no binary or no model.
 """
 import argparse
@@ -37,7 +38,8 @@ class Client(threading.Thread):
         try:
             with self.server.response("/v1/completions", self.body) as response:
                 self.status = response.status
-                self.read_stream(response) if self.body["stream"] and self.status == 200 else self.read_whole(response)
+                is_stream = self.body["stream"] and self.status == 200
+                self.read_stream(response) if is_stream else self.read_whole(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.error = f"{type(error).__name__}: {error}"
 

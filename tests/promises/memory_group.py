@@ -41,7 +41,7 @@ class MemoryGroup:
         return int(re.search(r"^oom_kill (\d+)", (self.folder / events).read_text(), re.MULTILINE)[1])
 
     def peak_bytes(self):
-        """Everything that is charged to the group: also cached pages of files, which are given back under pressure."""
+        """All that is charged to the group: also cached pages of files, which are given back under pressure."""
         peak = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
         return int((self.folder / peak).read_text())
 

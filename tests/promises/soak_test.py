@@ -22,8 +22,7 @@ SLACK_BYTES = 2 << 20  # what one unlucky batch moves in the allocator: in a sho
 WARM_UP_REQUESTS = 600
 SAMPLE_EVERY_S = 2
 CANARY_EVERY_SAMPLES = 15
-# So small a cache has touched all of its memory within the warm-up, and sequences are preempted. Nobody is refused for
-# being late.
+# So small a cache has touched all of its memory within the warm-up. Nobody is refused for being late.
 SERVER_ARGS = ("--max-num-seqs", 8, "--kv-cache-tokens", 1024, "--ttft-target-ms", 0)
 
 BAD_REQUESTS = (
