@@ -6,7 +6,8 @@ the same length, and the attacker times one request for the first with max_token
 prompt that was sent lies below one that was not: 0.5 tells nothing, 1 everything. Across tenants it must be at most
 0.55; within one (a fifth of the samples; the attacker times what it sent itself, or did not) at least 0.9, or the
 measurement could not see a leak. The same for one key with two values of `cache_salt`. `cached_tokens` and
-kvasir_prefix_cache_hits_tokens_total must show no hit across tenants, and within a tenant only for what was sent.
+kvasir_prefix_cache_hits_tokens_total must show no hit across tenants, and within a tenant only for what was sent. The
+attacker's /metrics must not name the victim either: counters by tenant say how much of its prompts was cached.
 With few samples AUC is noise: its standard error is 0.02 with 1,000 and 0.08 with 50.
 Exit codes: 0 bars met, 1 missed, 2 no binary or no model.
 """
@@ -121,9 +122,9 @@ def attack(victim, attacker, num_samples, num_tokens, rng, name):
             "hits_in_metrics": attacker.cache_hits() - hits_at_first}
 
 
-def missed(results):
+def missed(results, others_in_metrics):
     """The bars that were not met."""
-    texts = []
+    texts = [f"the attacker's /metrics tells of the victim: {line}" for line in others_in_metrics]
     for name, result in results.items():
         is_within = name == "within"
         if result["auc"] < LEAST_WITHIN if is_within else result["auc"] > MOST_ACROSS:
@@ -157,7 +158,9 @@ def main():
                      "across_salts": (*salted, options.samples)}
             results = {name: attack(sender, asker, count, options.tokens, rng, name)
                        for name, (sender, asker, count) in pairs.items()}
-    failures = missed(results)
+            others_in_metrics = [line for line in attacker.get("/metrics").splitlines()
+                                 if 'tenant="victim"' in line and line.startswith("kvasir_cost_cached_tokens")]
+    failures = missed(results, others_in_metrics)
     document = {"prompt_tokens": options.tokens, "attacks": results, "missed": failures}
     print(json.dumps(document, indent=2))
     if options.json:
