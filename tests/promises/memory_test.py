@@ -189,7 +189,8 @@ def hold(size, minutes, parts, group):
     if group is None and peak > budget * OVER_BUDGET:
         failures.append(f"{size}: {peak / 2**20:.1f} MiB at the peak, {100 * peak / budget - 100:.1f}% over")
     return failures, {
-        "filled_mib": round(filled / 2**20, 1), "peak_mib": round(peak / 2**20, 1), "of_budget": round(peak / budget, 3),
+        "filled_mib": round(filled / 2**20, 1), "peak_mib": round(peak / 2**20, 1),
+        "of_budget": round(peak / budget, 3),
         "peak_anonymous_mib": round(peaks["RssAnon"] / 2**20, 1), "peak_file_mib": round(peaks["RssFile"] / 2**20, 1),
         "kv_peak_mib": round(metrics["kv_bytes_peak"] / 2**20, 1), "kv_mib": round(metrics["kv_bytes"] / 2**20, 1),
         "preemptions": metrics["preemptions_total"], "asked": mix.counts, "answers": mix.answers}
