@@ -33,6 +33,7 @@ struct EngineConfig {
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
+  std::int64_t reserved_bytes = 0;   // of that budget, for what the engine's user does beside it
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kF16;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.

@@ -59,10 +59,10 @@ struct Request {
   std::vector<TokenId> prompt_token_ids;
   SamplingParams sampling;
   KvParams kv;
-  std::string client_id;             // what the client calls it, for logs; may be empty
-  std::string tenant;                // whom it is served for: tenants get equal shares, of steps and of the cache
-  std::string cache_namespace;       // sequences share KV only within one namespace (a tenant)
-  std::int32_t priority = 0;         // lower runs first
+  std::string client_id;        // what the client calls it, for logs; may be empty
+  std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
+  std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
+  std::int32_t priority = 0;    // lower runs first
   std::int32_t start_within_ms = 0;  // ends with kUnavailable when nothing of it ran by then; 0: it waits
   // False: neither finds cached KV nor leaves any. A request with max_tokens 0 then holds the KV of one layer
   // at a time (EngineConfig::prefill_only).

@@ -28,6 +28,7 @@ struct KeysOptions {
   std::string file;
   std::string name;
   server::RateLimits limits;
+  bool is_operator = false;
 };
 
 // A file that is not there yet has no keys.
@@ -54,7 +55,8 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
   keys.push_back({.name = options.name,
                   .hash = server::hash_of(key),
                   .created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
-                  .limits = options.limits});
+                  .limits = options.limits,
+                  .is_operator = options.is_operator});
   KVASIR_CHECKED(server::write_key_file(options.file, keys));
   if (globals.json) {
     std::string out;
@@ -84,6 +86,7 @@ Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) 
       json.begin_object().member("name", key.name).member("created", key.created);
       if (key.limits.requests_per_minute > 0) json.member("rpm", key.limits.requests_per_minute);
       if (key.limits.tokens_per_minute > 0) json.member("tpm", key.limits.tokens_per_minute);
+      if (key.is_operator) json.member("operator", true);
       json.end_object();
     }
     json.end_array();
@@ -92,7 +95,8 @@ Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) 
   if (keys.empty())
     print(fmt::format("No keys in {}: `kvasir keys add NAME` makes one.\n", printable_line(options.file)));
   for (const ApiKey& key : keys) {
-    print(fmt::format("{:<24}  {}  {}\n", key.name, key.created, describe(key.limits)));
+    print(fmt::format("{:<24}  {}  {}{}\n", key.name, key.created, describe(key.limits),
+                      key.is_operator ? ", operator" : ""));
   }
   return finish_output();
 }
@@ -142,6 +146,7 @@ void add_keys(CLI::App& app, Context& context) {
   add->add_option("--tpm", options->limits.tokens_per_minute,
                   "Most tokens a minute, of prompts and answers (0: any number)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
+  add->add_flag("--operator", options->is_operator, "May see in /metrics what others' requests cost");
   add_action(*keys, context, options, "list", "Names, and since when", list_keys);
   CLI::App* revoke = add_action(*keys, context, options, "revoke", "Forget a key", revoke_key);
   revoke->add_option("NAME", options->name, "Whose it is")->required();

@@ -1,6 +1,10 @@
 // kvasir serve: the engine behind OpenAI's API, until a signal.
 #include <fmt/format.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -11,6 +15,7 @@
 
 #include "base/json_writer.h"
 #include "base/logger.h"
+#include "base/machine.h"
 #include "base/units.h"
 #include "cli/blocked_signals.h"
 #include "cli/engine_options.h"
@@ -32,6 +37,7 @@ struct ServeOptions {
   std::string model;
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
+  std::string request_memory;  // a size; empty: a part of the budget
   EngineOptions engine;
 };
 
@@ -125,8 +131,34 @@ Result<int> serve_until_signal(server::Server& server, std::chrono::seconds drai
   return kExitDone;
 }
 
+// Large bodies and answers come and go: without this the allocator keeps what they leave.
+void give_memory_back_at_once() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
+// An eighth of the memory budget unless a flag says how much.
+Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
+  constexpr std::int64_t kLeastBytes = std::int64_t{48}
+                                       << 20;  // of one body of the greatest size, as it is read
+  if (size.empty()) return std::max(kLeastBytes, budget_bytes / 8);
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeastBytes) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--request-memory must be at least {}, got {}",
+                                        format_bytes(kLeastBytes), format_bytes(*bytes))
+                          : "--request-memory: " + bytes.error().message,
+                    "request_memory");
+}
+
 Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
-  KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
+  give_memory_back_at_once();
+  KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
+  if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
+  KVASIR_TRY(config.reserved_bytes, request_memory_bytes(options.request_memory, config.memory_bytes));
+  options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
   BlockedSignals signals({SIGINT, SIGTERM});
   KVASIR_TRY(const ModelSession session,
@@ -179,6 +211,9 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
+  verb->add_option(
+      "--request-memory", options->request_memory,
+      "Of --memory, what connections, bodies and answers may take together (default: an eighth)");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();

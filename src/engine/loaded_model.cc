@@ -11,6 +11,7 @@
 #include "backend/registry.h"
 #include "base/machine.h"
 #include "base/printable.h"
+#include "base/process_memory.h"
 #include "base/units.h"
 #include "engine/public_text.h"
 #include "io/kv_calibration.h"
@@ -181,7 +182,10 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   std::int64_t file_bytes = 0;
   for (const TensorView& tensor : loaded.source->tensors()) file_bytes += tensor.num_bytes();
   const std::int64_t available_bytes = available_memory_bytes();
-  KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, available_bytes));
+  // Rows of embeddings are read where they lie in the file; in time all of them.
+  const TensorView* embedding = loaded.source->find("token_embd.weight");
+  const std::int64_t mapped_bytes = embedding == nullptr ? 0 : embedding->num_bytes();
+  KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, rss_bytes() + mapped_bytes, available_bytes));
 
   say("tokenizer", 0.0);
   KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source)));
@@ -199,7 +203,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   KVASIR_TRY(loaded.model,
              in_file(config, model::load_model(*loaded.source, *loaded.backend, limits,
                                                [&](double fraction) { say("weights", fraction); })));
-  KVASIR_TRY(loaded.memory, plan_memory(config, model_config, loaded.model->weight_bytes(), available_bytes));
+  const std::int64_t weight_bytes = loaded.model->weight_bytes();
+  const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + mapped_bytes;
+  KVASIR_TRY(loaded.memory, plan_memory(config, model_config, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_config(config, model_config, loaded.memory);
   KVASIR_CHECKED(calibrate(config.model_path, loaded.kv));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));

@@ -63,21 +63,25 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
 }  // namespace
 
 std::string MemoryPlan::describe() const {
-  return fmt::format("memory: {} weights + {} KV + {} workspace of {} budget", format_bytes(weight_bytes),
-                     format_bytes(kv_bytes), format_bytes(workspace_bytes), format_bytes(budget_bytes));
+  return fmt::format("memory: {} weights + {} KV + {} workspace + {} program of {} budget",
+                     format_bytes(weight_bytes), format_bytes(kv_bytes), format_bytes(workspace_bytes),
+                     format_bytes(process_bytes), format_bytes(budget_bytes));
 }
 
 Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelConfig& model,
-                               std::int64_t weight_bytes, std::int64_t available_bytes) {
+                               std::int64_t weight_bytes, std::int64_t process_bytes,
+                               std::int64_t available_bytes) {
   MemoryPlan plan;
   plan.budget_bytes = config.memory_bytes > 0 ? config.memory_bytes : available_bytes / 2;
   plan.weight_bytes = weight_bytes;
+  plan.process_bytes = process_bytes;
+  const std::int64_t shared_bytes = plan.budget_bytes - weight_bytes - process_bytes - config.reserved_bytes;
   plan.workspace_bytes = workspace_bytes(config, model);
   KVASIR_TRY(std::int64_t length, model_length(config, model));
-  plan.max_prefill_only_tokens = prefill_only_tokens(
-      config, model, length, plan.budget_bytes - plan.weight_bytes - plan.workspace_bytes);
+  plan.max_prefill_only_tokens =
+      prefill_only_tokens(config, model, length, shared_bytes - plan.workspace_bytes);
   plan.workspace_bytes += 4ll * model.hidden_size * plan.max_prefill_only_tokens;
-  const std::int64_t room = plan.budget_bytes - plan.weight_bytes - plan.workspace_bytes;
+  const std::int64_t room = shared_bytes - plan.workspace_bytes;
 
   // Everything scales with the number of tokens that the full groups hold; find the most that fits.
   const auto bytes_for = [&](std::int64_t tokens, std::vector<std::int32_t>* num_blocks) {
@@ -107,9 +111,11 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
     if (tokens < std::min<std::int64_t>(length, kMinModelLenTokens)) {
       return make_error(
           ErrorKind::kMachine,
-          fmt::format("memory: {} for weights and {} for workspace leave no room for {} tokens of KV in {}",
-                      format_bytes(weight_bytes), format_bytes(plan.workspace_bytes), kMinModelLenTokens,
-                      format_bytes(plan.budget_bytes)));
+          fmt::format(
+              "memory: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
+              "room for {} tokens of KV in {}",
+              format_bytes(weight_bytes), format_bytes(plan.workspace_bytes), format_bytes(process_bytes),
+              format_bytes(config.reserved_bytes), kMinModelLenTokens, format_bytes(plan.budget_bytes)));
     }
   }
   plan.kv_bytes = bytes_for(tokens, &plan.num_blocks);

@@ -25,7 +25,7 @@ model::ModelConfig small_model() {
 }
 
 MemoryPlan plan(const EngineConfig& config) {
-  return plan_memory(config, small_model(), kWeightBytes, 4096 * kMiB).value();
+  return plan_memory(config, small_model(), kWeightBytes, 40 * kMiB, 4096 * kMiB).value();
 }
 
 TEST(MemoryPlan, KeepsRoomForTheHiddenStatesOfOneLongestPrompt) {
@@ -39,8 +39,14 @@ TEST(MemoryPlan, KeepsRoomForTheHiddenStatesOfOneLongestPrompt) {
 TEST(MemoryPlan, GivesHiddenStatesASixteenthOfATightBudgetAtMost) {
   const MemoryPlan tight = plan({.memory_bytes = 256 * kMiB});
   EXPECT_GT(tight.max_prefill_only_tokens, 0);
-  EXPECT_LE(tight.max_prefill_only_tokens * 576 * 4, (256 * kMiB - kWeightBytes) / 16);
-  EXPECT_LE(tight.weight_bytes + tight.workspace_bytes + tight.kv_bytes, 256 * kMiB);
+  EXPECT_LE(tight.max_prefill_only_tokens * 576 * 4, (216 * kMiB - kWeightBytes) / 16);
+  EXPECT_LE(tight.weight_bytes + tight.workspace_bytes + tight.kv_bytes, 216 * kMiB);
+}
+
+TEST(MemoryPlan, LeavesRoomForTheProgramAndWhatIsReserved) {
+  const MemoryPlan tight = plan({.memory_bytes = 512 * kMiB, .reserved_bytes = 64 * kMiB});
+  EXPECT_LE(tight.weight_bytes + tight.workspace_bytes + tight.kv_bytes, (512 - 40 - 64) * kMiB);
+  EXPECT_GT(tight.weight_bytes + tight.workspace_bytes + tight.kv_bytes, (512 - 40 - 64 - 2) * kMiB);
 }
 
 TEST(MemoryPlan, HasRoomForTheTokensOfAStepThoughPromptsAreShort) {

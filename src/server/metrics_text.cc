@@ -13,8 +13,8 @@ struct EngineMetric {
 };
 
 constexpr EngineMetric kEngineMetrics[] = {
-    {"requests_running", "gauge", "Requests in the batch", &EngineStats::num_running},
-    {"requests_waiting", "gauge", "Requests in the queue", &EngineStats::num_waiting},
+    {"requests_running", "gauge", "Choices of requests in the batch", &EngineStats::num_running},
+    {"requests_waiting", "gauge", "Choices of requests in the queue", &EngineStats::num_waiting},
     {"requests_finished_total", "counter", "Requests that ended, however",
      &EngineStats::num_requests_finished},
     {"requests_cancelled_total", "counter", "Requests cancelled", &EngineStats::num_requests_cancelled},
@@ -57,8 +57,10 @@ constexpr EngineMetric kEngineMetrics[] = {
 };
 
 // By tenant and route: who costs how much, and where the time goes.
-void append_costs(PrometheusText& out, const ServerMetrics& server) {
-  const auto costs = server.costs();
+void append_costs(PrometheusText& out, const ServerMetrics& server,
+                  std::optional<std::string_view> only_tenant) {
+  auto costs = server.costs();
+  std::erase_if(costs, [&](const auto& entry) { return only_tenant && entry.first.first != *only_tenant; });
   const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
     out.begin(name, "counter", help);
     for (const auto& [key, sums] : costs) {
@@ -88,8 +90,12 @@ void append_costs(PrometheusText& out, const ServerMetrics& server) {
          [](const CostSums& s) { return s.flush_ms / 1000.0; });
 }
 
-void append_slices(PrometheusText& out, const ServerMetrics& server) {
-  const auto slices = server.slices();
+void append_slices(PrometheusText& out, const ServerMetrics& server,
+                   std::optional<std::string_view> only_tenant) {
+  auto slices = server.slices();
+  std::erase_if(slices, [&](const auto& entry) {
+    return only_tenant && entry.first.first == "tenant" && entry.first.second != *only_tenant;
+  });
   const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
     out.begin(name, "counter", help);
     for (const auto& [slice, sums] : slices) {
@@ -142,8 +148,8 @@ void append_times(PrometheusText& out, const ServerMetrics& server, const std::s
 
 }  // namespace
 
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
-                         std::string_view model_name) {
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
+                         std::optional<std::string_view> only_tenant) {
   const std::string model_label = prometheus_label("model", model_name);
   std::string text;
   PrometheusText out(text, "kvasir_");
@@ -155,8 +161,8 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   out.value("step_seconds_total", model_label, engine.step_seconds_total);
   append_times(out, server, model_label);
   append_server_counts(out, server);
-  append_costs(out, server);
-  append_slices(out, server);
+  append_costs(out, server, only_tenant);
+  append_slices(out, server, only_tenant);
   return text;
 }
 

@@ -1,6 +1,7 @@
 // The Prometheus text format, version 0.0.4.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,8 @@ namespace kvasir::server {
 
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// All names begin with kvasir_.
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name);
+// All names begin with kvasir_. What single tenants did is there for `only_tenant` alone, if it is given.
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
+                         std::optional<std::string_view> only_tenant = {});
 
 }  // namespace kvasir::server

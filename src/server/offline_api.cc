@@ -69,6 +69,7 @@ struct OfflineApi::Impl {
             .kv = kv,
             .metrics = metrics,
             .rate_limiter = rate_limiter,
+            .memory = memory,
             .ids = ids,
             .model_name = std::move(model_name),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
@@ -80,6 +81,7 @@ struct OfflineApi::Impl {
   const KvParams kv;
   ServerMetrics metrics;
   RateLimiter rate_limiter;
+  RequestMemory memory{0};
   IdSource ids;
   const std::atomic<bool> draining{false};
   ApiContext api;

@@ -100,11 +100,13 @@ struct Server::Impl {
         config(std::move(config_in)),
         files(std::move(files_in)),
         cors(config.cors_origin),
+        memory(config.request_memory_bytes),
         api{.engine = engine,
             .limits = config.limits,
             .kv = config.kv,
             .metrics = metrics,
             .rate_limiter = rate_limiter,
+            .memory = memory,
             .ids = ids,
             .model_name = served_name(config, engine.model_info()),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
@@ -122,6 +124,7 @@ struct Server::Impl {
   const Files files;
   const Cors cors;
   ServerMetrics metrics;
+  RequestMemory memory;
   RateLimiter rate_limiter;
   IdSource ids;
   std::atomic<bool> draining{false};
@@ -137,6 +140,7 @@ struct Server::Impl {
                                        .hosts = hosts,
                                        .ids = ids,
                                        .metrics = metrics,
+                                       .memory = memory,
                                        .access_log = files.access_log.get(),
                                        .draining = draining};
   // Last, so that they go first: connections borrow from everything above.

@@ -86,6 +86,25 @@ TEST_F(ApiKeys, KeepTenantsPrefixesApart) {
   EXPECT_NE(server.engine.last_request().cache_namespace, anns);
 }
 
+TEST_F(ApiKeys, ShowATenantItsOwnCostsAloneUnlessItOperates) {
+  write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "ops", .hash = hash_of("kv-ops"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
+  const RunningServer server({}, config());
+  for (const char* name : {"ann", "bob"})
+    ASSERT_EQ(status_with(server, std::string("Bearer kv-") + name), 200);
+  const auto metrics_of = [&](const std::string& key) {
+    return HttpClient(server.port()).request("GET", "/metrics", "", {"Authorization: Bearer " + key}).body;
+  };
+  const std::string anns = metrics_of("kv-ann"), everybodys = metrics_of("kv-ops");
+  EXPECT_NE(anns.find("cost_requests_total{tenant=\"ann\""), std::string::npos);
+  EXPECT_EQ(anns.find("bob"), std::string::npos) << anns;
+  for (const char* name : {"ann", "bob"}) {
+    EXPECT_NE(everybodys.find(std::string("cost_requests_total{tenant=\"") + name), std::string::npos);
+    EXPECT_NE(everybodys.find(std::string("slice=\"tenant\",value=\"") + name), std::string::npos);
+  }
+}
+
 TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
   const RunningServer server({}, config());
   ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);

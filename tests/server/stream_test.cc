@@ -132,7 +132,8 @@ TEST(CompletionStream, SendsTextAndEchoesThePromptFirst) {
           .request("POST", "/v1/completions", R"({"prompt":"Hi","stream":true,"echo":true,"logprobs":0})");
   const auto events = sse_events(response.body);
   EXPECT_EQ(values_at(events, "/choices/0/text"), (Values{R"("Hi!")", R"("?")", R"("")"}));
-  EXPECT_EQ(values_at(events, "/choices/0/logprobs/tokens"), (Values{R"(["H","i","!"])", R"(["?"])", R"(["<|im_end|>"])"}));
+  EXPECT_EQ(values_at(events, "/choices/0/logprobs/tokens"),
+            (Values{R"(["H","i","!"])", R"(["?"])", R"(["<|im_end|>"])"}));
   EXPECT_EQ(values_at(events, "/choices/0/logprobs/text_offset"), (Values{"[0,1,2]", "[3]", "[4]"}));
   EXPECT_EQ(values_at(events, "/choices/0/finish_reason"), (Values{"null", "null", R"("stop")"}));
   EXPECT_EQ(events.back(), "[DONE]");

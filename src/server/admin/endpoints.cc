@@ -1,6 +1,8 @@
 #include "server/admin/endpoints.h"
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -46,7 +48,10 @@ void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& 
 
 void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   const EngineStats stats = context.engine.stats();
-  std::string body = metrics_text(stats, context.metrics, context.model_name);
+  const Tenant& tenant = exchange->request().tenant;
+  std::optional<std::string_view> only_tenant;
+  if (!tenant.is_operator) only_tenant = tenant.name;
+  std::string body = metrics_text(stats, context.metrics, context.model_name, only_tenant);
   if (context.has_vllm_metrics) append_vllm_metrics(stats, context.metrics, context.model_name, body);
   exchange->respond({.content_type = std::string(kMetricsContentType), .body = std::move(body)});
 }

@@ -45,19 +45,24 @@ std::optional<KeyHash> parse_hash(std::string_view text) {
   return hash;
 }
 
-// "rpm=N" or "tpm=N".
-Status read_limit(std::string_view word, RateLimits& limits) {
-  std::int64_t* limit = word.starts_with("rpm=")   ? &limits.requests_per_minute
-                        : word.starts_with("tpm=") ? &limits.tokens_per_minute
+// "rpm=N", "tpm=N" or "operator".
+Status read_option(std::string_view word, ApiKey& key) {
+  if (word == "operator") {
+    key.is_operator = true;
+    return {};
+  }
+  std::int64_t* limit = word.starts_with("rpm=")   ? &key.limits.requests_per_minute
+                        : word.starts_with("tpm=") ? &key.limits.tokens_per_minute
                                                    : nullptr;
   const char* end = word.data() + word.size();
   if (limit != nullptr) {
     const auto parsed = std::from_chars(word.data() + 4, end, *limit);
     if (parsed.ec == std::errc{} && parsed.ptr == end && *limit > 0) return {};
   }
-  return make_error(ErrorKind::kBadFile,
-                    fmt::format("a line has a name, a hash, a time and perhaps rpm=N and tpm=N, got '{}'",
-                                printable_line(std::string(word))));
+  return make_error(
+      ErrorKind::kBadFile,
+      fmt::format("a line has a name, a hash, a time and perhaps rpm=N, tpm=N and operator, got '{}'",
+                  printable_line(std::string(word))));
 }
 
 Result<ApiKey> parse_line(const std::string& line) {
@@ -68,7 +73,7 @@ Result<ApiKey> parse_line(const std::string& line) {
   KVASIR_CHECKED(check_key_name(key.name));
   const auto parsed = parse_hash(hash);
   if (!parsed) return make_error(ErrorKind::kBadFile, "the hash must have 64 hexadecimal digits");
-  while (words >> rest) KVASIR_CHECKED(read_limit(rest, key.limits));
+  while (words >> rest) KVASIR_CHECKED(read_option(rest, key));
   key.hash = *parsed;
   return key;
 }
@@ -130,6 +135,7 @@ Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys) 
     text += fmt::format("{} {} {}", key.name, hexadecimal(key.hash), key.created);
     if (key.limits.requests_per_minute > 0) text += fmt::format(" rpm={}", key.limits.requests_per_minute);
     if (key.limits.tokens_per_minute > 0) text += fmt::format(" tpm={}", key.limits.tokens_per_minute);
+    if (key.is_operator) text += " operator";
     text += "\n";
   }
   const std::string draft = fmt::format("{}.{}", path, ::getpid());

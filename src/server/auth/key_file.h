@@ -20,6 +20,7 @@ struct ApiKey {
   KeyHash hash{};
   std::string created;  // UTC, e.g. 2026-11-23T04:13:15Z
   RateLimits limits = {};
+  bool is_operator = false;
 };
 
 KeyHash hash_of(std::string_view key);
@@ -28,9 +29,8 @@ Result<std::string> make_api_key();
 // Error (kUsage) naming what a tenant may be called.
 Status check_key_name(std::string_view name);
 
-// Lines "NAME HASH CREATED [rpm=N] [tpm=N]", the hash in hexadecimal and the most requests and tokens a
-// minute;
-// '#' begins a comment. Errors: kBadFile naming the line.
+// Lines "NAME HASH CREATED [rpm=N] [tpm=N] [operator]", the hash in hexadecimal and the most requests and
+// tokens a minute; '#' begins a comment. Errors: kBadFile naming the line.
 Result<std::vector<ApiKey>> read_key_file(const std::string& path);
 // Whole or not at all, readable by the owner alone. Errors: kMachine.
 Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys);

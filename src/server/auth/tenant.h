@@ -18,6 +18,8 @@ struct RateLimits {
 struct Tenant {
   std::string name;
   RateLimits limits;
+  bool is_operator =
+      true;  // sees what others' requests cost; where keys are asked for, only whose key says so
 };
 
 }  // namespace kvasir::server

@@ -24,6 +24,7 @@ Session::Session(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context*
 Session::~Session() { --context_.metrics.num_connections; }
 
 void Session::start() {
+  note_unsent();
   connection_.send_at_once();
   if (!connection_.is_secure()) return begin();
   set_deadline(std::chrono::steady_clock::now() + context_.limits.header_timeout);
@@ -90,6 +91,9 @@ void Session::advance() {
   const auto progress = reader_->take(input_, consumed);
   input_.erase(0, consumed);
   if (!progress) return refuse(progress.error());
+  if (!body_memory_.resize(kBytesPerBodyByte * reader_->body_bytes())) {
+    return refuse(out_of_request_memory(context_.memory.limit_bytes()));
+  }
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (*progress == RequestReader::Progress::kComplete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
@@ -179,6 +183,11 @@ void Session::send(std::string_view bytes) {
   if (state_ == State::kClosed || bytes.empty()) return;
   outgoing_ += bytes;
   if (writing_.empty()) write_some();
+  note_unsent();
+}
+
+void Session::note_unsent() {
+  connection_memory_.set(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes()));
 }
 
 void Session::when_sent(std::function<void()> callback) {
@@ -208,6 +217,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
   if (written_ == writing_.size()) {
     writing_.clear();
     written_ = 0;
+    note_unsent();
   }
   if (!writing_.empty() || !outgoing_.empty()) return write_some();
   if (const auto callback = std::exchange(sent_callback_, nullptr)) callback();
@@ -234,6 +244,7 @@ void Session::on_answered() {
   record_.flush_ms = flushed.count();
   record_.total_ms += flushed.count();
   log(record_);
+  body_memory_.set(0);
   if (!keep_alive_) return linger();
   state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);
@@ -272,6 +283,7 @@ void Session::linger() {
 void Session::close() {
   state_ = State::kClosed;
   sent_callback_ = nullptr;
+  body_memory_.set(0);
   deadline_.cancel();
   stall_.cancel();
   connection_.close();

@@ -22,6 +22,7 @@
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/metrics.h"
+#include "server/request_memory.h"
 
 namespace kvasir::server {
 
@@ -36,6 +37,7 @@ struct SessionContext {
   const HostCheck& hosts;
   IdSource& ids;
   ServerMetrics& metrics;
+  RequestMemory& memory;
   AccessLog* access_log;              // null: none
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
@@ -84,6 +86,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Writing.
   void send(std::string_view bytes);
+  void note_unsent();
   // Calls back once when nothing is left unsent; not after the connection is gone.
   void when_sent(std::function<void()> callback);
   std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
@@ -99,11 +102,15 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static constexpr std::size_t kReadBytes = 16 << 10;
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
+  static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
+  static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
   static constexpr std::size_t kMaxLingerBytes = 1 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};
 
   Connection connection_;
   const SessionContext& context_;
+  RequestMemory::Share connection_memory_{context_.memory};  // with what is not yet sent
+  RequestMemory::Share body_memory_{context_.memory};
   boost::asio::steady_timer deadline_;  // of reading
   boost::asio::steady_timer stall_;     // of writing
 

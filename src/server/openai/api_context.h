@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/openai/answer_json.h"
 #include "server/openai/generation_request.h"
+#include "server/request_memory.h"
 
 namespace kvasir::server {
 
@@ -24,6 +25,7 @@ struct ApiContext {
   const KvParams& kv;  // of requests that do not say
   ServerMetrics& metrics;
   RateLimiter& rate_limiter;
+  RequestMemory& memory;
   IdSource& ids;
   std::string model_name;      // what clients call the model
   std::int64_t created_s = 0;  // when it was loaded, Unix time

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "server/http/sse.h"
@@ -14,6 +15,29 @@ constexpr std::chrono::seconds kDecodePing{15};
 constexpr std::size_t kMaxScoringInFlight = 32;
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
+
+// Of a token with its alternatives, collected and then as JSON, twice: written, and waiting to be sent.
+constexpr std::int64_t kBytesPerToken = 64;
+constexpr std::int64_t kBytesPerAlternative = 200;
+// Answers are seldom as long as they may be.
+constexpr std::int32_t kExpectedTokens = 1024;
+
+// What the answers to the requests take before they are sent: much where they come in one piece, with
+// logprobs.
+std::int64_t expected_bytes(bool stream, std::span<const Request> requests) {
+  std::int64_t bytes = 0;
+  for (const Request& request : requests) {
+    const SamplingParams& sampling = request.sampling;
+    const std::int64_t answer =
+        std::int64_t{sampling.n} * std::min(sampling.max_tokens.value_or(kExpectedTokens), kExpectedTokens);
+    const std::int64_t per_token = kBytesPerToken + kBytesPerAlternative * sampling.logprobs.value_or(0);
+    const std::int64_t scored = sampling.prompt_logprobs ? std::ssize(request.prompt_token_ids) : 0;
+    const std::int64_t per_scored =
+        kBytesPerToken + kBytesPerAlternative * sampling.prompt_logprobs.value_or(0);
+    bytes += (stream ? 0 : answer * per_token) + scored * per_scored;
+  }
+  return bytes;
+}
 
 // The token that ended a choice has no text, so it has no place among the tokens either.
 void drop_stop_token(RequestOutput& output) {
@@ -35,8 +59,9 @@ void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exc
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
-                 .keep_stop_token = asked.sampling.include_stop_str_in_output};
-  begin(std::move(parts), std::move(requests));
+                 .keep_stop_token = asked.sampling.include_stop_str_in_output,
+                 .memory = RequestMemory::Share(context.memory)};
+  begin(context, std::move(parts), std::move(requests));
 }
 
 void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
@@ -46,11 +71,15 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchan
                  .rate_limiter = context.rate_limiter,
                  .exchange = exchange,
                  .format = std::move(format),
-                 .max_in_flight = kMaxScoringInFlight};
-  begin(std::move(parts), std::move(requests));
+                 .max_in_flight = kMaxScoringInFlight,
+                 .memory = RequestMemory::Share(context.memory)};
+  begin(context, std::move(parts), std::move(requests));
 }
 
-void Generation::begin(Parts parts, std::vector<Request> requests) {
+void Generation::begin(const ApiContext& context, Parts parts, std::vector<Request> requests) {
+  if (context.draining) {  // the engine will be told in a moment, and nobody is let in until then
+    return parts.exchange->respond(error_response({503, "the server is shutting down", {}, "shutting_down"}));
+  }
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
   Exchange& exchange = *parts.exchange;
@@ -59,6 +88,9 @@ void Generation::begin(Parts parts, std::vector<Request> requests) {
       parts.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens, Clock::now(), headers);
   for (Header& header : headers) exchange.add_header(std::move(header));
   if (!admitted) return exchange.respond(error_response(admitted.error()));
+  if (!parts.memory.resize(expected_bytes(parts.stream, requests))) {
+    return exchange.respond(error_response(out_of_request_memory(context.memory.limit_bytes())));
+  }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
 

@@ -32,6 +32,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     bool stream = false;
     bool keep_stop_token = false;   // the token that ended a choice counts among its logprobs
     std::size_t max_in_flight = 0;  // requests in the engine at once, the next when one ends; 0: all
+    RequestMemory::Share memory;    // of what is collected before it is sent
   };
 
   // Submits one request a prompt and answers the exchange, now or later, in the form that `asked` wants.
@@ -48,8 +49,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
  private:
   using Clock = Exchange::Clock;
 
-  // Counts the requests against the limits of the exchange's tenant first.
-  static void begin(Parts parts, std::vector<Request> requests);
+  // Counts the requests against the limits of the exchange's tenant first, and what they will be answered
+  // against the memory there is for requests.
+  static void begin(const ApiContext& context, Parts parts, std::vector<Request> requests);
   void submit(std::vector<Request> requests);
   void submit_waiting();
   void on_output(std::size_t prompt, RequestOutput output);

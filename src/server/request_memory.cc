@@ -1,0 +1,21 @@
+#include "server/request_memory.h"
+
+namespace kvasir::server {
+
+bool RequestMemory::Share::resize(std::int64_t bytes) {
+  const std::int64_t growth = bytes - bytes_;
+  const std::int64_t used = memory_->used_bytes_.fetch_add(growth) + growth;
+  if (growth > 0 && memory_->limit_bytes_ > 0 && used > memory_->limit_bytes_) {
+    memory_->used_bytes_ -= growth;
+    return false;
+  }
+  bytes_ = bytes;
+  return true;
+}
+
+void RequestMemory::Share::set(std::int64_t bytes) {
+  memory_->used_bytes_ += bytes - bytes_;
+  bytes_ = bytes;
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,67 @@
+// What requests may take together is bounded, and comes back.
+#include "server/request_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "http_client.h"
+#include "running_server.h"
+
+namespace kvasir::server {
+namespace {
+
+TEST(RequestMemory, SharesAreBoundedTogetherAndComeBack) {
+  RequestMemory memory(100);
+  {
+    RequestMemory::Share first(memory), second(memory);
+    EXPECT_TRUE(first.resize(60));
+    EXPECT_FALSE(second.resize(41));
+    EXPECT_TRUE(second.resize(40));
+    EXPECT_TRUE(first.resize(50));
+    second.set(80);  // is there anyway
+    EXPECT_EQ(memory.used_bytes(), 130);
+    EXPECT_FALSE(first.resize(51));
+    EXPECT_TRUE(first.resize(10)) << "less is always possible";
+  }
+  EXPECT_EQ(memory.used_bytes(), 0);
+  RequestMemory unlimited(0);
+  EXPECT_TRUE(RequestMemory::Share(unlimited).resize(1'000'000'000'000));
+}
+
+std::string completion(std::size_t prompt_bytes, const std::string& more = "") {
+  return R"({"prompt":")" + std::string(prompt_bytes, 'x') + R"(","max_tokens":1)" + more + "}";
+}
+
+TEST(RequestMemory, RefusesWhatDoesNotFitAndGoesOn) {
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
+  for (int i = 0; i < 3; ++i) {
+    HttpClient client(server.port());
+    const ClientResponse refused = client.request("POST", "/v1/completions", completion(300'000));
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_NE(refused.body.find(R"("code":"out_of_request_memory")"), std::string::npos) << refused.body;
+    EXPECT_FALSE(refused.header("retry-after").empty());
+    HttpClient other(server.port());
+    for (int j = 0; j < 8; ++j) {
+      EXPECT_EQ(other.request("POST", "/v1/completions", completion(200'000)).status, 200) << "in turn";
+    }
+  }
+}
+
+TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  const RunningServer server({.max_model_len_tokens = 4096}, config);
+  HttpClient client(server.port());
+  const std::string much = R"(,"max_tokens":1000,"logprobs":5,"n":8)";
+  EXPECT_EQ(client.request("POST", "/v1/completions", R"({"prompt":"x")" + much + "}").status, 503);
+  EXPECT_EQ(
+      client.request("POST", "/v1/completions", R"({"prompt":"x")" + much + R"(,"stream":true})").status,
+      200);
+  EXPECT_EQ(client.request("POST", "/v1/completions", completion(10)).status, 200);
+}
+
+}  // namespace
+}  // namespace kvasir::server
