@@ -22,7 +22,7 @@ from http_wire import BadAnswer, Wire, answer_problems, request_bytes
 from live_server import live_server
 from mutations import mutated
 
-PATIENCE_S = 3
+PATIENCE_S = 2
 MAX_FAILURES = 20
 CALM_LIMIT_S = 60
 STATUSES = {200, 400, 403, 404, 405, 413, 414, 417, 431, 503}

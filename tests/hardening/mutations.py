@@ -36,6 +36,9 @@ REQUESTS = [
 ]
 
 
+LONG_SHARE = 0.01  # of the structural ones
+
+
 class Raw(str):
     """JSON as it is written, valid or not."""
 
@@ -96,6 +99,12 @@ def containers(value):
             yield holder[index]
 
 
+def make_long(rng, root):
+    """A valid answer that takes far longer than the client waits."""
+    root[:] = [pair for pair in root if pair[0] not in ("max_tokens", "ignore_eos", "min_tokens")]
+    root += [["max_tokens", rng.choice((4096, 8000))], ["ignore_eos", True]]
+
+
 def change_structure(rng, root):
     spots = list(places(root))
     holder, index = rng.choice(spots) if spots else (Members([["a", None]])[0], 1)
@@ -153,9 +162,12 @@ def valid_request(rng):
 def mutated(rng: random.Random):
     path, body = valid_request(rng)
     kind = rng.choices(("structure", "body", "http", "splice"), (50, 15, 25, 10))[0]
-    if kind == "structure":
+    if kind == "structure" and rng.random() < LONG_SHARE:
+        make_long(rng, body)
+    elif kind == "structure":
         for _ in range(rng.choice((1, 1, 1, 2, 4))):
             change_structure(rng, body)
+    if kind == "structure":
         return kind, request_bytes("POST", path, written(body).encode()), True
     if kind == "body":
         return kind, request_bytes("POST", path, change_bytes(rng, written(body).encode())), True
