@@ -10,6 +10,7 @@ import select
 import socket
 import time
 
+NUM_ADDRESSES = 50
 BYTE_PERIOD_S = 2.0  # between two bytes of one slow header
 HEADER = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"a" * 4096
 STREAM = json.dumps({"prompt": "Once upon a time", "max_tokens": 4000, "ignore_eos": True, "stream": True,
@@ -21,6 +22,11 @@ STREAM_REQUEST = (b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-
 def raise_descriptor_limit():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def address_of(index):
+    """One of NUM_ADDRESSES: a server lets no address have all of its connections."""
+    return (f"127.0.1.{index % NUM_ADDRESSES + 1}", 0)
 
 
 def status_of(data):
@@ -38,7 +44,7 @@ class SlowHeaders:
         self.open = {}  # descriptor -> [socket, began, bytes sent, bytes received]
         self.ends = collections.Counter()  # status -> how many
         self.lifetimes_s = []
-        self.failed_connects = 0
+        self.num_connects = self.failed_connects = 0
         self.queue = collections.deque()  # (when, descriptor), each once while it is open
         for _ in range(count):
             self.connect()
@@ -47,10 +53,11 @@ class SlowHeaders:
 
     def connect(self):
         try:
-            client = socket.create_connection(("127.0.0.1", self.port), timeout=5)
+            client = socket.create_connection(("127.0.0.1", self.port), 5, address_of(self.num_connects))
         except OSError:
             self.failed_connects += 1
             return
+        self.num_connects += 1
         client.setblocking(False)
         self.open[client.fileno()] = [client, time.monotonic(), 0, b""]
         self.poll.register(client, select.EPOLLIN)
@@ -95,12 +102,13 @@ class SlowHeaders:
                     self.end(descriptor)
 
 
-def stalled_reader(port):
+def stalled_reader(port, index):
     """A connection that asked for a stream; the kernel keeps as little for it as it may."""
     reader = socket.socket()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
     reader.settimeout(10)
+    reader.bind(address_of(index))
     reader.connect(("127.0.0.1", port))
     reader.sendall(STREAM_REQUEST)
     return reader
@@ -118,9 +126,9 @@ def attack(port, num_headers, num_readers, spread_s, pipe):
     """Says "ready" when all have connected, goes on until something comes, then says what became of them."""
     raise_descriptor_limit()
     readers, failed_readers = [], 0
-    for _ in range(num_readers):
+    for index in range(num_readers):
         try:
-            readers.append(stalled_reader(port))
+            readers.append(stalled_reader(port, index))
         except OSError:
             failed_readers += 1
     headers = SlowHeaders(port, num_headers, spread_s)

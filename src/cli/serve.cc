@@ -1,5 +1,6 @@
 // kvasir serve: the engine behind OpenAI's API, until a signal.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -153,6 +154,19 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
                     "request_memory");
 }
 
+// Many systems start programs with fewer descriptors than there may be connections.
+void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
+  constexpr std::int64_t kOtherDescriptors = 64;
+  rlimit descriptors{};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
+  descriptors.rlim_cur = descriptors.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &descriptors);
+  const auto wanted = static_cast<rlim_t>(limits.connections.max + kOtherDescriptors);
+  if (descriptors.rlim_max >= wanted) return;
+  logger.warning("the system allows {} open files, too few for {} connections (ulimit -Hn)",
+                 descriptors.rlim_max, limits.connections.max);
+}
+
 Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
@@ -160,6 +174,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(config.reserved_bytes, request_memory_bytes(options.request_memory, config.memory_bytes));
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
+  raise_descriptor_limit(options.server.limits, logger);
   BlockedSignals signals({SIGINT, SIGTERM});
   KVASIR_TRY(const ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -211,6 +226,14 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
+  verb->add_option("--max-connections", options->server.limits.connections.max,
+                   "Connections at once; one too many is closed")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  verb->add_option("--max-connections-per-address", options->server.limits.connections_per_address.max,
+                   "The same of one address (a proxy in front is one)")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
   verb->add_option(
       "--request-memory", options->request_memory,
       "Of --memory, what connections, bodies and answers may take together (default: an eighth)");

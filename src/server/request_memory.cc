@@ -4,11 +4,10 @@ namespace kvasir::server {
 
 bool RequestMemory::Share::resize(std::int64_t bytes) {
   const std::int64_t growth = bytes - bytes_;
-  const std::int64_t used = memory_->used_bytes_.fetch_add(growth) + growth;
-  if (growth > 0 && memory_->limit_bytes_ > 0 && used > memory_->limit_bytes_) {
-    memory_->used_bytes_ -= growth;
-    return false;
-  }
+  std::int64_t used = memory_->used_bytes_;
+  do {
+    if (growth > 0 && memory_->limit_bytes_ > 0 && used + growth > memory_->limit_bytes_) return false;
+  } while (!memory_->used_bytes_.compare_exchange_weak(used, used + growth));
   bytes_ = bytes;
   return true;
 }

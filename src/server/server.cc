@@ -125,6 +125,7 @@ struct Server::Impl {
   const Cors cors;
   ServerMetrics metrics;
   RequestMemory memory;
+  ConnectionCounter connections{config.limits};
   RateLimiter rate_limiter;
   IdSource ids;
   std::atomic<bool> draining{false};
@@ -141,6 +142,7 @@ struct Server::Impl {
                                        .ids = ids,
                                        .metrics = metrics,
                                        .memory = memory,
+                                       .connections = connections,
                                        .access_log = files.access_log.get(),
                                        .draining = draining};
   // Last, so that they go first: connections borrow from everything above.

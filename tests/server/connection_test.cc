@@ -147,5 +147,31 @@ TEST(Connection, OneTooManyIsClosed) {
   EXPECT_EQ(first.request("GET", "/health/live").status, 200);
 }
 
+TEST(Connection, OneTooManyOfAnAddressIsClosedUntilAnotherEnds) {
+  const RunningServer server({}, {.limits = {.connections_per_address = {1, 503, ""}}});
+  HttpClient first(server.port());
+  EXPECT_EQ(first.request("GET", "/health/live").status, 200);
+  EXPECT_TRUE(HttpClient(server.port()).closes_within(2s));
+  first.close();
+  const auto deadline = std::chrono::steady_clock::now() + 2s;
+  int status = 0;
+  while (status != 200 && std::chrono::steady_clock::now() < deadline) {
+    status = HttpClient(server.port()).request("GET", "/health/live").status;
+  }
+  EXPECT_EQ(status, 200);
+}
+
+TEST(Connection, EmptyLinesDoNotKeepItOpen) {
+  const RunningServer server({}, {.limits = {.idle_timeout = 300ms}});
+  HttpClient client(server.port());
+  const auto deadline = std::chrono::steady_clock::now() + 3s;
+  bool closed = false;
+  while (!closed && std::chrono::steady_clock::now() < deadline) {
+    client.send("\r\n");
+    closed = client.closes_within(50ms);
+  }
+  EXPECT_TRUE(closed);
+}
+
 }  // namespace
 }  // namespace kvasir::server

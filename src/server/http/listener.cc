@@ -39,14 +39,21 @@ void Listener::accept() {
     if (error == boost::asio::error::operation_aborted) return;
     // Out of descriptors, most likely: the queue of the kernel holds the client meanwhile.
     if (error && error != boost::asio::error::connection_aborted) return accept_later();
-    // A connection too many closes as it is dropped.
-    if (!error && context_.metrics.num_connections < context_.limits.connections.max) {
-      auto session = std::make_shared<Session>(std::move(socket),
-                                               tls_ == nullptr ? nullptr : &tls_->context(), context_);
-      boost::asio::dispatch(session->executor(), [session] { session->start(); });
-    }
+    if (!error) begin(std::move(socket));
     accept();
   });
+}
+
+// A connection too many closes as it is dropped, and so does one that is gone already.
+void Listener::begin(tcp::socket socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return;
+  auto slot = context_.connections.admit(peer.address());
+  if (!slot) return;
+  auto session = std::make_shared<Session>(std::move(socket), *std::move(slot),
+                                           tls_ == nullptr ? nullptr : &tls_->context(), context_);
+  boost::asio::dispatch(session->executor(), [session] { session->start(); });
 }
 
 void Listener::accept_later() {

@@ -29,6 +29,7 @@ class Listener {
 
  private:
   void accept();
+  void begin(boost::asio::ip::tcp::socket socket);
   void accept_later();
 
   boost::asio::io_context& io_;

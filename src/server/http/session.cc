@@ -11,9 +11,10 @@ namespace kvasir::server {
 
 using boost::system::error_code;
 
-Session::Session(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls,
-                 const SessionContext& context)
-    : connection_(std::move(socket), tls),
+Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot,
+                 boost::asio::ssl::context* tls, const SessionContext& context)
+    : slot_(std::move(slot)),
+      connection_(std::move(socket), tls),
       context_(context),
       deadline_(connection_.executor()),
       stall_(connection_.executor()),
@@ -100,7 +101,8 @@ void Session::advance() {
       !std::exchange(said_continue_, true)) {
     send("HTTP/1.1 100 Continue\r\n\r\n");
   }
-  set_read_deadline(*progress);
+  // What comes before a request, empty lines, is nothing that a connection could stay open by.
+  if (!reader_->untouched()) set_read_deadline(*progress);
   read();
 }
 
@@ -135,6 +137,8 @@ void Session::refuse(const ApiError& error) {
   state_ = State::kAnswering;
   deadline_.cancel();
   ++context_.metrics.num_answering;
+  reader_ = std::make_unique<RequestReader>(context_.limits);  // with what it has of the body
+  body_memory_.set(0);
   answer_ = std::make_shared<Answer>(shared_from_this(), HttpRequest{},
                                      Answer::Options{.received_at = std::chrono::steady_clock::now()});
   const auto answer = answer_;

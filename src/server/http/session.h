@@ -14,6 +14,7 @@
 
 #include "server/auth/key_ring.h"
 #include "server/http/connection.h"
+#include "server/http/connection_counter.h"
 #include "server/http/cors.h"
 #include "server/http/exchange.h"
 #include "server/http/host_check.h"
@@ -38,6 +39,7 @@ struct SessionContext {
   IdSource& ids;
   ServerMetrics& metrics;
   RequestMemory& memory;
+  ConnectionCounter& connections;
   AccessLog* access_log;              // null: none
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
@@ -52,7 +54,8 @@ struct SessionContext {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `tls` null: the connection has none.
-  Session(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls, const SessionContext& context);
+  Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot, boost::asio::ssl::context* tls,
+          const SessionContext& context);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -107,6 +110,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kMaxLingerBytes = 1 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};
 
+  const ConnectionCounter::Slot slot_;
   Connection connection_;
   const SessionContext& context_;
   RequestMemory::Share connection_memory_{context_.memory};  // with what is not yet sent

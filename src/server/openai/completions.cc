@@ -26,7 +26,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
       .echo = {}};
   std::vector<Request> requests;
   for (const PlainPrompt& prompt : request.prompts) {
-    KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, tokenizer,
+    KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, context.engine,
                                                        {.parse_special = request.parse_special,
                                                         .add_special = request.add_special_tokens},
                                                        "prompt"));

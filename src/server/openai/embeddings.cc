@@ -21,8 +21,8 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
   std::vector<Request> requests;
   for (const PlainPrompt& input : asked.inputs) {
     Request request;
-    KVASIR_TRY(request.prompt_token_ids, encode_prompt(input, context.engine.tokenizer(),
-                                                       {.add_special = asked.add_special_tokens}, "input"));
+    KVASIR_TRY(request.prompt_token_ids,
+               encode_prompt(input, context.engine, {.add_special = asked.add_special_tokens}, "input"));
     request.pooling = asked.pooling;
     request.sampling.max_tokens = 0;
     request.use_prefix_cache = false;

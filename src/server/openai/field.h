@@ -96,7 +96,7 @@ struct Warnings {
 void warn_unknown_field(std::string_view name, std::span<const std::string_view> known, Warnings& warnings);
 
 // Reads every field of the object through the row of its name, those of `shared` or `own`; a null counts as
-// absent. Errors (400): what a row refuses, and a known field given twice.
+// absent. Errors (400): what a row refuses.
 template <class Target, class Base>
 ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
                       std::span<const Field<Target>> own, const Limits& limits, Target& target,
@@ -104,7 +104,6 @@ ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
   std::vector<std::string_view> known;
   for (const Field<Base>& row : shared) known.push_back(row.name);
   for (const Field<Target>& row : own) known.push_back(row.name);
-  std::vector<bool> is_given(known.size());
   for (const auto [key, json] : object) {
     std::size_t index = 0;
     while (index < known.size() && known[index] != key) ++index;
@@ -112,8 +111,6 @@ ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
       warn_unknown_field(key, known, warnings);
       continue;
     }
-    if (is_given[index]) return bad_request(std::string(key) + " is given twice", std::string(key));
-    is_given[index] = true;
     if (json.is_null()) continue;
     FieldInput field{std::string(key), json, limits};
     if (index < shared.size()) {

@@ -24,7 +24,7 @@ ApiStatus check_single(const CompletionRequest& request) {
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(const CompletionRequest request, read_request(context, *exchange, parse_completion_request));
   KVASIR_CHECKED(check_single(request));
-  KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(request.prompts.front(), context.engine.tokenizer(),
+  KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(request.prompts.front(), context.engine,
                                                      {.parse_special = request.parse_special,
                                                       .add_special = request.add_special_tokens},
                                                      "prompt"));

@@ -74,6 +74,34 @@ std::string oversized_integer(std::string_view body) {
   return {};
 }
 
+// Where in `json` an object has a member twice, such as "[2].role"; none where all are distinct. The path is
+// made on the way back, so that it costs nothing as long as nothing is found.
+std::optional<std::string> member_given_twice(JsonElement json);
+
+std::optional<std::string> member_given_twice(JsonObject object) {
+  std::vector<std::string_view> names;
+  for (const auto [name, value] : object) names.push_back(name);
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) return "." + printable(*twice);
+  for (const auto [name, value] : object) {
+    if (const auto inner = member_given_twice(value)) return fmt::format(".{}{}", printable(name), *inner);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> member_given_twice(JsonElement json) {
+  if (json.is_object()) return member_given_twice(JsonObject(json.get_object()));
+  if (!json.is_array()) return std::nullopt;
+  const JsonArray array = json.get_array();
+  std::size_t index = 0;
+  for (const JsonElement item : array) {
+    if (const auto inner = member_given_twice(item)) return fmt::format("[{}]{}", index, *inner);
+    ++index;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits& limits) {
@@ -90,6 +118,10 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
     }
   }
   if (code) return std::unexpected(refusal(code, limits));
+  if (const auto path = member_given_twice(root)) {
+    const std::string name = path->substr(1);  // without the dot
+    return bad_request(name + " is given twice", name);
+  }
   return JsonDocument(std::move(parser), root);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -43,14 +44,22 @@ ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Li
   return prompts;
 }
 
-ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const text::Tokenizer* tokenizer,
+ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const Engine& engine,
                                               text::EncodeOptions options, std::string_view field) {
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
-  if (tokenizer == nullptr) {
-    return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", field),
-                       std::string(field));
+  const std::string name(field);
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+    const std::int32_t vocab_size = engine.model_info().vocab_size;
+    const auto foreign = std::ranges::find_if(*ids, [&](TokenId id) { return id >= vocab_size; });
+    if (foreign == ids->end()) return *ids;
+    return bad_request(
+        fmt::format("{}: token id {} is outside the vocabulary of {}", name, *foreign, vocab_size), name);
   }
-  return tokenizer->encode(std::get<std::string>(prompt), options);
+  if (engine.tokenizer() == nullptr) {
+    return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", name), name);
+  }
+  std::vector<TokenId> ids = engine.tokenizer()->encode(std::get<std::string>(prompt), options);
+  if (ids.empty()) return bad_request(name + ": must not be empty", name);
+  return ids;
 }
 
 }  // namespace kvasir::server

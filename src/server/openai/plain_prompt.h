@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "kvasir/engine.h"
 #include "server/openai/json_input.h"
 #include "text/tokenizer.h"
 
@@ -16,8 +17,9 @@ using PlainPrompt = std::variant<std::string, std::vector<TokenId>>;
 // A string, token ids, or an array of either, at most `limit`; none of token ids is empty. Errors (400).
 ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Limit& limit);
 
-// The prompt's token ids. Error (400): a text, and no tokenizer.
-ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const text::Tokenizer* tokenizer,
+// The prompt's token ids, at least one. Errors (400, naming the field): a text and no tokenizer, a text of no
+// tokens, ids outside the vocabulary.
+ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const Engine& engine,
                                               text::EncodeOptions options, std::string_view field);
 
 }  // namespace kvasir::server
