@@ -29,6 +29,7 @@ def asked(*words):
 
 
 def play(server, model, requests, users):
+    """kvasir_load's outcomes and report, and the seconds of processor time that the server used."""
     with tempfile.TemporaryDirectory() as folder:
         plan, came = pathlib.Path(folder, "plan"), pathlib.Path(folder, "came")
         with open(plan, "w") as file:
@@ -38,14 +39,20 @@ def play(server, model, requests, users):
         cpu = server.cpu_seconds()
         report = json.loads(subprocess.run([str(word) for word in command], check=True, capture_output=True,
                                            text=True).stdout)
-        return outcomes.summary(outcomes.read(came), report["seconds"], report["client_cpu_seconds"],
-                                server.cpu_seconds() - cpu)
+        return outcomes.read(came), report, server.cpu_seconds() - cpu
+
+
+def warm_up(server, model, text, seed, api_key=""):
+    request = workloads.users(text, (seed, "warm up"), 1, 64, 8)[0]
+    play(server, model, [{**request, "api_key": api_key}], 1)
 
 
 def measure(command, model, text, seed, requests, users):
     with servers.running(command) as server:
-        play(server, model, workloads.users(text, (seed, "warm up"), 1, 64, 8), 1)
-        return {**play(server, model, requests, users), "peak_bytes": server.peak_bytes()}
+        warm_up(server, model, text, seed)
+        came, report, server_cpu_seconds = play(server, model, requests, users)
+        summary = outcomes.summary(came, report["seconds"], report["client_cpu_seconds"], server_cpu_seconds)
+        return {**summary, "peak_bytes": server.peak_bytes()}
 
 
 def rows_of_trace(args, text, seed):
@@ -54,9 +61,13 @@ def rows_of_trace(args, text, seed):
     return workloads.azure(args.workload, text, seed, args.context)
 
 
+def path_of(model):
+    return asked("show", model)[0]["path"]
+
+
 def chosen_servers(args):
     """Those of --servers, or all, each with the words that start it."""
-    commands = servers.commands(args.model, asked("show", args.model)[0]["path"])
+    commands = servers.commands(args.model, path_of(args.model))
     names = args.servers.split(";") if args.servers else list(commands)
     if unknown := [name for name in names if name not in commands]:
         sys.exit(f"no server is called {unknown[0]}; there are {'; '.join(commands)}")

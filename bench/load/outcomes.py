@@ -40,6 +40,18 @@ def keeps_slo(outcome):
     return sum(gap <= GAP_MS for gap in gaps) >= GAP_SHARE * len(gaps)
 
 
+def is_refused(outcome):
+    return outcome["status"] in (429, 503)
+
+
+def refusals(outcomes):
+    """How fast those came, and whether each said when to try again."""
+    refused = [outcome for outcome in outcomes if is_refused(outcome)]
+    times = [outcome["status_ms"] - outcome["planned_ms"] for outcome in refused]
+    return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99), "most": max(times, default=None),
+            "without_retry_after": sum("retry_after_s" not in outcome for outcome in refused)}
+
+
 def summary(outcomes, seconds, client_cpu_seconds, server_cpu_seconds):
     whole = [outcome for outcome in outcomes if came_whole(outcome)]
     ttfts = [ttft_of(outcome) for outcome in whole]
@@ -48,7 +60,8 @@ def summary(outcomes, seconds, client_cpu_seconds, server_cpu_seconds):
     return {
         "requests": len(outcomes),
         "whole": len(whole),
-        "refused": sum(outcome["status"] in (429, 503) for outcome in outcomes),
+        "refused": sum(map(is_refused, outcomes)),
+        "refusal_ms": refusals(outcomes),
         "in_slo": sum(map(keeps_slo, outcomes)),
         "seconds": seconds,
         "tokens_per_s": sum(outcome["tokens"] for outcome in whole) / seconds,

@@ -239,7 +239,7 @@ void Scheduler::schedule_chunk(Sequence& sequence, StepBudget& budget) {
   const auto place = std::ranges::lower_bound(running_, &sequence, RunsBefore{}) - running_.begin();
   const StepBudget budget_before = budget;
   const std::int32_t num_tokens =
-      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens);
+      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens, stretch_of(sequence));
   if (num_tokens == 0) return;
   if (make_room(static_cast<std::size_t>(place), num_tokens)) {
     sequence.num_scheduled_tokens = num_tokens;
@@ -261,7 +261,8 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   }
   const StepBudget budget_before = budget;
   sequence.num_computed_tokens = num_cached;
-  sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens(), num_cached);
+  sequence.num_scheduled_tokens =
+      budget.take_chunk(sequence.num_remaining_tokens(), num_cached, stretch_of(sequence));
   if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {
     // There are blocks, but what is free of their memory lies between cells of other formats.
     kv_.free(sequence.kv);

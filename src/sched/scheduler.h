@@ -129,6 +129,7 @@ class Scheduler {
   void schedule_streams(StepBudget& budget);
   void schedule_prompts(StepBudget& budget, TimePoint now);
   void advance_in_order(StepBudget& budget, TimePoint now);
+  double stretch_of(const Sequence& sequence) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);

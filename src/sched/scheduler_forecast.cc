@@ -83,6 +83,15 @@ bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num
   return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
 }
 
+// How much longer a step may take for its prompt: the streams of those who have had more than their share
+// give a tenant some of their time who has not.
+double Scheduler::stretch_of(const Sequence& sequence) const {
+  constexpr double kStretch = 1.6;
+  const bool is_owed = config_.waiting.policy == WaitingPolicy::kSloValue &&
+                       tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
+  return is_owed ? kStretch : 1.0;
+}
+
 void Scheduler::describe_load(LoadSnapshot& load) const {
   load.clear();
   const Pace pace = this->pace();
@@ -95,7 +104,7 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
     WaitingGroup& group =
         load.group(sequence.account->name, sequence.priority, sequence.account->served_tokens);
     if (sequence.status == SequenceStatus::kRunning) {
-      load.num_running_prompt_tokens += sequence.num_remaining_tokens() - 1;
+      group.num_running_prompt_tokens += sequence.num_remaining_tokens() - 1;
       load.busy_seats_ms.push_back(sequence.num_remaining_tokens() * pace.ms_per_prompt_token + decode_ms);
       hold_ms += decode_ms;
       continue;
@@ -103,6 +112,11 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
     ++group.num_sequences;
     group.num_prompt_tokens += std::max(1, sequence.num_tokens() - sequence.expected_cached_tokens);
     hold_ms += decode_ms;
+  }
+  load.entry_tokens = tenants_.entry_tokens();
+  for (const auto& [name, account] : tenants_.accounts()) {
+    if (account.num_unfinished > 0 || account.served_tokens <= load.entry_tokens) continue;
+    load.absent.push_back({.tenant = name, .served_tokens = account.served_tokens});
   }
   load.mean_hold_ms = sequences_.empty() ? 0.0 : hold_ms / static_cast<double>(sequences_.size());
 }

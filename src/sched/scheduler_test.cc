@@ -41,6 +41,15 @@ class SchedulerTest : public testing::Test {
     updates_ = scheduler_->update(answer(output), now);
     return ran;
   }
+  // One step that takes a millisecond a token; how many it ran.
+  std::int32_t timed_step() {
+    const SchedulerOutput& output = scheduler_->schedule(at_ms(now_ms_));
+    std::int32_t num_tokens = 0;
+    for (const ScheduledSequence& s : output.sequences) num_tokens += s.num_tokens;
+    now_ms_ += num_tokens;
+    updates_ = scheduler_->update(answer(output), at_ms(now_ms_));
+    return num_tokens;
+  }
   static ModelStepResult answer(const SchedulerOutput& output) {
     ModelStepResult result;
     for (const ScheduledSequence& s : output.sequences)
@@ -58,6 +67,7 @@ class SchedulerTest : public testing::Test {
   std::optional<kv::KvCacheManager> kv_;
   std::optional<Scheduler> scheduler_;
   std::span<const SequenceUpdate> updates_;
+  std::int64_t now_ms_ = 0;  // of timed_step()
 };
 
 TEST_F(SchedulerTest, ComputesAPromptInChunksAndThenOneTokenAStep) {
@@ -102,21 +112,29 @@ TEST_F(SchedulerTest, DecodesFirstAndFillsTheRestWithAChunk) {
 // A millisecond a token: what a prompt gets beside a stream is what fits, once the scheduler has seen steps.
 TEST_F(SchedulerTest, LetsNoStreamWaitLongerThanItMayForPrompts) {
   build({.max_num_seqs = 4, .max_num_batched_tokens = 256, .max_step_ms = 50.0}, {{.num_blocks = 64}});
-  std::int64_t now = 0;
-  const auto timed_step = [&] {
-    const SchedulerOutput& output = scheduler_->schedule(at_ms(now));
-    std::int32_t num_tokens = 0;
-    for (const ScheduledSequence& s : output.sequences) num_tokens += s.num_tokens;
-    now += num_tokens;
-    scheduler_->update(answer(output), at_ms(now));
-    return num_tokens;
-  };
   add(make_request(1, prompt_of(200)));
   EXPECT_EQ(timed_step(), 200);  // nobody decodes
   for (int i = 0; i < 20; ++i) EXPECT_EQ(timed_step(), 1);
   add(make_request(2, prompt_of(300, 1000)));
   for (int left = 300; left > 0; left -= 48) EXPECT_EQ(timed_step(), 1 + std::min(left, 48));
   EXPECT_EQ(timed_step(), 2);
+}
+
+TEST_F(SchedulerTest, StepsMayBeLongerForATenantThatIsOwedATurn) {
+  build({.max_num_seqs = 4,
+         .max_num_batched_tokens = 256,
+         .max_step_ms = 50.0,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 400.0}},
+        {{.num_blocks = 64}});
+  SequenceRequest greedy = make_request(1, prompt_of(200));
+  greedy.tenant = "greedy";
+  add(std::move(greedy));
+  timed_step();
+  for (int i = 0; i < 150; ++i) timed_step();  // 200 + 2 * 150 tokens
+  SequenceRequest modest = make_request(2, prompt_of(300, 1000));
+  modest.tenant = "modest";
+  add(std::move(modest));
+  EXPECT_GT(timed_step(), 1 + 48);
 }
 
 TEST_F(SchedulerTest, StartsByPriorityThenArrival) {

@@ -32,7 +32,13 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
   for (const WaitingGroup& group : load.groups) {
     const WaitingKey key = key_of(
         config, {.priority = group.priority, .held_token_ms = 1.0, .served_tokens = group.served_tokens});
-    if (own < key) continue;
+    const bool is_behind = own < key;
+    // Who has begun is before all that wait; by value it is before its own turn and those behind
+    // (scheduler.h).
+    if (!is_behind || config.policy != WaitingPolicy::kSloValue) {
+      ahead.num_prompt_tokens += group.num_running_prompt_tokens;
+    }
+    if (is_behind) continue;
     ahead.num_sequences += group.num_sequences;
     ahead.num_prompt_tokens += group.num_prompt_tokens;
   }
@@ -62,9 +68,10 @@ void LoadSnapshot::clear() {
   busy_seats_ms.clear();
   num_free_seats = 0;
   mean_hold_ms = 0.0;
-  num_running_prompt_tokens = 0;
   ms_per_prompt_token = 0.0;
   groups.clear();
+  entry_tokens = 0.0;
+  absent.clear();
 }
 
 WaitingGroup& LoadSnapshot::group(std::string_view tenant, std::int32_t priority, double served_tokens) {
@@ -76,18 +83,16 @@ WaitingGroup& LoadSnapshot::group(std::string_view tenant, std::int32_t priority
 }
 
 double LoadSnapshot::served_tokens(std::string_view tenant) const {
-  double least = std::numeric_limits<double>::infinity();
-  for (const WaitingGroup& group : groups) {
-    if (group.tenant == tenant) return group.served_tokens;
-    least = std::min(least, group.served_tokens);
-  }
-  return groups.empty() ? 0.0 : least;
+  const auto present = std::ranges::find(groups, tenant, &WaitingGroup::tenant);
+  if (present != groups.end()) return present->served_tokens;
+  const auto known = std::ranges::find(absent, tenant, &AbsentTenant::tenant);
+  return known != absent.end() ? known->served_tokens : entry_tokens;
 }
 
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                              std::int32_t priority, std::int64_t num_prompt_tokens) {
   const Ahead ahead = ahead_of(load, config, tenant, priority);
-  const auto prompts_ahead = static_cast<double>(load.num_running_prompt_tokens + ahead.num_prompt_tokens);
+  const auto prompts_ahead = static_cast<double>(ahead.num_prompt_tokens);
   return {
       .wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), prompts_ahead * load.ms_per_prompt_token),
       .prefill_ms = static_cast<double>(num_prompt_tokens) * load.ms_per_prompt_token,

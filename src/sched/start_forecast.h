@@ -10,26 +10,34 @@
 
 namespace kvasir::sched {
 
-// Sequences of one tenant and class that wait. Where none does, the tenant is there with something that runs.
+// Sequences of one tenant and class: those that wait, and the prompts of those that run.
 struct WaitingGroup {
   std::string tenant;
   std::int32_t priority = 0;
   double served_tokens = 0.0;  // of the tenant, see TenantLedger
   std::int32_t num_sequences = 0;
-  std::int64_t num_prompt_tokens = 0;  // that are not expected to be cached
+  std::int64_t num_prompt_tokens = 0;          // that are not expected to be cached
+  std::int64_t num_running_prompt_tokens = 0;  // still to be computed
+};
+
+struct AbsentTenant {
+  std::string tenant;
+  double served_tokens = 0.0;
 };
 
 // What runs and waits between two steps: plain data for other threads.
 struct LoadSnapshot {
   std::vector<double> busy_seats_ms;  // of those that run: until each is expected to end
   std::int32_t num_free_seats = 0;
-  double mean_hold_ms = 0.0;                   // how long those that wait are expected to keep theirs
-  std::int64_t num_running_prompt_tokens = 0;  // of those that run, still to be computed
-  double ms_per_prompt_token = 0.0;            // beside the streams that run; 0: nothing is known yet
+  double mean_hold_ms = 0.0;         // how long those that wait are expected to keep theirs
+  double ms_per_prompt_token = 0.0;  // beside the streams that run; 0: nothing is known yet
   std::vector<WaitingGroup> groups;
+  // Of tenants with nothing unfinished: what they begin with, and which have been served more than that.
+  double entry_tokens = 0.0;
+  std::vector<AbsentTenant> absent;
 
   void clear();
-  // One more sequence of the tenant waits; `served_tokens` where it is not there yet.
+  // The tenant's, made with `served_tokens` where it is not there yet.
   WaitingGroup& group(std::string_view tenant, std::int32_t priority, double served_tokens);
   // The tenant's account, or what it would begin with.
   double served_tokens(std::string_view tenant) const;

@@ -36,9 +36,27 @@ TEST(StartForecast, WaitsForNoSeatWhereOneIsFree) {
 
 TEST(StartForecast, WaitsForThePromptsBeforeIt) {
   LoadSnapshot load = full_house();
-  load.num_running_prompt_tokens = 300;
-  load.group("", 0, 0.0).num_prompt_tokens = 200;
+  load.group("", 0, 0.0).num_running_prompt_tokens = 300;
+  load.groups[0].num_prompt_tokens = 200;
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 1000.0);
+}
+
+TEST(StartForecast, APromptThatHasBegunIsBeforeWhoeverIsNotAheadOfItsTenant) {
+  LoadSnapshot load = full_house();
+  load.group("greedy", 0, 100'000.0).num_running_prompt_tokens = 300;
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "greedy", 0, 10).wait_ms, 600.0);
+  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kFifo}, "new", 0, 10).wait_ms, 600.0);
+  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kPriority}, "new", -1, 10).wait_ms, 600.0);
+}
+
+TEST(StartForecast, WhoIsNotThereBeginsWithItsAccount) {
+  LoadSnapshot load = full_house();
+  load.group("greedy", 0, 100'000.0).num_sequences = 50;
+  load.entry_tokens = 92'000.0;
+  load.absent = {{.tenant = "greedy too", .served_tokens = 120'000.0}};
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0) << "a credit ahead";
+  EXPECT_GT(forecast_start(load, kByValue, "greedy too", 0, 10).wait_ms, 10'000.0);
 }
 
 TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
@@ -47,7 +65,6 @@ TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
   load.group("greedy", 0, 100'000.0).num_sequences = 50;
   EXPECT_EQ(forecast_start(load, kByValue, "batch", 0, 10).wait_ms, 100.0);
   EXPECT_GT(forecast_start(load, kByValue, "greedy", 0, 10).wait_ms, 10'000.0);
-  // Nobody knows it: it begins as the least served.
   EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0);
   EXPECT_GT(forecast_start(load, kByValue, "new", 2, 10).wait_ms, 10'000.0);
 }

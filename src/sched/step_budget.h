@@ -34,11 +34,11 @@ class StepBudget {
   }
 
   // How many of its remaining tokens a sequence that was not counted as decoding may run; 0 when the step is
-  // full.
-  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position) {
+  // full. For it the step may take `stretch` times as long.
+  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position, double stretch = 1.0) {
     if (!has_room()) return 0;
     const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
-    std::int32_t granted = times_->chunk_within(limits_.max_ms, work_, first_position, asked);
+    std::int32_t granted = times_->chunk_within(stretch * limits_.max_ms, work_, first_position, asked);
     if (granted < asked)
       granted = std::min(asked, std::max(kLeastTokens, granted / kLeastTokens * kLeastTokens));
     chunk_tokens_ -= granted;

@@ -53,6 +53,15 @@ TEST(StepBudget, KeepsToTheTimeWhileSomebodyDecodes) {
   EXPECT_EQ(budget.take_chunk(500, 0), 0);
 }
 
+TEST(StepBudget, StretchesTheStepForWhomItIsAskedTo) {
+  const StepTimeModel times = one_ms_a_token();
+  const StepLimits limits{.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 50.0};
+  StepBudget budget(limits, decoding(2), times);
+  EXPECT_EQ(StepBudget(limits, decoding(2), times).take_chunk(500, 0), 32);
+  EXPECT_EQ(budget.take_chunk(500, 0, 2.0), 80);
+  EXPECT_FALSE(budget.has_room()) << "not for others";
+}
+
 TEST(StepBudget, HasAllTheTimeWhenNobodyDecodes) {
   const StepTimeModel times = one_ms_a_token();
   StepBudget budget({.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 60.0}, decoding(0), times);

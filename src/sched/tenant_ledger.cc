@@ -23,17 +23,25 @@ TenantLedger::Account& TenantLedger::enter(std::string_view tenant, TimePoint no
     found->second.name = tenant;
   }
   Account& account = found->second;
-  if (account.num_unfinished == 0) {
-    std::optional<double> least;
-    for (const auto& [name, other] : accounts_) {
-      if (other.num_unfinished > 0)
-        least = std::min(least.value_or(other.served_tokens), other.served_tokens);
-    }
-    account.served_tokens = std::max(account.served_tokens, least.value_or(last_served_tokens_) - kCreditTokens);
-  }
+  if (account.num_unfinished == 0) account.served_tokens = std::max(account.served_tokens, entry_tokens());
   ++account.num_unfinished;
   account.last_seen = now;
   return account;
+}
+
+bool TenantLedger::is_owed(const Account& account, double tokens) const {
+  return std::ranges::any_of(accounts_, [&](const auto& entry) {
+    return entry.second.num_unfinished > 0 && entry.second.served_tokens >= account.served_tokens + tokens;
+  });
+}
+
+double TenantLedger::entry_tokens() const {
+  std::optional<double> least;
+  for (const auto& [name, account] : accounts_) {
+    if (account.num_unfinished > 0)
+      least = std::min(least.value_or(account.served_tokens), account.served_tokens);
+  }
+  return std::max(0.0, least.value_or(last_served_tokens_) - kCreditTokens);
 }
 
 void TenantLedger::leave(Account& account, TimePoint now) {

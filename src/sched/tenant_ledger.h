@@ -36,6 +36,12 @@ class TenantLedger {
   void leave(Account& account, TimePoint now);
   void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens);
 
+  // Whether somebody who is there has been served more by so many tokens.
+  bool is_owed(const Account& account, double tokens) const;
+  // What a tenant with nothing unfinished begins with at least.
+  double entry_tokens() const;
+  const std::map<std::string, Account, std::less<>>& accounts() const { return accounts_; }
+
   // Tenants that have been there within the last minute.
   std::int32_t num_present(TimePoint now) const;
   std::size_t num_accounts() const { return accounts_.size(); }

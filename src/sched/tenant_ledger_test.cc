@@ -37,6 +37,26 @@ TEST(TenantLedger, WhoIsThereKeepsItsCounter) {
   EXPECT_EQ(b.num_unfinished, 2);
 }
 
+TEST(TenantLedger, OwesTheDifferenceToWhomeverIsThereAndHasHadMore) {
+  TenantLedger ledger;
+  TenantLedger::Account& a = ledger.enter("a", at_s(0));
+  TenantLedger::Account& b = ledger.enter("b", at_s(0));
+  ledger.charge(a, 1000, 0);
+  EXPECT_TRUE(ledger.is_owed(b, 1000.0));
+  EXPECT_FALSE(ledger.is_owed(b, 1001.0));
+  EXPECT_FALSE(ledger.is_owed(a, 1.0));
+  ledger.leave(a, at_s(1));
+  EXPECT_FALSE(ledger.is_owed(b, 1000.0)) << "nobody is there who could give it";
+}
+
+TEST(TenantLedger, SaysWithWhatATenantBegins) {
+  TenantLedger ledger;
+  EXPECT_EQ(ledger.entry_tokens(), 0.0);
+  ledger.charge(ledger.enter("busy", at_s(0)), 20'000, 0);
+  EXPECT_EQ(ledger.entry_tokens(), 20'000 - TenantLedger::kCreditTokens);
+  EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, 20'000 - TenantLedger::kCreditTokens);
+}
+
 TEST(TenantLedger, WhoWasThereWithinAMinuteIsPresent) {
   TenantLedger ledger;
   EXPECT_EQ(ledger.num_present(at_s(0)), 0);
