@@ -1,6 +1,7 @@
 // The engine: a loaded model and a thread that runs requests on it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,12 @@ struct EngineConfig {
   // How long a step may take that computes prompts beside streams: they stall no longer. 0: as it comes.
   double max_step_ms = 0.0;
   std::int32_t max_queued_requests = 256;
+  // Prompt tokens that may wait, in times what the KV cache holds, so that a queue of long prompts is short;
+  // 0: any number.
+  double max_queued_kv_caches = 0.0;
+  // A request that has not begun by then ends with kUnavailable, unless it says itself how long it waits; 0:
+  // it waits.
+  std::int32_t queue_timeout_ms = 0;
   // An idle engine waits so long after a request for others that its first step can take along.
   std::int32_t gather_ms = 0;
   WaitingPolicy waiting_policy = WaitingPolicy::kPriority;
@@ -94,14 +101,28 @@ struct ModelInfo {
   std::int32_t max_model_len_tokens = 0;   // what this engine accepts: prompt + completion
 };
 
+// Upper bounds of EngineStats's counts of steps; one more count is of those above all.
+inline constexpr std::array<double, 12> kStepSecondsBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                                              0.075, 0.1,    0.25,  0.5,  1.0,   2.5};
+inline constexpr std::array<double, 9> kStepSequencesBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+
+struct KvFormatBytes {
+  std::string_view format;
+  std::int64_t bytes = 0;
+};
+
 struct EngineStats {
   std::int64_t num_running = 0;
+  std::int64_t num_running_tokens = 0;  // prompts and answers so far
   std::int64_t num_waiting = 0;
+  double oldest_waiting_ms = 0.0;  // how long the one has waited that waits longest
   std::int64_t num_requests_finished = 0;
   std::int64_t num_requests_cancelled = 0;
   std::int64_t num_requests_failed = 0;
   std::int64_t num_requests_rejected = 0;
-  std::int64_t num_requests_too_late = 0;  // of those rejected: the first token would have come too late
+  std::int64_t num_requests_too_late = 0;      // of those rejected: the first token would have come too late
+  std::int64_t num_requests_beyond_queue = 0;  // of those rejected: the queue was full
+  std::int64_t num_requests_expired = 0;       // choices that did not start in the time they had
   std::int64_t num_prompt_tokens = 0;
   std::int64_t num_cached_prompt_tokens = 0;
   std::int64_t num_generated_tokens = 0;
@@ -114,8 +135,10 @@ struct EngineStats {
   std::int64_t kv_blocks_total = 0;  // that there is room for as computed; more of those made coarser
   std::int64_t kv_blocks_used = 0;   // referenced by a sequence
   std::int64_t kv_bytes_total = 0;
-  std::int64_t kv_bytes_used = 0;  // held by sequences
-  std::int64_t kv_bytes_peak = 0;  // the most that sequences have held at once
+  std::int64_t kv_bytes_used = 0;              // held by sequences
+  std::int64_t kv_bytes_peak = 0;              // the most that sequences have held at once
+  std::vector<KvFormatBytes> kv_format_bytes;  // held, or free and cached, by format
+  std::int64_t num_kv_evictions = 0;           // cached blocks that gave way to others
   std::int64_t kv_disk_bytes_total = 0;
   std::int64_t kv_disk_bytes_used = 0;  // of KV that is out of memory
   std::int64_t kv_disk_writes = 0;      // cells of 16 tokens of a layer and KV head
@@ -128,6 +151,8 @@ struct EngineStats {
   std::int64_t prefix_hits_tokens = 0;
   std::int64_t peak_rss_bytes = 0;
   double step_seconds_total = 0.0;
+  std::array<std::int64_t, kStepSecondsBounds.size() + 1> steps_by_seconds{};
+  std::array<std::int64_t, kStepSequencesBounds.size() + 1> steps_by_sequences{};
 };
 
 // What load() is doing, for a progress line; fraction in [0, 1].

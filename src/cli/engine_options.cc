@@ -157,6 +157,18 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
           "as much above priority 0 (0: refuse nobody for it)")
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
+  verb.add_option("--max-queue", options.max_queued_requests,
+                  "Requests that may wait; one too many is refused (503)")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  verb.add_option("--max-queue-kv", options.max_queued_kv_caches,
+                  "Prompt tokens that may wait, in times what the KV cache holds (0: any number)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  verb.add_option("--queue-timeout", options.queue_timeout_seconds,
+                  "A request that has not begun after so many seconds ends with a 503 (0: it waits)")
+      ->transform(whole_number(0, 86'400))
+      ->capture_default_str();
 }
 
 Result<EngineConfig> make_engine_config(const EngineOptions& options, const GlobalOptions& globals) {
@@ -184,6 +196,9 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.waiting_policy = waiting_policy_of(options.waiting_policy);
   config.ageing_ms = options.ageing_ms;
   config.ttft_target_ms = options.ttft_target_ms;
+  config.max_queued_requests = options.max_queued_requests;
+  config.max_queued_kv_caches = options.max_queued_kv_caches;
+  config.queue_timeout_ms = 1000 * options.queue_timeout_seconds;
   config.kv_cache_tokens = options.kv_cache_tokens;
   config.prefix_cache = !options.no_prefix_cache;
   for (const std::string& path : options.public_prefix_files) {

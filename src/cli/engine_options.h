@@ -27,6 +27,9 @@ struct EngineOptions {
   std::string waiting_policy = "priority";
   std::int32_t ageing_ms = 0;
   std::int32_t ttft_target_ms = 0;
+  std::int32_t max_queued_requests = 256;
+  double max_queued_kv_caches = 0.0;
+  std::int32_t queue_timeout_seconds = 0;
   std::int64_t kv_cache_tokens = 0;  // 0: as the memory allows
   bool no_prefix_cache = false;
   std::vector<std::string> public_prefix_files;

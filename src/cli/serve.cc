@@ -195,6 +195,8 @@ void choose_serving_defaults(EngineOptions& options) {
   options.waiting_policy = "slo-value";
   options.ageing_ms = 10'000;
   options.ttft_target_ms = 2'000;
+  options.max_queued_kv_caches = 4.0;
+  options.queue_timeout_seconds = 60;
 }
 
 }  // namespace

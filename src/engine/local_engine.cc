@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/process_memory.h"
+#include "engine/engine_counters.h"
 #include "engine/kv_params.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
@@ -67,6 +68,11 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens =
       std::min(loaded_.info.max_model_len_tokens, kv_.max_sequence_tokens(chunk));
+  std::int64_t num_blocks = 0;
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g)
+    num_blocks = std::max<std::int64_t>(num_blocks, kv_.group(g).num_blocks);
+  max_queued_tokens_ = static_cast<std::int64_t>(config_.max_queued_kv_caches *
+                                                 static_cast<double>(num_blocks * kv::kTokensPerBlock));
   publish_stats();
   if (config_.kv_journal != nullptr) config_.kv_journal->begin_run(loaded_.policy_run());
   thread_ = std::thread([this] { run(); });
@@ -90,6 +96,7 @@ Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submi
       return std::unexpected(std::move(status).error());
     }
     const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
+    if (request.start_within_ms == 0) request.start_within_ms = config_.queue_timeout_ms;
     if (!request.sampling.max_tokens)
       request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
   }
@@ -98,17 +105,34 @@ Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submi
   return ids;
 }
 
+// Whether the queue has room for them. Prompts of any length may wait alone.
+Status LocalEngine::check_queue(const std::vector<Submission>& submissions) const {
+  const std::int64_t limit = std::int64_t{config_.max_num_seqs} + config_.max_queued_requests;
+  if (num_unfinished_ + std::ssize(submissions) > limit) {
+    return make_error(ErrorKind::kUnavailable,
+                      fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
+                                  num_unfinished_, submissions.size(), limit));
+  }
+  const std::int64_t num_waiting_tokens = gate_.num_waiting_prompt_tokens();
+  if (max_queued_tokens_ == 0 || num_waiting_tokens == 0) return {};
+  std::int64_t num_tokens = 0;
+  for (const Submission& submission : submissions)
+    num_tokens += std::ssize(submission.request.prompt_token_ids);
+  if (num_waiting_tokens + num_tokens <= max_queued_tokens_) return {};
+  return make_error(ErrorKind::kUnavailable,
+                    fmt::format("queue: {} prompt tokens are waiting and {} came, the limit is {}",
+                                num_waiting_tokens, num_tokens, max_queued_tokens_));
+}
+
 Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> submissions) {
   std::vector<RequestId> ids;
   if (submissions.empty()) return ids;
   {
     const std::lock_guard lock(mutex_);
     if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-    const std::int64_t limit = std::int64_t{config_.max_num_seqs} + config_.max_queued_requests;
-    if (num_unfinished_ + std::ssize(submissions) > limit) {
-      return make_error(ErrorKind::kUnavailable,
-                        fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
-                                    num_unfinished_, submissions.size(), limit));
+    if (const Status status = check_queue(submissions); !status) {
+      num_beyond_queue_ += std::ssize(submissions);
+      return std::unexpected(status.error());
     }
     if (const Status status = gate_.check(submissions.front().request, Clock::now()); !status) {
       num_too_late_ += std::ssize(submissions);
@@ -138,6 +162,7 @@ EngineStats LocalEngine::stats() const {
   EngineStats stats = stats_;
   stats.num_requests_rejected = num_rejected_;
   stats.num_requests_too_late = num_too_late_;
+  stats.num_requests_beyond_queue = num_beyond_queue_;
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -295,9 +320,7 @@ void LocalEngine::step() {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
     emit_update(update, results[i]);
   }
-  ++counters_.num_steps;
-  counters_.num_stepped_sequences += std::ssize(scheduled_);
-  counters_.step_seconds_total += std::chrono::duration<double>(end - begin).count();
+  count_step(counters_, std::ssize(scheduled_), std::chrono::duration<double>(end - begin).count());
 }
 
 void LocalEngine::charge(const sched::SchedulerOutput& output, double step_ms) {
@@ -449,30 +472,11 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
 }
 
 void LocalEngine::publish_stats() {
-  const sched::SchedulerStats scheduler = scheduler_.stats();
-  counters_.num_running = scheduler.num_running;
-  counters_.num_waiting = scheduler.num_waiting;
-  counters_.num_preemptions = scheduler.num_preemptions;
-  counters_.num_kv_policies_given_up = scheduler.num_kept_exact;
-  counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size * scheduler.num_hidden_rows_peak;
-  counters_.prefix_queries_tokens = scheduler.prefix_queries_tokens;
-  counters_.prefix_hits_tokens = scheduler.prefix_hits_tokens;
-  counters_.kv_blocks_total = 0;
-  counters_.kv_blocks_used = 0;
-  for (std::int32_t group = 0; group < kv_.num_groups(); ++group) {
-    counters_.kv_blocks_total += kv_.group(group).num_blocks;
-    counters_.kv_blocks_used += kv_.pool(group).num_blocks() - kv_.pool(group).num_free();
-  }
+  take_counts(scheduler_, Clock::now(), counters_);
+  take_counts(kv_, counters_);
+  counters_.hidden_bytes_peak =
+      4ll * loaded_.model->config().hidden_size * scheduler_.stats().num_hidden_rows_peak;
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
-  counters_.kv_bytes_total = kv_.cells().arena().capacity_bytes();
-  counters_.kv_bytes_used = kv_.held_bytes();
-  const kv::CellStore::DiskUse& disk = kv_.cells().disk_use();
-  counters_.kv_disk_bytes_total = kv_.cells().copies().capacity_bytes();
-  counters_.kv_disk_bytes_used = kv_.cells().copies().used_bytes();
-  counters_.kv_disk_writes = disk.num_writes;
-  counters_.kv_disk_reads = disk.num_reads;
-  counters_.kv_disk_full = disk.num_full;
-  counters_.kv_disk_errors = disk.num_errors;
   scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;

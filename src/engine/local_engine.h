@@ -49,6 +49,7 @@ class LocalEngine final : public Engine {
   };
   using Command = std::variant<Arrival, Cancellation>;
 
+  Status check_queue(const std::vector<Submission>& submissions) const;  // with mutex_ held
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
 
   // The engine thread.
@@ -76,6 +77,7 @@ class LocalEngine final : public Engine {
   sched::Scheduler scheduler_;
   StartGate gate_;  // guarded by mutex_
   runtime::ModelRunner runner_;
+  std::int64_t max_queued_tokens_ = 0;  // 0: any number
 
   // Confined to the engine thread.
   struct Stream {
@@ -104,6 +106,7 @@ class LocalEngine final : public Engine {
 
   std::atomic<std::int64_t> num_rejected_{0};
   std::atomic<std::int64_t> num_too_late_{0};
+  std::atomic<std::int64_t> num_beyond_queue_{0};
   std::thread thread_;  // last: everything else exists while it runs
 };
 

@@ -55,6 +55,9 @@ class CellArena {
   std::int64_t capacity_bytes() const { return num_pages() * page_bytes_; }
   std::int64_t reserved_bytes() const { return (num_pages() - free_pages_.size()) * page_bytes_; }
   std::int64_t used_bytes() const { return used_bytes_; }
+  std::int64_t used_bytes(KvFormat format) const {
+    return size_class(format).num_cells * size_class(format).cell_bytes;
+  }
 
  private:
   static constexpr std::int32_t kNone = -1;

@@ -151,6 +151,7 @@ class KvCacheManager {
   // Bytes of the cells that sequences hold; the rest of what is in use is cached.
   std::int64_t held_bytes() const { return cells_.arena().used_bytes() - cached_bytes_; }
   KvStats stats() const;
+  std::int64_t num_evictions() const { return num_evictions_; }
 
  private:
   BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }

@@ -458,7 +458,12 @@ void Scheduler::remove(Sequence& sequence) {
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats = stats_;
   stats.num_running = num_running();
+  for (const Sequence* sequence : running_) stats.num_running_tokens += sequence->num_tokens();
   stats.num_waiting = static_cast<std::int32_t>(waiting_.size());
+  for (const Sequence* sequence : waiting_) {
+    const TimePoint arrived = sequence->times.arrived;
+    stats.oldest_arrival = std::min(stats.oldest_arrival.value_or(arrived), arrived);
+  }
   return stats;
 }
 

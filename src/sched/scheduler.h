@@ -64,8 +64,10 @@ struct SchedulerConfig {
 
 struct SchedulerStats {
   std::int32_t num_running = 0;
+  std::int64_t num_running_tokens = 0;  // prompts and answers so far
   std::int32_t num_waiting = 0;
-  std::int64_t num_steps = 0;  // schedule() calls that ran something
+  std::optional<TimePoint> oldest_arrival;  // of those that wait
+  std::int64_t num_steps = 0;               // schedule() calls that ran something
   std::int64_t num_scheduled_tokens = 0;
   std::int64_t num_preemptions = 0;
   std::int64_t num_kept_exact = 0;  // sequences whose KV policy was given up for want of room

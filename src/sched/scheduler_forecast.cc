@@ -74,19 +74,19 @@ void Scheduler::order_prompts(TimePoint now) {
   });
 }
 
-// An eighth of the seats is for tenants that have less than their share of them, where there is more than
+// Three of sixteen seats are for tenants that have less than their share of them, where there is more than
 // one: they need not wait for an end.
 bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const {
   if (config_.waiting.policy != WaitingPolicy::kSloValue || num_tenants < 2) return false;
   if (sequence.account->num_running < std::max(1, config_.max_num_seqs / num_tenants)) return false;
-  const std::int32_t num_reserved = std::max(1, config_.max_num_seqs / 8);
+  const std::int32_t num_reserved = std::max(1, config_.max_num_seqs * 3 / 16);
   return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
 }
 
 // How much longer a step may take for its prompt: the streams of those who have had more than their share
 // give a tenant some of their time who has not.
 double Scheduler::stretch_of(const Sequence& sequence) const {
-  constexpr double kStretch = 1.6;
+  constexpr double kStretch = 1.8;
   const bool is_owed = config_.waiting.policy == WaitingPolicy::kSloValue &&
                        tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
   return is_owed ? kStretch : 1.0;

@@ -23,6 +23,12 @@ constexpr EngineMetric kEngineMetrics[] = {
      &EngineStats::num_requests_rejected},
     {"requests_too_late_total", "counter", "Of those refused: the first token would have come too late",
      &EngineStats::num_requests_too_late},
+    {"requests_beyond_queue_total", "counter", "Of those refused: the queue was full",
+     &EngineStats::num_requests_beyond_queue},
+    {"requests_expired_total", "counter", "Choices of requests that did not start in the time they had",
+     &EngineStats::num_requests_expired},
+    {"tokens_in_flight", "gauge", "Tokens of running choices, prompts and answers",
+     &EngineStats::num_running_tokens},
     {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens},
     {"cached_prompt_tokens_total", "counter", "Prompt tokens served from the prefix cache",
      &EngineStats::num_cached_prompt_tokens},
@@ -30,13 +36,12 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
     {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
      &EngineStats::num_kv_policies_given_up},
-    {"steps_total", "counter", "Steps of the engine", &EngineStats::num_steps},
-    {"stepped_sequences_total", "counter", "Sequences that ran in steps, over all steps",
-     &EngineStats::num_stepped_sequences},
     {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total},
     {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
     {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total},
     {"kv_bytes_used", "gauge", "Bytes of KV that sequences hold", &EngineStats::kv_bytes_used},
+    {"kv_evictions_total", "counter", "Cached KV blocks that gave way to others",
+     &EngineStats::num_kv_evictions},
     {"kv_disk_bytes", "gauge", "Bytes of KV on disk that are out of memory",
      &EngineStats::kv_disk_bytes_used},
     {"kv_disk_writes_total", "counter", "Cells of KV written to the disk", &EngineStats::kv_disk_writes},
@@ -146,6 +151,26 @@ void append_times(PrometheusText& out, const ServerMetrics& server, const std::s
   }
 }
 
+void append_steps(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kAge = "queue_age_seconds", kSeconds = "step_seconds", kBatch = "step_sequences";
+  out.begin(kAge, "gauge", "How long the request has waited that waits longest, at the last step");
+  out.value(kAge, model_label, engine.oldest_waiting_ms / 1000.0);
+  out.begin(kSeconds, "histogram", "How long steps take");
+  out.histogram(kSeconds, model_label, kStepSecondsBounds, engine.steps_by_seconds,
+                engine.step_seconds_total);
+  out.begin(kBatch, "histogram", "How many sequences run in a step");
+  out.histogram(kBatch, model_label, kStepSequencesBounds, engine.steps_by_sequences,
+                static_cast<double>(engine.num_stepped_sequences));
+}
+
+void append_kv_formats(PrometheusText& out, const EngineStats& engine) {
+  constexpr std::string_view kName = "kv_format_bytes";
+  out.begin(kName, "gauge", "Bytes of KV in memory by format, of what is cached as well");
+  for (const KvFormatBytes& of : engine.kv_format_bytes) {
+    out.value(kName, prometheus_label("format", of.format), static_cast<double>(of.bytes));
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
@@ -157,8 +182,8 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
     out.begin(metric.name, metric.type, metric.help);
     out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
   }
-  out.begin("step_seconds_total", "counter", "Time spent in steps");
-  out.value("step_seconds_total", model_label, engine.step_seconds_total);
+  append_steps(out, engine, model_label);
+  append_kv_formats(out, engine);
   append_times(out, server, model_label);
   append_server_counts(out, server);
   append_costs(out, server, only_tenant);

@@ -1,6 +1,8 @@
 // Writes metrics in the Prometheus text format, version 0.0.4.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,7 +20,9 @@ class PrometheusText {
 
   void begin(std::string_view name, std::string_view type, std::string_view help);
   void value(std::string_view name, std::string_view labels, double value);
-  // Buckets, sum and count, behind a begin() of type histogram.
+  // Buckets, sum and count, behind a begin() of type histogram. Of `counts` there is one more than of bounds.
+  void histogram(std::string_view name, std::string_view labels, std::span<const double> bounds,
+                 std::span<const std::int64_t> counts, double sum);
   void histogram(std::string_view name, std::string_view labels, const Histogram& histogram);
 
  private:

@@ -10,18 +10,19 @@
 namespace kvasir::testing {
 namespace {
 
-std::unique_ptr<Engine> one_at_a_time(std::int32_t max_queued_requests) {
-  auto engine =
-      Engine::load({.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf",
-                    .num_threads = 1,
-                    .max_num_seqs = 1,
-                    .max_queued_requests = max_queued_requests});
+// Where KV for 2,048 tokens is.
+std::unique_ptr<Engine> one_at_a_time(EngineConfig config) {
+  config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/llama-f32.gguf";
+  config.num_threads = 1;
+  config.max_num_seqs = 1;
+  config.kv_cache_tokens = 2048;
+  auto engine = Engine::load(config);
   EXPECT_TRUE(engine) << engine.error().message;
   return engine ? std::move(*engine) : nullptr;
 }
 
 TEST(Queue, EndsARequestThatDoesNotStartInTime) {
-  const auto engine = one_at_a_time(8);
+  const auto engine = one_at_a_time({});
   ASSERT_NE(engine, nullptr);
   const Request running = greedy_request({1, 2, 3}, 1000);
   Request impatient = greedy_request({4, 5, 6}, 4);
@@ -37,7 +38,7 @@ TEST(Queue, EndsARequestThatDoesNotStartInTime) {
 }
 
 TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
-  const auto engine = one_at_a_time(2);
+  const auto engine = one_at_a_time({.max_queued_requests = 2});
   ASSERT_NE(engine, nullptr);
   const Request request = greedy_request({1, 2, 3}, 2);
   for (const Answer& answer : generate(*engine, {request, request, request, request})) {
@@ -45,6 +46,35 @@ TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
   }
   for (const Answer& answer : generate(*engine, {request, request, request})) EXPECT_EQ(answer.error, "");
   EXPECT_EQ(engine->stats().num_requests_rejected, 4);
+  EXPECT_EQ(engine->stats().num_requests_beyond_queue, 4);
+}
+
+TEST(Queue, EndsWhatDoesNotStartInTheTimeThatTheEngineGives) {
+  const auto engine = one_at_a_time({.queue_timeout_ms = 1});
+  ASSERT_NE(engine, nullptr);
+  const auto answers = generate(*engine, {greedy_request({1, 2, 3}, 1000), greedy_request({4, 5, 6}, 4)});
+  EXPECT_EQ(answers[0].error, "");
+  EXPECT_EQ(answers[1].error, "queue: the request did not start within 1 ms");
+  EXPECT_EQ(stats_after(*engine, 2).num_requests_expired, 1);
+}
+
+TEST(Queue, BoundsThePromptTokensThatWait) {
+  const auto engine = one_at_a_time({.max_queued_kv_caches = 0.02});
+  ASSERT_NE(engine, nullptr);
+  const auto nobody = [](RequestOutput) {};
+  ASSERT_TRUE(engine->submit(greedy_request({1, 2, 3}, 1000), nobody));
+  const Request request = greedy_request(std::vector<TokenId>(30, 7), 4);
+  EXPECT_TRUE(engine->submit(request, nobody));
+  const auto refused = engine->submit(request, nobody);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
+  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 40")) << refused.error().message;
+}
+
+TEST(Queue, APromptOfAnyLengthMayWaitAlone) {
+  const auto engine = one_at_a_time({.max_queued_kv_caches = 0.001});
+  ASSERT_NE(engine, nullptr);
+  EXPECT_TRUE(engine->submit(greedy_request(std::vector<TokenId>(30, 7), 4), [](RequestOutput) {}));
 }
 
 }  // namespace

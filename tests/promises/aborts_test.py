@@ -2,7 +2,7 @@
 
 Usage: aborts_test.py [--count 1000] [--seed 1]
 Single requests and bursts of up to 12 on four seats, streaming and not, are cut off at random moments, by RST or by
-FIN. The server counts the clients it misses (http_aborts_total) and its steps (steps_total): from the step in which
+FIN. The server counts the clients it misses (http_aborts_total) and its steps (step_seconds_count): from the step in which
 it has missed the last one at most one more may run until nothing runs, waits or holds a block. Nothing else runs, so
 steps stop when the last request has left. At the end no connection is left over and a greedy canary answers the same.
 Exit codes: 0 kept, 1 broken, 77 no binary or no model.
@@ -97,7 +97,7 @@ class Aborts:
         self.missed += len(connections)
         noticed = self.server.wait_until(lambda m: m[MISSED] >= self.missed, "notice of all who left", pause_s=0)
         idle = self.server.wait_idle()
-        late = int(idle["steps_total"] - noticed["steps_total"])
+        late = int(idle["step_seconds_count"] - noticed["step_seconds_count"])
         self.late_steps[late] += 1
         if late > 1:
             self.failures.append(f"{late} steps ran after the last of {len(connections)} had left")

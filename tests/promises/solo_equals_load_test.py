@@ -133,7 +133,7 @@ def first_difference(body, solo, load):
 def too_light(name, metrics):
     """What a load did not do that it is there for."""
     least_preemptions, least_cached, least_sequences = LEAST[name]
-    sequences_per_step = metrics["stepped_sequences_total"] / metrics["steps_total"]
+    sequences_per_step = metrics["step_sequences_sum"] / metrics["step_sequences_count"]
     texts = []
     if metrics["preemptions_total"] < least_preemptions:
         texts.append(f"{name}: nobody was preempted")
@@ -169,7 +169,7 @@ def main():
                          "cached_tokens": metrics["cached_prompt_tokens_total"],
                          "prompt_tokens": metrics["prompt_tokens_total"],
                          "tokens": metrics["generation_tokens_total"],
-                         "sequences_per_step": round(metrics["stepped_sequences_total"] / metrics["steps_total"], 1)}
+                         "sequences_per_step": round(metrics["step_sequences_sum"] / metrics["step_sequences_count"], 1)}
         progress(f"{name}: {figures[name]}")
     return running_server.report(failures, requests=len(requests), loads=figures)
 

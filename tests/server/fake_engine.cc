@@ -87,6 +87,11 @@ EngineStats FakeEngine::stats() const {
   EngineStats stats;
   stats.num_running = num_running();
   stats.num_generated_tokens = num_generated_;
+  stats.steps_by_seconds[2] = 3;
+  stats.steps_by_sequences.back() = 3;
+  stats.num_stepped_sequences = 900;
+  stats.step_seconds_total = 0.012;
+  stats.kv_format_bytes = {{"f16", 4096}, {"q8", 0}};
   return stats;
 }
 

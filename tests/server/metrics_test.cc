@@ -44,6 +44,18 @@ TEST(Metrics, SplitTheTimeToTheFirstToken) {
   expect_line(text, "kvasir_start_stage_seconds_count{model=\"fake\",stage=\"flush\"} 1");  // of the stream
 }
 
+TEST(Metrics, ShowStepsAndFormatsOfKv) {
+  const RunningServer server;
+  const std::string text = metrics_after(server, {});
+  expect_line(text, "kvasir_step_seconds_bucket{model=\"fake\",le=\"0.0025\"} 0");
+  expect_line(text, "kvasir_step_seconds_bucket{model=\"fake\",le=\"0.005\"} 3");
+  expect_line(text, "kvasir_step_seconds_sum{model=\"fake\"} 0.012");
+  expect_line(text, "kvasir_step_sequences_bucket{model=\"fake\",le=\"256\"} 0");
+  expect_line(text, "kvasir_step_sequences_count{model=\"fake\"} 3");
+  expect_line(text, "kvasir_step_sequences_sum{model=\"fake\"} 900");
+  expect_line(text, "kvasir_kv_format_bytes{format=\"f16\"} 4096");
+}
+
 TEST(Metrics, CountRequestsByTheirKind) {
   const RunningServer server;
   const std::string text = metrics_after(

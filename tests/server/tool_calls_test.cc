@@ -82,6 +82,17 @@ TEST(ToolCalls, AreWholeAnswersOfLlama3) {
   EXPECT_EQ(two.text, "");
 }
 
+TEST(ToolCalls, BeyondTheirNumberAreLeftOut) {
+  ToolCallReader tagged(ToolCallFormat::kTagged, kTools, 1);
+  const std::string call = "<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
+  const auto piece = tagged.push("So: " + call + call + " and");
+  EXPECT_EQ(piece.calls.size(), 1u);
+  EXPECT_EQ(piece.text, "So: and");
+  ToolCallReader objects(ToolCallFormat::kObject, kTools, 1);
+  EXPECT_EQ(objects.push("{\"name\": \"add\"}; {\"name\": \"add\"}").text, "");
+  EXPECT_EQ(objects.finish().calls.size(), 1u);
+}
+
 TEST(ToolCalls, AnAnswerThatIsNoneIsTextFromItsFirstPiece) {
   ToolCallReader reader(ToolCallFormat::kObject, kTools);
   EXPECT_EQ(reader.push("Hello").text, "Hello");

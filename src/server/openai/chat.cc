@@ -45,7 +45,8 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
                                  .logprobs = request.logprobs,
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value(),
                                  .tool_calls = {},
-                                 .tool_names = request.tool_names};
+                                 .tool_names = request.tool_names,
+                                 .parallel_tool_calls = request.parallel_tool_calls};
   if (request.may_call_tools()) options.tool_calls = tool_call_format(context);
   wanted.client_id = options.header.id;
   std::vector<Request> requests;

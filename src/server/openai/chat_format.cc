@@ -25,6 +25,11 @@ ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSour
       has_begun_(static_cast<std::size_t>(options_.num_choices)),
       readers_(static_cast<std::size_t>(options_.num_choices), reader()) {}
 
+ToolCallReader ChatFormat::reader() const {
+  if (!options_.parallel_tool_calls) return {options_.tool_calls, options_.tool_names, 1};
+  return {options_.tool_calls, options_.tool_names};
+}
+
 // Beside calls an empty content is null.
 void ChatFormat::write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const {
   ToolCallReader reader = this->reader();

@@ -26,6 +26,7 @@ class ChatFormat final : public AnswerFormat {
     bool prompt_logprobs = false;
     ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
     std::vector<std::string> tool_names;
+    bool parallel_tool_calls = true;
   };
 
   // Borrows both.
@@ -46,7 +47,7 @@ class ChatFormat final : public AnswerFormat {
     std::span<const PositionLogprobs> logprobs = {};
     std::optional<std::string_view> finish_reason = {};
   };
-  ToolCallReader reader() const { return {options_.tool_calls, options_.tool_names}; }
+  ToolCallReader reader() const;
   void write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const;
   void write_call_delta(JsonWriter& json, const Delta& delta) const;
   void append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,

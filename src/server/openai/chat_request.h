@@ -19,6 +19,7 @@ struct ChatRequest : GenerationRequest {
   text::jinja::Value tools = text::jinja::Value::none();
   std::vector<std::string> tool_names;
   std::string tool_choice = "auto";
+  bool parallel_tool_calls = true;
   bool may_call_tools() const { return !tool_names.empty() && tool_choice == "auto"; }
   std::optional<std::int32_t> max_completion_tokens;
   bool logprobs = false;

@@ -152,6 +152,7 @@ bool ToolCallReader::take_objects(std::string_view text, Piece& piece) {
 bool ToolCallReader::take_call(std::string_view json, Piece& piece) {
   auto call = parse_call(json);
   if (!call || !is_tool(call->name)) return false;
+  if (num_calls_ == max_calls_) return true;
   piece.calls.push_back(std::move(*call));
   ++num_calls_;
   return true;

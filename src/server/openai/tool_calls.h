@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,9 +35,10 @@ class ToolCallReader {
     std::vector<ToolCall> calls;
   };
 
-  // `tool_names` is borrowed.
-  ToolCallReader(ToolCallFormat format, std::span<const std::string> tool_names)
-      : format_(format), tool_names_(tool_names) {}
+  // `tool_names` is borrowed. Of more than `max_calls` calls the first ones count, the others are left out.
+  ToolCallReader(ToolCallFormat format, std::span<const std::string> tool_names,
+                 std::int32_t max_calls = std::numeric_limits<std::int32_t>::max())
+      : format_(format), tool_names_(tool_names), max_calls_(max_calls) {}
 
   // What the answer's next piece of text brings; what may be the beginning of a call waits.
   Piece push(std::string_view text);
@@ -54,6 +56,7 @@ class ToolCallReader {
 
   const ToolCallFormat format_;
   const std::span<const std::string> tool_names_;
+  const std::int32_t max_calls_;
   std::string held_;          // not decided yet
   bool is_text_ = false;      // kObject: this answer is no call
   bool skips_space_ = false;  // kTagged: what follows a call, up to the next text

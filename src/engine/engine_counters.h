@@ -1,0 +1,18 @@
+// The engine's numbers as its users see them, taken from where they are counted.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/kv_cache_manager.h"
+#include "kvasir/engine.h"
+#include "sched/scheduler.h"
+
+namespace kvasir {
+
+void take_counts(const sched::Scheduler& scheduler, sched::TimePoint now, EngineStats& stats);
+void take_counts(const kv::KvCacheManager& kv, EngineStats& stats);
+
+// One more step.
+void count_step(EngineStats& stats, std::int64_t num_sequences, double seconds);
+
+}  // namespace kvasir
