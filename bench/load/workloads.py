@@ -34,11 +34,11 @@ def users(text, seed, requests=48, prompt_tokens=300, answer_tokens=100, shared_
 
 
 def at_rate(requests, per_second, seconds):
-    """The first `seconds` of requests whose times are stretched so that `per_second` come on average."""
-    first, last = requests[0]["at_ms"], requests[-1]["at_ms"]
-    stretch = 1000 * (len(requests) - 1) / per_second / (last - first)
-    timed = [{**request, "at_ms": (request["at_ms"] - first) * stretch} for request in requests]
-    return [request for request in timed if request["at_ms"] < 1000 * seconds]
+    """So many of the first requests, their times stretched, that `per_second` come for `seconds`."""
+    taken = requests[:max(2, round(per_second * seconds))]
+    first, last = taken[0]["at_ms"], taken[-1]["at_ms"]
+    stretch = 1000 * seconds / (last - first)
+    return [{**request, "at_ms": (request["at_ms"] - first) * stretch} for request in taken]
 
 
 def azure(path, text, seed, context):

@@ -68,9 +68,10 @@ class Replay {
                              sched::patience_targets(now_ms_ - refused_at_ms_);
     if (!config_.refuses || target_ms == 0.0) return true;
     scheduler_.describe_load(load_);
+    sched::PromptWork prompt;
+    prompt.add(0, request.num_prompt_tokens);
     const sched::StartForecast forecast = sched::forecast_start(
-        load_, config_.scheduler.waiting, tenants_[static_cast<std::size_t>(request.tenant)], 0,
-        request.num_prompt_tokens);
+        load_, config_.scheduler.waiting, tenants_[static_cast<std::size_t>(request.tenant)], 0, prompt);
     const bool is_in_time = sched::excess_ms(forecast, target_ms) <= 0.0;
     if (!is_in_time) refused_at_ms_ = now_ms_;
     return is_in_time;

@@ -63,9 +63,11 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
 }  // namespace
 
 std::string MemoryPlan::describe() const {
-  return fmt::format("memory: {} weights + {} KV + {} workspace + {} program of {} budget",
-                     format_bytes(weight_bytes), format_bytes(kv_bytes), format_bytes(workspace_bytes),
-                     format_bytes(process_bytes), format_bytes(budget_bytes));
+  std::string line =
+      fmt::format("memory: {} weights + {} KV + {} workspace + {} program", format_bytes(weight_bytes),
+                  format_bytes(kv_bytes), format_bytes(workspace_bytes), format_bytes(process_bytes));
+  if (reserved_bytes > 0) line += fmt::format(" + {} requests", format_bytes(reserved_bytes));
+  return line + fmt::format(" of {} budget", format_bytes(budget_bytes));
 }
 
 Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelConfig& model,
@@ -75,6 +77,7 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
   plan.budget_bytes = config.memory_bytes > 0 ? config.memory_bytes : available_bytes / 2;
   plan.weight_bytes = weight_bytes;
   plan.process_bytes = process_bytes;
+  plan.reserved_bytes = config.reserved_bytes;
   const std::int64_t shared_bytes = plan.budget_bytes - weight_bytes - process_bytes - config.reserved_bytes;
   plan.workspace_bytes = workspace_bytes(config, model);
   KVASIR_TRY(std::int64_t length, model_length(config, model));

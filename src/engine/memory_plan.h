@@ -15,7 +15,8 @@ struct MemoryPlan {
   std::int64_t budget_bytes = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t workspace_bytes = 0;
-  std::int64_t process_bytes = 0;  // the program itself, and pages of the model's file that it reads from
+  std::int64_t process_bytes = 0;   // the program itself, and pages of the model's file that it reads from
+  std::int64_t reserved_bytes = 0;  // for what the engine's user does beside it
   std::int64_t kv_bytes = 0;
   std::int32_t max_model_len_tokens = 0;
   std::int32_t max_prefill_only_tokens = 0;  // whose hidden states there is room for, in the workspace

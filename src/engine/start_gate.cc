@@ -36,8 +36,10 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
       request.use_prefix_cache && prefix_cache_
           ? recent_prompts_.find(request.cache_namespace, request.prompt_token_ids)
           : 0;
-  const sched::StartForecast forecast = sched::forecast_start(
-      load_, waiting_, request.tenant, request.priority, std::ssize(request.prompt_token_ids) - num_cached);
+  sched::PromptWork prompt;
+  prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
+  const sched::StartForecast forecast =
+      sched::forecast_start(load_, waiting_, request.tenant, request.priority, prompt);
   const double excess_ms = sched::excess_ms(forecast, target_ms);
   if (excess_ms <= 0.0) return {};
   last_refusal_ = now;
@@ -59,7 +61,7 @@ std::int32_t StartGate::enter(const Request& request) {
 
 std::int64_t StartGate::num_waiting_prompt_tokens() const {
   std::int64_t num_tokens = 0;
-  for (const sched::WaitingGroup& group : load_.groups) num_tokens += group.num_prompt_tokens;
+  for (const sched::WaitingGroup& group : load_.groups) num_tokens += group.prompts.num_tokens;
   return num_tokens;
 }
 
@@ -67,7 +69,7 @@ void StartGate::add_waiting(const Request& request, std::int32_t expected_cached
   sched::WaitingGroup& group =
       load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));
   group.num_sequences += request.sampling.n;
-  group.num_prompt_tokens += std::ssize(request.prompt_token_ids) - expected_cached_tokens;
+  group.prompts.add(expected_cached_tokens, std::ssize(request.prompt_token_ids) - expected_cached_tokens);
 }
 
 }  // namespace kvasir

@@ -8,9 +8,32 @@
 
 namespace kvasir::sched {
 
+// Prompts that are to be computed. Their time depends on the tokens and on how many keys each of them reads.
+struct PromptWork {
+  std::int64_t num_tokens = 0;
+  std::int64_t num_keys = 0;
+
+  // So many tokens of one prompt, behind others.
+  void add(std::int64_t first_position, std::int64_t count) {
+    num_tokens += count;
+    num_keys += count * first_position + count * (count + 1) / 2;
+  }
+  PromptWork& operator+=(const PromptWork& other) {
+    num_tokens += other.num_tokens;
+    num_keys += other.num_keys;
+    return *this;
+  }
+};
+
 struct Pace {
   double ms_per_prompt_token = 0.0;     // of one that waits for its chunk beside what decodes
+  double ms_per_prompt_key = 0.0;       // likewise, for each key that it reads
   double ms_per_generated_token = 0.0;  // of each stream: a step
+
+  double ms(const PromptWork& work) const {
+    return ms_per_prompt_token * static_cast<double>(work.num_tokens) +
+           ms_per_prompt_key * static_cast<double>(work.num_keys);
+  }
 };
 
 // With `decoding` and, where prompts are to be computed, a chunk of at most `max_chunk_tokens` beside it that
@@ -23,7 +46,9 @@ inline Pace pace_of(const StepTimeModel& times, const StepWork& decoding, bool h
   StepWork with_chunk = decoding;
   with_chunk.add_chunk(0, std::max(chunk, 1));
   const double step_ms = times.predict_ms(with_chunk);
-  return {.ms_per_prompt_token = step_ms / std::max(chunk, 1),
+  const double ms_per_prompt_token = step_ms / std::max(chunk, 1);
+  return {.ms_per_prompt_token = ms_per_prompt_token,
+          .ms_per_prompt_key = ms_per_prompt_token * times.key_to_token_ratio(),
           .ms_per_generated_token = has_prompts ? step_ms : times.predict_ms(decoding)};
 }
 

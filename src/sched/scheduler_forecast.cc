@@ -10,6 +10,14 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
+// What of a sequence that waits is not expected to be cached.
+PromptWork prompt_work_of(const Sequence& sequence) {
+  const std::int32_t num_cached = std::min(sequence.expected_cached_tokens, sequence.num_tokens() - 1);
+  PromptWork work;
+  work.add(num_cached, sequence.num_tokens() - num_cached);
+  return work;
+}
+
 }  // namespace
 
 StepWork Scheduler::decoding_work() const {
@@ -29,7 +37,7 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
   const std::int32_t num_tokens = sequence.num_tokens();
   const double to_compute = std::max(1, num_tokens - sequence.expected_cached_tokens);
   const double to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
-  const double prefill_ms = to_compute * pace.ms_per_prompt_token;
+  const double prefill_ms = pace.ms(prompt_work_of(sequence));
   const double decode_ms = to_generate * pace.ms_per_generated_token;
   return {.arrival = static_cast<std::int64_t>(sequence.id),
           .priority = sequence.priority,
@@ -96,7 +104,7 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
   load.clear();
   const Pace pace = this->pace();
   load.num_free_seats = config_.max_num_seqs - num_running();
-  load.ms_per_prompt_token = pace.ms_per_prompt_token;
+  load.pace = pace;
   double hold_ms = 0.0;
   for (const auto& [id, sequence] : sequences_) {
     const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
@@ -104,13 +112,15 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
     WaitingGroup& group =
         load.group(sequence.account->name, sequence.priority, sequence.account->served_tokens);
     if (sequence.status == SequenceStatus::kRunning) {
-      group.num_running_prompt_tokens += sequence.num_remaining_tokens() - 1;
-      load.busy_seats_ms.push_back(sequence.num_remaining_tokens() * pace.ms_per_prompt_token + decode_ms);
+      PromptWork left;
+      left.add(sequence.num_computed_tokens, sequence.num_remaining_tokens() - 1);
+      group.running_prompts += left;
+      load.busy_seats_ms.push_back(pace.ms(left) + pace.ms_per_prompt_token + decode_ms);
       hold_ms += decode_ms;
       continue;
     }
     ++group.num_sequences;
-    group.num_prompt_tokens += std::max(1, sequence.num_tokens() - sequence.expected_cached_tokens);
+    group.prompts += prompt_work_of(sequence);
     hold_ms += decode_ms;
   }
   load.entry_tokens = tenants_.entry_tokens();

@@ -9,7 +9,7 @@ namespace kvasir::sched {
 namespace {
 
 constexpr double kPatienceOfLowerClasses = 30.0;
-constexpr double kTypicalPromptTokens = 512.0;
+constexpr std::int64_t kTypicalPromptTokens = 512;
 constexpr double kTypicalPrompts = 4.0;
 constexpr double kMostSlowdown = 1.25;
 constexpr double kCalmMs = 60'000.0;
@@ -17,7 +17,7 @@ constexpr double kBurstTargets = 3.0;
 
 struct Ahead {
   std::int32_t num_sequences = 0;
-  std::int64_t num_prompt_tokens = 0;
+  PromptWork prompts;
 };
 
 // Those that start before one that comes now, by the order of waiting_order.h. Within a turn of a tenant all
@@ -36,11 +36,11 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
     if (!is_behind || config.policy != WaitingPolicy::kSloValue) {
-      ahead.num_prompt_tokens += group.num_running_prompt_tokens;
+      ahead.prompts += group.running_prompts;
     }
     if (is_behind) continue;
     ahead.num_sequences += group.num_sequences;
-    ahead.num_prompt_tokens += group.num_prompt_tokens;
+    ahead.prompts += group.prompts;
   }
   return ahead;
 }
@@ -68,7 +68,7 @@ void LoadSnapshot::clear() {
   busy_seats_ms.clear();
   num_free_seats = 0;
   mean_hold_ms = 0.0;
-  ms_per_prompt_token = 0.0;
+  pace = {};
   groups.clear();
   entry_tokens = 0.0;
   absent.clear();
@@ -90,13 +90,13 @@ double LoadSnapshot::served_tokens(std::string_view tenant) const {
 }
 
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-                             std::int32_t priority, std::int64_t num_prompt_tokens) {
+                             std::int32_t priority, const PromptWork& prompt) {
   const Ahead ahead = ahead_of(load, config, tenant, priority);
-  const auto prompts_ahead = static_cast<double>(ahead.num_prompt_tokens);
-  return {
-      .wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), prompts_ahead * load.ms_per_prompt_token),
-      .prefill_ms = static_cast<double>(num_prompt_tokens) * load.ms_per_prompt_token,
-      .typical_ms = kTypicalPromptTokens * load.ms_per_prompt_token};
+  PromptWork typical;
+  typical.add(0, kTypicalPromptTokens);
+  return {.wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), load.pace.ms(ahead.prompts)),
+          .prefill_ms = load.pace.ms(prompt),
+          .typical_ms = load.pace.ms(typical)};
 }
 
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sched/pace.h"
 #include "sched/waiting_order.h"
 
 namespace kvasir::sched {
@@ -16,8 +17,8 @@ struct WaitingGroup {
   std::int32_t priority = 0;
   double served_tokens = 0.0;  // of the tenant, see TenantLedger
   std::int32_t num_sequences = 0;
-  std::int64_t num_prompt_tokens = 0;          // that are not expected to be cached
-  std::int64_t num_running_prompt_tokens = 0;  // still to be computed
+  PromptWork prompts;          // of those that wait, without what is expected to be cached
+  PromptWork running_prompts;  // what is still to be computed of those that run
 };
 
 struct AbsentTenant {
@@ -29,8 +30,8 @@ struct AbsentTenant {
 struct LoadSnapshot {
   std::vector<double> busy_seats_ms;  // of those that run: until each is expected to end
   std::int32_t num_free_seats = 0;
-  double mean_hold_ms = 0.0;         // how long those that wait are expected to keep theirs
-  double ms_per_prompt_token = 0.0;  // beside the streams that run; 0: nothing is known yet
+  double mean_hold_ms = 0.0;  // how long those that wait are expected to keep theirs
+  Pace pace;                  // beside the streams that run; all 0: nothing is known yet
   std::vector<WaitingGroup> groups;
   // Of tenants with nothing unfinished: what they begin with, and which have been served more than that.
   double entry_tokens = 0.0;
@@ -49,9 +50,9 @@ struct StartForecast {
   double typical_ms = 0.0;  // what a prompt of 512 tokens takes
 };
 
-// For a request of this tenant and class with so many prompt tokens to compute.
+// For a request of this tenant and class with so much of its prompt to compute.
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-                             std::int32_t priority, std::int64_t num_prompt_tokens);
+                             std::int32_t priority, const PromptWork& prompt);
 
 // The time to the first token that a class is promised, from that of class 0: thirty times as long for those
 // behind it. 0: none.

@@ -7,47 +7,59 @@ namespace {
 
 constexpr WaitingConfig kByValue{.policy = WaitingPolicy::kSloValue};
 
+PromptWork tokens(std::int64_t count) { return {.num_tokens = count}; }
+
 LoadSnapshot full_house() {
   LoadSnapshot load;
   load.busy_seats_ms = {400.0, 100.0, 300.0};
   load.mean_hold_ms = 1000.0;
-  load.ms_per_prompt_token = 2.0;
+  load.pace.ms_per_prompt_token = 2.0;
   return load;
 }
 
 TEST(StartForecast, WaitsForTheSeatThatIsFreeInItsTurn) {
   LoadSnapshot load = full_house();
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 100.0);
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).prefill_ms, 20.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).prefill_ms, 20.0);
   load.group("", 0, 0.0).num_sequences = 2;
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 400.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 400.0);
   load.groups[0].num_sequences = 3;  // the three that end first are taken; then the first of those ends
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 1100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 1100.0);
 }
 
 TEST(StartForecast, WaitsForNoSeatWhereOneIsFree) {
   LoadSnapshot load = full_house();
   load.num_free_seats = 2;
   load.group("", 0, 0.0).num_sequences = 1;
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 0.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 0.0);
   load.groups[0].num_sequences = 2;
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 100.0);
 }
 
 TEST(StartForecast, WaitsForThePromptsBeforeIt) {
   LoadSnapshot load = full_house();
-  load.group("", 0, 0.0).num_running_prompt_tokens = 300;
-  load.groups[0].num_prompt_tokens = 200;
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, 10).wait_ms, 1000.0);
+  load.group("", 0, 0.0).running_prompts.num_tokens = 300;
+  load.groups[0].prompts.num_tokens = 200;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 1000.0);
+}
+
+TEST(StartForecast, LongPromptsTakeLongerThanTheirTokens) {
+  LoadSnapshot load = full_house();
+  load.pace.ms_per_prompt_key = 0.01;
+  PromptWork prompt;
+  prompt.add(100, 10);  // behind 100 that are cached: 10 * 100 + 55 keys
+  EXPECT_DOUBLE_EQ(forecast_start(load, kByValue, "", 0, prompt).prefill_ms, 2.0 * 10 + 0.01 * 1055);
+  load.group("", 0, 0.0).prompts.add(0, 200);
+  EXPECT_DOUBLE_EQ(forecast_start(load, kByValue, "", 0, prompt).wait_ms, 2.0 * 200 + 0.01 * 20'100);
 }
 
 TEST(StartForecast, APromptThatHasBegunIsBeforeWhoeverIsNotAheadOfItsTenant) {
   LoadSnapshot load = full_house();
-  load.group("greedy", 0, 100'000.0).num_running_prompt_tokens = 300;
-  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0);
-  EXPECT_EQ(forecast_start(load, kByValue, "greedy", 0, 10).wait_ms, 600.0);
-  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kFifo}, "new", 0, 10).wait_ms, 600.0);
-  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kPriority}, "new", -1, 10).wait_ms, 600.0);
+  load.group("greedy", 0, 100'000.0).running_prompts.num_tokens = 300;
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, tokens(10)).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "greedy", 0, tokens(10)).wait_ms, 600.0);
+  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kFifo}, "new", 0, tokens(10)).wait_ms, 600.0);
+  EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kPriority}, "new", -1, tokens(10)).wait_ms, 600.0);
 }
 
 TEST(StartForecast, WhoIsNotThereBeginsWithItsAccount) {
@@ -55,22 +67,22 @@ TEST(StartForecast, WhoIsNotThereBeginsWithItsAccount) {
   load.group("greedy", 0, 100'000.0).num_sequences = 50;
   load.entry_tokens = 92'000.0;
   load.absent = {{.tenant = "greedy too", .served_tokens = 120'000.0}};
-  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0) << "a credit ahead";
-  EXPECT_GT(forecast_start(load, kByValue, "greedy too", 0, 10).wait_ms, 10'000.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, tokens(10)).wait_ms, 100.0) << "a credit ahead";
+  EXPECT_GT(forecast_start(load, kByValue, "greedy too", 0, tokens(10)).wait_ms, 10'000.0);
 }
 
 TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
   LoadSnapshot load = full_house();
   load.group("batch", 1, 0.0).num_sequences = 50;
   load.group("greedy", 0, 100'000.0).num_sequences = 50;
-  EXPECT_EQ(forecast_start(load, kByValue, "batch", 0, 10).wait_ms, 100.0);
-  EXPECT_GT(forecast_start(load, kByValue, "greedy", 0, 10).wait_ms, 10'000.0);
-  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, 10).wait_ms, 100.0);
-  EXPECT_GT(forecast_start(load, kByValue, "new", 2, 10).wait_ms, 10'000.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "batch", 0, tokens(10)).wait_ms, 100.0);
+  EXPECT_GT(forecast_start(load, kByValue, "greedy", 0, tokens(10)).wait_ms, 10'000.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, tokens(10)).wait_ms, 100.0);
+  EXPECT_GT(forecast_start(load, kByValue, "new", 2, tokens(10)).wait_ms, 10'000.0);
 }
 
 TEST(StartForecast, KnowsNothingBeforeTheFirstStep) {
-  EXPECT_EQ(forecast_start({}, kByValue, "", 0, 1000).wait_ms, 0.0);
+  EXPECT_EQ(forecast_start({}, kByValue, "", 0, tokens(1000)).wait_ms, 0.0);
 }
 
 TEST(StartForecast, AnIdleServerRefusesNobodyAndASlowOneHasPatience) {

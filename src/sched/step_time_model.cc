@@ -51,6 +51,10 @@ double StepTimeModel::predict_ms(const StepWork& work) const {
   return milliseconds;
 }
 
+double StepTimeModel::key_to_token_ratio() const {
+  return weights_[2] > 0.0 ? weights_[3] * 1e-5 / (weights_[2] * 1e-2) : 0.0;
+}
+
 std::int32_t StepTimeModel::chunk_within(double limit_ms, const StepWork& work, std::int32_t first_position,
                                          std::int32_t max_tokens) const {
   std::int32_t fits = 0;

@@ -35,6 +35,8 @@ class StepTimeModel {
   void observe(const StepWork& work, double milliseconds);
   // 0 until something was observed.
   double predict_ms(const StepWork& work) const;
+  // What a key that a prompt's token reads takes, in times of what the token itself takes; 0 when unknown.
+  double key_to_token_ratio() const;
   // The most tokens of a prompt, from `first_position` on, with which a step that has this work besides takes
   // at most `limit_ms`; at most `max_tokens`.
   std::int32_t chunk_within(double limit_ms, const StepWork& work, std::int32_t first_position,

@@ -41,6 +41,12 @@ class StepTimes : public testing::Test {
   StepTimeModel model_;
 };
 
+TEST_F(StepTimes, TellWhatAKeyTakesBesideAToken) {
+  EXPECT_EQ(model_.key_to_token_ratio(), 0.0);
+  run(400);
+  EXPECT_NEAR(model_.key_to_token_ratio(), 2e-4 / 0.3, 0.15 * 2e-4 / 0.3);
+}
+
 TEST_F(StepTimes, AreLearnedFromAFewSteps) {
   run(50);
   expect_near(work_of(16, 1000, 0, 0));
