@@ -406,14 +406,14 @@ void Scheduler::demote_cells() {
 void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
   if (!prefill_only_.advance(sequence)) return;
   sequence.times.prompt_computed = now;
-  tenants_.charge(*sequence.account, sequence.num_prompt_tokens, 0);
+  tenants_.charge(*sequence.account, sequence.num_prompt_tokens, 0, now_);
   updates_.push_back({.id = sequence.id, .finish_reason = FinishReason::kLength, .times = sequence.times});
   remove(sequence);
 }
 
 void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
   const std::int32_t num_computed = std::exchange(sequence.num_scheduled_tokens, 0);
-  tenants_.charge(*sequence.account, samples ? num_computed - 1 : num_computed, samples ? 1 : 0);
+  tenants_.charge(*sequence.account, samples ? num_computed - 1 : num_computed, samples ? 1 : 0, now_);
   sequence.num_computed_tokens += num_computed;
   kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
   if (sequence.want_prompt_logits) {

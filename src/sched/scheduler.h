@@ -131,7 +131,10 @@ class Scheduler {
   void schedule_streams(StepBudget& budget);
   void schedule_prompts(StepBudget& budget, TimePoint now);
   void advance_in_order(StepBudget& budget, TimePoint now);
+  std::int32_t num_reserved_seats(std::int32_t num_tenants) const;
+  std::int32_t seat_share(std::int32_t num_tenants) const;
   double stretch_of(const Sequence& sequence) const;
+  void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);

@@ -65,7 +65,8 @@ void Scheduler::order_prompts(TimePoint now) {
     WaitingKey key{.arrival = std::ssize(ordered_)};  // their order stays
     if (is_by_value) {
       key = key_of(config_.waiting, facts_of(*sequence, pace, now));
-      key.is_new = 1;  // that it has begun counts for no more than its tenant's turn
+      key.is_new = 1;  // that it has begun counts for one turn of its tenant
+      --key.tenant_turn;
       key.is_late = 0;
       key.negative_value = -std::numeric_limits<double>::infinity();
     }
@@ -84,10 +85,18 @@ void Scheduler::order_prompts(TimePoint now) {
 
 // Three of sixteen seats are for tenants that have less than their share of them, where there is more than
 // one: they need not wait for an end.
+std::int32_t Scheduler::num_reserved_seats(std::int32_t num_tenants) const {
+  if (config_.waiting.policy != WaitingPolicy::kSloValue || num_tenants < 2) return 0;
+  return std::max(1, config_.max_num_seqs * 3 / 16);
+}
+
+std::int32_t Scheduler::seat_share(std::int32_t num_tenants) const {
+  return std::max(1, config_.max_num_seqs / std::max(1, num_tenants));
+}
+
 bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const {
-  if (config_.waiting.policy != WaitingPolicy::kSloValue || num_tenants < 2) return false;
-  if (sequence.account->num_running < std::max(1, config_.max_num_seqs / num_tenants)) return false;
-  const std::int32_t num_reserved = std::max(1, config_.max_num_seqs * 3 / 16);
+  const std::int32_t num_reserved = num_reserved_seats(num_tenants);
+  if (num_reserved == 0 || sequence.account->num_running < seat_share(num_tenants)) return false;
   return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
 }
 
@@ -123,12 +132,32 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
     group.prompts += prompt_work_of(sequence);
     hold_ms += decode_ms;
   }
-  load.entry_tokens = tenants_.entry_tokens();
-  for (const auto& [name, account] : tenants_.accounts()) {
-    if (account.num_unfinished > 0 || account.served_tokens <= load.entry_tokens) continue;
-    load.absent.push_back({.tenant = name, .served_tokens = account.served_tokens});
-  }
+  describe_tenants(load);
   load.mean_hold_ms = sequences_.empty() ? 0.0 : hold_ms / static_cast<double>(sequences_.size());
+}
+
+// Behind their groups.
+void Scheduler::describe_tenants(LoadSnapshot& load) const {
+  load.entry_tokens = tenants_.entry_tokens();
+  double recent_tokens = 0.0;
+  for (const auto& [name, account] : tenants_.accounts()) {
+    recent_tokens += TenantLedger::recent_tokens(account, now_);
+    if (account.num_unfinished > 0) {
+      ++load.num_tenants;
+    } else if (account.served_tokens > load.entry_tokens) {
+      load.absent.push_back({.tenant = name, .served_tokens = account.served_tokens});
+    }
+  }
+  const std::int32_t num_present = tenants_.num_present(now_);
+  load.num_reserved_seats = num_reserved_seats(num_present);
+  load.seat_share = seat_share(num_present);
+  for (WaitingGroup& group : load.groups) {
+    const TenantLedger::Account& account = tenants_.accounts().find(group.tenant)->second;
+    group.num_running = account.num_running;
+    if (recent_tokens > 0.0) {
+      group.recent_share = TenantLedger::recent_tokens(account, now_) / recent_tokens;
+    }
+  }
 }
 
 }  // namespace kvasir::sched

@@ -16,42 +16,62 @@ constexpr double kCalmMs = 60'000.0;
 constexpr double kBurstTargets = 3.0;
 
 struct Ahead {
-  std::int32_t num_sequences = 0;
+  double num_sequences = 0.0;
   PromptWork prompts;
+  PromptWork own_prompts;  // of these, its own tenant's
+
+  void add(const WaitingGroup& group, double share) {
+    const auto part = [share](std::int64_t count) {
+      return static_cast<std::int64_t>(share * static_cast<double>(count));
+    };
+    num_sequences += share * group.num_sequences;
+    prompts += {.num_tokens = part(group.prompts.num_tokens), .num_keys = part(group.prompts.num_keys)};
+  }
 };
 
-// Those that start before one that comes now, by the order of waiting_order.h. Within a turn of a tenant all
-// count: what value will make of them is not known.
+// What of a group starts before a request of its class whose tenant will have had `own_tokens` when that is
+// next: tenants take turns, so the group's gets no more until then, and half a turn because of their length.
+double share_before(const WaitingGroup& group, double own_tokens, const WaitingConfig& config) {
+  const double tokens = own_tokens + config.tenant_quantum_tokens / 2 - group.served_tokens;
+  const auto waiting_tokens = static_cast<double>(group.prompts.num_tokens);
+  return tokens >= waiting_tokens ? 1.0 : std::max(0.0, tokens / waiting_tokens);
+}
+
+// Those that start before one that comes now, by the order of waiting_order.h. Of its own tenant all count:
+// what value will make of them is not known.
 Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                std::int32_t priority) {
-  const WaitingKey own = key_of(config, {.arrival = std::numeric_limits<std::int64_t>::max(),
-                                         .priority = priority,
-                                         .held_token_ms = 1.0,
-                                         .served_tokens = load.served_tokens(tenant)});
+  const bool by_value = config.policy == WaitingPolicy::kSloValue;
+  const bool by_class = config.policy != WaitingPolicy::kFifo;
+  double own_tokens = load.served_tokens(tenant);
+  for (const WaitingGroup& group : load.groups) {
+    if (group.tenant == tenant && group.priority <= priority)
+      own_tokens += static_cast<double>(group.prompts.num_tokens);
+  }
   Ahead ahead;
   for (const WaitingGroup& group : load.groups) {
-    const WaitingKey key = key_of(
-        config, {.priority = group.priority, .held_token_ms = 1.0, .served_tokens = group.served_tokens});
-    const bool is_behind = own < key;
+    const bool is_before = !by_class || group.priority < priority;
+    const bool is_equal = by_class && group.priority == priority;
+    const bool takes_turns = by_value && is_equal && group.tenant != tenant;
+    double share = is_before || is_equal ? 1.0 : 0.0;
+    if (takes_turns) share = share_before(group, own_tokens, config);
+    ahead.add(group, share);
+    if (group.tenant == tenant && share > 0.0) ahead.own_prompts += group.prompts;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
-    if (!is_behind || config.policy != WaitingPolicy::kSloValue) {
-      ahead.prompts += group.running_prompts;
-    }
-    if (is_behind) continue;
-    ahead.num_sequences += group.num_sequences;
-    ahead.prompts += group.prompts;
+    if (share > 0.0 || !by_value) ahead.prompts += group.running_prompts;
   }
   return ahead;
 }
 
 // Until a seat is free when so many take theirs before: those that do keep it for the mean time.
-double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead) {
-  const std::int32_t num_short = num_ahead - load.num_free_seats;
+double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead, std::int32_t num_reserved) {
+  const std::int32_t num_short = num_ahead + num_reserved - load.num_free_seats;
   if (num_short < 0) return 0.0;
   std::vector<double> seats = load.busy_seats_ms;
   // Those that take the seats that are free now.
-  seats.insert(seats.end(), static_cast<std::size_t>(load.num_free_seats), load.mean_hold_ms);
+  seats.insert(seats.end(), static_cast<std::size_t>(std::max(0, load.num_free_seats - num_reserved)),
+               load.mean_hold_ms);
   if (seats.empty()) return 0.0;
   std::priority_queue<double, std::vector<double>, std::greater<>> ends(std::greater<>{}, std::move(seats));
   for (std::int32_t i = 0; i < num_short; ++i) {
@@ -60,6 +80,16 @@ double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead) {
     ends.push(end + load.mean_hold_ms);
   }
   return ends.top();
+}
+
+// What of the time a tenant's prompts get: while others keep coming, what it has been given lately, but at
+// least an equal part.
+double part_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
+  if (config.policy != WaitingPolicy::kSloValue) return 1.0;
+  const auto group = std::ranges::find(load.groups, tenant, &WaitingGroup::tenant);
+  const bool is_there = group != load.groups.end();
+  const double equal_part = 1.0 / std::max(1, load.num_tenants + (is_there ? 0 : 1));
+  return is_there ? std::max(group->recent_share, equal_part) : equal_part;
 }
 
 }  // namespace
@@ -72,6 +102,9 @@ void LoadSnapshot::clear() {
   groups.clear();
   entry_tokens = 0.0;
   absent.clear();
+  num_tenants = 0;
+  num_reserved_seats = 0;
+  seat_share = 0;
 }
 
 WaitingGroup& LoadSnapshot::group(std::string_view tenant, std::int32_t priority, double served_tokens) {
@@ -92,9 +125,14 @@ double LoadSnapshot::served_tokens(std::string_view tenant) const {
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                              std::int32_t priority, const PromptWork& prompt) {
   const Ahead ahead = ahead_of(load, config, tenant, priority);
+  const auto group = std::ranges::find(load.groups, tenant, &WaitingGroup::tenant);
+  const bool has_its_share = group != load.groups.end() && group->num_running >= load.seat_share;
+  const double seat_ms = seat_wait_ms(load, static_cast<std::int32_t>(ahead.num_sequences),
+                                      has_its_share ? load.num_reserved_seats : 0);
   PromptWork typical;
   typical.add(0, kTypicalPromptTokens);
-  return {.wait_ms = std::max(seat_wait_ms(load, ahead.num_sequences), load.pace.ms(ahead.prompts)),
+  const double own_ms = load.pace.ms(ahead.own_prompts) / part_of(load, config, tenant);
+  return {.wait_ms = std::max({seat_ms, load.pace.ms(ahead.prompts), own_ms}),
           .prefill_ms = load.pace.ms(prompt),
           .typical_ms = load.pace.ms(typical)};
 }

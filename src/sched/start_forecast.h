@@ -15,7 +15,9 @@ namespace kvasir::sched {
 struct WaitingGroup {
   std::string tenant;
   std::int32_t priority = 0;
-  double served_tokens = 0.0;  // of the tenant, see TenantLedger
+  double served_tokens = 0.0;    // of the tenant, see TenantLedger
+  std::int32_t num_running = 0;  // of the tenant
+  double recent_share = 0.0;     // of what all tenants were given lately, what this one was
   std::int32_t num_sequences = 0;
   PromptWork prompts;          // of those that wait, without what is expected to be cached
   PromptWork running_prompts;  // what is still to be computed of those that run
@@ -36,6 +38,10 @@ struct LoadSnapshot {
   // Of tenants with nothing unfinished: what they begin with, and which have been served more than that.
   double entry_tokens = 0.0;
   std::vector<AbsentTenant> absent;
+  std::int32_t num_tenants = 0;  // with something unfinished
+  // Of the free seats, those for tenants that have less than seat_share; 0 where there is one tenant.
+  std::int32_t num_reserved_seats = 0;
+  std::int32_t seat_share = 0;
 
   void clear();
   // The tenant's, made with `served_tokens` where it is not there yet.

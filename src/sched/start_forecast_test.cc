@@ -62,6 +62,33 @@ TEST(StartForecast, APromptThatHasBegunIsBeforeWhoeverIsNotAheadOfItsTenant) {
   EXPECT_EQ(forecast_start(load, {.policy = WaitingPolicy::kPriority}, "new", -1, tokens(10)).wait_ms, 600.0);
 }
 
+TEST(StartForecast, SeatsKeptForOthersAreNotFree) {
+  LoadSnapshot load = full_house();
+  load.num_free_seats = 2;
+  load.num_reserved_seats = 2;
+  load.seat_share = 3;
+  load.group("greedy", 0, 0.0).num_running = 3;
+  load.group("modest", 0, 0.0).num_running = 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "greedy", 0, tokens(10)).wait_ms, 100.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "modest", 0, tokens(10)).wait_ms, 0.0);
+  EXPECT_EQ(forecast_start(load, kByValue, "new", 0, tokens(10)).wait_ms, 0.0);
+}
+
+TEST(StartForecast, OthersTakeTheirTurnsBetweenTheTenantsOwn) {
+  LoadSnapshot load = full_house();
+  load.num_tenants = 2;
+  load.group("one", 0, 50'000.0).prompts.num_tokens = 10'000;
+  load.group("two", 0, 50'000.0).prompts.num_tokens = 100'000;
+  // Its own 10,000 and as many of the other's, and half a turn; of the other's at most what there is.
+  const double half_a_turn = kByValue.tenant_quantum_tokens / 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "one", 0, tokens(10)).wait_ms, 2.0 * (20'000 + half_a_turn));
+  EXPECT_EQ(forecast_start(load, kByValue, "two", 0, tokens(10)).wait_ms, 2.0 * 200'000);
+  load.groups[0].recent_share = 0.25;  // an equal part all the same
+  load.groups[1].recent_share = 0.75;
+  EXPECT_EQ(forecast_start(load, kByValue, "one", 0, tokens(10)).wait_ms, 2.0 * (20'000 + half_a_turn));
+  EXPECT_DOUBLE_EQ(forecast_start(load, kByValue, "two", 0, tokens(10)).wait_ms, 2.0 * 100'000 / 0.75);
+}
+
 TEST(StartForecast, WhoIsNotThereBeginsWithItsAccount) {
   LoadSnapshot load = full_house();
   load.group("greedy", 0, 100'000.0).num_sequences = 50;

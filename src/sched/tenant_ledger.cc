@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 
 #include "base/check.h"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr double kGeneratedTokenWeight = 2.0;
 constexpr std::chrono::seconds kPresentTime{60};
+constexpr std::chrono::duration<double> kHalfLife{10.0};
 constexpr std::size_t kMaxAccounts = 1024;  // beyond it those that are not there are forgotten
 
 }  // namespace
@@ -50,9 +52,17 @@ void TenantLedger::leave(Account& account, TimePoint now) {
   if (--account.num_unfinished == 0) last_served_tokens_ = account.served_tokens;
 }
 
-void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens,
-                          std::int32_t num_generated_tokens) {
-  account.served_tokens += num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
+void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
+                          TimePoint now) {
+  const double tokens = num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
+  account.served_tokens += tokens;
+  account.recent_tokens = recent_tokens(account, now) + tokens;
+  account.charged_at = now;
+}
+
+double TenantLedger::recent_tokens(const Account& account, TimePoint now) {
+  const std::chrono::duration<double> age = now - account.charged_at;
+  return account.recent_tokens * std::exp2(-age / kHalfLife);
 }
 
 std::int32_t TenantLedger::num_present(TimePoint now) const {

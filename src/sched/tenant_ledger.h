@@ -24,7 +24,9 @@ class TenantLedger {
 
   struct Account {
     std::string name;
-    double served_tokens = 0.0;       // a generated one counts as two of a prompt
+    double served_tokens = 0.0;  // a generated one counts as two of a prompt
+    double recent_tokens = 0.0;  // of these, older ones forgotten; as of charged_at
+    TimePoint charged_at{};
     std::int32_t num_unfinished = 0;  // sequences, waiting or running
     std::int32_t num_running = 0;     // of them
     TimePoint last_seen{};            // with something unfinished
@@ -34,7 +36,10 @@ class TenantLedger {
   // One more sequence of the tenant; the account stays where it is until its last one has left.
   Account& enter(std::string_view tenant, TimePoint now);
   void leave(Account& account, TimePoint now);
-  void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens);
+  void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
+              TimePoint now);
+  // What the tenant was given lately, half of it within the last ten seconds.
+  static double recent_tokens(const Account& account, TimePoint now);
 
   // Whether somebody who is there has been served more by so many tokens.
   bool is_owed(const Account& account, double tokens) const;

@@ -13,7 +13,7 @@ TimePoint at_s(std::int64_t s) { return TimePoint(std::chrono::seconds(s)); }
 TEST(TenantLedger, WhoComesBackHasLittleCreditFromItsAbsence) {
   TenantLedger ledger;
   TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
-  ledger.charge(busy, 10'000, 5'000);
+  ledger.charge(busy, 10'000, 5'000, at_s(0));
   EXPECT_EQ(busy.served_tokens, 20'000.0);
   EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, busy.served_tokens - TenantLedger::kCreditTokens);
 }
@@ -21,7 +21,7 @@ TEST(TenantLedger, WhoComesBackHasLittleCreditFromItsAbsence) {
 TEST(TenantLedger, NorFromATimeWhenNobodyWasThere) {
   TenantLedger ledger;
   TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
-  ledger.charge(busy, 10'000, 0);
+  ledger.charge(busy, 10'000, 0, at_s(0));
   const double served = busy.served_tokens;
   ledger.leave(busy, at_s(1));
   EXPECT_EQ(ledger.enter("new", at_s(2)).served_tokens, served - TenantLedger::kCreditTokens);
@@ -32,7 +32,7 @@ TEST(TenantLedger, WhoIsThereKeepsItsCounter) {
   TenantLedger ledger;
   TenantLedger::Account& a = ledger.enter("a", at_s(0));
   TenantLedger::Account& b = ledger.enter("b", at_s(0));
-  ledger.charge(a, 100, 0);
+  ledger.charge(a, 100, 0, at_s(0));
   EXPECT_EQ(ledger.enter("b", at_s(1)).served_tokens, 0.0);
   EXPECT_EQ(b.num_unfinished, 2);
 }
@@ -41,7 +41,7 @@ TEST(TenantLedger, OwesTheDifferenceToWhomeverIsThereAndHasHadMore) {
   TenantLedger ledger;
   TenantLedger::Account& a = ledger.enter("a", at_s(0));
   TenantLedger::Account& b = ledger.enter("b", at_s(0));
-  ledger.charge(a, 1000, 0);
+  ledger.charge(a, 1000, 0, at_s(0));
   EXPECT_TRUE(ledger.is_owed(b, 1000.0));
   EXPECT_FALSE(ledger.is_owed(b, 1001.0));
   EXPECT_FALSE(ledger.is_owed(a, 1.0));
@@ -49,10 +49,20 @@ TEST(TenantLedger, OwesTheDifferenceToWhomeverIsThereAndHasHadMore) {
   EXPECT_FALSE(ledger.is_owed(b, 1000.0)) << "nobody is there who could give it";
 }
 
+TEST(TenantLedger, ForgetsHalfOfWhatWasRecentInTenSeconds) {
+  TenantLedger ledger;
+  TenantLedger::Account& account = ledger.enter("a", at_s(0));
+  ledger.charge(account, 100, 50, at_s(0));
+  EXPECT_DOUBLE_EQ(TenantLedger::recent_tokens(account, at_s(10)), 100.0);
+  ledger.charge(account, 10, 0, at_s(20));
+  EXPECT_DOUBLE_EQ(TenantLedger::recent_tokens(account, at_s(20)), 60.0);
+  EXPECT_DOUBLE_EQ(account.served_tokens, 210.0);
+}
+
 TEST(TenantLedger, SaysWithWhatATenantBegins) {
   TenantLedger ledger;
   EXPECT_EQ(ledger.entry_tokens(), 0.0);
-  ledger.charge(ledger.enter("busy", at_s(0)), 20'000, 0);
+  ledger.charge(ledger.enter("busy", at_s(0)), 20'000, 0, at_s(0));
   EXPECT_EQ(ledger.entry_tokens(), 20'000 - TenantLedger::kCreditTokens);
   EXPECT_EQ(ledger.enter("new", at_s(1)).served_tokens, 20'000 - TenantLedger::kCreditTokens);
 }
