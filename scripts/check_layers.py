@@ -30,7 +30,8 @@ MAY_SEE = {
     "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "sched", "sampling", "model", "runtime"},
     "eval": {"base", "engine", "text"},
     "server": {"base", "engine", "text"},
-    "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h"},
+    "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
+            "io/model_fingerprint.h"},
 }
 # Third-party headers and the layers that may include them; fmt and std are free for all but kernels.
 THIRD_PARTY = {

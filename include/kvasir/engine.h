@@ -46,6 +46,7 @@ struct EngineConfig {
   std::string kv_disk_directory;
   // Told once, on the engine thread, when the file cannot be written or read; empty: nobody is.
   std::function<void(std::string_view)> kv_disk_warning;
+  bool kv_calibration = true;  // what `kvasir calibrate-kv` left beside the model's file counts
   bool prefix_cache = true;
   // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.
   std::vector<std::string> public_prefixes;

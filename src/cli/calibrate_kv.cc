@@ -21,6 +21,7 @@
 #include "eval/kv_text.h"
 #include "eval/windows.h"
 #include "io/kv_calibration.h"
+#include "io/model_fingerprint.h"
 
 namespace kvasir::cli {
 namespace {
@@ -87,7 +88,10 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
                                 .max_num_seqs = 1,
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};
-  KVASIR_TRY(const EngineConfig config, make_engine_config(engine, globals));
+  KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
+  config.kv_calibration = false;  // what is there may be broken, and is to be replaced
+  const std::string path = io::kv_calibration_path(model);
+  KVASIR_CHECKED(io::can_write_kv_calibration(path));
   KVASIR_TRY(const ModelSession session,
              open_text_session(options.model, config, globals, &interruption.signals()));
   KVASIR_TRY(const auto windows,
@@ -104,9 +108,9 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   if (!weights && weights.error().kind == ErrorKind::kCancelled) return kExitInterrupted;
   if (!weights) return std::unexpected(weights.error());
   progress.clear();
-  io::KvCalibration calibration{.head_weights = *weights};
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
+  io::KvCalibration calibration{.model = fingerprint, .head_weights = *weights};
   for (const eval::KvFormatMeasurement& format : *formats) calibration.costs[format.format] = format.cost;
-  const std::string path = io::kv_calibration_path(model);
   KVASIR_CHECKED(io::write_kv_calibration(path, calibration));
   return print_results(*formats, *weights, path, globals);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "cli/one_of.h"
 #include "cli/shell_completion.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
@@ -28,9 +29,7 @@ int print_completion(const std::string& shell, const CLI::App& app, const Global
 void add_completion(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand("completion", "A completion script for bash, zsh or fish");
-  verb->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(one_of({"bash", "zsh", "fish"}));
   on_chosen(*verb, context,
             [shell, &app, &context] { return print_completion(*shell, app, context.options); });
 }

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/input_file.h"
 #include "cli/number_range.h"
+#include "cli/one_of.h"
 #include "engine/kv_params.h"
 #include "text/template/chat_template.h"
 
@@ -46,13 +47,13 @@ void add_context_option(CLI::App& verb, EngineOptions& options, const std::strin
 
 void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(one_of({"f16", "f32"}))
       ->capture_default_str();
 }
 
 void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
   verb.add_option("--kv-policy", kv.policy, "What becomes of keys and values that later tokens have seen")
-      ->check(CLI::IsMember(kv_policy_names()))
+      ->check(one_of(kv_policy_names()))
       ->capture_default_str();
   verb.add_option_function<std::string>(
           "--kv-budget",
@@ -71,8 +72,10 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
                          : name == "gate" ? KvQuality::kGate
                                           : KvQuality::kBestEffort;
           },
-          "How far a policy may go: exact (it does nothing), gate (it drops only what is hardly looked at)")
-      ->check(CLI::IsMember({"exact", "gate", "best_effort"}))
+          "How far a policy may go: exact (it does nothing), gate (a ladder drops only what is hardly looked "
+          "at; the "
+          "others drop what their methods say), best_effort (the budget holds whatever it costs)")
+      ->check(one_of({"exact", "gate", "best_effort"}))
       ->default_str("gate");
 }
 
@@ -145,7 +148,7 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
           "--waiting-policy", options.waiting_policy,
           "Who of those that wait is next: as they came (fifo), by the request's `priority` (priority), "
           "then the least served tenant and who gains most (slo-value)")
-      ->check(CLI::IsMember(std::vector<std::string>(kWaitingPolicyNames.begin(), kWaitingPolicyNames.end())))
+      ->check(one_of(std::vector<std::string>(kWaitingPolicyNames.begin(), kWaitingPolicyNames.end())))
       ->capture_default_str();
   verb.add_option("--ageing-ms", options.ageing_ms,
                   "After so long in the queue a request counts as one priority better, and again (0: never)")

@@ -11,17 +11,20 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "base/progress_reporter.h"
+#include "base/text_file.h"
 #include "cli/engine_options.h"
 #include "cli/input_file.h"
 #include "cli/interruption.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
+#include "cli/one_of.h"
 #include "cli/standard_output.h"
 #include "eval/kv_needle.h"
 #include "eval/kv_report.h"
@@ -29,7 +32,10 @@
 #include "eval/kv_summary.h"
 #include "eval/kv_text.h"
 #include "eval/windows.h"
+#include "io/kv_calibration.h"
+#include "io/model_fingerprint.h"
 #include "journal/log_reader.h"
+#include "store/sha256.h"
 
 namespace kvasir::cli {
 namespace {
@@ -58,6 +64,7 @@ constexpr std::array kNeedleKinds = {eval::kLateNeedle, eval::kAwareNeedle, eval
 constexpr std::array kGateNeedles = {eval::kLateNeedle.suite, eval::kAwareNeedle.suite,
                                      eval::kManyNeedles.suite};
 constexpr int kNumDepths = 11;
+constexpr std::size_t kMaxCalibrationBytes = std::size_t{1} << 24;
 
 // One window or needle, to be measured under every policy and budget.
 struct Case {
@@ -67,6 +74,12 @@ struct Case {
   // Measures what is given; the full cache's part is done once.
   std::function<Result<eval::KvRow>(const KvParams& kv)> measure;
 };
+
+std::string short_hash(const std::string& bytes) {
+  store::Sha256 hash;
+  hash.update(std::as_bytes(std::span(bytes)));
+  return hash.hex_digest().substr(0, 12);
+}
 
 class KvEvaluation {
  public:
@@ -93,18 +106,28 @@ class KvEvaluation {
       return make_error(ErrorKind::kMachine,
                         fmt::format("--report: {}: {}", options_.report, failure.message()));
     }
-    const std::string subject =
-        fmt::format("{} on {}, at most {} lost{}", options_.model, options_.file,
-                    fmt::join(options_.max_lost_shares, "/"),
-                    options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk");
+    KVASIR_TRY(const std::string text, read_input_file(options_.file));
+    KVASIR_TRY(const std::string subject, subject_of(text));
     KVASIR_TRY(auto rows, eval::KvRowFile::open(options_.report + "/rows.csv", subject));
     rows_.emplace(std::move(rows));
-    KVASIR_TRY(const std::string text, read_input_file(options_.file));
     KVASIR_TRY(const EngineConfig config, make_engine_config(options_.engine, globals_));
     KVASIR_TRY(session_, open_text_session(options_.model, config, globals_, &interruption_.signals(),
                                            options_.engine.kv_log));
     text_ = text;
+    max_tokens_ = session_.engine->model_info().max_model_len_tokens;
     return {};
+  }
+
+  // What rows are of: names for people, and what tells that a file behind a name is another one by now.
+  Result<std::string> subject_of(const std::string& text) const {
+    KVASIR_TRY(const std::string model, resolve_model(options_.model));
+    KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
+    const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
+return fmt::format("weights {}, calibration {}, text {}, at most {} lost{}: {} on {}", fingerprint,
+                       calibration ? short_hash(*calibration) : "none", short_hash(text),
+                       fmt::join(options_.max_lost_shares, "/"),
+                       options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk",
+                       options_.model, options_.file);
   }
 
   Status add(std::string_view suite) {
@@ -242,11 +265,12 @@ class KvEvaluation {
       const std::vector<eval::KvSummary> asked_for = summaries_asked_for(summaries);
       claims = eval::check_gate(asked_for);
       for (const Variant& variant : variants()) {
-        std::ranges::move(eval::missing_from_gate(asked_for, variant.name), std::back_inserter(claims));
+        std::ranges::move(eval::missing_from_gate(asked_for, variant.name, max_tokens_),
+                          std::back_inserter(claims));
       }
     }
     const bool holds = std::ranges::all_of(claims, &eval::KvClaim::holds);
-    const int exit_code = holds ? interruption_.exit_code() : kExitNo;
+    const int exit_code = holds || interruption_.requested() ? interruption_.exit_code() : kExitNo;
     KVASIR_TRY(const auto points, forecasts());
     KVASIR_CHECKED(write_page(eval::kv_report(options_.model, rows_->rows(), summaries, claims, points)));
     if (globals_.json) return print_document(to_json(summaries, claims), exit_code);
@@ -332,6 +356,7 @@ class KvEvaluation {
   std::optional<eval::KvRowFile> rows_;
   ModelSession session_;
   std::string text_;
+  std::int32_t max_tokens_ = 0;  // that the model takes
   std::vector<Case> cases_;
 };
 
@@ -347,7 +372,7 @@ void add_eval_kv(CLI::App& eval, Context& context) {
       ->required();
   verb->add_option("--policies", options->policies, "Policies, with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember(kv_policy_names()))
+      ->check(one_of(kv_policy_names()))
       ->capture_default_str();
   verb->add_option("--budgets", options->budgets, "Shares of the bytes of an f16 cache, with commas")
       ->delimiter(',')
@@ -358,7 +383,7 @@ void add_eval_kv(CLI::App& eval, Context& context) {
   verb->add_option("--suite", options->suites,
                    "What to measure, with commas; needle is needle-late, -aware and -keys")
       ->delimiter(',')
-      ->check(CLI::IsMember(suites))
+      ->check(one_of(suites))
       ->capture_default_str();
   verb->add_option("--windows", options->num_windows, "Windows of 2048 tokens")
       ->transform(whole_number(0, 10000))

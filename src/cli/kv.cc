@@ -90,6 +90,11 @@ Result<KvExplanation> explain_sequence(journal::LogReader& log, const ExplainOpt
   KVASIR_TRY(auto steps, log.steps(id));
   if (options.block) {
     KVASIR_CHECKED(add_actions(log, steps, explanation));
+    if (explanation.steps.empty()) {
+      return make_error(
+          ErrorKind::kUsage,
+          fmt::format("--block: nothing was done to block {} of sequence {}", *options.block, id), "block");
+    }
     return explanation;
   }
   for (journal::LoggedStep& step : steps) explanation.steps.push_back({std::move(step), {}});

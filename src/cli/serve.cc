@@ -22,6 +22,7 @@
 #include "cli/engine_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
+#include "cli/one_of.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/api_reference.h"
@@ -221,7 +222,7 @@ void add_serve(CLI::App& app, Context& context) {
                    "A line of JSON for each request and what it took, never what it said (-: stderr)");
   verb->add_option("--metrics-alias", options->server.metrics_alias,
                    "Give the metrics another server's names too, for dashboards made for it")
-      ->check(CLI::IsMember({"vllm"}));
+      ->check(one_of({"vllm"}));
   verb->add_option("--tls-cert", options->server.tls_certificate_file,
                    "A PEM file with the certificate and its chain: the server speaks HTTPS");
   verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key");

@@ -92,6 +92,7 @@ Status set_default(CLI::Option& option, const std::string& value, const std::str
   const std::string source = printable_line(origin);
   try {
     if (!is_switch(option)) {
+      option.run_callback_for_default();  // flags that keep their value elsewhere than in a variable have one
       option.default_val(value);
     } else if (const std::optional<bool> on = parse_switch(value); !on) {
       return make_error(ErrorKind::kUsage,

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "engine/public_text.h"
 #include "io/kv_calibration.h"
+#include "io/model_fingerprint.h"
 
 namespace kvasir {
 namespace {
@@ -109,10 +110,20 @@ Status calibrate(const std::string& model_path, kv::KvCacheConfig& kv) {
   const std::string path = io::kv_calibration_path(model_path);
   KVASIR_TRY(const auto calibration, io::read_kv_calibration(path));
   if (!calibration) return {};
-  for (int i = 0; i < kv::kNumKvFormats; ++i) {
-    const auto format = static_cast<kv::KvFormat>(i);
-    const auto found = calibration->costs.find(std::string(kv::name_of(format)));
-    if (found != calibration->costs.end()) kv.format_costs[format] = static_cast<float>(found->second);
+  KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model_path));
+  if (!calibration->model.empty() && calibration->model != fingerprint) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: of another model than this file's; kvasir "
+                                                       "calibrate-kv writes it anew",
+                                                       printable_line(path)));
+  }
+  for (const auto& [name, cost] : calibration->costs) {
+    const auto format = kv::format_named(name);
+    if (!format) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("{}: no KV format is called '{}'; kvasir calibrate-kv writes it anew",
+                                    printable_line(path), printable_line(name)));
+    }
+    kv.format_costs[*format] = static_cast<float>(cost);
   }
   if (calibration->head_weights.empty()) return {};
   std::int32_t num_heads = 0;
@@ -207,7 +218,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + mapped_bytes;
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_config(config, model_config, loaded.memory);
-  KVASIR_CHECKED(calibrate(config.model_path, loaded.kv));
+  if (config.kv_calibration) KVASIR_CHECKED(calibrate(config.model_path, loaded.kv));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   if (config.kv_disk_bytes > 0) {
     KVASIR_CHECKED(check_disk(config, loaded.kv.head_dim));

@@ -467,8 +467,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   if (!request_finished) return;
   requests_.erase(static_cast<std::uint64_t>(id));
   ++counters_.num_requests_finished;
-  const std::lock_guard lock(mutex_);
-  if (--num_unfinished_ == 0) all_done_.notify_all();
+  ++num_delivered_;
 }
 
 void LocalEngine::publish_stats() {
@@ -480,6 +479,9 @@ void LocalEngine::publish_stats() {
   scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
+  // Who waits for the end reads the numbers then.
+  num_unfinished_ -= std::exchange(num_delivered_, 0);
+  if (num_unfinished_ == 0) all_done_.notify_all();
   gate_.set_load(load_);
   for (const Command& command : mailbox_) {
     if (const auto* arrival = std::get_if<Arrival>(&command)) {

@@ -90,6 +90,7 @@ class LocalEngine final : public Engine {
   sched::ModelStepResult step_result_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
+  std::int64_t num_delivered_ = 0;  // requests whose last output went out since the last publish_stats()
   sched::LoadSnapshot load_;
 
   // Guarded by mutex_.

@@ -20,8 +20,9 @@ struct KvFormatMeasurement {
 };
 
 // Every format in turn on all texts, each compressed once before its last 256 tokens are scored: as they are,
-// and with 256 tokens from near the beginning in their place. Requires: texts of 512 tokens or more, a multiple of 128; the
-// engine computes kKvStepTokens a step. `progress` gets the share that is done. Errors: as score_prompt.
+// and with 256 tokens from near the beginning in their place. Requires: texts of 512 tokens or more, a
+// multiple of 128; the engine computes kKvStepTokens a step. `progress` gets the share that is done. Errors:
+// as score_prompt.
 Result<std::vector<KvFormatMeasurement>> measure_kv_formats(Engine& engine,
                                                             std::span<const std::vector<TokenId>> texts,
                                                             const std::function<void(double)>& progress,

@@ -44,7 +44,9 @@ struct KvClaim {
 std::vector<KvClaim> check_gate(std::span<const KvSummary> summaries);
 
 // A claim that does not hold for each part of the gate of which the policy has no summary: p1 and p2 of 2048
-// and 4096 tokens at 50, 40 and 30%, and each kind of needle at these and 25%.
-std::vector<KvClaim> missing_from_gate(std::span<const KvSummary> summaries, std::string_view policy);
+// and 4096 tokens at 50, 40 and 30%, and at these and 25% each kind of needle in 1024, 2048, 4096 and 8192
+// tokens, as far as a model goes that takes `max_tokens`.
+std::vector<KvClaim> missing_from_gate(std::span<const KvSummary> summaries, std::string_view policy,
+                                       std::int32_t max_tokens);
 
 }  // namespace kvasir::eval

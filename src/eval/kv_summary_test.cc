@@ -54,21 +54,24 @@ TEST(KvGate, FailsForEachThingItAsksFor) {
 
 TEST(KvGate, NamesWhatWasNotMeasured) {
   std::vector<KvRow> rows;
-  EXPECT_EQ(missing_from_gate(summarise(rows), "ladder").size(), 24u);
+  EXPECT_EQ(missing_from_gate(summarise(rows), "ladder", 8192).size(), 12u + 48u);
+  EXPECT_EQ(missing_from_gate(summarise(rows), "ladder", 4096).size(), 12u + 36u);
   for (const double budget : {0.5, 0.4, 0.3, 0.25}) {
     for (const char* suite : {"p1", "p2", "needle-late", "needle-aware", "needle-keys"}) {
-      for (const std::int32_t ctx_tokens : {2048, 4096}) {
+      for (const std::int32_t ctx_tokens : {1024, 2048, 4096}) {
         rows.push_back({.suite = suite, .ctx_tokens = ctx_tokens, .policy = "ladder"});
         rows.back().budget = budget;
       }
     }
   }
-  EXPECT_TRUE(missing_from_gate(summarise(rows), "ladder").empty());
-  EXPECT_FALSE(missing_from_gate(summarise(rows), "uniform").empty());
-  std::erase_if(rows, [](const KvRow& row) { return row.suite == "needle-keys" && row.budget == 0.25; });
-  const auto claims = missing_from_gate(summarise(rows), "ladder");
+  EXPECT_TRUE(missing_from_gate(summarise(rows), "ladder", 8000).empty());
+  EXPECT_FALSE(missing_from_gate(summarise(rows), "uniform", 8000).empty());
+  std::erase_if(rows, [](const KvRow& row) {
+    return row.suite == "needle-keys" && row.budget == 0.25 && row.ctx_tokens == 4096;
+  });
+  const auto claims = missing_from_gate(summarise(rows), "ladder", 8000);
   ASSERT_EQ(claims.size(), 1u);
-  EXPECT_EQ(claims[0].text, "needle-keys ladder of 25%: not measured");
+  EXPECT_EQ(claims[0].text, "needle-keys ladder of 25% at 4096: not measured");
   EXPECT_FALSE(claims[0].holds);
 }
 

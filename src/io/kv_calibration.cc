@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -15,12 +15,22 @@
 namespace kvasir::io {
 namespace {
 
+constexpr double kMostCost = 1e6;  // far above what any format of any model costs
+
+constexpr const char* kModelKey = "model";
 constexpr const char *kCostsKey = "kv_format_costs", *kWeightsKey = "kv_head_weights";
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view what) {
   return make_error(ErrorKind::kBadFile,
                     fmt::format("{}: {}; kvasir calibrate-kv writes it anew", printable_line(path), what));
 }
+
+std::unexpected<Error> not_writable(const std::string& path, int reason) {
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(reason)));
+}
+
+std::string staged_path(const std::string& path) { return path + ".part"; }
 
 }  // namespace
 
@@ -39,12 +49,18 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   KvCalibration calibration;
   for (const auto [name, json] : costs) {
     double cost = 0.0;
-    if (json.get_double().get(cost) != simdjson::SUCCESS || !std::isfinite(cost) || cost < 0.0) {
-      return bad_file(
-          path, fmt::format("the cost of {} is no number of at least 0", printable_line(std::string(name))));
+    if (json.get_double().get(cost) != simdjson::SUCCESS || !(cost >= 0.0 && cost <= kMostCost)) {
+      return bad_file(path, fmt::format("the cost of {} is no number between 0 and {}",
+                                        printable_line(std::string(name)), kMostCost));
     }
     calibration.costs.emplace(name, cost);
   }
+  // None at all: heads too small for coarse formats.
+  const bool costs_nothing =
+      std::ranges::none_of(calibration.costs, [](const auto& entry) { return entry.second > 0.0; });
+  if (costs_nothing && !calibration.costs.empty()) return bad_file(path, "no format costs anything");
+  std::string_view model;
+  if (file[kModelKey].get_string().get(model) == simdjson::SUCCESS) calibration.model = model;
   simdjson::dom::element weights;
   if (file[kWeightsKey].get(weights) != simdjson::SUCCESS) return calibration;  // of an older version
   simdjson::dom::array of_heads;
@@ -61,24 +77,35 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   return calibration;
 }
 
+Status can_write_kv_calibration(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);
+  const std::string staged = staged_path(path);
+  std::FILE* file = std::fopen(staged.c_str(), "ab");
+  if (file == nullptr) return not_writable(path, errno);
+  std::fclose(file);
+  std::remove(staged.c_str());
+  return {};
+}
+
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration) {
   std::string text;
   JsonWriter json(text, JsonWriter::Style::kPretty);
-  json.begin_object().key(kCostsKey).begin_object();
+  json.begin_object().member(kModelKey, calibration.model).key(kCostsKey).begin_object();
   for (const auto& [name, cost] : calibration.costs) json.member(name, cost);
   json.end_object().key(kWeightsKey).begin_array();
   for (const double weight : calibration.head_weights) json.value(weight);
   json.end_array().end_object();
   text += '\n';
-  const std::string staged = path + ".part";
+  const std::string staged = staged_path(path);
   std::FILE* file = std::fopen(staged.c_str(), "wb");
-  const bool is_written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool is_closed = file != nullptr && std::fclose(file) == 0;
+  if (file == nullptr) return not_writable(path, errno);
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool is_closed = std::fclose(file) == 0;
   if (is_written && is_closed && std::rename(staged.c_str(), path.c_str()) == 0) return {};
-  const std::string reason = std::strerror(errno);
+  const int reason = errno;
   std::remove(staged.c_str());
-  return make_error(ErrorKind::kMachine,
-                    fmt::format("{}: cannot be written: {}", printable_line(path), reason));
+  return not_writable(path, reason);
 }
 
 }  // namespace kvasir::io

@@ -12,6 +12,7 @@ namespace kvasir::io {
 
 // By the format's name: what attention that is paid to a cell of it loses, in the unit of kv::FormatCosts.
 struct KvCalibration {
+  std::string model;  // its fingerprint; empty in files of older versions
   std::map<std::string, double> costs;
   // How much the model suffers when attention to a KV head is wrong, of each through the layers without a
   // window, the mean being 1. Empty: nobody has measured that.
@@ -23,6 +24,8 @@ std::string kv_calibration_path(const std::string& model_path);
 
 // Nothing where there is none. Error (kBadFile) naming the file: it is none of write_kv_calibration's.
 Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path);
+// Before the work: whether there can be a file. Error: kMachine.
+Status can_write_kv_calibration(const std::string& path);
 // Replaces what was there. Error: kMachine.
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration);
 

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "io/model_fingerprint.h"
+
 namespace kvasir::io {
 namespace {
 
@@ -22,10 +24,11 @@ class KvCalibrationFile : public testing::Test {
 };
 
 TEST_F(KvCalibrationFile, IsReadAsItWasWritten) {
-  ASSERT_TRUE(write_kv_calibration(path_, {{{"q8", 0.002}, {"k4v4", 0.125}}}));
+  ASSERT_TRUE(write_kv_calibration(path_, {.model = "12-ab", .costs = {{"q8", 0.002}, {"k4v4", 0.125}}}));
   const auto read = read_kv_calibration(path_);
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((*read)->costs, (std::map<std::string, double>{{"k4v4", 0.125}, {"q8", 0.002}}));
+  EXPECT_EQ((*read)->model, "12-ab");
   EXPECT_TRUE((*read)->head_weights.empty());
 }
 
@@ -50,10 +53,11 @@ TEST_F(KvCalibrationFile, NeedNotBeThere) {
 }
 
 TEST_F(KvCalibrationFile, OfAnythingElseIsRefusedByName) {
-  for (const char* text :
-       {"", "{", "[]", "{\"kv_format_costs\": 3}", "{\"kv_format_costs\": {\"q8\": -1}}",
-        "{\"kv_format_costs\": {\"q8\": \"x\"}}", "{\"kv_format_costs\": {}, \"kv_head_weights\": 1}",
-        "{\"kv_format_costs\": {}, \"kv_head_weights\": [1, 0]}"}) {
+  for (const char* text : {"", "{", "[]", "{\"kv_format_costs\": 3}", "{\"kv_format_costs\": {\"q8\": -1}}",
+                           "{\"kv_format_costs\": {\"q8\": \"x\"}}", "{\"kv_format_costs\": {\"q8\": 0}}",
+                           "{\"kv_format_costs\": {\"q8\": 1e308}}",
+                           "{\"kv_format_costs\": {\"q8\": 1}, \"kv_head_weights\": 1}",
+                           "{\"kv_format_costs\": {\"q8\": 1}, \"kv_head_weights\": [1, 0]}"}) {
     write(text);
     const auto read = read_kv_calibration(path_);
     ASSERT_FALSE(read) << text;
@@ -66,6 +70,32 @@ TEST_F(KvCalibrationFile, SaysWhyItCannotBeWritten) {
   const Status status = write_kv_calibration("/nowhere/x.kv.json", {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().kind, ErrorKind::kMachine);
+  EXPECT_EQ(can_write_kv_calibration("/nowhere/x.kv.json").error().kind, ErrorKind::kMachine);
+}
+
+TEST_F(KvCalibrationFile, AsksWhetherItCanBeWrittenAndLeavesNothing) {
+  EXPECT_TRUE(can_write_kv_calibration(path_));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".part"));
+  std::filesystem::create_directory(path_);
+  EXPECT_FALSE(can_write_kv_calibration(path_));
+}
+
+TEST(ModelFingerprint, IsOfTheBytesAndTheirNumber) {
+  const std::string path = testing::TempDir() + "kvasir-fingerprint-" + std::to_string(::getpid());
+  const auto of = [&path](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return model_fingerprint(path).value();
+  };
+  const std::string bytes(1 << 20, 'a');
+  std::string other = bytes;
+  other[other.size() / 2] = 'b';
+  EXPECT_EQ(of(bytes), of(bytes));
+  EXPECT_NE(of(bytes), of(other));
+  EXPECT_NE(of(bytes), of(bytes + "a"));
+  EXPECT_EQ(of("").substr(0, 2), "0-");
+  std::filesystem::remove(path);
+  EXPECT_EQ(model_fingerprint(path).error().kind, ErrorKind::kBadFile);
 }
 
 }  // namespace

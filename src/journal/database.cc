@@ -11,6 +11,16 @@ namespace {
 // Another process may be writing to the same log.
 constexpr int kBusyTimeoutMs = 5000;
 
+// A file that is only read is to blame itself.
+Error last_error_of(sqlite3* database) {
+  const char* path = sqlite3_db_filename(database, "main");
+  const bool is_read = sqlite3_db_readonly(database, "main") == 1;
+  return {is_read ? ErrorKind::kBadFile : ErrorKind::kMachine,
+          fmt::format("{}: {}", printable_line(path == nullptr ? "" : path),
+                      printable_line(sqlite3_errmsg(database))),
+          ""};
+}
+
 }  // namespace
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -22,9 +32,9 @@ Result<bool> Statement::next() {
   if (outcome == SQLITE_ROW) return true;
   sqlite3* database = sqlite3_db_handle(statement_.get());
   if (outcome != SQLITE_DONE) {
-    const std::string message = printable_line(sqlite3_errmsg(database));
+    Error error = last_error_of(database);
     reset();
-    return make_error(ErrorKind::kMachine, message);
+    return std::unexpected(std::move(error));
   }
   reset();
   return false;
@@ -87,8 +97,6 @@ Result<Statement> Database::prepare(std::string_view sql) {
 
 std::int64_t Database::last_row() const { return sqlite3_last_insert_rowid(database_.get()); }
 
-Error Database::last_error() const {
-  return {ErrorKind::kMachine, printable_line(sqlite3_errmsg(database_.get())), ""};
-}
+Error Database::last_error() const { return last_error_of(database_.get()); }
 
 }  // namespace kvasir::journal

@@ -65,9 +65,10 @@ class Database {
   // Error naming the path: kBadFile for reading, kMachine for writing.
   static Result<Database> open(const std::string& path, Access access);
 
-  // Runs SQL without arguments, several statements at once. Error: kMachine.
+  // Runs SQL without arguments, several statements at once. Error: kBadFile when opened for reading, else
+  // kMachine.
   Status execute(const char* sql);
-  // Error: kMachine, when the database has not what the SQL names.
+  // Error: likewise, when the database has not what the SQL names.
   Result<Statement> prepare(std::string_view sql);
   // The number of the row that was inserted last.
   std::int64_t last_row() const;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/checked_math.h"
@@ -45,6 +46,13 @@ constexpr std::string_view name_of(KvFormat format) {
                                                       "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3",
                                                       "k3v3",  "k4v2", "k3cv2", "k3v2", "ghost"};
   return kNames[static_cast<std::size_t>(format)];
+}
+
+constexpr std::optional<KvFormat> format_named(std::string_view name) {
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    if (name_of(static_cast<KvFormat>(i)) == name) return static_cast<KvFormat>(i);
+  }
+  return std::nullopt;
 }
 
 // How the keys or the values of a cell are written; by bytes, the exact ones first.

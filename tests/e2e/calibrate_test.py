@@ -4,7 +4,7 @@ import pathlib
 import shutil
 import unittest
 
-from command_line import BAD_FILE, GEMMA, LLAMA, MODELS, UNMET, CommandLineTest
+from command_line import BAD_FILE, GEMMA, LLAMA, MODELS, UNMET, USAGE, CommandLineTest
 
 
 class CalibrateKv(CommandLineTest):
@@ -36,9 +36,28 @@ class CalibrateKv(CommandLineTest):
 
     def test_weights_of_another_model_are_refused(self):
         model = self.model(LLAMA)
-        beside = self.file("llama-f32.gguf.kv.json", b'{"kv_format_costs": {}, "kv_head_weights": [1, 1, 1, 1, 1, 1, 1]}')
+        beside = self.file("llama-f32.gguf.kv.json", b'{"kv_format_costs": {"q8": 0.002}, "kv_head_weights": [1, 1, 1, 1, 1, 1, 1]}')
         self.refusal(BAD_FILE, "run", model, "hi", says="weights of 7 KV heads, the model has")
         self.refusal(BAD_FILE, "run", model, "hi", says=beside)
+
+    def test_a_broken_file_is_made_anew_by_the_command_that_it_names(self):
+        model = self.model(GEMMA)
+        pathlib.Path(f"{model}.kv.json").write_text("{")
+        self.refusal(BAD_FILE, "run", model, "hi", says="kvasir calibrate-kv writes it anew")
+        self.json("calibrate-kv", model, "--file", self.text)
+        self.json("run", model, "hi", "--max-tokens", "1", "--raw")
+
+    def test_a_file_of_another_model_is_refused(self):
+        model = self.model(GEMMA)
+        path = pathlib.Path(self.json("calibrate-kv", model, "--file", self.text)["file"])
+        path.write_text(json.dumps({**json.loads(path.read_text()), "model": "1-0"}))
+        self.refusal(BAD_FILE, "run", model, "hi", says="of another model than this file's")
+
+    def test_settings_of_the_environment_count(self):
+        arguments = ["run", self.model(LLAMA), "--file", self.text, "--raw", "--max-tokens", "1", "--temperature", "0"]
+        self.assertLess(self.json(*arguments, env={"KVASIR_KV_BUDGET": "0.5"})["memory"]["kv_bytes_share"], 0.9)
+        self.refusal(USAGE, *arguments, env={"KVASIR_KV_BUDGET": "abc"}, says="KVASIR_KV_BUDGET")
+        self.refusal(USAGE, *arguments, env={"KVASIR_KV_POLICY": "laddr"}, says="did you mean 'ladder'?")
 
     def test_too_short_a_text(self):
         self.refusal(UNMET, "calibrate-kv", self.model(GEMMA), "--file", self.file("short.txt", b"too short"))

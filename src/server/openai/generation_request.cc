@@ -134,6 +134,8 @@ ApiStatus read_kv_budget(const FieldInput& field, GenerationRequest& request) {
   std::string text;
   if (field.json.is_string()) {
     KVASIR_TRY(text, string_of(field));
+  } else if (!field.json.is_number()) {
+    return wrong_type(field, "a number or a string");
   } else {
     KVASIR_TRY(const double number, number_of(field));
     text = fmt::format("{}", number);
