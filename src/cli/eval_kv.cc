@@ -123,7 +123,7 @@ class KvEvaluation {
     KVASIR_TRY(const std::string model, resolve_model(options_.model));
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
     const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
-return fmt::format("weights {}, calibration {}, text {}, at most {} lost{}: {} on {}", fingerprint,
+    return fmt::format("weights {}, calibration {}, text {}, at most {} lost{}: {} on {}", fingerprint,
                        calibration ? short_hash(*calibration) : "none", short_hash(text),
                        fmt::join(options_.max_lost_shares, "/"),
                        options_.engine.kv_disk.empty() ? "" : ", " + options_.engine.kv_disk + " on disk",
