@@ -13,7 +13,9 @@ constexpr std::int64_t kTypicalPromptTokens = 512;
 constexpr double kTypicalPrompts = 4.0;
 constexpr double kMostSlowdown = 1.25;
 constexpr double kCalmMs = 60'000.0;
-constexpr double kBurstTargets = 3.0;
+constexpr double kBurstTargets = 2.0;
+constexpr double kPressedMs = 2'000.0;
+constexpr double kPressedTargets = 0.75;
 
 struct Ahead {
   double num_sequences = 0.0;
@@ -141,7 +143,10 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }
 
-double patience_targets(double ms_since_refusal) { return ms_since_refusal > kCalmMs ? kBurstTargets : 1.0; }
+double patience_targets(double ms_since_refusal) {
+  if (ms_since_refusal < kPressedMs) return kPressedTargets;
+  return ms_since_refusal > kCalmMs ? kBurstTargets : 1.0;
+}
 
 double excess_ms(const StartForecast& forecast, double target_ms) {
   const double allowed_ms =

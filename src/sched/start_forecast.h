@@ -65,7 +65,7 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 double target_ms_of(double ttft_target_ms, std::int32_t priority);
 
 // How many targets a first token may take when nobody has been refused for so long: a burst after a calm is
-// let in, a load that lasts is not.
+// let in, and while somebody is refused all the time the queue is short, which keeps the machine as busy.
 double patience_targets(double ms_since_refusal);
 
 // By how much the first token is later than it may be, at most 0 when it is not. It may take as long as the

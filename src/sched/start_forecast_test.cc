@@ -108,6 +108,12 @@ TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
   EXPECT_GT(forecast_start(load, kByValue, "new", 2, tokens(10)).wait_ms, 10'000.0);
 }
 
+TEST(StartForecast, HasLessPatienceTheMoreAreRefused) {
+  EXPECT_EQ(patience_targets(100.0), 0.75);
+  EXPECT_EQ(patience_targets(10'000.0), 1.0);
+  EXPECT_EQ(patience_targets(100'000.0), 2.0);
+}
+
 TEST(StartForecast, KnowsNothingBeforeTheFirstStep) {
   EXPECT_EQ(forecast_start({}, kByValue, "", 0, tokens(1000)).wait_ms, 0.0);
 }
