@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <filesystem>
+
 #include "base/printable.h"
 
 namespace kvasir::journal {
@@ -19,6 +21,27 @@ Error last_error_of(sqlite3* database) {
           fmt::format("{}: {}", printable_line(path == nullptr ? "" : path),
                       printable_line(sqlite3_errmsg(database))),
           ""};
+}
+
+std::string percent_encoded(std::string_view path) {
+  std::string encoded;
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      encoded += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    } else {
+      encoded += c;
+    }
+  }
+  return encoded;
+}
+
+// What SQLite opens to read `path`. A file without a write-ahead log has no writer, and as "immutable" it can be
+// read in a folder where nothing can be written and leaves no files of SQLite's beside it.
+std::string uri_to_read(const std::string& path) {
+  std::error_code ignored;
+  const bool has_writer = std::filesystem::exists(path + "-wal", ignored);
+  const std::string absolute = std::filesystem::absolute(path, ignored).string();
+  return fmt::format("file://{}?{}", percent_encoded(absolute), has_writer ? "mode=ro" : "immutable=1");
 }
 
 }  // namespace
@@ -68,9 +91,11 @@ void Database::Close::operator()(sqlite3* database) const { sqlite3_close(databa
 Result<Database> Database::open(const std::string& path, Access access) {
   const bool writes = access == Access::kReadWrite;
   const int flags =
-      (writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
+      (writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI) |
+      SQLITE_OPEN_NOMUTEX;
   sqlite3* opened = nullptr;
-  const int outcome = sqlite3_open_v2(path.c_str(), &opened, flags, nullptr);
+  const int outcome =
+      sqlite3_open_v2((writes ? path : uri_to_read(path)).c_str(), &opened, flags, nullptr);
   Database database(opened);  // also of a failure: it holds the message
   if (outcome != SQLITE_OK) {
     return make_error(writes ? ErrorKind::kMachine : ErrorKind::kBadFile,

@@ -186,6 +186,27 @@ TEST_F(KvLogFile, LeavesFilesAloneThatAreNoLog) {
   EXPECT_FALSE(std::filesystem::exists(path_.string() + "-wal"));
 }
 
+TEST_F(KvLogFile, TheReaderLeavesNothingBesideIt) {
+  path_ = path_.parent_path() / "100% mine? #1.db";
+  {
+    const auto log = open();
+    log->begin_run(run());
+    log->begin_sequence(sequence(1));
+    log->add_step(step(1, 64, 12));
+  }
+  {
+    auto reader = LogReader::open(path_);
+    ASSERT_TRUE(reader) << reader.error().message;
+    const auto sequences = reader->sequences();
+    ASSERT_TRUE(sequences && sequences->size() == 1u);
+  }
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_.parent_path())) {
+    names.push_back(entry.path().filename().string());
+  }
+  EXPECT_EQ(names, std::vector<std::string>{path_.filename().string()});
+}
+
 TEST_F(KvLogFile, TheReaderFindsStepsByTokenAndActionsByBlock) {
   {
     const auto log = open();
