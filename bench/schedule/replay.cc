@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "base/check.h"
 #include "kv/kv_cache_manager.h"
+#include "sched/patience.h"
 
 namespace kvasir::schedule {
 namespace {
@@ -64,16 +64,16 @@ class Replay {
 
   bool may_enter(const TraceRequest& request) {
     if (scheduler_.stats().num_waiting >= config_.max_waiting) return false;
-    const double target_ms = sched::target_ms_of(config_.scheduler.ttft_target_ms, 0) *
-                             sched::patience_targets(now_ms_ - refused_at_ms_);
+    const double target_ms = sched::target_ms_of(config_.scheduler.ttft_target_ms, 0);
     if (!config_.refuses || target_ms == 0.0) return true;
     scheduler_.describe_load(load_);
     sched::PromptWork prompt;
     prompt.add(0, request.num_prompt_tokens);
     const sched::StartForecast forecast = sched::forecast_start(
         load_, config_.scheduler.waiting, tenants_[static_cast<std::size_t>(request.tenant)], 0, prompt);
-    const bool is_in_time = sched::excess_ms(forecast, target_ms) <= 0.0;
-    if (!is_in_time) refused_at_ms_ = now_ms_;
+    const double patience_targets = patience_.targets(load_.has_backlog(), at(now_ms_));
+    const bool is_in_time = sched::excess_ms(forecast, target_ms, patience_targets) <= 0.0;
+    if (!is_in_time) patience_.note_refusal(at(now_ms_));
     return is_in_time;
   }
 
@@ -130,7 +130,7 @@ class Replay {
   std::map<SequenceId, Stream> streams_;
   std::size_t next_ = 0;
   double now_ms_ = 0.0;
-  double refused_at_ms_ = -std::numeric_limits<double>::infinity();
+  sched::Patience patience_;
   ReplayResult result_;
 };
 

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <random>
 
 namespace kvasir {
@@ -27,11 +25,7 @@ StartGate::StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_targ
 
 Status StartGate::check(const Request& request, sched::TimePoint now) {
   if (ttft_target_ms_ <= 0) return {};
-  using Milliseconds = std::chrono::duration<double, std::milli>;
-  const double calm_ms =
-      last_refusal_ ? Milliseconds(now - *last_refusal_).count() : std::numeric_limits<double>::infinity();
-  const double target_ms =
-      sched::target_ms_of(ttft_target_ms_, request.priority) * sched::patience_targets(calm_ms);
+  const double target_ms = sched::target_ms_of(ttft_target_ms_, request.priority);
   const std::int32_t num_cached =
       request.use_prefix_cache && prefix_cache_
           ? recent_prompts_.find(request.cache_namespace, request.prompt_token_ids)
@@ -40,13 +34,14 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
   prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
   const sched::StartForecast forecast =
       sched::forecast_start(load_, waiting_, request.tenant, request.priority, prompt);
-  const double excess_ms = sched::excess_ms(forecast, target_ms);
+  const double excess_ms = sched::excess_ms(forecast, target_ms, patience_.targets(load_.has_backlog(), now));
   if (excess_ms <= 0.0) return {};
-  last_refusal_ = now;
+  patience_.note_refusal(now);
+  const double expected_ms = forecast.wait_ms + forecast.prefill_ms;
   return std::unexpected(Error{
       .kind = ErrorKind::kUnavailable,
-      .message = fmt::format("queue: the first token is expected after {:.1f} s, the target is {:.1f} s",
-                             (forecast.wait_ms + forecast.prefill_ms) / 1000, target_ms / 1000),
+      .message = fmt::format("queue: the first token is expected after {:.1f} s, {:.1f} s is the limit now",
+                             expected_ms / 1000, (expected_ms - excess_ms) / 1000),
       .param = {},
       .retry_after_s = static_cast<std::int32_t>(std::clamp(std::ceil(excess_ms / 1000), 1.0, 60.0))});
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "sched/patience.h"
 #include "sched/recent_prompts.h"
 #include "sched/scheduler_output.h"
 #include "sched/start_forecast.h"
@@ -20,7 +20,7 @@ class StartGate {
   // `ttft_target_ms` of class 0; 0: everybody may enter.
   StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_target_ms, bool prefix_cache);
 
-  // Error (kUnavailable) naming the time expected and the target, with when to try again.
+  // Error (kUnavailable) naming the time expected and the limit, with when to try again.
   Status check(const Request& request, sched::TimePoint now);
   // It waits from now on; returns how much of its prompt is expected to be cached.
   std::int32_t enter(const Request& request);
@@ -38,7 +38,7 @@ class StartGate {
   const bool prefix_cache_;
   sched::RecentPrompts recent_prompts_;
   sched::LoadSnapshot load_;
-  std::optional<sched::TimePoint> last_refusal_;
+  sched::Patience patience_;
 };
 
 }  // namespace kvasir

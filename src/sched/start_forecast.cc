@@ -12,10 +12,6 @@ constexpr double kPatienceOfLowerClasses = 30.0;
 constexpr std::int64_t kTypicalPromptTokens = 512;
 constexpr double kTypicalPrompts = 4.0;
 constexpr double kMostSlowdown = 1.25;
-constexpr double kCalmMs = 60'000.0;
-constexpr double kBurstTargets = 2.0;
-constexpr double kPressedMs = 2'000.0;
-constexpr double kPressedTargets = 0.75;
 
 struct Ahead {
   double num_sequences = 0.0;
@@ -124,6 +120,12 @@ double LoadSnapshot::served_tokens(std::string_view tenant) const {
   return known != absent.end() ? known->served_tokens : entry_tokens;
 }
 
+bool LoadSnapshot::has_backlog() const {
+  return std::ranges::any_of(groups, [](const WaitingGroup& group) {
+    return group.num_sequences > 0 || group.running_prompts.num_tokens > 0;
+  });
+}
+
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                              std::int32_t priority, const PromptWork& prompt) {
   const Ahead ahead = ahead_of(load, config, tenant, priority);
@@ -143,15 +145,9 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }
 
-double patience_targets(double ms_since_refusal) {
-  if (ms_since_refusal < kPressedMs) return kPressedTargets;
-  return ms_since_refusal > kCalmMs ? kBurstTargets : 1.0;
-}
-
-double excess_ms(const StartForecast& forecast, double target_ms) {
-  const double allowed_ms =
-      std::max({target_ms, kTypicalPrompts * forecast.typical_ms, kMostSlowdown * forecast.prefill_ms});
-  return forecast.wait_ms + forecast.prefill_ms - allowed_ms;
+double excess_ms(const StartForecast& forecast, double target_ms, double patience_targets) {
+  const double patient_ms = patience_targets * std::max(target_ms, kTypicalPrompts * forecast.typical_ms);
+  return forecast.wait_ms + forecast.prefill_ms - std::max(patient_ms, kMostSlowdown * forecast.prefill_ms);
 }
 
 }  // namespace kvasir::sched

@@ -48,6 +48,8 @@ struct LoadSnapshot {
   WaitingGroup& group(std::string_view tenant, std::int32_t priority, double served_tokens);
   // The tenant's account, or what it would begin with.
   double served_tokens(std::string_view tenant) const;
+  // Prompts are still to be computed.
+  bool has_backlog() const;
 };
 
 struct StartForecast {
@@ -64,15 +66,12 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 // behind it. 0: none.
 double target_ms_of(double ttft_target_ms, std::int32_t priority);
 
-// How many targets a first token may take when nobody has been refused for so long: a burst after a calm is
-// let in, and while somebody is refused all the time the queue is short, which keeps the machine as busy.
-double patience_targets(double ms_since_refusal);
-
-// By how much the first token is later than it may be, at most 0 when it is not. It may take as long as the
-// target, or four typical prompts where that is more, so that a slow machine is not measured by a fast one's
-// target; and a quarter longer than the prompt takes by itself where that is more, so that an idle server
-// refuses nobody. With more patience for long prompts they take the time of those that could have kept the
-// target (bench/schedule with Azure's conversations: a fifth of the goodput at four times the capacity).
-double excess_ms(const StartForecast& forecast, double target_ms);
+// By how much the first token is later than it may be, at most 0 when it is not. It may take so many targets
+// (patience.h), or four typical prompts for each where that is more, so that a slow machine is not measured
+// by a fast one's target; and a quarter longer than the prompt takes by itself where that is more, so that an
+// idle server refuses nobody. With more patience for long prompts they take the time of those that could have
+// kept the target (bench/schedule with Azure's conversations: a third of the goodput at four times the
+// capacity).
+double excess_ms(const StartForecast& forecast, double target_ms, double patience_targets);
 
 }  // namespace kvasir::sched

@@ -108,22 +108,18 @@ TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
   EXPECT_GT(forecast_start(load, kByValue, "new", 2, tokens(10)).wait_ms, 10'000.0);
 }
 
-TEST(StartForecast, HasLessPatienceTheMoreAreRefused) {
-  EXPECT_EQ(patience_targets(100.0), 0.75);
-  EXPECT_EQ(patience_targets(10'000.0), 1.0);
-  EXPECT_EQ(patience_targets(100'000.0), 2.0);
-}
-
 TEST(StartForecast, KnowsNothingBeforeTheFirstStep) {
   EXPECT_EQ(forecast_start({}, kByValue, "", 0, tokens(1000)).wait_ms, 0.0);
 }
 
 TEST(StartForecast, AnIdleServerRefusesNobodyAndASlowOneHasPatience) {
-  EXPECT_LE(excess_ms({.wait_ms = 0.0, .prefill_ms = 60'000.0}, 2000.0), 0.0);
-  EXPECT_EQ(excess_ms({.wait_ms = 2100.0, .prefill_ms = 200.0}, 2000.0), 300.0);
-  EXPECT_EQ(excess_ms({.wait_ms = 24'000.0, .prefill_ms = 8000.0, .typical_ms = 8000.0}, 2000.0), 0.0);
-  EXPECT_EQ(excess_ms({.wait_ms = 2000.0, .prefill_ms = 8000.0}, 2000.0), 0.0);
-  EXPECT_EQ(excess_ms({.wait_ms = 3000.0, .prefill_ms = 8000.0}, 2000.0), 1000.0);
+  EXPECT_LE(excess_ms({.wait_ms = 0.0, .prefill_ms = 60'000.0}, 2000.0, 1.0), 0.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 2100.0, .prefill_ms = 200.0}, 2000.0, 1.0), 300.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 24'000.0, .prefill_ms = 8000.0, .typical_ms = 8000.0}, 2000.0, 1.0), 0.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 2000.0, .prefill_ms = 8000.0}, 2000.0, 1.0), 0.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 3000.0, .prefill_ms = 8000.0}, 2000.0, 1.0), 1000.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 2100.0, .prefill_ms = 200.0}, 2000.0, 0.5), 1300.0);
+  EXPECT_EQ(excess_ms({.wait_ms = 5000.0, .prefill_ms = 8000.0}, 2000.0, 2.0), 3000.0);
   EXPECT_EQ(target_ms_of(2000.0, 0), 2000.0);
   EXPECT_EQ(target_ms_of(2000.0, 1), 60'000.0);
 }
