@@ -70,6 +70,25 @@ TEST_F(ApiKeys, LetInWhoHasOne) {
   }
 }
 
+TEST_F(ApiKeys, AreAskedForBeforeABodyIsRead) {
+  ServerConfig config = this->config();
+  config.cors_origin = "https://page.example";
+  const RunningServer server({}, config);
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: t\r\nOrigin: https://page.example\r\nContent-Length: "
+      "100000\r\n";
+  for (const char* rest : {"\r\n", "Expect: 100-continue\r\n\r\n", "\r\n{\"prompt\":"}) {
+    SCOPED_TRACE(rest);
+    HttpClient client(server.port());
+    client.send(head + rest);
+    const ClientResponse answer = client.receive();
+    EXPECT_EQ(answer.status, 401);
+    EXPECT_EQ(answer.header("connection"), "close");
+    EXPECT_EQ(answer.header("access-control-allow-origin"), "https://page.example");
+    EXPECT_TRUE(client.closes_within(5s));
+  }
+}
+
 TEST_F(ApiKeys, KeepTenantsPrefixesApart) {
   RunningServer server({}, config());
   ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);

@@ -77,16 +77,18 @@ ApiStatus RequestReader::check_header() {
   if (line_bytes > limits_.request_line_bytes.max) {
     return std::unexpected(beyond(limits_.request_line_bytes, line_bytes));
   }
+  head_.method = to_string(message.method_string());
+  head_.path = path_of(to_string(message.target()));
   std::int64_t num_hosts = 0;
   bool has_other_coding = false;
   for (const auto& field : message) {
-    headers_.push_back({to_string(field.name_string()), to_string(field.value())});
+    head_.headers.push_back({to_string(field.name_string()), to_string(field.value())});
     num_hosts += field.name() == http::field::host;
     has_other_coding |=
         field.name() == http::field::transfer_encoding && !boost::beast::iequals(field.value(), "chunked");
   }
-  if (std::ssize(headers_) > limits_.header_count.max) {
-    return std::unexpected(beyond(limits_.header_count, std::ssize(headers_)));
+  if (std::ssize(head_.headers) > limits_.header_count.max) {
+    return std::unexpected(beyond(limits_.header_count, std::ssize(head_.headers)));
   }
   if (has_other_coding) return std::unexpected(malformed("a transfer coding other than chunked"));
   if (num_hosts > 1) return std::unexpected(malformed("more than one Host"));
@@ -100,11 +102,8 @@ ApiStatus RequestReader::check_header() {
 }
 
 HttpRequest RequestReader::take_request() {
-  const auto& message = parser_.get();
-  return {.method = to_string(message.method_string()),
-          .path = path_of(to_string(message.target())),
-          .headers = std::move(headers_),
-          .body = std::move(parser_.get().body())};
+  head_.body = std::move(parser_.get().body());
+  return std::move(head_);
 }
 
 }  // namespace kvasir::server

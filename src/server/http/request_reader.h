@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "server/api_error.h"
 #include "server/http/message.h"
@@ -34,8 +33,12 @@ class RequestReader {
   bool expects_continue() const { return expects_continue_; }
   std::int64_t body_bytes() const { return static_cast<std::int64_t>(parser_.get().body().size()); }
 
-  // Each requires: complete.
+  // What is known of it: all but the body once the header is complete, nothing before.
+  const HttpRequest& head() const { return head_; }
+
+  // With its body as far as that has come.
   HttpRequest take_request();
+  // Each requires: complete.
   bool keep_alive() const { return parser_.get().keep_alive(); }
   bool is_http_1_0() const { return parser_.get().version() == 10; }
 
@@ -45,7 +48,7 @@ class RequestReader {
 
   const Limits& limits_;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
-  std::vector<Header> headers_;  // as they were before the body: trailers do not count
+  HttpRequest head_;  // with the headers as they were before the body: trailers do not count
   bool touched_ = false;
   bool has_request_line_ = false;
   bool header_checked_ = false;

@@ -97,6 +97,10 @@ void Session::advance() {
   }
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (*progress == RequestReader::Progress::kComplete) return answer_request();
+  if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
+    HttpRequest head = reader_->head();
+    if (const ApiStatus admitted = admit(head); !admitted) return refuse(admitted.error());
+  }
   if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
       !std::exchange(said_continue_, true)) {
     send("HTTP/1.1 100 Continue\r\n\r\n");
@@ -137,15 +141,17 @@ void Session::refuse(const ApiError& error) {
   state_ = State::kAnswering;
   deadline_.cancel();
   ++context_.metrics.num_answering;
-  reader_ = std::make_unique<RequestReader>(context_.limits);  // with what it has of the body
+  HttpRequest incoming = reader_->take_request();
+  std::string().swap(incoming.body);
+  reader_ = std::make_unique<RequestReader>(context_.limits);
   body_memory_.set(0);
-  answer_ = std::make_shared<Answer>(shared_from_this(), HttpRequest{},
+  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming),
                                      Answer::Options{.received_at = std::chrono::steady_clock::now()});
   const auto answer = answer_;
   answer->respond(error_response(error));
 }
 
-// Before anything is known of the path: who has no key learns nothing.
+// Before its body is read and anything is known of the path: who has no key learns nothing and takes nothing.
 ApiStatus Session::admit(HttpRequest& request) const {
   KVASIR_CHECKED(context_.hosts.check(request));
   if (context_.keys == nullptr || context_.cors.is_preflight(request)) return {};
@@ -165,6 +171,7 @@ void Session::answer_request() {
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
+  may_send_body_ = false;
   const auto answer = answer_;
   const HttpRequest& request = answer->request();
   try {

@@ -107,7 +107,8 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
   static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
   static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
-  static constexpr std::size_t kMaxLingerBytes = 1 << 20;
+  static constexpr std::size_t kMaxLingerBytes = 8
+                                                 << 20;  // whoever sends a whole body gets to see the answer
   static constexpr std::chrono::seconds kLingerTime{2};
 
   const ConnectionCounter::Slot slot_;
@@ -124,7 +125,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::array<char, kReadBytes> read_buffer_;
   bool reading_ = false;
   bool said_continue_ = false;
-  bool input_ended_ = false;  // the client sends no more; asking the socket again would wait for ever
+  bool may_send_body_ = false;  // of this request: who sends it has been asked
+  bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
   std::size_t lingered_bytes_ = 0;
 
