@@ -107,8 +107,8 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
   static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
   static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
-  static constexpr std::size_t kMaxLingerBytes = 8
-                                                 << 20;  // whoever sends a whole body gets to see the answer
+  // Whoever sends a whole body gets to see the answer.
+  static constexpr std::size_t kMaxLingerBytes = 8 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};
 
   const ConnectionCounter::Slot slot_;
