@@ -1,9 +1,43 @@
 #include "base/text_file.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
+#include "base/printable.h"
+
 namespace kvasir {
+namespace {
+
+std::unexpected<Error> not_writable(const std::string& path, int reason) {
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(reason)));
+}
+
+// Two processes do not write into one draft.
+std::string draft_of(const std::string& path) { return fmt::format("{}.{}.part", path, ::getpid()); }
+
+int open_draft(const std::string& draft, mode_t mode) {
+  return ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t num_written = ::write(fd, text.data(), text.size());
+    if (num_written < 0 && errno == EINTR) continue;
+    if (num_written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(num_written));
+  }
+  return true;
+}
+
+}  // namespace
 
 std::optional<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
@@ -16,6 +50,33 @@ std::optional<std::string> read_text_file(const std::string& path, std::size_t m
   }
   if (std::ferror(file.get()) != 0) return std::nullopt;
   return text;
+}
+
+Status replace_text_file(const std::string& path, std::string_view text, mode_t mode) {
+  const std::string draft = draft_of(path);
+  const int fd = open_draft(draft, mode);
+  if (fd < 0) return not_writable(path, errno);
+  bool is_done = write_all(fd, text) && ::fsync(fd) == 0;
+  int reason = errno;
+  ::close(fd);
+  if (is_done) {
+    is_done = std::rename(draft.c_str(), path.c_str()) == 0;
+    reason = errno;
+  }
+  if (is_done) return {};
+  ::unlink(draft.c_str());
+  return not_writable(path, reason);
+}
+
+Status can_replace_text_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);
+  const std::string draft = draft_of(path);
+  const int fd = open_draft(draft, 0600);
+  if (fd < 0) return not_writable(path, errno);
+  ::close(fd);
+  ::unlink(draft.c_str());
+  return {};
 }
 
 }  // namespace kvasir

@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "base/progress_reporter.h"
+#include "base/text_file.h"
 #include "cli/engine_options.h"
 #include "cli/input_file.h"
 #include "cli/interruption.h"
@@ -91,7 +92,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
   config.kv_calibration = false;  // what is there may be broken, and is to be replaced
   const std::string path = io::kv_calibration_path(model);
-  KVASIR_CHECKED(io::can_write_kv_calibration(path));
+  KVASIR_CHECKED(can_replace_text_file(path));
   KVASIR_TRY(const ModelSession session,
              open_text_session(options.model, config, globals, &interruption.signals()));
   KVASIR_TRY(const auto windows,

@@ -4,13 +4,12 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <cmath>
 #include <filesystem>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "base/text_file.h"
 
 namespace kvasir::io {
 namespace {
@@ -24,13 +23,6 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view what) 
   return make_error(ErrorKind::kBadFile,
                     fmt::format("{}: {}; kvasir calibrate-kv writes it anew", printable_line(path), what));
 }
-
-std::unexpected<Error> not_writable(const std::string& path, int reason) {
-  return make_error(ErrorKind::kMachine,
-                    fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(reason)));
-}
-
-std::string staged_path(const std::string& path) { return path + ".part"; }
 
 }  // namespace
 
@@ -77,17 +69,6 @@ Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path
   return calibration;
 }
 
-Status can_write_kv_calibration(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);
-  const std::string staged = staged_path(path);
-  std::FILE* file = std::fopen(staged.c_str(), "ab");
-  if (file == nullptr) return not_writable(path, errno);
-  std::fclose(file);
-  std::remove(staged.c_str());
-  return {};
-}
-
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration) {
   std::string text;
   JsonWriter json(text, JsonWriter::Style::kPretty);
@@ -97,15 +78,7 @@ Status write_kv_calibration(const std::string& path, const KvCalibration& calibr
   for (const double weight : calibration.head_weights) json.value(weight);
   json.end_array().end_object();
   text += '\n';
-  const std::string staged = staged_path(path);
-  std::FILE* file = std::fopen(staged.c_str(), "wb");
-  if (file == nullptr) return not_writable(path, errno);
-  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool is_closed = std::fclose(file) == 0;
-  if (is_written && is_closed && std::rename(staged.c_str(), path.c_str()) == 0) return {};
-  const int reason = errno;
-  std::remove(staged.c_str());
-  return not_writable(path, reason);
+  return replace_text_file(path, text);
 }
 
 }  // namespace kvasir::io

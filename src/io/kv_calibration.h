@@ -24,8 +24,6 @@ std::string kv_calibration_path(const std::string& model_path);
 
 // Nothing where there is none. Error (kBadFile) naming the file: it is none of write_kv_calibration's.
 Result<std::optional<KvCalibration>> read_kv_calibration(const std::string& path);
-// Before the work: whether there can be a file. Error: kMachine.
-Status can_write_kv_calibration(const std::string& path);
 // Replaces what was there. Error: kMachine.
 Status write_kv_calibration(const std::string& path, const KvCalibration& calibration);
 

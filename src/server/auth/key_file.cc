@@ -1,15 +1,12 @@
 #include "server/auth/key_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -18,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/printable.h"
+#include "base/text_file.h"
 
 namespace kvasir::server {
 namespace {
@@ -138,22 +136,7 @@ Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys) 
     if (key.is_operator) text += " operator";
     text += "\n";
   }
-  const std::string draft = fmt::format("{}.{}", path, ::getpid());
-  const auto refuse = [&] {
-    const int error = errno;
-    ::unlink(draft.c_str());
-    return make_error(ErrorKind::kMachine, fmt::format("{}: {}", printable_line(path), std::strerror(error)));
-  };
-  const int fd = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return refuse();
-  const bool is_written = ::write(fd, text.data(), text.size()) == std::ssize(text) && ::fsync(fd) == 0;
-  if (!is_written) {
-    ::close(fd);
-    return refuse();
-  }
-  ::close(fd);
-  if (std::rename(draft.c_str(), path.c_str()) != 0) return refuse();
-  return {};
+  return replace_text_file(path, text, 0600);
 }
 
 }  // namespace kvasir::server

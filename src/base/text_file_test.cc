@@ -1,0 +1,54 @@
+#include "base/text_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
+#include <string>
+
+namespace kvasir {
+namespace {
+
+class TextFile : public testing::Test {
+ protected:
+  TextFile()
+      : folder_(std::filesystem::path(testing::TempDir()) / ("kvasir-text-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~TextFile() override { std::filesystem::remove_all(folder_); }
+  std::string path() const { return (folder_ / "notes.txt").string(); }
+  auto num_files() const {
+    return std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
+  ASSERT_TRUE(can_replace_text_file(path()));
+  EXPECT_EQ(num_files(), 0);
+  ASSERT_TRUE(replace_text_file(path(), "one"));
+  ASSERT_TRUE(can_replace_text_file(path()));
+  ASSERT_TRUE(replace_text_file(path(), "two", 0600));
+  EXPECT_EQ(read_text_file(path()), "two");
+  EXPECT_EQ(num_files(), 1);
+  struct stat about{};
+  ASSERT_EQ(::stat(path().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(TextFile, ThatCannotBeReplacedStaysAndIsNamed) {
+  std::filesystem::create_directory(path());
+  for (const Status& status : {replace_text_file(path(), "text"), can_replace_text_file(path())}) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().kind, ErrorKind::kMachine);
+    EXPECT_EQ(status.error().message, path() + ": cannot be written: Is a directory");
+  }
+  EXPECT_EQ(num_files(), 1);
+  EXPECT_FALSE(replace_text_file(path() + "/none/notes.txt", "text"));
+}
+
+}  // namespace
+}  // namespace kvasir
