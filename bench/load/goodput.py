@@ -72,7 +72,8 @@ def main():
             rows.append({"server": name, "turn": turn, "goodput_per_s": kept, "rates": tried})
             if args.out:
                 pathlib.Path(args.out).write_text(json.dumps(
-                    {"model": args.model, "workload": pathlib.Path(args.workload).name, "seconds": args.seconds, "context": args.context,
+                    {"model": args.model, "workload": pathlib.Path(args.workload).name, "seconds": args.seconds,
+                     "context": args.context,
                      "slo": {"ttft_ms": outcomes.TTFT_MS, "gap_ms": outcomes.GAP_MS, "kept": KEPT}, "rows": rows},
                     indent=1) + "\n")
 

@@ -70,7 +70,8 @@ def main():
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps(
             {"model": args.model, "workload": pathlib.Path(args.workload).name, "capacity_per_s": args.capacity,
-             "seconds": args.seconds, "context": args.context, "bars": {what: value for what, value, _, _ in bars}, "rows": rows},
+             "seconds": args.seconds, "context": args.context,
+             "bars": {what: value for what, value, _, _ in bars}, "rows": rows},
             indent=1) + "\n")
     return 0 if all(held for *_, held in bars) else 1
 

@@ -98,8 +98,7 @@ void Session::advance() {
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (*progress == RequestReader::Progress::kComplete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
-    HttpRequest head = reader_->head();
-    if (const ApiStatus admitted = admit(head); !admitted) return refuse(admitted.error());
+    if (const auto tenant = admit(reader_->head()); !tenant) return refuse(tenant.error());
   }
   if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
       !std::exchange(said_continue_, true)) {
@@ -152,11 +151,10 @@ void Session::refuse(const ApiError& error) {
 }
 
 // Before its body is read and anything is known of the path: who has no key learns nothing and takes nothing.
-ApiStatus Session::admit(HttpRequest& request) const {
+ApiResult<Tenant> Session::admit(const HttpRequest& request) const {
   KVASIR_CHECKED(context_.hosts.check(request));
-  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return {};
-  KVASIR_TRY(request.tenant, context_.keys->admit(request));
-  return {};
+  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return Tenant{};
+  return context_.keys->admit(request);
 }
 
 void Session::answer_request() {
@@ -167,7 +165,8 @@ void Session::answer_request() {
                                    .is_http_1_0 = reader_->is_http_1_0(),
                                    .received_at = std::chrono::steady_clock::now()};
   HttpRequest incoming = reader_->take_request();
-  ApiStatus admitted = admit(incoming);
+  auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
+  if (tenant) incoming.tenant = *std::move(tenant);
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
@@ -178,8 +177,8 @@ void Session::answer_request() {
     if (context_.cors.is_preflight(request)) {
       answer->respond(
           context_.cors.preflight_response(request, context_.router.allowed_methods(request.path)));
-    } else if (!admitted) {
-      answer->respond(error_response(admitted.error()));
+    } else if (!tenant) {
+      answer->respond(error_response(tenant.error()));
     } else {
       context_.router.handle(answer);
     }

@@ -81,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_half_closed();
   void advance();
   void refuse(const ApiError& error);
-  ApiStatus admit(HttpRequest& request) const;
+  ApiResult<Tenant> admit(const HttpRequest& request) const;
   void answer_request();
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);
