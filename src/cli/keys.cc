@@ -16,6 +16,7 @@
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/auth/key_file.h"
+#include "store/file_lock.h"
 
 namespace kvasir::cli {
 namespace {
@@ -38,12 +39,18 @@ Result<std::vector<ApiKey>> read_keys(const std::string& file) {
   return server::read_key_file(file);
 }
 
+// Of two commands at once the second reads what the first has written.
+Result<store::FileLock> lock_keys(const std::string& file) {
+  return store::FileLock::acquire(file + ".lock", [] { return true; });
+}
+
 auto find_key(std::vector<ApiKey>& keys, const std::string& name) {
   return std::ranges::find(keys, name, &ApiKey::name);
 }
 
 Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
   KVASIR_CHECKED(server::check_key_name(options.name));
+  KVASIR_TRY(const store::FileLock lock, lock_keys(options.file));
   KVASIR_TRY(auto keys, read_keys(options.file));
   if (find_key(keys, options.name) != keys.end()) {
     return make_error(ErrorKind::kUsage,
@@ -102,6 +109,7 @@ Result<int> list_keys(const KeysOptions& options, const GlobalOptions& globals) 
 }
 
 Result<int> revoke_key(const KeysOptions& options, const GlobalOptions& globals) {
+  KVASIR_TRY(const store::FileLock lock, lock_keys(options.file));
   KVASIR_TRY(auto keys, read_keys(options.file));
   const auto found = find_key(keys, options.name);
   if (found == keys.end()) {

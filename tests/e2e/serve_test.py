@@ -35,6 +35,12 @@ class Serve(CommandLineTest):
         self.assertTrue(self.url.startswith("http://127.0.0.1:"))
         self.assertTrue(self.lines[2].startswith(f"curl {self.url}/v1/chat/completions"))
 
+    def test_keys_that_are_added_at_once_are_all_kept(self):
+        names = [f"team-{number}" for number in range(8)]
+        for adding in [self.start("keys", "add", name, "--file", "keys") for name in names]:
+            self.assertEqual(adding.wait(TIME_LIMIT_S), DONE)
+        self.assertEqual(sorted(key["name"] for key in self.json("keys", "list", "--file", "keys")), names)
+
     def test_only_who_has_a_key_is_answered(self):
         made = self.json("keys", "add", "ann", "--file", "keys")
         self.assertEqual(made["name"], "ann")
