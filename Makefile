@@ -1,5 +1,6 @@
 # make run   build, fetch the default model, answer one prompt, serve
 # make test  build and run the tests (make test-all adds the long ones)
+# make bench build the benchmarks of bench/ too
 # make build the binary at build/release/bin/kvasir
 
 MODEL  ?= smollm2:135m
@@ -9,7 +10,7 @@ JOBS   ?= $(shell nproc)
 BUILD  := build/release
 KVASIR := $(BUILD)/bin/kvasir
 
-.PHONY: all build run test test-all fuzz format clean
+.PHONY: all build run test test-all bench fuzz format clean
 
 all: build
 
@@ -30,6 +31,9 @@ test: build
 test-all: build
 	@$(KVASIR) pull $(MODEL) && $(KVASIR) pull gemma3:270m
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+
+bench: build
+	@cmake --preset release -DKVASIR_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
 
 fuzz:
 	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz --target fuzzers -j $(JOBS)

@@ -19,23 +19,24 @@ import outcomes
 import servers
 import workloads
 
-CLIENT = servers.ROOT / "build/release/bin/kvasir_load"
-
 
 def asked(*words):
     """What kvasir says, as JSON."""
+    servers.require(servers.KVASIR)
     return json.loads(subprocess.run([servers.KVASIR, *words, "--json"], check=True, capture_output=True,
                                      text=True).stdout)
 
 
 def play(server, model, requests, users):
     """kvasir_load's outcomes and report, and the seconds of processor time that the server used."""
+    servers.require(servers.CLIENT)
     with tempfile.TemporaryDirectory() as folder:
         plan, came = pathlib.Path(folder, "plan"), pathlib.Path(folder, "came")
         with open(plan, "w") as file:
             for request in requests:
                 file.write(json.dumps(request, separators=(",", ":")) + "\n")
-        command = [CLIENT, "--port", server.port, "--model", model, "--workload", plan, "--out", came, "--users", users]
+        command = [servers.CLIENT, "--port", server.port, "--model", model, "--workload", plan, "--out", came,
+                   "--users", users]
         cpu = server.cpu_seconds()
         report = json.loads(subprocess.run([str(word) for word in command], check=True, capture_output=True,
                                            text=True).stdout)

@@ -5,13 +5,21 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KVASIR = ROOT / "build/release/bin/kvasir"
 LLAMA = ROOT / "build/peers/bin/llama-native/llama-server"
+CLIENT = ROOT / "build/release/bin/kvasir_load"
+MADE_BY = {KVASIR: "make", CLIENT: "make bench", LLAMA: "bench/peers/install.sh"}
 CONTEXT = 8192
 SLOTS = 16
+
+
+def require(program):
+    if not program.exists():
+        sys.exit(f"{program} is missing: {MADE_BY[program]} makes it")
 
 
 def commands(model, path, threads=2):
@@ -63,6 +71,7 @@ class Running:
 
 @contextlib.contextmanager
 def running(command):
+    require(command[0])
     port = free_port()
     process = subprocess.Popen([str(word) for word in [*command, "--port", port]], stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
