@@ -7,9 +7,21 @@
 
 namespace kvasir::cli {
 
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 BlockedSignals::BlockedSignals(std::initializer_list<int> signals) {
   ::sigemptyset(&blocked_);
-  for (int signal : signals) ::sigaddset(&blocked_, signal);
+  for (int signal : signals) {
+    // Blocked it would arrive all the same.
+    if (signal != SIGHUP || !is_ignored(signal)) ::sigaddset(&blocked_, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &blocked_, &previous_mask_);
 }
 

@@ -10,7 +10,8 @@
 namespace kvasir::cli {
 
 // While it lives, the given signals wait until somebody takes them; those that nobody took go with it.
-// Threads started meanwhile leave them alone too, so make it before the first thread.
+// Threads started meanwhile leave them alone too, so make it before the first thread. A SIGHUP that is
+// ignored (nohup) stays so.
 //
 // Thread safety: one thread makes, asks and destroys it.
 class BlockedSignals {

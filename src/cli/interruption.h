@@ -9,8 +9,8 @@
 
 namespace kvasir::cli {
 
-// While it lives, SIGINT and SIGTERM wait until the work asks; what is finished by then is kept and reported.
-// Make it before the first thread. Not thread-safe: the thread that made it asks.
+// While it lives, SIGINT, SIGTERM and SIGHUP wait until the work asks; what is finished by then is kept and
+// reported. Make it before the first thread. Not thread-safe: the thread that made it asks.
 class Interruption {
  public:
   bool requested() { return requested_ = requested_ || signals_.take(); }
@@ -23,7 +23,7 @@ class Interruption {
   BlockedSignals& signals() { return signals_; }
 
  private:
-  BlockedSignals signals_{SIGINT, SIGTERM};
+  BlockedSignals signals_{SIGINT, SIGTERM, SIGHUP};
   bool requested_ = false;
 };
 

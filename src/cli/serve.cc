@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -119,7 +120,9 @@ Result<int> serve_until_signal(server::Server& server, std::chrono::seconds drai
       logger.error("the running requests did not end within {} s of being cancelled", kCancelGrace.count());
       std::_Exit(kExitMachine);
     }
-    if (!signals.take(kSignalInterval)) continue;
+    const std::optional<int> signal = signals.take(kSignalInterval);
+    // A terminal that closes hangs up more than once.
+    if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
     server.stop();
     deadline = Clock::now() + drain + kCancelGrace;
     if (++num_signals == 1) {
@@ -176,7 +179,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
   raise_descriptor_limit(options.server.limits, logger);
-  BlockedSignals signals({SIGINT, SIGTERM});
+  BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
   if (options.server.served_model_name.empty()) {

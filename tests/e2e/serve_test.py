@@ -145,11 +145,20 @@ class Serve(CommandLineTest):
             self.assertGreater(sequence["tokens"], 150)
 
     def test_stops_on_a_signal(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(number):
                 process = self.serve(LLAMA)
                 process.send_signal(number)
                 self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+
+    def test_nohup_keeps_it_alive(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        process = self.serve(LLAMA)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        self.get("/health")
+        self.assertIsNone(process.poll())
 
     def test_a_second_signal_ends_running_requests(self):
         process = self.serve(LLAMA)
