@@ -64,6 +64,7 @@ class Tenant:
         self.extra = {"cache_salt": salt} if salt else {}
 
     def get(self, path):
+        self.connection.close()  # the server may have done so, when it was long idle
         self.connection.request("GET", path, headers=self.headers)
         return self.connection.getresponse().read().decode()
 
