@@ -174,7 +174,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
   impl->hosts.set_loopback(impl->listener.is_loopback());
   if (!impl->listener.is_loopback() && !asks_for_keys) {
-    warn(fmt::format("warning: {} is reachable from other machines, and this server asks nobody for a key",
+    warn(fmt::format("{} is reachable from other machines, and this server asks nobody for a key",
                      impl->config.host));
   }
   return std::unique_ptr<Server>(new Server(std::move(impl)));

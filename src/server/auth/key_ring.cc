@@ -47,7 +47,7 @@ KeyRing::Keys KeyRing::keys() {
   if (read) {
     keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(*read));
   } else {
-    warn_(fmt::format("warning: {}; the API keys stay as they were", read.error().message));
+    warn_(fmt::format("{}; the API keys stay as they were", read.error().message));
   }
   return keys_;
 }

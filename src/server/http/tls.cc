@@ -59,7 +59,7 @@ ssl::context& Tls::context() {
   if (auto context = load()) {
     context_ = std::move(*context);
   } else {
-    warn_(fmt::format("warning: {}; the certificate stays as it was", context.error().message));
+    warn_(fmt::format("{}; the certificate stays as it was", context.error().message));
   }
   return *context_;
 }
