@@ -132,7 +132,15 @@ TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {
   FakeEngine engine;
   ServerConfig missing = config();
   missing.tls_key_file += "-none";
-  EXPECT_FALSE(Server::create(engine, missing));
+  const auto unread = Server::create(engine, missing);
+  ASSERT_FALSE(unread);
+  EXPECT_EQ(unread.error().message, missing.tls_key_file + ": cannot be read: No such file or directory");
+  ServerConfig swapped = config();
+  std::swap(swapped.tls_certificate_file, swapped.tls_key_file);
+  const auto unfit = Server::create(engine, swapped);
+  ASSERT_FALSE(unfit);
+  EXPECT_TRUE(unfit.error().message.starts_with(key_file_ + ": holds no certificate in PEM: "))
+      << unfit.error().message;
   ServerConfig half = config();
   half.tls_key_file.clear();
   const auto refused = Server::create(engine, half);

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/printable.h"
@@ -14,9 +18,19 @@ namespace ssl = boost::asio::ssl;
 
 constexpr std::chrono::seconds kLookInterval{1};
 
-std::unexpected<Error> bad_file(const std::string& path, const boost::system::error_code& error) {
-  return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), error.message()),
-                    "tls-cert");
+// OpenSSL says nothing of a file that cannot be opened.
+Status check_readable(const std::string& path, std::string_view flag) {
+  if (std::ifstream(path).is_open()) return {};
+  const std::string reason = std::strerror(errno);
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), reason),
+                    std::string(flag));
+}
+
+std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted,
+                                const boost::system::error_code& error, std::string_view flag) {
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("{}: holds no {} in PEM: {}", printable_line(path), wanted, error.message()),
+                    std::string(flag));
 }
 
 }  // namespace
@@ -34,11 +48,13 @@ Result<Tls::Context> Tls::load() const {
   auto context = std::make_unique<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections hold none
+  KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));
+  KVASIR_CHECKED(check_readable(key_file_, "tls-key"));
   boost::system::error_code error;
   context->use_certificate_chain_file(certificate_file_, error);
-  if (error) return bad_file(certificate_file_, error);
+  if (error) return bad_file(certificate_file_, "certificate", error, "tls-cert");
   context->use_private_key_file(key_file_, ssl::context::pem, error);
-  if (error) return bad_file(key_file_, error);
+  if (error) return bad_file(key_file_, "private key", error, "tls-key");
   if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
     return make_error(
         ErrorKind::kBadFile,

@@ -327,14 +327,13 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
   if (prompt + wanted <= max_model_len_tokens) return {};
   // Clients know the reason by the first words: litellm then asks a model with more.
   std::string message =
-      request.sampling.max_tokens
-          ? fmt::format(
-                "This model's maximum context length is {} tokens, the request has {} in the prompt and asks "
-                "for "
-                "{} more (max_tokens): {} too many",
-                max_model_len_tokens, prompt, wanted, prompt + wanted - max_model_len_tokens)
-          : fmt::format("This model's maximum context length is {} tokens, the prompt has {}",
-                        max_model_len_tokens, prompt);
+      fmt::format("This model's maximum context length is {} tokens, ", max_model_len_tokens);
+  if (prompt >= max_model_len_tokens) {
+    message += fmt::format("the prompt has {}", prompt);
+  } else {
+    message += fmt::format("the request has {} in the prompt and asks for {} more (max_tokens): {} too many",
+                           prompt, wanted, prompt + wanted - max_model_len_tokens);
+  }
   return bad_request(std::move(message), std::string(prompt_field), "context_length_exceeded");
 }
 
