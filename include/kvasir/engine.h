@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvasir/activity.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
@@ -198,6 +199,9 @@ class Engine {
   virtual void cancel(RequestId id) = 0;
 
   virtual EngineStats stats() const = 0;
+
+  // What it is doing now; the sink is destroyed without a call when the engine ends first.
+  virtual void look(ActivitySink sink) = 0;
 
   // Stops taking requests, lets the running ones finish for at most `timeout_ms`, then cancels the rest. When
   // it returns, every sink has been destroyed.

@@ -176,6 +176,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
   KVASIR_TRY(config.reserved_bytes, request_memory_bytes(options.request_memory, config.memory_bytes));
+  options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
   raise_descriptor_limit(options.server.limits, logger);

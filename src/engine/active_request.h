@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/output_processor.h"
 #include "kv/bytes_use.h"
 #include "kvasir/request.h"
 #include "runtime/embedding_sum.h"
+#include "sched/sequence.h"
 
 namespace kvasir {
 
@@ -40,5 +42,9 @@ struct ActiveRequest {
     return SequenceId{static_cast<std::int64_t>(first_sequence) + static_cast<std::int64_t>(choice)};
   }
 };
+
+// As the scheduler takes it. `eos_token_ids` are those that end this request.
+sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,
+                                        std::int32_t expected_cached_tokens, sched::TimePoint now);
 
 }  // namespace kvasir

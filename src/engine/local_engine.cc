@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/process_memory.h"
+#include "engine/activity.h"
 #include "engine/engine_counters.h"
-#include "engine/kv_params.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
 
@@ -26,11 +26,6 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loade
   const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
   kv.prefix_hash_key = {draw(), draw()};
   return kv;
-}
-
-std::optional<Clock::time_point> start_deadline_of(const Request& request) {
-  if (request.start_within_ms <= 0) return std::nullopt;
-  return Clock::now() + std::chrono::milliseconds(request.start_within_ms);
 }
 
 sched::WaitingConfig waiting_config(const EngineConfig& config) {
@@ -157,6 +152,14 @@ void LocalEngine::cancel(RequestId id) {
   work_available_.notify_one();
 }
 
+void LocalEngine::look(ActivitySink sink) {
+  {
+    const std::lock_guard lock(mutex_);
+    mailbox_.emplace_back(std::move(sink));
+  }
+  work_available_.notify_one();
+}
+
 EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
@@ -212,8 +215,10 @@ void LocalEngine::take_commands() {
   for (Command& command : commands) {
     if (auto* arrival = std::get_if<Arrival>(&command)) {
       start_request(std::move(*arrival));
+    } else if (const auto* cancellation = std::get_if<Cancellation>(&command)) {
+      cancel_request(cancellation->id);
     } else {
-      cancel_request(std::get<Cancellation>(command).id);
+      std::get<ActivitySink>(command)(describe_activity(requests_, scheduler_, kv_, Clock::now()));
     }
   }
   if (cancel_all) cancel_everything();
@@ -231,26 +236,8 @@ void LocalEngine::start_request(Arrival arrival) {
   if (!params.ignore_eos && loaded_.tokenizer != nullptr) {
     request.stop_tokens = loaded_.tokenizer->vocab().end_of_generation();
   }
-  sched::SequenceRequest sequence{
-      .request_id = request.id,
-      .prompt_token_ids = request.request.prompt_token_ids,
-      .num_choices = params.n,
-      .priority = request.request.priority,
-      .tenant = request.request.tenant,
-      .cache_namespace = request.request.cache_namespace,
-      .use_prefix_cache = request.request.use_prefix_cache,
-      .expected_cached_tokens = arrival.expected_cached_tokens,
-      .kv_policy = policy_settings(request.request.kv),
-      .client_id = request.request.client_id,
-      .want_prompt_logits = params.prompt_logprobs.has_value() ||
-                            static_cast<bool>(request.request.logits_observer) ||
-                            request.request.pooling != Pooling::kNone,
-      .stop = {.eos_token_ids = request.stop_tokens,
-               .stop_token_ids = params.stop_token_ids,
-               .max_tokens = *params.max_tokens,
-               .min_tokens = params.min_tokens},
-      .start_deadline = start_deadline_of(request.request),
-  };
+  const auto now = Clock::now();
+  auto sequence = sequence_request(request, request.stop_tokens, arrival.expected_cached_tokens, now);
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
@@ -266,7 +253,7 @@ void LocalEngine::start_request(Arrival arrival) {
   }
   requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);
   counters_.num_prompt_tokens += static_cast<std::int64_t>(request.request.prompt_token_ids.size());
-  const auto first = scheduler_.add(std::move(sequence), Clock::now());
+  const auto first = scheduler_.add(std::move(sequence), now);
   if (!first) {
     for (std::size_t i = request.choices.size(); i-- > 0;)
       emit_end(request, i, FinishReason::kError, first.error());

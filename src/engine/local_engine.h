@@ -36,6 +36,7 @@ class LocalEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
+  void look(ActivitySink sink) override;
   void drain(std::int64_t timeout_ms) override;
 
  private:
@@ -47,7 +48,7 @@ class LocalEngine final : public Engine {
   struct Cancellation {
     RequestId id{};
   };
-  using Command = std::variant<Arrival, Cancellation>;
+  using Command = std::variant<Arrival, Cancellation, ActivitySink>;
 
   Status check_queue(const std::vector<Submission>& submissions) const;  // with mutex_ held
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);

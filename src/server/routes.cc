@@ -3,6 +3,7 @@
 #include <array>
 
 #include "server/admin/endpoints.h"
+#include "server/admin/operations.h"
 
 namespace kvasir::server {
 namespace {
@@ -37,6 +38,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_ready(c, e); }},
     {"GET", "/v1/metrics", "requests, tokens, latency, rate and batch size in one JSON object",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_summary(c, e); }},
+    {"GET", "/v1/operations", "what runs now: requests, KV by owner and format, counts; what the page shows",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_operations(c, e); }},
     {"GET", "/metrics", "Prometheus text",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_metrics(c, e); }},
 });

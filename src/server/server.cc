@@ -112,6 +112,7 @@ struct Server::Impl {
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
             .fingerprint = system_fingerprint(engine.model_info()),
             .has_vllm_metrics = config.metrics_alias == "vllm",
+            .memory_budget_bytes = config.memory_bytes,
             .draining = draining},
         router(make_routes(api)) {}
 

@@ -27,6 +27,7 @@ struct ServerConfig {
   std::string metrics_alias;       // "vllm": its metric names too; empty: Kvasir's own
   std::int64_t drain_ms = 30'000;  // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
+  std::int64_t memory_bytes = 0;          // the whole process's budget, to show; 0: unknown
   std::int64_t request_memory_bytes = 0;  // for connections, bodies and answers together; 0: any
   Limits limits;
   KvParams kv;  // of requests that do not say

@@ -95,6 +95,21 @@ EngineStats FakeEngine::stats() const {
   return stats;
 }
 
+void FakeEngine::look(ActivitySink sink) {
+  Activity activity;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& running : running_) {
+      activity.requests.push_back({.id = running->id,
+                                   .client_id = running->request.client_id,
+                                   .tenant = running->request.tenant,
+                                   .stage = RequestStage::kGenerating});
+    }
+  }
+  activity.kv = {{.owner = KvOwner::kSequence, .format = "f16", .bytes = 4096}};
+  sink(std::move(activity));
+}
+
 void FakeEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;

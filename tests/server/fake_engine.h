@@ -48,6 +48,7 @@ class FakeEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
+  void look(ActivitySink sink) override;
   void drain(std::int64_t timeout_ms) override;
 
   std::vector<TokenId> last_prompt() const;

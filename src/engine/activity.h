@@ -1,0 +1,19 @@
+// The engine thread's requests and memory as others may see them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "engine/active_request.h"
+#include "kv/kv_cache_manager.h"
+#include "kvasir/activity.h"
+#include "sched/scheduler.h"
+
+namespace kvasir {
+
+Activity describe_activity(const std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>>& requests,
+                           const sched::Scheduler& scheduler, const kv::KvCacheManager& kv,
+                           sched::TimePoint now);
+
+}  // namespace kvasir

@@ -1,0 +1,15 @@
+// What the server does now, for the page that shows it.
+#pragma once
+
+#include <memory>
+
+#include "server/http/exchange.h"
+#include "server/openai/api_context.h"
+
+namespace kvasir::server {
+
+// One JSON object: requests one by one, KV by owner and format, and the counts of which a watcher takes
+// differences. Nothing of what anybody says is in it, and only operators see others' requests.
+void handle_operations(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
+
+}  // namespace kvasir::server
