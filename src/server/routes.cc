@@ -4,6 +4,7 @@
 
 #include "server/admin/endpoints.h"
 #include "server/admin/operations.h"
+#include "server/page/page.h"
 
 namespace kvasir::server {
 namespace {
@@ -12,6 +13,8 @@ using ExchangePtr = std::shared_ptr<Exchange>;
 using Rest = std::string;
 
 constexpr auto kEndpoints = std::to_array<Endpoint>({
+    {"GET", "/", "a page to chat and to watch the server",
+     [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_page(e); }},
     {"POST", "/v1/chat/completions", "the next message of a conversation",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
     {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",

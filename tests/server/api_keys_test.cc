@@ -58,6 +58,7 @@ TEST_F(ApiKeys, AreAskedOfEverybodyWhateverThePath) {
   }
   EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/live").status, 200);
   EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/ready").status, 200);
+  EXPECT_EQ(HttpClient(server.port()).request("GET", "/").status, 200);  // the page asks for one itself
 }
 
 TEST_F(ApiKeys, LetInWhoHasOne) {

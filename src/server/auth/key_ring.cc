@@ -53,7 +53,9 @@ KeyRing::Keys KeyRing::keys() {
 }
 
 ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
-  if (request.path == "/health" || request.path.starts_with("/health/")) return Tenant{};
+  const bool is_public =
+      request.path == "/" || request.path == "/health" || request.path.starts_with("/health/");
+  if (is_public) return Tenant{};
   const std::string* authorization = request.header("Authorization");
   if (authorization == nullptr) return refuse("no API key came with the request: Authorization: Bearer KEY");
   const std::string_view token = bearer_token(*authorization);

@@ -17,8 +17,9 @@
 
 namespace kvasir::server {
 
-// Asks every request for a key, but those for health. A key that is revoked in the file is refused within a
-// second. A file that cannot be read any more leaves the keys as they were, and is warned of once.
+// Asks every request for a key, but those for health and the page. A key that is revoked in the file is
+// refused within a second. A file that cannot be read any more leaves the keys as they were, and is warned of
+// once.
 //
 // Thread safety: admit() may be called from any thread.
 class KeyRing {

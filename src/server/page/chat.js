@@ -1,0 +1,198 @@
+// The conversation: what was said, what is being said, and what may be changed about it.
+
+const chat = {
+  messages: [],     // {role, content, stats, fault}; an answer's content grows while it comes
+  model: "",
+  running: null,    // the AbortController of the answer that comes
+
+  list: document.getElementById("conversation"),
+  prompt: document.getElementById("prompt"),
+};
+
+const kNumbers = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed", "kv_budget"];
+
+function requestBody() {
+  const system = document.getElementById("system").value.trim();
+  const messages = chat.messages.filter(message => message.content).map(({role, content}) => ({role, content}));
+  if (system) messages.unshift({role: "system", content: system});
+  const body = {model: chat.model, messages, stream: true, stream_options: {include_usage: true}};
+  for (const name of kNumbers) {
+    const field = document.getElementById(name);
+    if (field.value !== "") body[name] = field.valueAsNumber;
+  }
+  return body;
+}
+
+// --- What a message looks like ---
+
+function actionButton(label, name, act) {
+  const button = element("button", {type: "button", textContent: label, ariaLabel: name});
+  button.addEventListener("click", () => act(button));
+  return button;
+}
+
+function messageActions(index) {
+  const message = chat.messages[index], actions = element("div", {className: "actions"});
+  if (message.role === "user") {
+    actions.append(actionButton("Edit", "Edit this message", () => editMessage(index)));
+  } else {
+    actions.append(actionButton("Copy", "Copy this answer", button => copyText(message.content, button)),
+                   actionButton("Retry", "Ask for this answer again", () => retryAnswer(index)));
+  }
+  return actions;
+}
+
+function fillMessage(item, index) {
+  const message = chat.messages[index], isUser = message.role === "user";
+  const isComing = chat.running !== null && index === chat.messages.length - 1;
+  const text = element("div", {className: "text"});
+  text.append(...(isUser ? [message.content] : renderMarkdown(message.content)));
+  item.replaceChildren(element("p", {className: "who", textContent: isUser ? "You" : "Answer"}), text);
+  if (message.fault) item.append(element("p", {className: "fault", textContent: message.fault}));
+  if (message.stats) item.append(element("p", {className: "stats", textContent: message.stats}));
+  if (!isComing && chat.running === null) item.append(messageActions(index));
+}
+
+function showConversation() {
+  chat.list.replaceChildren(...chat.messages.map((message, index) => {
+    const item = element("li", {className: "message " + message.role});
+    fillMessage(item, index);
+    return item;
+  }));
+  chat.list.scrollTop = chat.list.scrollHeight;
+  document.getElementById("send").hidden = chat.running !== null;
+  document.getElementById("stop").hidden = chat.running === null;
+}
+
+// At most once a frame; follows the text unless the reader has scrolled up.
+function showProgress() {
+  if (chat.frame) return;
+  chat.frame = requestAnimationFrame(() => {
+    chat.frame = 0;
+    const list = chat.list, follows = list.scrollHeight - list.scrollTop - list.clientHeight < 60;
+    if (list.lastChild) fillMessage(list.lastChild, chat.messages.length - 1);
+    if (follows) list.scrollTop = list.scrollHeight;
+  });
+}
+
+// --- An answer ---
+
+function statsOf(usage, began, first, ended) {
+  if (!usage || !first) return "";
+  const parts = [`${usage.completion_tokens} tokens`, `first after ${Math.round(first - began)} ms`];
+  if (usage.completion_tokens > 1 && ended > first) {
+    parts.push(`${((usage.completion_tokens - 1) * 1000 / (ended - first)).toFixed(1)} tokens/s`);
+  }
+  parts.push(`prompt of ${usage.prompt_tokens}`);
+  const cached = usage.prompt_tokens_details?.cached_tokens;
+  if (cached) parts.push(`${cached} of it cached`);
+  return parts.join(" · ");
+}
+
+async function streamAnswer(answer, signal) {
+  const began = performance.now();
+  let first = 0, usage = null;
+  const response = await connection.fetch("/v1/chat/completions", {
+    method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(requestBody()), signal});
+  if (!response) throw new Error("No API key was given.");
+  if (!response.ok) throw new Error(await faultOf(response));
+  for await (const event of eventsOf(response)) {
+    usage = event.usage ?? usage;
+    const piece = event.choices[0]?.delta.content;
+    if (!piece) continue;
+    first ||= performance.now();
+    answer.content += piece;
+    showProgress();
+  }
+  answer.stats = statsOf(usage, began, first, performance.now());
+}
+
+async function askForAnswer() {
+  if (chat.running) return;
+  chat.running = new AbortController();
+  const answer = {role: "assistant", content: ""};
+  const signal = chat.running.signal;
+  // The request is made of what was said before the answer: an empty message is left out.
+  chat.messages.push(answer);
+  showConversation();
+  try {
+    await streamAnswer(answer, signal);
+    announce("The answer is complete.");
+  } catch (fault) {
+    answer.fault = signal.aborted ? "Stopped."
+        : fault instanceof TypeError ? "The connection to the server was lost." : fault.message;
+    announce(answer.fault);
+  }
+  chat.running = null;
+  if (chat.messages.includes(answer)) showConversation();
+}
+
+function announce(text) {
+  document.getElementById("announcement").textContent = text;
+}
+
+// --- What the user does ---
+
+function sendPrompt() {
+  const text = chat.prompt.value.trim();
+  if (!text || chat.running) return;
+  chat.prompt.value = "";
+  chat.messages.push({role: "user", content: text});
+  askForAnswer();
+}
+
+function stopAnswer() {
+  chat.running?.abort();
+}
+
+function retryAnswer(index) {
+  chat.messages.length = index;
+  askForAnswer();
+}
+
+// What came after the message is forgotten once it is sent again.
+function editMessage(index) {
+  const item = chat.list.children[index];
+  const field = element("textarea", {value: chat.messages[index].content, rows: 3, ariaLabel: "The message, to be changed"});
+  const save = () => {
+    const text = field.value.trim();
+    if (!text || chat.running) return;
+    chat.messages.length = index;
+    chat.messages.push({role: "user", content: text});
+    askForAnswer();
+    chat.prompt.focus();
+  };
+  const cancel = () => { fillMessage(item, index); chat.prompt.focus(); };
+  field.addEventListener("keydown", event => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); save(); }
+    if (event.key === "Escape") { event.stopPropagation(); cancel(); }
+  });
+  item.replaceChildren(element("p", {className: "who", textContent: "You"}), field,
+      element("div", {className: "actions"}, actionButton("Send again", "Send the changed message", save),
+              actionButton("Cancel", "Leave the message as it was", cancel)));
+  field.focus();
+}
+
+function newChat() {
+  stopAnswer();
+  chat.messages = [];
+  showConversation();
+  chat.prompt.focus();
+}
+
+function startChat() {
+  document.getElementById("composer").addEventListener("submit", event => { event.preventDefault(); sendPrompt(); });
+  document.getElementById("stop").addEventListener("click", stopAnswer);
+  document.getElementById("new").addEventListener("click", newChat);
+  chat.prompt.addEventListener("keydown", event => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); sendPrompt(); }
+    const lastOfUser = chat.messages.findLastIndex(message => message.role === "user");
+    if (event.key === "ArrowUp" && chat.prompt.value === "" && lastOfUser >= 0 && !chat.running) {
+      event.preventDefault();
+      editMessage(lastOfUser);
+    }
+  });
+  document.addEventListener("keydown", event => {
+    if (event.key === "Escape" && !document.getElementById("key-dialog").open) stopAnswer();
+  });
+}

@@ -1,0 +1,76 @@
+// The server as the page asks it: with the key that the tab has, and for one where none fits.
+
+const connection = {
+  key: sessionStorage.getItem("kvasir-key") ?? "",
+
+  headers() {
+    return this.key ? {Authorization: "Bearer " + this.key} : {};
+  },
+
+  // The response, or null when a key is wanted and nobody gives one. Throws where there is no server.
+  async fetch(path, options = {}) {
+    for (;;) {
+      const response = await fetch(path, {...options, headers: {...options.headers, ...this.headers()}});
+      if (response.status !== 401) return response;
+      const refused = this.key !== "";
+      if (!await this.askForKey(refused ? "The key is not known here, or was revoked." : undefined)) return null;
+    }
+  },
+
+  async get(path) {
+    const response = await this.fetch(path);
+    if (!response) return null;
+    if (!response.ok) throw new Error(await faultOf(response));
+    return response.json();
+  },
+
+  // Whether there is a key afterwards that was not there before. One dialog, however many ask.
+  askForKey(reason) {
+    this.asking ??= new Promise(resolve => {
+      const dialog = document.getElementById("key-dialog"), input = document.getElementById("key-input");
+      if (reason) document.getElementById("key-reason").textContent = reason;
+      input.value = "";
+      dialog.addEventListener("close", () => {
+        this.asking = undefined;
+        const given = dialog.returnValue === "use" && input.value.trim() !== "";
+        if (given) {
+          this.key = input.value.trim();
+          sessionStorage.setItem("kvasir-key", this.key);
+        }
+        resolve(given);
+      }, {once: true});
+      dialog.returnValue = "";
+      dialog.showModal();
+    });
+    return this.asking;
+  },
+};
+
+// What an error response says, in the API's shape or not.
+async function faultOf(response) {
+  const text = await response.text();
+  try {
+    return JSON.parse(text).error.message;
+  } catch {
+    return `The server answered ${response.status}.`;
+  }
+}
+
+// The data of each event of a stream; throws when it ends before "[DONE]".
+async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let pending = "";;) {
+    const {value, done} = await reader.read();
+    if (done) throw new Error("The connection was lost before the answer was complete.");
+    pending += value;
+    const events = pending.split("\n\n");
+    pending = events.pop();
+    for (const event of events) {
+      if (!event.startsWith("data: ")) continue;  // a comment that keeps the connection open
+      if (event === "data: [DONE]") return;
+      const data = JSON.parse(event.slice(6));
+      if (data.error) throw new Error(data.error.message);
+      yield data;
+    }
+  }
+}

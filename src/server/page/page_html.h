@@ -1,0 +1,10 @@
+// The page as one file, made of those beside this one when the program is built.
+#pragma once
+
+#include <string_view>
+
+namespace kvasir::server {
+
+std::string_view page_html();
+
+}  // namespace kvasir::server
