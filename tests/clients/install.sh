@@ -4,6 +4,7 @@
 #   tests/clients/install.sh              openai, litellm, langchain-openai (conformance_test.py)
 #   tests/clients/install.sh lm-eval      also lm-eval (lm_eval_test.py)
 #   tests/clients/install.sh guidellm     also guidellm (guidellm_test.py)
+#   tests/clients/install.sh page         also selenium (tests/page; the browser is Debian's chromium and chromium-driver)
 #
 # Exit code 0: installed; 2: an unknown word; else what pip said.
 set -euo pipefail
@@ -14,10 +15,11 @@ for word in "$@"; do
   case $word in
     lm-eval) packages+=("lm-eval[api]") ;;
     guidellm) packages+=(guidellm) ;;
-    *) echo "install.sh: unknown: $word (lm-eval and guidellm are known)" >&2; exit 2 ;;
+    page) packages+=(selenium) ;;
+    *) echo "install.sh: unknown: $word (lm-eval, guidellm and page are known)" >&2; exit 2 ;;
   esac
 done
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
 "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null |
-  grep -iE '^(openai|litellm|langchain-openai|lm_eval|guidellm) '
+  grep -iE '^(openai|litellm|langchain-openai|lm_eval|guidellm|selenium) '

@@ -53,18 +53,18 @@ def make_keys(folder, wanted):
 
 
 class Server:
-    def __init__(self, port, keys):
-        self.port, self.keys = port, keys
+    def __init__(self, port, keys, process):
+        self.port, self.keys, self.process = port, keys, process
         self.url = f"http://127.0.0.1:{port}"
 
 
 @contextlib.contextmanager
-def serving(model, setup=None, options=()):
+def serving(model, setup=None, options=(), port=0):
     """A Server that has begun to answer. `setup`: keys, chat_template."""
     setup = setup or {}
     with tempfile.TemporaryDirectory(prefix="kvasir-clients-") as folder:
         # No test of this folder may depend on how fast the machine is, so no request is refused for being slow.
-        command = [BINARY, "serve", model, "--port", "0", "--ttft-target-ms", "0", *options]
+        command = [BINARY, "serve", model, "--port", str(port), "--ttft-target-ms", "0", *options]
         keys = {}
         if "keys" in setup:
             path, keys = make_keys(folder, setup["keys"])
@@ -74,7 +74,7 @@ def serving(model, setup=None, options=()):
         with open(pathlib.Path(folder) / "stderr", "w+") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
             try:
-                yield Server(port_of(process, log), keys)
+                yield Server(port_of(process, log), keys, process)
             finally:
                 process.terminate()
                 process.wait()
