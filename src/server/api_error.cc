@@ -22,6 +22,25 @@ std::string_view type_of(int status) {
   }
 }
 
+std::string_view anthropic_type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
 void member_or_null(JsonWriter& json, std::string_view name, const std::string& text) {
   if (text.empty()) {
     json.member_null(name);
@@ -82,19 +101,30 @@ ApiError beyond(const Limit& limit, std::int64_t actual, std::string param) {
           std::move(param), "limit_exceeded"};
 }
 
-std::string error_json(const ApiError& error) {
+ErrorShape error_shape_of(std::string_view path) {
+  const bool is_messages = path == "/v1/messages" || path.starts_with("/v1/messages/");
+  return is_messages ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+}
+
+std::string error_json(const ApiError& error, ErrorShape shape) {
   std::string body;
   JsonWriter json(body);
-  json.begin_object().key("error").begin_object();
-  json.member("message", error.message).member("type", type_of(error.status));
-  member_or_null(json, "param", error.param);
-  member_or_null(json, "code", error.code);
+  json.begin_object();
+  if (shape == ErrorShape::kAnthropic) {
+    json.member("type", "error").key("error").begin_object();
+    json.member("type", anthropic_type_of(error.status)).member("message", error.message);
+  } else {
+    json.key("error").begin_object();
+    json.member("message", error.message).member("type", type_of(error.status));
+    member_or_null(json, "param", error.param);
+    member_or_null(json, "code", error.code);
+  }
   json.end_object().end_object();
   return body;
 }
 
-HttpResponse error_response(const ApiError& error) {
-  HttpResponse response{.status = error.status, .body = error_json(error)};
+HttpResponse error_response(const ApiError& error, const HttpRequest& request) {
+  HttpResponse response{.status = error.status, .body = error_json(error, error_shape_of(request.path))};
   if (error.status == 429 || error.status == 503) {
     response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
   }

@@ -1,4 +1,4 @@
-// The one shape of every refusal: {"error":{"message","type","param","code"}}.
+// Refusals: what is wrong with which field, and how that is said.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,15 @@ ApiError out_of_request_memory(std::int64_t limit_bytes);
 // The refusal of a limit.
 ApiError beyond(const Limit& limit, std::int64_t actual, std::string param = {});
 
-// {"error":{...}}
-std::string error_json(const ApiError& error);
-// With Retry-After on 429 and 503 and Allow on 405.
-HttpResponse error_response(const ApiError& error);
+// How an error is said to the clients of a path.
+enum class ErrorShape : std::uint8_t {
+  kOpenAi,     // {"error":{"message","type","param","code"}}
+  kAnthropic,  // {"type":"error","error":{"type","message"}}
+};
+ErrorShape error_shape_of(std::string_view path);
+
+std::string error_json(const ApiError& error, ErrorShape shape);
+// To a request. With Retry-After on 429 and 503 and Allow on 405.
+HttpResponse error_response(const ApiError& error, const HttpRequest& request);
 
 }  // namespace kvasir::server

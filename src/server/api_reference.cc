@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "server/anthropic/messages_request.h"
 #include "server/limits.h"
 #include "server/openai/chat_request.h"
 #include "server/openai/completion_request.h"
@@ -42,6 +43,9 @@ void append_fields(std::string& out, std::string_view title, std::span<const Fie
 void append_fields_of(std::string& out, std::string_view path) {
   if (path == "/v1/chat/completions") append_fields(out, "Fields, besides the common ones", chat_fields());
   if (path == "/v1/completions") append_fields(out, "Fields, besides the common ones", completion_fields());
+  if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", messages_fields());
+  if (path == "/v1/messages/count_tokens")
+    out += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";
   if (path == "/v1/generate")
     out += "Fields: those of `/v1/completions`, with one prompt and one choice.\n\n";
   if (path == "/v1/embeddings") append_fields(out, "Fields", embedding_fields());
@@ -71,7 +75,9 @@ std::string api_reference() {
       "as "
       "absent; one\nthat no table has is ignored, and the header `X-Kvasir-Warning` says so. What is refused "
       "gets\n"
-      "`{\"error\":{\"message\",\"type\",\"param\",\"code\"}}` with a status of its own.\n\n"
+      "`{\"error\":{\"message\",\"type\",\"param\",\"code\"}}` with a status of its own, below "
+      "`/v1/messages`\n"
+      "`{\"type\":\"error\",\"error\":{\"type\",\"message\"}}`.\n\n"
       "| | | |\n|---|---|---|\n";
   for (const Endpoint& endpoint : endpoints()) {
     out += fmt::format("| {} | `{}` | {} |\n", endpoint.method, endpoint.pattern, endpoint.meaning);

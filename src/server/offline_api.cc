@@ -44,7 +44,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   // There is nobody to stream to.
   void begin_stream(HttpResponse) override {
     const auto abort = std::exchange(abort_, nullptr);
-    respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}));
+    respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}, request()));
     if (abort) abort(AbortCause::kDisconnected);
   }
   void write(std::string_view) override {}

@@ -4,6 +4,7 @@
 
 #include "server/admin/endpoints.h"
 #include "server/admin/operations.h"
+#include "server/anthropic/endpoints.h"
 #include "server/page/page.h"
 
 namespace kvasir::server {
@@ -19,6 +20,10 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
     {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_completions(c, e); }},
+    {"POST", "/v1/messages", "the next message of a conversation, as Anthropic's clients ask",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_messages(c, e); }},
+    {"POST", "/v1/messages/count_tokens", "how long its prompt would be",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_count_tokens(c, e); }},
     {"POST", "/v1/generate", "what follows one text: text and token ids, without an envelope",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_generate(c, e); }},
     {"POST", "/v1/embeddings", "texts as vectors of length 1",

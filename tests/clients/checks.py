@@ -27,7 +27,12 @@ TYPE_OF_TOO_MANY = "rate_limit_error"
 NAMES_OF_OVERFLOWS = {  # of clients that have a class for it, from which an application goes on to another model
     ("litellm", "chat"): "ContextWindowExceededError", ("litellm", "completions"): "ContextWindowExceededError",
     ("litellm", "embeddings"): "ContextWindowExceededError", ("langchain", "chat"): "ContextOverflowError"}
+TYPES_OF_MESSAGES_ERRORS = {401: "authentication_error", 404: "not_found_error", 413: "request_too_large",
+                            429: "rate_limit_error"}
 OBJECTS = {"chat": "chat.completion", "completions": "text_completion"}
+MESSAGES = ("messages", "count_tokens")  # endpoints of Anthropic's protocol
+ENDS = {"messages": ["end_turn", "max_tokens"]}  # of an answer, unless a case says otherwise
+ALWAYS_WITH_USAGE = ("messages",)
 
 
 def equal(found, wanted, what):
@@ -43,8 +48,11 @@ def check_refusal(case, client_name, blind, error):
         if expect.get("code") == "context_length_exceeded":
             name = NAMES_OF_OVERFLOWS.get((client_name, case.endpoint), name)
         assert name in error.kinds, f"raised {error.kinds[:3]} instead of {name}"
-    wanted = {"type": TYPE_OF_TOO_MANY if error.status == 429 else TYPE_OF_ERRORS}
-    wanted |= {field: expect[field] for field in ("param", "code") if field in expect}
+    if case.endpoint in MESSAGES:
+        wanted = {"type": TYPES_OF_MESSAGES_ERRORS.get(error.status, TYPE_OF_ERRORS)}
+    else:
+        wanted = {"type": TYPE_OF_TOO_MANY if error.status == 429 else TYPE_OF_ERRORS}
+        wanted |= {field: expect[field] for field in ("param", "code") if field in expect}
     for field, value in wanted.items():
         if field not in error.error and "error_fields" in blind:
             continue
@@ -57,7 +65,7 @@ def check_refusal(case, client_name, blind, error):
 
 def check_answer(case, blind, answer, answer_of):
     assert "status" not in case.expect, f"answered instead of {case.expect['status']}: {answer.objects[0]}"
-    if case.endpoint in ("chat", "completions"):
+    if case.endpoint in ("chat", "completions", "messages"):
         check_envelope(case, blind, answer)
         check_choices(case, blind, answer)
         check_usage(case, blind, answer)
@@ -71,13 +79,13 @@ def check_answer(case, blind, answer, answer_of):
 def check_envelope(case, blind, answer):
     if "envelope" in blind:
         return
-    wanted = OBJECTS[case.endpoint]
+    wanted = OBJECTS.get(case.endpoint)
     if answer.streamed and case.endpoint == "chat":
         wanted += ".chunk"
     for part in answer.objects:
-        equal(part["object"], wanted, "object")
+        equal(part.get("object"), wanted, "object")
         equal(part["model"], case.request.get("model", part["model"]), "model")
-    ids = {(part["id"], part["created"]) for part in answer.objects}
+    ids = {(part["id"], part.get("created")) for part in answer.objects}
     assert len(ids) == 1, f"one id and one time for all chunks: {ids}"
 
 
@@ -89,11 +97,11 @@ def number_of_choices(request):
 
 def check_choices(case, blind, answer):
     equal([choice.index for choice in answer.choices], list(range(number_of_choices(case.request))), "indices")
-    wanted = case.expect.get("finish", ["stop", "length"])
+    wanted = case.expect.get("finish", ENDS.get(case.endpoint, ["stop", "length"]))
     for choice in answer.choices:
         equal(len(choice.finish_reasons), 1, f"number of finish reasons of choice {choice.index}")
         assert choice.finish_reason in wanted, f"finish_reason {choice.finish_reason!r}, not {wanted!r}"
-        if case.endpoint == "chat" and "role" not in blind:
+        if case.endpoint in ("chat", "messages") and "role" not in blind:
             equal(choice.roles, ["assistant"], f"roles of choice {choice.index}")
     if "tool_calls" in case.expect:
         check_tool_calls(case.expect["tool_calls"], answer)
@@ -111,13 +119,14 @@ def check_tool_calls(wanted, answer):
 
 def check_usage(case, blind, answer):
     request, expect = case.request, case.expect
-    if answer.streamed and not (request.get("stream_options") or {}).get("include_usage"):
+    always = case.endpoint in ALWAYS_WITH_USAGE
+    if answer.streamed and not always and not (request.get("stream_options") or {}).get("include_usage"):
         equal(answer.usage, None, "usage, which nobody asked for")
         return
     usage = answer.usage
     assert usage, "no usage"
     equal(usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"], "total_tokens")
-    if answer.streamed and "usage_chunk" not in blind:
+    if answer.streamed and not always and "usage_chunk" not in blind:
         equal(answer.objects[-1].get("choices"), [], "choices of the last chunk, which has the usage")
         if not request["stream_options"].get("continuous_usage_stats"):
             equal(len(answer.usages), 1, "chunks with usage")
@@ -125,7 +134,7 @@ def check_usage(case, blind, answer):
         if field in expect:
             equal(usage[field], expect[field], field)
     limit = request.get("max_completion_tokens") or request.get("max_tokens")
-    if limit is not None and all(choice.finish_reason == "length" for choice in answer.choices):
+    if limit is not None and all(choice.finish_reason in ("length", "max_tokens") for choice in answer.choices):
         equal(usage["completion_tokens"], limit * len(answer.choices), "completion_tokens")
     if "cached" in expect:
         found = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0

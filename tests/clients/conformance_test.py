@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends the cases of cases/*.json to a running `kvasir serve` through one client, and checks every answer.
 
-Usage: conformance_test.py --client raw|openai|litellm|langchain [--model NAME] [--only PART_OF_A_NAME] [--list]
+Usage: conformance_test.py --client raw|openai|litellm|langchain|anthropic [--model NAME] [--only PART_OF_A_NAME] [--list]
 The clients but raw come from build/clients/venv (install.sh). --list shows which cases are not sent, and why.
 Exits 0 when every case holds, 1 when one does not, and 77 (skipped) without binary, model or client.
 """
@@ -18,7 +18,8 @@ from answer import Refused
 from checks import check_answer, check_refusal
 
 NUM_AT_ONCE = 4  # so that answers come out of a mixed batch
-CLIENTS = {"raw": None, "openai": "openai", "litellm": "litellm", "langchain": "langchain_openai"}
+CLIENTS = {"raw": None, "openai": "openai", "litellm": "litellm", "langchain": "langchain_openai",
+           "anthropic": "anthropic"}
 
 
 class File:

@@ -3,10 +3,14 @@ import http.client
 import json
 
 from answer import Answer, Refused
+from protocols import of_message, of_message_events
 
 TIME_LIMIT_S = 300
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings",
-         "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize"}
+         "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize",
+         "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
+READ_WHOLE = {"messages": of_message}
+READ_EVENTS = {"messages": lambda text: of_message_events(named_events(text))}
 
 
 class Client:
@@ -43,9 +47,11 @@ class Client:
             raise Refused(status, json.loads(body)["error"], retry_after=headers.get("Retry-After"))
         if not streamed:
             assert headers["Content-Type"] == "application/json", headers["Content-Type"]
-            return Answer([json.loads(body)], False)
+            whole = json.loads(body)
+            return READ_WHOLE[endpoint](whole) if endpoint in READ_WHOLE else Answer([whole], False)
         assert headers["Content-Type"].startswith("text/event-stream"), headers["Content-Type"]
-        return Answer(events(body.decode()), True)
+        text = body.decode()
+        return READ_EVENTS[endpoint](text) if endpoint in READ_EVENTS else Answer(events(text), True)
 
 
 def events(text):
@@ -57,3 +63,17 @@ def events(text):
         data += [line[len("data: "):] for line in lines]
     assert data.count("[DONE]") == 1 and data[-1] == "[DONE]", f"[DONE] ends a stream, once: {data[-3:]}"
     return [json.loads(item) for item in data[:-1]]
+
+
+def named_events(text):
+    """The objects of a stream whose events have names, which each object repeats as its type."""
+    objects = []
+    for block in text.strip("\n").split("\n\n"):
+        lines = [line for line in block.split("\n") if not line.startswith(":")]
+        if not lines:
+            continue
+        name, data = lines
+        assert name.startswith("event: ") and data.startswith("data: "), block
+        objects.append(json.loads(data[len("data: "):]))
+        assert objects[-1]["type"] == name[len("event: "):], block
+    return objects

@@ -24,6 +24,18 @@ std::string_view bearer_token(std::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
+// "x-api-key" is what Anthropic's clients send.
+ApiResult<std::string_view> token_of(const HttpRequest& request) {
+  const std::string* authorization = request.header("Authorization");
+  if (authorization == nullptr) {
+    if (const std::string* key = request.header("x-api-key"); key != nullptr && !key->empty()) return *key;
+    return refuse("no API key came with the request: Authorization: Bearer KEY");
+  }
+  const std::string_view token = bearer_token(*authorization);
+  if (token.empty()) return refuse("the Authorization header must be: Bearer KEY");
+  return token;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
@@ -56,10 +68,7 @@ ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
   const bool is_public =
       request.path == "/" || request.path == "/health" || request.path.starts_with("/health/");
   if (is_public) return Tenant{};
-  const std::string* authorization = request.header("Authorization");
-  if (authorization == nullptr) return refuse("no API key came with the request: Authorization: Bearer KEY");
-  const std::string_view token = bearer_token(*authorization);
-  if (token.empty()) return refuse("the Authorization header must be: Bearer KEY");
+  KVASIR_TRY(const std::string_view token, token_of(request));
   const KeyHash hash = hash_of(token);
   const Keys keys = this->keys();
   const ApiKey* found = nullptr;

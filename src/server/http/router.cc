@@ -45,14 +45,15 @@ void Router::handle(const std::shared_ptr<Exchange>& exchange) const {
   std::string allowed = allowed_methods(request.path);
   if (allowed.empty()) {
     return exchange->respond(
-        error_response({404, fmt::format("no such path: {}", shown), {}, "path_not_found"}));
+        error_response({404, fmt::format("no such path: {}", shown), {}, "path_not_found"}, request));
   }
   exchange->respond(
       error_response({405,
                       fmt::format("{} takes {}, not {}", shown, allowed, printable(request.method)),
                       {},
                       "method_not_allowed",
-                      std::move(allowed)}));
+                      std::move(allowed)},
+                     request));
 }
 
 }  // namespace kvasir::server

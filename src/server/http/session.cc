@@ -147,7 +147,7 @@ void Session::refuse(const ApiError& error) {
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming),
                                      Answer::Options{.received_at = std::chrono::steady_clock::now()});
   const auto answer = answer_;
-  answer->respond(error_response(error));
+  answer->respond(error_response(error, answer->request()));
 }
 
 // Before its body is read and anything is known of the path: who has no key learns nothing and takes nothing.
@@ -178,13 +178,14 @@ void Session::answer_request() {
       answer->respond(
           context_.cors.preflight_response(request, context_.router.allowed_methods(request.path)));
     } else if (!tenant) {
-      answer->respond(error_response(tenant.error()));
+      answer->respond(error_response(tenant.error(), request));
     } else {
       context_.router.handle(answer);
     }
   } catch (const std::exception&) {
     // Memory, in practice. The request at hand ends; the others do not notice.
-    answer->respond(error_response({500, "the request could not be processed", {}, "internal_error"}));
+    answer->respond(
+        error_response({500, "the request could not be processed", {}, "internal_error"}, request));
   }
   if (state_ == State::kAnswering && input_.size() < kMaxPipelinedBytes) read();
 }

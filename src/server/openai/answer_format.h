@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "kvasir/request.h"
+#include "server/api_error.h"
+#include "server/http/sse.h"
 
 namespace kvasir::server {
 
@@ -17,6 +19,7 @@ struct ChoiceResult {
   std::vector<PositionLogprobs> prompt_logprobs;  // at the first choice of each prompt
   std::vector<float> embedding;                   // of an embedding request, alone
   FinishReason finish_reason = FinishReason::kStop;
+  std::string stop_string;  // which one ended it
 };
 
 // Thread safety: none; one answer has one. Keeps what a stream has already said.
@@ -33,6 +36,12 @@ class AnswerFormat {
                              std::string& events) = 0;
   // Appends the event after the last choice has ended, if the client asked for one.
   virtual void append_last_events(const Usage& usage, std::string& events) = 0;
+  // Appends what ends a stream that is complete.
+  virtual void append_end(std::string& events) const { events += kSseDone; }
+  // Appends the event that says why a stream ends before it is.
+  virtual void append_failure(const ApiError& error, std::string& events) const {
+    append_sse_event(events, error_json(error, ErrorShape::kOpenAi));
+  }
 };
 
 }  // namespace kvasir::server

@@ -32,7 +32,7 @@ void add_warnings(const Warnings& warnings, Exchange& exchange) {
 }
 
 void respond_unless(const ApiStatus& status, Exchange& exchange) {
-  if (!status) exchange.respond(error_response(status.error()));
+  if (!status) exchange.respond(error_response(status.error(), exchange.request()));
 }
 
 }  // namespace kvasir::server

@@ -19,4 +19,34 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   return std::move(*prompt);
 }
 
+ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request) {
+  if (!request.may_call_tools()) return ToolCallFormat::kNone;
+  return tool_call_format_of(context.engine.chat_template()->source());
+}
+
+ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
+                                       const Tenant& tenant) {
+  const Engine& engine = context.engine;
+  if (engine.tokenizer() == nullptr) {
+    return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
+                       "messages");
+  }
+  if (engine.chat_template() == nullptr) {
+    return bad_request(
+        "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
+        "messages", "no_chat_template");
+  }
+  if (request.may_call_tools() && tool_call_format(context, request) == ToolCallFormat::kNone) {
+    return bad_request(
+        "the model's chat template shows no tools, or has calls in a form that is not known here: only "
+        "tool_choice "
+        "\"none\" works",
+        "tools", "unsupported_parameter");
+  }
+  KVASIR_TRY(std::vector<TokenId> prompt, chat_prompt(request, *engine.chat_template(), *engine.tokenizer()));
+  Request wanted = engine_request(request, tenant, context.kv, std::move(prompt));
+  KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, "messages"));
+  return wanted;
+}
+
 }  // namespace kvasir::server

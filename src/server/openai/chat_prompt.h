@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "kvasir/ids.h"
+#include "server/openai/api_context.h"
 #include "server/openai/chat_request.h"
+#include "server/openai/tool_calls.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -15,5 +17,13 @@ namespace kvasir::server {
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer);
+
+// The calls that are looked for in an answer: none unless the request has tools.
+ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request);
+
+// The engine's request for a chat. Errors (400): a model without tokenizer or template, or without the tools
+// that are asked of it; the context.
+ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
+                                       const Tenant& tenant);
 
 }  // namespace kvasir::server

@@ -47,6 +47,10 @@ void drop_stop_token(RequestOutput& output) {
   if (output.logprobs.size() > output.token_ids.size()) output.logprobs.pop_back();
 }
 
+void refuse(Exchange& exchange, const ApiError& error) {
+  exchange.respond(error_response(error, exchange.request()));
+}
+
 }  // namespace
 
 void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
@@ -78,7 +82,7 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchan
 
 void Generation::begin(const ApiContext& context, Parts parts, std::vector<Request> requests) {
   if (context.draining) {  // the engine will be told in a moment, and nobody is let in until then
-    return parts.exchange->respond(error_response({503, "the server is shutting down", {}, "shutting_down"}));
+    return refuse(*parts.exchange, {503, "the server is shutting down", {}, "shutting_down"});
   }
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
@@ -87,9 +91,9 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   const ApiStatus admitted =
       parts.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens, Clock::now(), headers);
   for (Header& header : headers) exchange.add_header(std::move(header));
-  if (!admitted) return exchange.respond(error_response(admitted.error()));
+  if (!admitted) return refuse(exchange, admitted.error());
   if (!parts.memory.resize(expected_bytes(parts.stream, requests))) {
-    return exchange.respond(error_response(out_of_request_memory(context.memory.limit_bytes())));
+    return refuse(exchange, out_of_request_memory(context.memory.limit_bytes()));
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
@@ -207,7 +211,9 @@ void Generation::collect(std::size_t choice, RequestOutput output) {
   std::ranges::move(output.logprobs, std::back_inserter(result.logprobs));
   if (!output.prompt_logprobs.empty()) result.prompt_logprobs = std::move(output.prompt_logprobs);
   if (!output.embedding.empty()) result.embedding = std::move(output.embedding);
-  if (output.finish_reason) result.finish_reason = *output.finish_reason;
+  if (!output.finish_reason) return;
+  result.finish_reason = *output.finish_reason;
+  result.stop_string = std::move(output.stop_string);
 }
 
 void Generation::send_events(const std::string& events) {
@@ -249,7 +255,7 @@ void Generation::finish() {
   }
   std::string events;
   parts_.format->append_last_events(total_usage(), events);
-  events += kSseDone;
+  parts_.format->append_end(events);
   send_events(events);
   parts_.exchange->end_stream();
 }
@@ -258,9 +264,9 @@ void Generation::fail(const ApiError& error) {
   is_over_ = true;
   if (!ids_.empty()) record();
   cancel_all();
-  if (!stream_begun_) return parts_.exchange->respond(error_response(error));
+  if (!stream_begun_) return refuse(*parts_.exchange, error);
   std::string events;
-  append_sse_event(events, error_json(error));
+  parts_.format->append_failure(error, events);
   parts_.exchange->write(events);
   parts_.exchange->fail_stream();
 }

@@ -61,18 +61,6 @@ ApiStatus add_stop(const FieldInput& field, std::vector<std::string>& stops) {
   return {};
 }
 
-ApiStatus read_stop(const FieldInput& field, GenerationRequest& request) {
-  if (field.json.is_string()) return add_stop(field, request.sampling.stop);
-  if (!field.json.is_array()) return wrong_type(field, "a string or an array of strings");
-  const JsonArray stops = field.json.get_array().value();
-  const auto count = static_cast<std::int64_t>(stops.size());
-  if (count > field.limits.stops.max) return std::unexpected(beyond(field.limits.stops, count, field.name));
-  std::size_t index = 0;
-  for (const JsonElement stop : stops)
-    KVASIR_CHECKED(add_stop(field.at(index++, stop), request.sampling.stop));
-  return {};
-}
-
 ApiStatus read_stop_token_ids(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const JsonArray ids, array_of(field));
   const auto count = static_cast<std::int64_t>(ids.size());
@@ -287,6 +275,18 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
 });
 
 }  // namespace
+
+ApiStatus read_stop(const FieldInput& field, GenerationRequest& request) {
+  if (field.json.is_string()) return add_stop(field, request.sampling.stop);
+  if (!field.json.is_array()) return wrong_type(field, "a string or an array of strings");
+  const JsonArray stops = field.json.get_array().value();
+  const auto count = static_cast<std::int64_t>(stops.size());
+  if (count > field.limits.stops.max) return std::unexpected(beyond(field.limits.stops, count, field.name));
+  std::size_t index = 0;
+  for (const JsonElement stop : stops)
+    KVASIR_CHECKED(add_stop(field.at(index++, stop), request.sampling.stop));
+  return {};
+}
 
 std::span<const Field<GenerationRequest>> generation_fields() { return kFields; }
 

@@ -29,6 +29,9 @@ struct GenerationRequest {
 // The rows that both endpoints take.
 std::span<const Field<GenerationRequest>> generation_fields();
 
+// Texts that end the answer: a string, or an array of them. Errors (400): what they must not be, the limits.
+ApiStatus read_stop(const FieldInput& field, GenerationRequest& request);
+
 // What no single field can tell. Errors (400).
 ApiStatus check_generation_request(const GenerationRequest& request);
 

@@ -216,6 +216,20 @@ std::optional<JsonElement> find_member(JsonObject object, std::string_view name)
   return value;
 }
 
+ApiResult<FieldInput> required_member(const FieldInput& field, JsonObject object, std::string_view name) {
+  const auto member = find_member(object, name);
+  if (!member) {
+    const std::string path = fmt::format("{}.{}", field.name, name);
+    return bad_request(path + " is missing", path, "missing_parameter");
+  }
+  return field.at(name, *member);
+}
+
+ApiResult<std::string> required_string(const FieldInput& field, JsonObject object, std::string_view name) {
+  KVASIR_TRY(const FieldInput member, required_member(field, object, name));
+  return string_of(member);
+}
+
 Value to_template_value(JsonObject object) {
   std::vector<Value::Entry> entries;
   for (const auto [key, value] : object) {

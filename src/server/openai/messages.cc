@@ -9,35 +9,12 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "server/openai/template_dict.h"
 
 namespace kvasir::server {
 namespace {
 
 using text::jinja::Value;
-using Entries = std::vector<Value::Entry>;
-
-void add(Entries& entries, std::string_view key, Value value) {
-  entries.emplace_back(Value::string(std::string(key)), std::move(value));
-}
-void add(Entries& entries, std::string_view key, std::string text) {
-  add(entries, key, Value::string(std::move(text)));
-}
-
-// The required member of an object.
-ApiResult<FieldInput> required(const FieldInput& field, JsonObject object, std::string_view name) {
-  const auto member = find_member(object, name);
-  if (!member) {
-    const std::string path = fmt::format("{}.{}", field.name, name);
-    return bad_request(path + " is missing", path, "missing_parameter");
-  }
-  return field.at(name, *member);
-}
-
-ApiResult<std::string> required_string(const FieldInput& field, JsonObject object, std::string_view name) {
-  KVASIR_TRY(const FieldInput member, required(field, object, name));
-  return string_of(member);
-}
-
 ApiResult<std::string> read_role(const FieldInput& message, JsonObject object) {
   KVASIR_TRY(std::string role, required_string(message, object, "role"));
   if (role == "developer") return std::string("system");
@@ -87,21 +64,21 @@ ApiResult<Value> read_arguments(const FieldInput& arguments) {
 
 ApiResult<Value> read_tool_call(const FieldInput& call) {
   KVASIR_TRY(const JsonObject object, object_of(call));
-  KVASIR_TRY(const FieldInput function, required(call, object, "function"));
+  KVASIR_TRY(const FieldInput function, required_member(call, object, "function"));
   KVASIR_TRY(const JsonObject function_object, object_of(function));
-  Entries inner;
+  TemplateEntries inner;
   KVASIR_TRY(std::string name, required_string(function, function_object, "name"));
-  add(inner, "name", std::move(name));
-  KVASIR_TRY(const FieldInput arguments, required(function, function_object, "arguments"));
+  add_member(inner, "name", std::move(name));
+  KVASIR_TRY(const FieldInput arguments, required_member(function, function_object, "arguments"));
   KVASIR_TRY(Value value, read_arguments(arguments));
-  add(inner, "arguments", std::move(value));
-  Entries outer;
+  add_member(inner, "arguments", std::move(value));
+  TemplateEntries outer;
   if (const auto id = find_member(object, "id")) {
     KVASIR_TRY(std::string text, string_of(call.at("id", *id)));
-    add(outer, "id", std::move(text));
+    add_member(outer, "id", std::move(text));
   }
-  add(outer, "type", std::string("function"));
-  add(outer, "function", Value::dict(std::move(inner)));
+  add_member(outer, "type", std::string("function"));
+  add_member(outer, "function", Value::dict(std::move(inner)));
   return Value::dict(std::move(outer));
 }
 
@@ -118,18 +95,18 @@ ApiResult<Value> read_tool_calls(const FieldInput& calls) {
 
 ApiResult<Value> read_message(const FieldInput& message) {
   KVASIR_TRY(const JsonObject object, object_of(message));
-  Entries entries;
+  TemplateEntries entries;
   KVASIR_TRY(std::string role, read_role(message, object));
   const bool is_assistant = role == "assistant";
-  add(entries, "role", std::move(role));
+  add_member(entries, "role", std::move(role));
 
   const auto calls = is_assistant ? find_member(object, "tool_calls") : std::nullopt;
   const auto content = find_member(object, "content");
   if (content) {
     KVASIR_TRY(std::string text, read_content(message.at("content", *content)));
-    add(entries, "content", std::move(text));
+    add_member(entries, "content", std::move(text));
   } else if (calls) {
-    add(entries, "content", std::string());
+    add_member(entries, "content", std::string());
   } else {
     const std::string path = message.name + ".content";
     return bad_request(path + " is missing", path, "missing_parameter");
@@ -137,12 +114,12 @@ ApiResult<Value> read_message(const FieldInput& message) {
   for (const std::string_view name : {"name", "tool_call_id", "reasoning_content"}) {
     if (const auto member = find_member(object, name)) {
       KVASIR_TRY(std::string text, string_of(message.at(name, *member)));
-      add(entries, name, std::move(text));
+      add_member(entries, name, std::move(text));
     }
   }
   if (calls) {
     KVASIR_TRY(Value list, read_tool_calls(message.at("tool_calls", *calls)));
-    if (!list.as_list().items.empty()) add(entries, "tool_calls", std::move(list));
+    if (!list.as_list().items.empty()) add_member(entries, "tool_calls", std::move(list));
   }
   return Value::dict(std::move(entries));
 }
@@ -176,7 +153,7 @@ ApiResult<Tools> read_tools(const FieldInput& field) {
     KVASIR_TRY(const std::string type, required_string(tool, object, "type"));
     if (type != "function")
       return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
-    KVASIR_TRY(const FieldInput function, required(tool, object, "function"));
+    KVASIR_TRY(const FieldInput function, required_member(tool, object, "function"));
     KVASIR_TRY(const JsonObject function_object, object_of(function));
     KVASIR_TRY(names.emplace_back(), required_string(function, function_object, "name"));
     tools.push_back(to_template_value(element));

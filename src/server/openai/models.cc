@@ -28,7 +28,7 @@ void handle_models(const ApiContext& context, const std::shared_ptr<Exchange>& e
 void handle_model(const ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                   const std::string& name) {
   if (const ApiStatus status = check_model(context, name); !status) {
-    return exchange->respond(error_response(status.error()));
+    return exchange->respond(error_response(status.error(), exchange->request()));
   }
   HttpResponse response;
   JsonWriter json(response.body);

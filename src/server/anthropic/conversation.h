@@ -1,0 +1,26 @@
+// The conversation and the tools of a Messages request, in the form that chat templates read.
+#pragma once
+
+#include <string>
+
+#include "server/openai/json_input.h"
+#include "server/openai/messages.h"
+#include "text/template/value.h"
+
+namespace kvasir::server {
+
+// Text: a string, or an array of text blocks, which join with line breaks. Errors (400): another type of
+// block.
+ApiResult<std::string> read_text_blocks(const FieldInput& field);
+
+// A list of message dicts, `system` first unless it is empty. The results of tools become messages of their
+// own, before what the user says beside them; calls of tools go with the assistant's text; its thinking is
+// left out. Errors (400) name the part at fault: an unknown role or type of block, an answer that is begun
+// already, a limit.
+ApiResult<text::jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
+
+// As the functions that OpenAI's clients name. Errors (400): a tool that is the client's vendor's own, a
+// limit.
+ApiResult<Tools> read_anthropic_tools(const FieldInput& field);
+
+}  // namespace kvasir::server

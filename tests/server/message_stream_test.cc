@@ -1,0 +1,44 @@
+// Streams of /v1/messages as they go over the wire; tests/clients checks whole ones.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "http_client.h"
+#include "running_server.h"
+
+namespace kvasir::server {
+namespace {
+
+const std::string kBody =
+    R"({"model":"fake","max_tokens":8,"messages":[{"role":"user","content":"Hi"}],"stream":true})";
+
+TEST(MessageStream, NamesItsEventsAndEndsWithoutDone) {
+  const RunningServer server({.answer = "a"});
+  const auto response = HttpClient(server.port()).request("POST", "/v1/messages", kBody);
+  EXPECT_EQ(response.status, 200);
+  EXPECT_TRUE(response.complete);
+  EXPECT_TRUE(response.body.starts_with("event: message_start\ndata: {\"type\":\"message_start\""))
+      << response.body;
+  EXPECT_TRUE(response.body.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"))
+      << response.body;
+}
+
+TEST(MessageStream, TellsOfAFailureInItsOwnForm) {
+  const RunningServer server({.fail_after_tokens = 2});
+  const auto response = HttpClient(server.port()).request("POST", "/v1/messages", kBody);
+  EXPECT_EQ(response.status, 200);
+  const std::size_t error = response.body.find("event: error\n");
+  ASSERT_NE(error, std::string::npos) << response.body;
+  EXPECT_NE(response.body.find(R"({"type":"error","error":{"type":"api_error")", error), std::string::npos);
+  EXPECT_EQ(response.body.find("message_stop"), std::string::npos);
+}
+
+TEST(MessageStream, HasAStatusUntilItHasBegun) {
+  const RunningServer server({.fail_after_tokens = 0});
+  const auto response = HttpClient(server.port()).request("POST", "/v1/messages", kBody);
+  EXPECT_EQ(response.status, 500);
+  EXPECT_TRUE(response.body.starts_with(R"({"type":"error","error":{"type":"api_error")")) << response.body;
+}
+
+}  // namespace
+}  // namespace kvasir::server
