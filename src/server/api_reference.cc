@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "server/anthropic/messages_request.h"
 #include "server/limits.h"
-#include "server/openai/chat_request.h"
+#include "server/openai/chat_fields.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/embedding_request.h"
 #include "server/openai/token_requests.h"

@@ -6,13 +6,14 @@
 #include <ctime>
 #include <utility>
 
+#include "server/api/api_context.h"
 #include "server/api_error.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/router.h"
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/metrics.h"
-#include "server/openai/api_context.h"
+#include "server/openai/answer_json.h"
 #include "server/routes.h"
 
 namespace kvasir::server {

@@ -5,6 +5,7 @@
 #include "server/admin/endpoints.h"
 #include "server/admin/operations.h"
 #include "server/anthropic/endpoints.h"
+#include "server/openai/endpoints.h"
 #include "server/page/page.h"
 
 namespace kvasir::server {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/api/api_context.h"
 #include "server/http/router.h"
-#include "server/openai/api_context.h"
 
 namespace kvasir::server {
 

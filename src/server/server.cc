@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/api_context.h"
 #include "server/auth/key_ring.h"
 #include "server/http/cors.h"
 #include "server/http/host_check.h"
@@ -23,7 +24,7 @@
 #include "server/http/tls.h"
 #include "server/id_source.h"
 #include "server/metrics.h"
-#include "server/openai/api_context.h"
+#include "server/openai/answer_json.h"
 #include "server/routes.h"
 
 namespace kvasir::server {

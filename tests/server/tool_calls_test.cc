@@ -1,4 +1,4 @@
-#include "server/openai/tool_calls.h"
+#include "server/api/tool_calls.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "fake_engine.h"
-#include "server/openai/chat_prompt.h"
+#include "server/api/chat_prompt.h"
+#include "server/openai/chat_fields.h"
 
 namespace kvasir::server {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "server/http/exchange.h"
-#include "server/openai/api_context.h"
+#include "server/api/api_context.h"
 
 namespace kvasir::server {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "server/openai/json_input.h"
-#include "server/openai/messages.h"
+#include "server/api/chat_request.h"
+#include "server/api/json_input.h"
 #include "text/template/value.h"
 
 namespace kvasir::server {

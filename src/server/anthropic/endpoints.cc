@@ -6,8 +6,8 @@
 #include "base/json_writer.h"
 #include "server/anthropic/messages_format.h"
 #include "server/anthropic/messages_request.h"
-#include "server/openai/chat_prompt.h"
-#include "server/openai/generation.h"
+#include "server/api/chat_prompt.h"
+#include "server/api/generation.h"
 
 namespace kvasir::server {
 namespace {

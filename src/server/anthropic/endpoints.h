@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "server/api/api_context.h"
 #include "server/http/exchange.h"
-#include "server/openai/api_context.h"
 
 namespace kvasir::server {
 

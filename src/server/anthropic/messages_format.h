@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "server/api/answer_format.h"
+#include "server/api/tool_calls.h"
 #include "server/id_source.h"
-#include "server/openai/answer_format.h"
-#include "server/openai/tool_calls.h"
 
 namespace kvasir::server {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/openai/chat_request.h"
+#include "server/api/chat_request.h"
 
 namespace kvasir::server {
 

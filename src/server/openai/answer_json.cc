@@ -2,7 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
+
 namespace kvasir::server {
+
+AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
+                                std::string_view id_prefix) {
+  return {.id = context.ids.next(id_prefix),
+          .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+          .model = context.model_name,
+          .fingerprint = context.fingerprint,
+          .include_usage = request.include_usage,
+          .usage_in_every_chunk = request.usage_in_every_chunk};
+}
 
 JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::string_view object) {
   json.begin_object().member("id", header.id).member("object", object);

@@ -1,4 +1,4 @@
-// The pieces of JSON that all answers share.
+// The pieces of JSON that OpenAI's answers share.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "base/json_writer.h"
 #include "kvasir/engine.h"
 #include "kvasir/request.h"
+#include "server/api/api_context.h"
+#include "server/api/generation_request.h"
 
 namespace kvasir::server {
 
@@ -20,6 +22,10 @@ struct AnswerHeader {
   bool include_usage = false;         // in a last chunk; the others say null
   bool usage_in_every_chunk = false;  // instead
 };
+
+// For a new answer, with an id that begins with the prefix.
+AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
+                                std::string_view id_prefix);
 
 // Opens the object and writes id, object, created, model, system_fingerprint.
 JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::string_view object);

@@ -1,9 +1,9 @@
 // POST /v1/chat/completions
-#include "server/openai/api_context.h"
+#include "server/api/chat_prompt.h"
+#include "server/api/generation.h"
+#include "server/openai/chat_fields.h"
 #include "server/openai/chat_format.h"
-#include "server/openai/chat_prompt.h"
-#include "server/openai/chat_request.h"
-#include "server/openai/generation.h"
+#include "server/openai/endpoints.h"
 
 namespace kvasir::server {
 namespace {

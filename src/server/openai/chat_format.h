@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "server/api/answer_format.h"
+#include "server/api/tool_calls.h"
 #include "server/id_source.h"
-#include "server/openai/answer_format.h"
 #include "server/openai/answer_json.h"
-#include "server/openai/tool_calls.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::server {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "server/openai/answer_format.h"
+#include "server/api/answer_format.h"
 #include "server/openai/answer_json.h"
 #include "server/openai/logprobs_json.h"
 #include "text/tokenizer.h"

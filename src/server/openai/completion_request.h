@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/openai/generation_request.h"
+#include "server/api/generation_request.h"
 #include "server/openai/plain_prompt.h"
 
 namespace kvasir::server {

@@ -1,8 +1,8 @@
 // POST /v1/completions
-#include "server/openai/api_context.h"
+#include "server/api/generation.h"
 #include "server/openai/completion_format.h"
 #include "server/openai/completion_request.h"
-#include "server/openai/generation.h"
+#include "server/openai/endpoints.h"
 
 namespace kvasir::server {
 namespace {

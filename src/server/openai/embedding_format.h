@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/openai/answer_format.h"
+#include "server/api/answer_format.h"
 
 namespace kvasir::server {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kvasir/request.h"
-#include "server/openai/field.h"
+#include "server/api/field.h"
 #include "server/openai/plain_prompt.h"
 
 namespace kvasir::server {

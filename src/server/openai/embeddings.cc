@@ -1,10 +1,10 @@
 // POST /v1/embeddings
 #include <fmt/format.h>
 
-#include "server/openai/api_context.h"
+#include "server/api/generation.h"
 #include "server/openai/embedding_format.h"
 #include "server/openai/embedding_request.h"
-#include "server/openai/generation.h"
+#include "server/openai/endpoints.h"
 
 namespace kvasir::server {
 namespace {

@@ -1,10 +1,10 @@
 // POST /v1/generate
 #include <fmt/format.h>
 
-#include "server/openai/api_context.h"
+#include "server/api/generation.h"
 #include "server/openai/completion_request.h"
+#include "server/openai/endpoints.h"
 #include "server/openai/generate_format.h"
-#include "server/openai/generation.h"
 
 namespace kvasir::server {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/openai/answer_format.h"
+#include "server/api/answer_format.h"
 
 namespace kvasir::server {
 

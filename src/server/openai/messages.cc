@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "server/openai/template_dict.h"
+#include "server/api/template_dict.h"
 
 namespace kvasir::server {
 namespace {

@@ -1,7 +1,8 @@
 // The conversation and the tools of a chat request, in the form that chat templates read.
 #pragma once
 
-#include "server/openai/json_input.h"
+#include "server/api/chat_request.h"
+#include "server/api/json_input.h"
 #include "text/template/value.h"
 
 namespace kvasir::server {
@@ -11,11 +12,6 @@ namespace kvasir::server {
 // they are one. Errors (400) name the part at fault: an unknown role or part type, a missing content, a
 // limit.
 ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
-
-struct Tools {
-  text::jinja::Value list;  // as they came
-  std::vector<std::string> names;
-};
 
 // Each is checked to be a function with a name.
 ApiResult<Tools> read_tools(const FieldInput& field);

@@ -1,6 +1,6 @@
 // GET /v1/models and /v1/models/{id}
 #include "base/json_writer.h"
-#include "server/openai/api_context.h"
+#include "server/openai/endpoints.h"
 
 namespace kvasir::server {
 namespace {

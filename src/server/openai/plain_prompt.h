@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kvasir/engine.h"
-#include "server/openai/json_input.h"
+#include "server/api/json_input.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::server {

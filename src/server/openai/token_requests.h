@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/openai/chat_request.h"
+#include "server/openai/chat_fields.h"
 
 namespace kvasir::server {
 

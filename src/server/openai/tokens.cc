@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
-#include "server/openai/api_context.h"
-#include "server/openai/chat_prompt.h"
+#include "server/api/chat_prompt.h"
+#include "server/openai/endpoints.h"
 #include "server/openai/token_requests.h"
 
 namespace kvasir::server {

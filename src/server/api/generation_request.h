@@ -8,7 +8,7 @@
 
 #include "kvasir/request.h"
 #include "kvasir/sampling_params.h"
-#include "server/openai/field.h"
+#include "server/api/field.h"
 
 namespace kvasir::server {
 

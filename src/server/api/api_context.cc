@@ -1,8 +1,6 @@
-#include "server/openai/api_context.h"
+#include "server/api/api_context.h"
 
 #include <fmt/format.h>
-
-#include <ctime>
 
 #include "base/printable.h"
 
@@ -14,16 +12,6 @@ ApiStatus check_model(const ApiContext& context, const std::string& name) {
       404,
       fmt::format("the model \"{}\" is not served here, only \"{}\"", printable(name), context.model_name),
       "model", "model_not_found"});
-}
-
-AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
-                                std::string_view id_prefix) {
-  return {.id = context.ids.next(id_prefix),
-          .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-          .model = context.model_name,
-          .fingerprint = context.fingerprint,
-          .include_usage = request.include_usage,
-          .usage_in_every_chunk = request.usage_in_every_chunk};
 }
 
 void add_warnings(const Warnings& warnings, Exchange& exchange) {

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "server/openai/json_input.h"
+#include "server/api/json_input.h"
 
 namespace kvasir::server {
 

@@ -1,4 +1,4 @@
-#include "server/openai/field.h"
+#include "server/api/field.h"
 
 #include <fmt/format.h>
 

@@ -1,18 +1,21 @@
-// POST /v1/chat/completions: what the body says.
+// What a chat asks for, in whichever protocol.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "server/openai/generation_request.h"
+#include "server/api/generation_request.h"
 #include "text/template/value.h"
 
 namespace kvasir::server {
+
+struct Tools {
+  text::jinja::Value list;  // as templates read them
+  std::vector<std::string> names;
+};
 
 struct ChatRequest : GenerationRequest {
   text::jinja::Value messages;  // undefined until read
@@ -27,10 +30,5 @@ struct ChatRequest : GenerationRequest {
   bool add_generation_prompt = true;
   std::vector<std::pair<std::string, text::jinja::Value>> template_kwargs;
 };
-
-std::span<const Field<ChatRequest>> chat_fields();
-
-// Errors (400).
-ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& limits, Warnings& warnings);
 
 }  // namespace kvasir::server

@@ -1,4 +1,4 @@
-#include "server/openai/chat_prompt.h"
+#include "server/api/chat_prompt.h"
 
 #include <utility>
 

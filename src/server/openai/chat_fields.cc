@@ -1,4 +1,4 @@
-#include "server/openai/chat_request.h"
+#include "server/openai/chat_fields.h"
 
 #include <fmt/format.h>
 

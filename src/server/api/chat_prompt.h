@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "kvasir/ids.h"
-#include "server/openai/api_context.h"
-#include "server/openai/chat_request.h"
-#include "server/openai/tool_calls.h"
+#include "server/api/api_context.h"
+#include "server/api/chat_request.h"
+#include "server/api/tool_calls.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer.h"
 

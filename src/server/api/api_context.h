@@ -1,19 +1,17 @@
-// What the OpenAI endpoints share.
+// What the endpoints share.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "kvasir/engine.h"
+#include "server/api/generation_request.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/exchange.h"
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/metrics.h"
-#include "server/openai/answer_json.h"
-#include "server/openai/generation_request.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server {
@@ -37,8 +35,6 @@ struct ApiContext {
 
 // Error (404, model_not_found) unless the name is empty or the served one.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
-AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
-                                std::string_view id_prefix);
 void add_warnings(const Warnings& warnings, Exchange& exchange);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, Exchange& exchange);
@@ -54,17 +50,5 @@ ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
   KVASIR_CHECKED(check_model(context, request.model));
   return request;
 }
-
-// The endpoints: each answers the exchange, now or later.
-void handle_chat_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_completions(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_generate(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_embeddings(ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_tokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_detokenize(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_tokenizer_info(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_models(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
-void handle_model(const ApiContext& context, const std::shared_ptr<Exchange>& exchange,
-                  const std::string& name);
 
 }  // namespace kvasir::server

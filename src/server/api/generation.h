@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "kvasir/engine.h"
+#include "server/api/answer_format.h"
+#include "server/api/api_context.h"
 #include "server/api_error.h"
 #include "server/http/exchange.h"
 #include "server/metrics.h"
-#include "server/openai/answer_format.h"
-#include "server/openai/api_context.h"
 
 namespace kvasir::server {
 

@@ -1,4 +1,4 @@
-#include "server/openai/json_input.h"
+#include "server/api/json_input.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "server/openai/generation_request.h"
+#include "server/api/generation_request.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
