@@ -13,6 +13,7 @@
 #include "server/openai/completion_request.h"
 #include "server/openai/embedding_request.h"
 #include "server/openai/token_requests.h"
+#include "server/responses/responses_request.h"
 #include "server/routes.h"
 
 namespace kvasir::server {
@@ -43,6 +44,7 @@ void append_fields(std::string& out, std::string_view title, std::span<const Fie
 void append_fields_of(std::string& out, std::string_view path) {
   if (path == "/v1/chat/completions") append_fields(out, "Fields, besides the common ones", chat_fields());
   if (path == "/v1/completions") append_fields(out, "Fields, besides the common ones", completion_fields());
+  if (path == "/v1/responses") append_fields(out, "Fields, besides the common ones", responses_fields());
   if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", messages_fields());
   if (path == "/v1/messages/count_tokens")
     out += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";

@@ -7,6 +7,7 @@
 #include "server/anthropic/endpoints.h"
 #include "server/openai/endpoints.h"
 #include "server/page/page.h"
+#include "server/responses/endpoints.h"
 
 namespace kvasir::server {
 namespace {
@@ -21,6 +22,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_chat_completions(c, e); }},
     {"POST", "/v1/completions", "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_completions(c, e); }},
+    {"POST", "/v1/responses", "the next message of a conversation, as OpenAI's newer clients ask",
+     [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_responses(c, e); }},
     {"POST", "/v1/messages", "the next message of a conversation, as Anthropic's clients ask",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_messages(c, e); }},
     {"POST", "/v1/messages/count_tokens", "how long its prompt would be",

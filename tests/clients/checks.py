@@ -32,7 +32,9 @@ TYPES_OF_MESSAGES_ERRORS = {401: "authentication_error", 404: "not_found_error",
 OBJECTS = {"chat": "chat.completion", "completions": "text_completion"}
 MESSAGES = ("messages", "count_tokens")  # endpoints of Anthropic's protocol
 ENDS = {"messages": ["end_turn", "max_tokens"]}  # of an answer, unless a case says otherwise
-ALWAYS_WITH_USAGE = ("messages",)
+ALWAYS_WITH_USAGE = ("messages", "responses")
+CHATS = ("chat", "messages", "responses")
+LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 def equal(found, wanted, what):
@@ -65,7 +67,7 @@ def check_refusal(case, client_name, blind, error):
 
 def check_answer(case, blind, answer, answer_of):
     assert "status" not in case.expect, f"answered instead of {case.expect['status']}: {answer.objects[0]}"
-    if case.endpoint in ("chat", "completions", "messages"):
+    if case.endpoint in ("completions", *CHATS):
         check_envelope(case, blind, answer)
         check_choices(case, blind, answer)
         check_usage(case, blind, answer)
@@ -101,7 +103,7 @@ def check_choices(case, blind, answer):
     for choice in answer.choices:
         equal(len(choice.finish_reasons), 1, f"number of finish reasons of choice {choice.index}")
         assert choice.finish_reason in wanted, f"finish_reason {choice.finish_reason!r}, not {wanted!r}"
-        if case.endpoint in ("chat", "messages") and "role" not in blind:
+        if case.endpoint in CHATS and "role" not in blind:
             equal(choice.roles, ["assistant"], f"roles of choice {choice.index}")
     if "tool_calls" in case.expect:
         check_tool_calls(case.expect["tool_calls"], answer)
@@ -133,7 +135,7 @@ def check_usage(case, blind, answer):
     for field in ("prompt_tokens", "completion_tokens"):
         if field in expect:
             equal(usage[field], expect[field], field)
-    limit = request.get("max_completion_tokens") or request.get("max_tokens")
+    limit = next((request[name] for name in LIMITS if request.get(name)), None)
     if limit is not None and all(choice.finish_reason in ("length", "max_tokens") for choice in answer.choices):
         equal(usage["completion_tokens"], limit * len(answer.choices), "completion_tokens")
     if "cached" in expect:

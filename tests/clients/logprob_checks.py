@@ -1,14 +1,21 @@
 """The two shapes of log probabilities: a chat's list of objects, and the parallel lists of a legacy completion."""
 
 
+def wanted_of(case):
+    """The field that asks for them."""
+    if case.endpoint == "responses":
+        return bool(case.request.get("include") or case.request.get("top_logprobs"))
+    return case.request.get("logprobs")
+
+
 def check_logprobs(case, answer):
-    wanted = case.request.get("logprobs")
+    wanted = wanted_of(case)
     for choice in answer.choices:
         if wanted is None or wanted is False:
             assert not choice.logprobs, f"logprobs that nobody asked for: {choice.logprobs}"
             continue
         assert choice.logprobs, "no logprobs"
-        if case.endpoint == "chat":
+        if case.endpoint in ("chat", "responses"):
             check_chat(choice, case.request.get("top_logprobs") or 0)
             tokens = [entry["token"] for entry in choice.logprobs["content"]]
         else:

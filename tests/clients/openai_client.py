@@ -4,7 +4,7 @@ import inspect
 import openai
 
 from answer import Answer, Refused
-
+from protocols import of_response, of_response_events
 
 
 def refused(error):
@@ -29,7 +29,7 @@ class Client:
     def __init__(self, server, model, key):
         self.client = openai.OpenAI(base_url=server.url + "/v1", api_key=key or "none", max_retries=0)
         self.calls = {"chat": self.client.chat.completions.create, "completions": self.client.completions.create,
-                      "embeddings": self.client.embeddings.create}
+                      "embeddings": self.client.embeddings.create, "responses": self.client.responses.create}
 
     def cannot(self, case):
         if case.endpoint not in (*self.calls, "models"):
@@ -45,6 +45,9 @@ class Client:
                 return Answer([(models.retrieve(request["id"]) if request else models.list()).model_dump()], False)
             call = self.calls[endpoint]
             answer = call(**in_signature(call, request), **({"stream": True} if streamed else {}))
+            if endpoint == "responses":
+                return (of_response_events([event.model_dump() for event in answer]) if streamed
+                        else of_response(answer.model_dump()))
             if not streamed:
                 return Answer([answer.model_dump(exclude_unset=True, warnings=False)], False)
             return Answer([chunk.model_dump(exclude_unset=True) for chunk in answer], True)

@@ -3,14 +3,15 @@ import http.client
 import json
 
 from answer import Answer, Refused
-from protocols import of_message, of_message_events
+from protocols import of_message, of_message_events, of_response, of_response_events
 
 TIME_LIMIT_S = 300
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings",
          "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize",
-         "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
-READ_WHOLE = {"messages": of_message}
-READ_EVENTS = {"messages": lambda text: of_message_events(named_events(text))}
+         "responses": "/v1/responses", "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
+READ_WHOLE = {"messages": of_message, "responses": of_response}
+READ_EVENTS = {"messages": lambda text: of_message_events(named_events(text)),
+               "responses": lambda text: of_response_events(named_events(text))}
 
 
 class Client:

@@ -9,7 +9,10 @@ import select
 import socket
 
 ANSWER_LIMIT_S = 180  # far beyond every limit of the server: whoever waits so long was forgotten
+LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed", "error")
 TYPES = {408: "timeout_error", 429: "rate_limit_error", 503: "overloaded_error"}
+MESSAGES_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+                  413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error"}
 CHUNK_LINE = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
@@ -163,8 +166,25 @@ def strict_json(data):
     return json.loads(data.decode("utf-8"), parse_constant=refuse)
 
 
+def message_problems(message):
+    one_line = isinstance(message, str) and re.fullmatch(r"[^\x00-\x1f\x7f]+", message)
+    return [] if one_line else [f"message {message!r} is not one line"]
+
+
+def messages_error_problems(status, document):
+    """The same in the form of Anthropic's clients."""
+    if list(document) != ["type", "error"] or list(document["error"]) != ["type", "message"]:
+        return [f"no error of /v1/messages: {document}"]
+    wanted = MESSAGES_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+    found = document["error"]["type"]
+    return message_problems(document["error"]["message"]) + (
+        [] if found == wanted else [f"type {found} with status {status}"])
+
+
 def error_problems(status, document):
     """What keeps `document` from being the error that a client may expect with that status."""
+    if isinstance(document, dict) and document.get("type") == "error":
+        return messages_error_problems(status, document)
     if not isinstance(document, dict) or list(document) != ["error"] or not isinstance(document["error"], dict):
         return ["no {error: {...}}"]
     error = document["error"]
@@ -174,8 +194,7 @@ def error_problems(status, document):
     wanted = TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     if error["type"] != wanted:
         problems.append(f"type {error['type']} with status {status}")
-    if not isinstance(error["message"], str) or not re.fullmatch(r"[^\x00-\x1f\x7f]+", error["message"]):
-        problems.append(f"message {error['message']!r} is not one line")
+    problems += message_problems(error["message"])
     for name, pattern in (("param", r"[^\x00-\x1f\x7f]{1,400}"), ("code", r"[a-z0-9_]+")):
         value = error[name]
         if value is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
@@ -183,11 +202,25 @@ def error_problems(status, document):
     return problems
 
 
+def named_stream_problems(events):
+    """The same of a stream whose events have names, which their JSON repeats; the name of the last tells the end."""
+    for event in events:
+        name, _, data = event.partition(b"\n")
+        if not name.startswith(b"event: ") or not data.startswith(b"data: ") or b"\n" in data:
+            return [f"no named event: {event[:80]!r}"]
+        if strict_json(data[6:])["type"].encode() != name[7:]:
+            return [f"an event of two names: {event[:80]!r}"]
+    last = events[-1].partition(b"\n")[0][7:].decode()
+    return [] if last in LAST_EVENTS else [f"a stream that ends with {last}"]
+
+
 def stream_problems(body):
     """What keeps the body from being a whole stream: events of JSON, then [DONE] or the one error of an overload."""
     if not body.endswith(b"\n\n"):
         return ["a stream without its end"]
     events = [event for event in body[:-2].split(b"\n\n") if event != b": ping"]
+    if events and events[0].startswith(b"event: "):
+        return named_stream_problems(events)
     for event in events:
         if not event.startswith(b"data: ") or b"\n" in event:
             return [f"no event: {event[:80]!r}"]

@@ -1,7 +1,5 @@
 #include "server/anthropic/messages_format.h"
 
-#include <algorithm>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -65,9 +63,7 @@ void MessagesFormat::begin_message(JsonWriter& json) const {
 
 std::string MessagesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   const ChoiceResult& choice = choices.front();
-  ToolCallReader::Piece message = reader_.push(choice.text), rest = reader_.finish();
-  message.text += rest.text;
-  std::ranges::move(rest.calls, std::back_inserter(message.calls));
+  const ToolCallReader::Piece message = reader_.read_whole(choice.text);
   std::string body;
   JsonWriter json(body);
   begin_message(json);

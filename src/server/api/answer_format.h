@@ -36,6 +36,8 @@ class AnswerFormat {
                              std::string& events) = 0;
   // Appends the event after the last choice has ended, if the client asked for one.
   virtual void append_last_events(const Usage& usage, std::string& events) = 0;
+  // Of a stream whose last event repeats the whole answer, which is therefore kept until then.
+  virtual bool keeps_answer() const { return false; }
   // Appends what ends a stream that is complete.
   virtual void append_end(std::string& events) const { events += kSseDone; }
   // Appends the event that says why a stream ends before it is.

@@ -8,14 +8,14 @@ namespace kvasir::server {
 
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
-                                            const text::Tokenizer& tokenizer) {
+                                            const text::Tokenizer& tokenizer, std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
   inputs.messages = request.messages;
   inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
-  if (!prompt) return bad_request(prompt.error().message, "messages", "chat_template_error");
+  if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
   return std::move(*prompt);
 }
 
@@ -25,27 +25,27 @@ ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& re
 }
 
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       const Tenant& tenant) {
+                                       const Tenant& tenant, std::string_view prompt_field) {
   const Engine& engine = context.engine;
   if (engine.tokenizer() == nullptr) {
     return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
-                       "messages");
+                       std::string(prompt_field));
   }
   if (engine.chat_template() == nullptr) {
     return bad_request(
         "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
-        "messages", "no_chat_template");
+        std::string(prompt_field), "no_chat_template");
   }
   if (request.may_call_tools() && tool_call_format(context, request) == ToolCallFormat::kNone) {
     return bad_request(
         "the model's chat template shows no tools, or has calls in a form that is not known here: only "
-        "tool_choice "
-        "\"none\" works",
+        "tool_choice \"none\" works",
         "tools", "unsupported_parameter");
   }
-  KVASIR_TRY(std::vector<TokenId> prompt, chat_prompt(request, *engine.chat_template(), *engine.tokenizer()));
+  KVASIR_TRY(std::vector<TokenId> prompt,
+             chat_prompt(request, *engine.chat_template(), *engine.tokenizer(), prompt_field));
   Request wanted = engine_request(request, tenant, context.kv, std::move(prompt));
-  KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, "messages"));
+  KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, prompt_field));
   return wanted;
 }
 

@@ -16,14 +16,15 @@ namespace kvasir::server {
 // from a message. Errors (400): what the template refuses, a limit of its rendering.
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
-                                            const text::Tokenizer& tokenizer);
+                                            const text::Tokenizer& tokenizer,
+                                            std::string_view prompt_field = "messages");
 
 // The calls that are looked for in an answer: none unless the request has tools.
 ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request);
 
-// The engine's request for a chat. Errors (400): a model without tokenizer or template, or without the tools
-// that are asked of it; the context.
+// The engine's request for a chat; `prompt_field` is what its conversation is called. Errors (400): a model
+// without tokenizer or template, or without the tools that are asked of it; the context.
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       const Tenant& tenant);
+                                       const Tenant& tenant, std::string_view prompt_field = "messages");
 
 }  // namespace kvasir::server

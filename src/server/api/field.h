@@ -95,15 +95,15 @@ struct Warnings {
 // Warns of a field that no table has, naming the nearest that one has.
 void warn_unknown_field(std::string_view name, std::span<const std::string_view> known, Warnings& warnings);
 
-// Reads every field of the object through the row of its name, those of `shared` or `own`; a null counts as
-// absent. Errors (400): what a row refuses.
+// Reads every field of the object through the row of its name, that of `own` before that of `shared`; a null
+// counts as absent. Errors (400): what a row refuses.
 template <class Target, class Base>
 ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
                       std::span<const Field<Target>> own, const Limits& limits, Target& target,
                       Warnings& warnings) {
   std::vector<std::string_view> known;
-  for (const Field<Base>& row : shared) known.push_back(row.name);
   for (const Field<Target>& row : own) known.push_back(row.name);
+  for (const Field<Base>& row : shared) known.push_back(row.name);
   for (const auto [key, json] : object) {
     std::size_t index = 0;
     while (index < known.size() && known[index] != key) ++index;
@@ -113,12 +113,12 @@ ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
     }
     if (json.is_null()) continue;
     FieldInput field{std::string(key), json, limits};
-    if (index < shared.size()) {
-      field.range = shared[index].range;
-      KVASIR_CHECKED(shared[index].read(field, target));
+    if (index < own.size()) {
+      field.range = own[index].range;
+      KVASIR_CHECKED(own[index].read(field, target));
     } else {
-      field.range = own[index - shared.size()].range;
-      KVASIR_CHECKED(own[index - shared.size()].read(field, target));
+      field.range = shared[index - own.size()].range;
+      KVASIR_CHECKED(shared[index - own.size()].read(field, target));
     }
   }
   return {};

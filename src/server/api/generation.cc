@@ -24,7 +24,7 @@ constexpr std::int32_t kExpectedTokens = 1024;
 
 // What the answers to the requests take before they are sent: much where they come in one piece, with
 // logprobs.
-std::int64_t expected_bytes(bool stream, std::span<const Request> requests) {
+std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests) {
   std::int64_t bytes = 0;
   for (const Request& request : requests) {
     const SamplingParams& sampling = request.sampling;
@@ -34,7 +34,7 @@ std::int64_t expected_bytes(bool stream, std::span<const Request> requests) {
     const std::int64_t scored = sampling.prompt_logprobs ? std::ssize(request.prompt_token_ids) : 0;
     const std::int64_t per_scored =
         kBytesPerToken + kBytesPerAlternative * sampling.prompt_logprobs.value_or(0);
-    bytes += (stream ? 0 : answer * per_token) + scored * per_scored;
+    bytes += (is_kept ? answer * per_token : 0) + scored * per_scored;
   }
   return bytes;
 }
@@ -92,7 +92,7 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
       parts.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens, Clock::now(), headers);
   for (Header& header : headers) exchange.add_header(std::move(header));
   if (!admitted) return refuse(exchange, admitted.error());
-  if (!parts.memory.resize(expected_bytes(parts.stream, requests))) {
+  if (!parts.memory.resize(expected_bytes(!parts.stream || parts.format->keeps_answer(), requests))) {
     return refuse(exchange, out_of_request_memory(context.memory.limit_bytes()));
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -103,6 +104,14 @@ ToolCallReader::Piece ToolCallReader::finish() {
   if (!is_call) piece.text = held_;
   held_.clear();
   return piece;
+}
+
+ToolCallReader::Piece ToolCallReader::read_whole(std::string_view text) {
+  Piece whole = push(text);
+  Piece rest = finish();
+  whole.text += rest.text;
+  std::ranges::move(rest.calls, std::back_inserter(whole.calls));
+  return whole;
 }
 
 void ToolCallReader::read_tagged(Piece& piece) {

@@ -44,6 +44,8 @@ class ToolCallReader {
   Piece push(std::string_view text);
   // The answer is over.
   Piece finish();
+  // An answer that is there at once.
+  Piece read_whole(std::string_view text);
   // Calls so far.
   std::int32_t num_calls() const { return num_calls_; }
 

@@ -1,7 +1,5 @@
 #include "server/openai/chat_format.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "server/http/sse.h"
@@ -33,10 +31,7 @@ ToolCallReader ChatFormat::reader() const {
 // Beside calls an empty content is null.
 void ChatFormat::write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const {
   ToolCallReader reader = this->reader();
-  ToolCallReader::Piece message = reader.push(text);
-  ToolCallReader::Piece rest = reader.finish();
-  message.text += rest.text;
-  std::ranges::move(rest.calls, std::back_inserter(message.calls));
+  const ToolCallReader::Piece message = reader.read_whole(text);
   num_calls = reader.num_calls();
   json.begin_object().member("role", "assistant");
   if (message.text.empty() && num_calls > 0) {

@@ -32,9 +32,9 @@ std::int64_t count_characters(std::string_view bytes) {
 
 float finite_logprob(float logprob) { return std::isfinite(logprob) ? logprob : kLowestLogprob; }
 
-void write_chat_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,
-                         const text::Tokenizer& tokenizer) {
-  json.begin_object().key("content").begin_array();
+void write_token_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,
+                          const text::Tokenizer& tokenizer) {
+  json.begin_array();
   for (const PositionLogprobs& position : positions) {
     json.begin_object();
     write_chat_token(json, position.chosen, tokenizer);
@@ -46,7 +46,14 @@ void write_chat_logprobs(JsonWriter& json, std::span<const PositionLogprobs> pos
     }
     json.end_array().end_object();
   }
-  json.end_array().member_null("refusal").end_object();
+  json.end_array();
+}
+
+void write_chat_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,
+                         const text::Tokenizer& tokenizer) {
+  json.begin_object().key("content");
+  write_token_logprobs(json, positions, tokenizer);
+  json.member_null("refusal").end_object();
 }
 
 void write_prompt_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,

@@ -16,7 +16,11 @@ namespace kvasir::server {
 inline constexpr float kLowestLogprob = -9999.0f;
 float finite_logprob(float logprob);
 
-// Chat: {"content":[{"token","logprob","bytes","top_logprobs":[...]}],"refusal":null}
+// [{"token","logprob","bytes","top_logprobs":[...]}, ...]
+void write_token_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,
+                          const text::Tokenizer& tokenizer);
+
+// Chat: {"content":[...],"refusal":null}
 void write_chat_logprobs(JsonWriter& json, std::span<const PositionLogprobs> positions,
                          const text::Tokenizer& tokenizer);
 

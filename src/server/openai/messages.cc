@@ -15,6 +15,7 @@ namespace kvasir::server {
 namespace {
 
 using text::jinja::Value;
+
 ApiResult<std::string> read_role(const FieldInput& message, JsonObject object) {
   KVASIR_TRY(std::string role, required_string(message, object, "role"));
   if (role == "developer") return std::string("system");
@@ -54,14 +55,6 @@ ApiResult<std::string> read_content(const FieldInput& content) {
   return text;
 }
 
-// The object that the string holds, as templates expect; a string that holds none stays.
-ApiResult<Value> read_arguments(const FieldInput& arguments) {
-  if (arguments.json.is_object()) return to_template_value(arguments.json);
-  KVASIR_TRY(const std::string text, string_of(arguments));
-  const auto parsed = JsonDocument::parse(text, arguments.limits);
-  return parsed ? to_template_value(parsed->root()) : Value::string(text);
-}
-
 ApiResult<Value> read_tool_call(const FieldInput& call) {
   KVASIR_TRY(const JsonObject object, object_of(call));
   KVASIR_TRY(const FieldInput function, required_member(call, object, "function"));
@@ -70,7 +63,7 @@ ApiResult<Value> read_tool_call(const FieldInput& call) {
   KVASIR_TRY(std::string name, required_string(function, function_object, "name"));
   add_member(inner, "name", std::move(name));
   KVASIR_TRY(const FieldInput arguments, required_member(function, function_object, "arguments"));
-  KVASIR_TRY(Value value, read_arguments(arguments));
+  KVASIR_TRY(Value value, read_call_arguments(arguments));
   add_member(inner, "arguments", std::move(value));
   TemplateEntries outer;
   if (const auto id = find_member(object, "id")) {
@@ -125,6 +118,13 @@ ApiResult<Value> read_message(const FieldInput& message) {
 }
 
 }  // namespace
+
+ApiResult<Value> read_call_arguments(const FieldInput& arguments) {
+  if (arguments.json.is_object()) return to_template_value(arguments.json);
+  KVASIR_TRY(const std::string text, string_of(arguments));
+  const auto parsed = JsonDocument::parse(text, arguments.limits);
+  return parsed ? to_template_value(parsed->root()) : Value::string(text);
+}
 
 ApiResult<Value> read_messages(const FieldInput& field) {
   KVASIR_TRY(const JsonArray array, array_of(field));

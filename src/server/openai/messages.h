@@ -13,6 +13,10 @@ namespace kvasir::server {
 // limit.
 ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
 
+// The arguments of a call as templates expect them: the object that a string holds; a string that holds none
+// stays. Errors (400): neither object nor string.
+ApiResult<text::jinja::Value> read_call_arguments(const FieldInput& arguments);
+
 // Each is checked to be a function with a name.
 ApiResult<Tools> read_tools(const FieldInput& field);
 

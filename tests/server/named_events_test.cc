@@ -1,4 +1,4 @@
-// Streams of /v1/messages as they go over the wire; tests/clients checks whole ones.
+// Streams of named events as they go over the wire; tests/clients checks whole ones.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,6 +38,19 @@ TEST(MessageStream, HasAStatusUntilItHasBegun) {
   const auto response = HttpClient(server.port()).request("POST", "/v1/messages", kBody);
   EXPECT_EQ(response.status, 500);
   EXPECT_TRUE(response.body.starts_with(R"({"type":"error","error":{"type":"api_error")")) << response.body;
+}
+
+TEST(ResponseStream, TellsOfAFailureInALastEvent) {
+  const RunningServer server({.fail_after_tokens = 2});
+  const auto response =
+      HttpClient(server.port())
+          .request("POST", "/v1/responses", R"({"model":"fake","input":"Hi","stream":true})");
+  EXPECT_EQ(response.status, 200);
+  const std::size_t failed = response.body.find("event: response.failed\n");
+  ASSERT_NE(failed, std::string::npos) << response.body;
+  EXPECT_NE(response.body.find(R"("status":"failed","error":{"code":"server_error","message":")", failed),
+            std::string::npos);
+  EXPECT_EQ(response.body.find("response.completed"), std::string::npos);
 }
 
 }  // namespace

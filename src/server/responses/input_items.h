@@ -1,0 +1,20 @@
+// The input and the tools of a Responses request, in the form that chat templates read.
+#pragma once
+
+#include <string>
+
+#include "server/api/chat_request.h"
+#include "server/api/json_input.h"
+
+namespace kvasir::server {
+
+// A list of message dicts, `instructions` first unless they are empty. A string is what the user says. Of
+// items, calls of functions go with the assistant's text before them, their results become messages of their
+// own, and reasoning is left out. Errors (400) name the part at fault: an unknown role, another type of item
+// or content, a limit.
+ApiResult<text::jinja::Value> read_input(const FieldInput& field, const std::string& instructions);
+
+// As the functions that chats name. Errors (400): a tool that the vendor runs, a limit.
+ApiResult<Tools> read_function_tools(const FieldInput& field);
+
+}  // namespace kvasir::server
