@@ -55,6 +55,24 @@ void append_fields_of(std::string& out, std::string_view path) {
   if (path == "/detokenize") append_fields(out, "Fields", detokenize_fields());
 }
 
+constexpr std::string_view kStreamReference =
+    "## GET /v1/stream\n\n"
+    "A WebSocket. Each message is one JSON object, and `id` is a string of the client's choice, of one "
+    "request "
+    "at a time:\n\n"
+    "| from the client | |\n|---|---|\n"
+    "| `{\"id\",\"path\",\"body\":{...}}` | what a POST of the body to the path asks |\n"
+    "| `{\"id\",\"cancel\":true}` | ends it; of one that is over nothing happens |\n\n"
+    "| from the server | |\n|---|---|\n"
+    "| `{\"id\",\"status\",\"headers\":{...},\"body\":{...}}` | an answer in one piece, or a refusal; "
+    "`id` is null where a message had none |\n"
+    "| `{\"id\",\"status\":200,\"headers\":{...}}` | a stream (`\"stream\":true` in the body) begins |\n"
+    "| `{\"id\",\"event\":{...}}` | one event of it |\n"
+    "| `{\"id\",\"end\":\"complete\"}` | and its end; else \"failed\" or \"cancelled\" |\n\n"
+    "The key comes with the handshake, as with any request. A browser's page must be of the server's own "
+    "origin "
+    "or one\nthat `--cors-origin` allows.\n\n";
+
 void append_limits(std::string& out) {
   constexpr Limits limits;
   out += "## Limits\n\n| what | at most | else |\n|---|---|---|\n";
@@ -91,6 +109,7 @@ std::string api_reference() {
     out += fmt::format("## {} {}\n\n", endpoint.method, endpoint.pattern);
     append_fields_of(out, endpoint.pattern);
   }
+  out += kStreamReference;
   append_limits(out);
   return out;
 }

@@ -32,6 +32,7 @@ struct Limits {
   Limit stop_bytes{256, 400, "bytes in a stop sequence"};
   Limit logit_bias{1024, 400, "logit biases"};
 
+  Limit channel_requests{64, 429, "requests at a time on one WebSocket"};
   Limit connections{4096, 503, "connections"};  // one too many is closed
   Limit connections_per_address{256, 503, "connections from one address"};
   // Of one stream that its reader does not take; beyond it the stream is aborted.
@@ -61,6 +62,7 @@ inline constexpr std::array kLimits = {
     &Limits::stops,
     &Limits::stop_bytes,
     &Limits::logit_bias,
+    &Limits::channel_requests,
     &Limits::connections,
     &Limits::connections_per_address,
     &Limits::output_buffer_bytes,

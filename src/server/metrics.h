@@ -57,7 +57,7 @@ class ServerMetrics {
   std::atomic<std::int64_t> num_answering{0};  // requests that arrived and are not fully answered
 
  private:
-  std::array<std::atomic<std::int64_t>, 2> aborts_{};
+  std::array<std::atomic<std::int64_t>, 3> aborts_{};
   std::array<Histogram, 5> start_stages_{
       Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
       Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},

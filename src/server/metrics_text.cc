@@ -126,7 +126,8 @@ void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
         static_cast<double>(count));
   }
   out.begin("http_aborts_total", "counter", "Answers that did not reach their client, by cause");
-  for (const AbortCause cause : {AbortCause::kDisconnected, AbortCause::kSlowReader}) {
+  for (const AbortCause cause :
+       {AbortCause::kDisconnected, AbortCause::kSlowReader, AbortCause::kCancelled}) {
     out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
               static_cast<double>(server.aborts(cause)));
   }

@@ -8,6 +8,7 @@
 #include "server/openai/endpoints.h"
 #include "server/page/page.h"
 #include "server/responses/endpoints.h"
+#include "server/websocket/upgrade.h"
 
 namespace kvasir::server {
 namespace {
@@ -28,6 +29,8 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_messages(c, e); }},
     {"POST", "/v1/messages/count_tokens", "how long its prompt would be",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_count_tokens(c, e); }},
+    {"GET", "/v1/stream", "a WebSocket for requests to all of these POST paths, many at a time",
+     [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_no_upgrade(*e); }},
     {"POST", "/v1/generate", "what follows one text: text and token ids, without an envelope",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_generate(c, e); }},
     {"POST", "/v1/embeddings", "texts as vectors of length 1",

@@ -29,6 +29,7 @@ NAMES_OF_OVERFLOWS = {  # of clients that have a class for it, from which an app
     ("litellm", "embeddings"): "ContextWindowExceededError", ("langchain", "chat"): "ContextOverflowError"}
 TYPES_OF_MESSAGES_ERRORS = {401: "authentication_error", 404: "not_found_error", 413: "request_too_large",
                             429: "rate_limit_error"}
+PLAIN_CLIENTS = ("raw", "websocket")  # that show what the server sends, and raise no errors of their own
 OBJECTS = {"chat": "chat.completion", "completions": "text_completion"}
 MESSAGES = ("messages", "count_tokens")  # endpoints of Anthropic's protocol
 ENDS = {"messages": ["end_turn", "max_tokens"]}  # of an answer, unless a case says otherwise
@@ -45,7 +46,7 @@ def check_refusal(case, client_name, blind, error):
     expect = case.expect
     assert "status" in expect, f"refused: {error}"
     equal(error.status, expect["status"], "status")
-    if client_name != "raw":
+    if client_name not in PLAIN_CLIENTS:
         name = NAMES_OF_ERRORS[error.status]
         if expect.get("code") == "context_length_exceeded":
             name = NAMES_OF_OVERFLOWS.get((client_name, case.endpoint), name)

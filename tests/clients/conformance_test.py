@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sends the cases of cases/*.json to a running `kvasir serve` through one client, and checks every answer.
 
-Usage: conformance_test.py --client raw|openai|litellm|langchain|anthropic [--model NAME] [--only PART_OF_A_NAME] [--list]
+Usage: conformance_test.py --client raw|openai|litellm|langchain|anthropic|websocket [--model NAME] [--only PART_OF_A_NAME] [--list]
 The clients but raw come from build/clients/venv (install.sh). --list shows which cases are not sent, and why.
 Exits 0 when every case holds, 1 when one does not, and 77 (skipped) without binary, model or client.
 """
@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 import case_table
 import served
 from answer import Refused
-from checks import check_answer, check_refusal
+from checks import PLAIN_CLIENTS, check_answer, check_refusal
 
 NUM_AT_ONCE = 4  # so that answers come out of a mixed batch
 CLIENTS = {"raw": None, "openai": "openai", "litellm": "litellm", "langchain": "langchain_openai",
-           "anthropic": "anthropic"}
+           "anthropic": "anthropic", "websocket": "websockets"}
 
 
 class File:
@@ -38,7 +38,7 @@ class File:
     def why_not(self, case):
         """Why a case is not sent through this client, or None."""
         reason = case.cannot.get(self.client_name)
-        if reason is None and self.client_name != "raw":
+        if reason is None and self.client_name not in PLAIN_CLIENTS:
             reason = case.cannot.get("clients")
         return reason or self.client(case.key).cannot(case)
 

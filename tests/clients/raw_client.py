@@ -10,8 +10,7 @@ PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embe
          "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize",
          "responses": "/v1/responses", "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
 READ_WHOLE = {"messages": of_message, "responses": of_response}
-READ_EVENTS = {"messages": lambda text: of_message_events(named_events(text)),
-               "responses": lambda text: of_response_events(named_events(text))}
+READ_EVENTS = {"messages": of_message_events, "responses": of_response_events}  # whose events have names
 
 
 class Client:
@@ -48,11 +47,18 @@ class Client:
             raise Refused(status, json.loads(body)["error"], retry_after=headers.get("Retry-After"))
         if not streamed:
             assert headers["Content-Type"] == "application/json", headers["Content-Type"]
-            whole = json.loads(body)
-            return READ_WHOLE[endpoint](whole) if endpoint in READ_WHOLE else Answer([whole], False)
+            return answer_of_whole(endpoint, json.loads(body))
         assert headers["Content-Type"].startswith("text/event-stream"), headers["Content-Type"]
         text = body.decode()
-        return READ_EVENTS[endpoint](text) if endpoint in READ_EVENTS else Answer(events(text), True)
+        return answer_of_events(endpoint, named_events(text) if endpoint in READ_EVENTS else events(text))
+
+
+def answer_of_whole(endpoint, answer):
+    return READ_WHOLE[endpoint](answer) if endpoint in READ_WHOLE else Answer([answer], False)
+
+
+def answer_of_events(endpoint, objects):
+    return READ_EVENTS[endpoint](objects) if endpoint in READ_EVENTS else Answer(objects, True)
 
 
 def events(text):

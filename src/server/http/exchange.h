@@ -13,10 +13,19 @@
 
 namespace kvasir::server {
 
-enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader };
+// kCancelled: the client said so, on a connection that goes on.
+enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader, kCancelled };
 
 constexpr std::string_view name_of(AbortCause cause) {
-  return cause == AbortCause::kDisconnected ? "disconnected" : "slow_reader";
+  switch (cause) {
+    case AbortCause::kSlowReader:
+      return "slow_reader";
+    case AbortCause::kCancelled:
+      return "cancelled";
+    case AbortCause::kDisconnected:
+      break;
+  }
+  return "disconnected";
 }
 
 // A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or

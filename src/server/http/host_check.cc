@@ -47,6 +47,11 @@ ApiStatus HostCheck::check(const HttpRequest& request) const {
   if (host != nullptr && !allows(*host)) {
     return refuse("the host", *host, ", which listens on this machine alone; --allowed-host names others");
   }
+  return check_page(request);
+}
+
+ApiStatus HostCheck::check_page(const HttpRequest& request) const {
+  const std::string* host = request.header("Host");
   const std::string* origin = request.header("Origin");
   if (origin == nullptr || cors_.allows(request)) return {};
   const std::size_t scheme = origin->find("://");

@@ -27,6 +27,9 @@ class HostCheck {
   void set_loopback(bool is_loopback) { is_loopback_ = is_loopback; }
   // Error: 403.
   ApiStatus check(const HttpRequest& request) const;
+  // The Origin alone, wherever the server listens: of what browsers send to others without asking first.
+  // Error: 403.
+  ApiStatus check_page(const HttpRequest& request) const;
 
  private:
   bool allows(std::string_view host) const;

@@ -44,6 +44,8 @@ std::string_view reason_phrase(int status) {
       return "URI Too Long";
     case 417:
       return "Expectation Failed";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:

@@ -6,6 +6,8 @@
 
 #include "server/api_error.h"
 #include "server/http/answer.h"
+#include "server/websocket/channel.h"
+#include "server/websocket/upgrade.h"
 
 namespace kvasir::server {
 
@@ -160,13 +162,18 @@ ApiResult<Tenant> Session::admit(const HttpRequest& request) const {
 void Session::answer_request() {
   state_ = State::kAnswering;
   deadline_.cancel();
-  ++context_.metrics.num_answering;
   const Answer::Options options = {.keep_alive = reader_->keep_alive(),
                                    .is_http_1_0 = reader_->is_http_1_0(),
                                    .received_at = std::chrono::steady_clock::now()};
   HttpRequest incoming = reader_->take_request();
   auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
+  if (tenant && is_websocket_upgrade(incoming)) {
+    const ApiStatus page = context_.hosts.check_page(incoming);
+    if (page) return upgrade(std::move(incoming));
+    tenant = std::unexpected(page.error());
+  }
   if (tenant) incoming.tenant = *std::move(tenant);
+  ++context_.metrics.num_answering;
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
@@ -188,6 +195,14 @@ void Session::answer_request() {
         error_response({500, "the request could not be processed", {}, "internal_error"}, request));
   }
   if (state_ == State::kAnswering && input_.size() < kMaxPipelinedBytes) read();
+}
+
+void Session::upgrade(HttpRequest request) {
+  state_ = State::kClosed;
+  stall_.cancel();
+  std::make_shared<Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
+                            std::move(request), context_)
+      ->start();
 }
 
 void Session::send(std::string_view bytes) {
@@ -244,17 +259,12 @@ void Session::end_answer(bool keep_alive, AccessRecord record) {
   if (state_ == State::kAnswering && writing_.empty()) on_answered();
 }
 
-void Session::log(const AccessRecord& record) const {
-  context_.metrics.count_cost(record);
-  if (context_.access_log != nullptr) context_.access_log->write(record);
-}
-
 void Session::on_answered() {
   --context_.metrics.num_answering;
   const std::chrono::duration<double, std::milli> flushed = std::chrono::steady_clock::now() - answered_at_;
   record_.flush_ms = flushed.count();
   record_.total_ms += flushed.count();
-  log(record_);
+  log_access(context_, record_);
   body_memory_.set(0);
   if (!keep_alive_) return linger();
   state_ = State::kReading;
@@ -273,7 +283,7 @@ void Session::abort(AbortCause cause) {
     context_.metrics.count_abort(cause);
     if (answer == nullptr) {  // over, and cut off on its way
       record_.abort_cause = name_of(cause);
-      log(record_);
+      log_access(context_, record_);
     }
   }
   close();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -12,37 +11,13 @@
 #include <string>
 #include <string_view>
 
-#include "server/auth/key_ring.h"
 #include "server/http/connection.h"
-#include "server/http/connection_counter.h"
-#include "server/http/cors.h"
-#include "server/http/exchange.h"
-#include "server/http/host_check.h"
 #include "server/http/request_reader.h"
-#include "server/http/router.h"
-#include "server/id_source.h"
-#include "server/limits.h"
-#include "server/metrics.h"
-#include "server/request_memory.h"
+#include "server/http/session_context.h"
 
 namespace kvasir::server {
 
 class Answer;
-
-// What all sessions share; outlives them.
-struct SessionContext {
-  const Limits& limits;
-  const Router& router;
-  KeyRing* keys;  // null: everybody may ask
-  const Cors& cors;
-  const HostCheck& hosts;
-  IdSource& ids;
-  ServerMetrics& metrics;
-  RequestMemory& memory;
-  ConnectionCounter& connections;
-  AccessLog* access_log;              // null: none
-  const std::atomic<bool>& draining;  // answers close their connections from now on
-};
 
 // One request is answered at a time; what a client pipelines behind it waits in a bounded buffer, and so does
 // the next request until the answer before it has left. While an answer is made the session keeps reading, so
@@ -83,6 +58,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void refuse(const ApiError& error);
   ApiResult<Tenant> admit(const HttpRequest& request) const;
   void answer_request();
+  // The connection goes on as a WebSocket.
+  void upgrade(HttpRequest request);
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);
   void on_deadline();
@@ -96,7 +73,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void write_some();
   void on_written(const boost::system::error_code& error, std::size_t num_bytes);
   void end_answer(bool keep_alive, AccessRecord record);
-  void log(const AccessRecord& record) const;
   void on_answered();
 
   void abort(AbortCause cause);
@@ -111,7 +87,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kMaxLingerBytes = 8 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};
 
-  const ConnectionCounter::Slot slot_;
+  ConnectionCounter::Slot slot_;
   Connection connection_;
   const SessionContext& context_;
   RequestMemory::Share connection_memory_{context_.memory};  // with what is not yet sent

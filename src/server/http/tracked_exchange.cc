@@ -1,0 +1,120 @@
+#include "server/http/tracked_exchange.h"
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace kvasir::server {
+namespace {
+
+// The client's own id for its request, to be echoed; only what a log line could hold.
+std::string echoable_id(const HttpRequest& request) {
+  const std::string* id = request.header("X-Client-Request-Id");
+  if (id == nullptr) id = request.header("X-Request-Id");
+  constexpr std::size_t kMaxIdBytes = 128;
+  if (id == nullptr || id->size() > kMaxIdBytes) return {};
+  for (const char c : *id) {
+    if (c <= ' ' || c == 0x7F) return {};
+  }
+  return *id;
+}
+
+double milliseconds_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - then).count();
+}
+
+}  // namespace
+
+TrackedExchange::TrackedExchange(boost::asio::any_io_executor executor, HttpRequest request,
+                                 Clock::time_point received_at, const SessionContext& context)
+    : context_(context),
+      request_(std::move(request)),
+      received_at_(received_at),
+      quiet_timer_(std::move(executor)) {
+  request_id_ = context.ids.next("req_");
+  client_request_id_ = echoable_id(request_);
+  headers_.push_back({"X-Request-Id", request_id_});
+  if (!client_request_id_.empty()) headers_.push_back({"X-Client-Request-Id", client_request_id_});
+}
+
+void TrackedExchange::post(std::function<void()> task) {
+  boost::asio::post(quiet_timer_.get_executor(),
+                    [self = shared_from_this(), task = std::move(task)] { task(); });
+}
+
+void TrackedExchange::on_abort(std::function<void(AbortCause)> callback) {
+  if (state_ != State::kDone) abort_callback_ = std::move(callback);
+}
+
+std::vector<Header> TrackedExchange::take_headers() {
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - received_at_);
+  headers_.push_back({"OpenAI-Processing-Ms", std::to_string(elapsed.count())});
+  return std::move(headers_);
+}
+
+void TrackedExchange::note_begin(int status, State state) {
+  status_ = status;
+  state_ = state;
+  context_.metrics.count_response(route_, status);
+  note_write();
+}
+
+void TrackedExchange::end() {
+  state_ = State::kDone;
+  abort_callback_ = nullptr;
+  quiet_callback_ = nullptr;
+  quiet_timer_.cancel();
+}
+
+AccessRecord TrackedExchange::end_aborted(AbortCause cause) {
+  const auto callback = std::exchange(abort_callback_, nullptr);
+  end();
+  if (callback) callback(cause);
+  AccessRecord aborted = record();
+  aborted.abort_cause = name_of(cause);
+  return aborted;
+}
+
+AccessRecord TrackedExchange::record() const {
+  const std::string* traceparent = request_.header("Traceparent");
+  return {.request_id = request_id_,
+          .client_request_id = client_request_id_,
+          .trace_id = traceparent == nullptr ? std::string() : trace_id_of(*traceparent),
+          .tenant = request_.tenant.name,
+          .method = request_.method,
+          .path = request_.path,
+          .route = route_,
+          .status = status_,
+          .abort_cause = {},
+          .total_ms = milliseconds_since(received_at_),
+          .flush_ms = 0.0,
+          .generation = generation_};
+}
+
+void TrackedExchange::when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) {
+  if (state_ == State::kDone) return;
+  quiet_ = quiet;
+  quiet_callback_ = std::move(callback);
+  note_write();
+  wait_until_quiet();
+}
+
+void TrackedExchange::wait_until_quiet() {
+  quiet_timer_.expires_at(last_write_ + quiet_);
+  quiet_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || !self->quiet_callback_) return;
+    if (Clock::now() - self->last_write_ >= self->quiet_) {
+      self->note_write();
+      // A copy: the callback may replace itself.
+      const auto callback = self->quiet_callback_;
+      callback();
+    }
+    if (self->quiet_callback_) self->wait_until_quiet();
+  });
+}
+
+void log_access(const SessionContext& context, const AccessRecord& record) {
+  context.metrics.count_cost(record);
+  if (context.access_log != nullptr) context.access_log->write(record);
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,72 @@
+// What every exchange with a client keeps, whatever carries it: ids, headers, the record for log and metrics.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/exchange.h"
+#include "server/http/session_context.h"
+
+namespace kvasir::server {
+
+class TrackedExchange : public Exchange, public std::enable_shared_from_this<TrackedExchange> {
+ public:
+  const HttpRequest& request() const override { return request_; }
+  Clock::time_point received_at() const override { return received_at_; }
+  void set_route(std::string_view pattern) override { route_ = pattern; }
+  void note_generation(const GenerationRecord& record) override { generation_ = record; }
+  void add_header(Header header) override { headers_.push_back(std::move(header)); }
+  void post(std::function<void()> task) override;
+  void on_abort(std::function<void(AbortCause)> callback) override;
+  void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
+
+ protected:
+  enum class State : std::uint8_t { kOpen, kStreaming, kDone };
+
+  // Tasks run on the executor, a strand. Borrows `context`.
+  TrackedExchange(boost::asio::any_io_executor executor, HttpRequest request, Clock::time_point received_at,
+                  const SessionContext& context);
+
+  State state() const { return state_; }
+  const SessionContext& context() const { return context_; }
+  // What goes with the answer beside the headers of the response.
+  std::vector<Header> take_headers();
+  // The answer begins with this status; it is over at once unless it is a stream.
+  void note_begin(int status, State state);
+  void note_write() { last_write_ = Clock::now(); }
+  // Nothing more will be written, and nobody is called back.
+  void end();
+  // The same for an answer that is not over; whoever works on it hears of it. Gives the record.
+  AccessRecord end_aborted(AbortCause cause);
+  AccessRecord record() const;
+
+ private:
+  void wait_until_quiet();
+
+  const SessionContext& context_;
+  const HttpRequest request_;
+  const Clock::time_point received_at_;
+  State state_ = State::kOpen;
+  std::string route_ = "other";
+  int status_ = 0;  // sent
+  std::string request_id_, client_request_id_;
+  std::optional<GenerationRecord> generation_;
+  std::vector<Header> headers_;
+  std::function<void(AbortCause)> abort_callback_;
+
+  boost::asio::steady_timer quiet_timer_;
+  std::chrono::milliseconds quiet_{0};
+  std::function<void()> quiet_callback_;
+  Clock::time_point last_write_;
+};
+
+// Counts what the request cost, and writes its line.
+void log_access(const SessionContext& context, const AccessRecord& record);
+
+}  // namespace kvasir::server

@@ -1,0 +1,203 @@
+#include "server/websocket/channel.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+#include "base/printable.h"
+#include "server/api_error.h"
+#include "server/websocket/channel_answer.h"
+#include "server/websocket/upgrade.h"
+
+namespace kvasir::server {
+
+namespace websocket = boost::beast::websocket;
+using boost::system::error_code;
+
+Channel::Channel(Connection connection, ConnectionCounter::Slot slot, std::string early,
+                 HttpRequest handshake, const SessionContext& context)
+    : context_(context),
+      slot_(std::move(slot)),
+      handshake_(std::move(handshake)),
+      stream_(std::move(connection), std::move(early)),
+      stall_(stream_.get_executor()) {
+  ++context_.metrics.num_connections;
+}
+
+Channel::~Channel() { --context_.metrics.num_connections; }
+
+void Channel::start() {
+  note_memory();
+  // A client that answers no ping is gone.
+  stream_.set_option(websocket::stream_base::timeout{.handshake_timeout = context_.limits.header_timeout,
+                                                     .idle_timeout = context_.limits.idle_timeout,
+                                                     .keep_alive_pings = true});
+  stream_.read_message_max(static_cast<std::size_t>(context_.limits.body_bytes.max));
+  stream_.text(true);
+  context_.metrics.count_response(handshake_.path, 101);
+  stream_.async_accept(beast_request(handshake_), [self = shared_from_this()](const error_code& error) {
+    error ? self->abort(AbortCause::kDisconnected) : self->read();
+  });
+}
+
+void Channel::read() {
+  stream_.async_read_some(
+      input_, kReadBytes,
+      [self = shared_from_this()](const error_code& error, std::size_t) { self->on_read(error); });
+}
+
+void Channel::on_read(const error_code& error) {
+  if (error) return abort(AbortCause::kDisconnected);
+  if (!memory_.resize(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes_) +
+                      kBytesPerBodyByte * static_cast<std::int64_t>(input_.size()))) {
+    return close(CloseCode::try_again_later);
+  }
+  if (stream_.is_message_done()) {
+    if (!stream_.got_text()) return close(CloseCode::unknown_data);
+    const auto bytes = input_.cdata();
+    take({static_cast<const char*>(bytes.data()), bytes.size()});
+    input_.clear();
+    if (input_.capacity() > kReadBytes) input_.shrink_to_fit();
+    note_memory();
+  }
+  if (!is_closed_ && !close_code_) read();
+}
+
+void Channel::take(std::string_view text) {
+  if (is_full(0)) return abort(AbortCause::kSlowReader);  // who only asks
+  auto message = parse_channel_message(text, context_.limits);
+  if (!message) return refuse({}, message.error());
+  const auto open = answers_.find(message->id);
+  if (message->cancel) {  // of one that has ended meanwhile: its end is on its way
+    if (open == answers_.end()) return;
+    const auto answer = open->second;
+    forget(message->id);
+    return answer->abort(AbortCause::kCancelled);
+  }
+  if (open != answers_.end()) {
+    return refuse(
+        {}, {400, fmt::format("id \"{}\" is that of a request that is not over", printable(message->id)),
+             "id", "id_in_use"});
+  }
+  answer(*std::move(message));
+}
+
+void Channel::answer(ChannelMessage message) {
+  auto request = request_of(message);
+  if (!request) return refuse(message.id, request.error());
+  const auto answer = std::make_shared<ChannelAnswer>(shared_from_this(), message.id, *std::move(request));
+  answers_.emplace(message.id, answer);
+  try {
+    context_.router.handle(answer);
+  } catch (const std::exception&) {  // memory, in practice
+    answer->respond(error_response({500, "the request could not be processed", {}, "internal_error"},
+                                   answer->request()));
+  }
+}
+
+ApiResult<HttpRequest> Channel::request_of(ChannelMessage& message) const {
+  const Limit& limit = context_.limits.channel_requests;
+  const std::int64_t num_requests = std::ssize(answers_) + 1;
+  if (num_requests > limit.max) return std::unexpected(beyond(limit, num_requests));
+  HttpRequest request{.method = "POST",
+                      .path = std::move(message.path),
+                      .headers = handshake_.headers,
+                      .body = std::move(message.body),
+                      .tenant = {}};
+  if (context_.keys != nullptr) {
+    KVASIR_TRY(request.tenant, context_.keys->admit(request));
+  }
+  return request;
+}
+
+// Of what did not become a request.
+void Channel::refuse(std::string_view id, const ApiError& error) {
+  const HttpResponse response = error_response(error, handshake_);
+  context_.metrics.count_response(handshake_.path, error.status);
+  send(status_message(id, response.status, response.headers, response.body));
+}
+
+bool Channel::is_full(std::size_t num_more_bytes) const {
+  const auto limit = static_cast<std::size_t>(context_.limits.output_buffer_bytes.max);
+  return unsent_bytes_ > 0 && unsent_bytes_ + num_more_bytes > limit;
+}
+
+void Channel::send(std::string message) {
+  if (is_closed_ || close_code_) return;
+  unsent_bytes_ += message.size();
+  outgoing_.push_back(std::move(message));
+  note_memory();
+  if (outgoing_.size() == 1) write();
+}
+
+void Channel::write() {
+  watch_reader();
+  stream_.async_write(
+      boost::asio::buffer(outgoing_.front()),
+      [self = shared_from_this()](const error_code& error, std::size_t) { self->on_written(error); });
+}
+
+void Channel::on_written(const error_code& error) {
+  if (is_closed_) return;
+  if (error) return abort(AbortCause::kDisconnected);
+  unsent_bytes_ -= outgoing_.front().size();
+  outgoing_.pop_front();
+  note_memory();
+  if (!outgoing_.empty()) return write();
+  stall_.cancel();
+  for (const auto& callback : std::exchange(sent_callbacks_, {})) callback();
+  if (close_code_) close(*close_code_);
+}
+
+// A message may be long, so it is its bytes that must move.
+void Channel::watch_reader() {
+  const auto began = std::chrono::steady_clock::now();
+  stall_.expires_after(context_.limits.write_stall_timeout);
+  stall_.async_wait([self = shared_from_this(), began](const error_code& error) {
+    if (error || self->is_closed_ || self->outgoing_.empty()) return;
+    if (self->stall_.expiry() > std::chrono::steady_clock::now()) return;  // set anew meanwhile
+    if (self->stream_.next_layer().last_written() > began) return self->watch_reader();
+    self->abort(AbortCause::kSlowReader);
+  });
+}
+
+void Channel::when_sent(std::function<void()> callback) {
+  if (outgoing_.empty()) return callback();
+  sent_callbacks_.push_back(std::move(callback));
+}
+
+void Channel::log_when_sent(AccessRecord record) {
+  const auto answered_at = std::chrono::steady_clock::now();
+  when_sent([this, record = std::move(record), answered_at]() mutable {
+    const std::chrono::duration<double, std::milli> flushed = std::chrono::steady_clock::now() - answered_at;
+    record.flush_ms = flushed.count();
+    record.total_ms += flushed.count();
+    if (is_closed_) record.abort_cause = name_of(AbortCause::kDisconnected);
+    --context_.metrics.num_answering;
+    log_access(context_, record);
+  });
+}
+
+void Channel::note_memory() {
+  memory_.set(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes_) +
+              kBytesPerBodyByte * static_cast<std::int64_t>(input_.size()));
+}
+
+void Channel::close(CloseCode code) {
+  if (is_closed_) return;
+  close_code_ = code;
+  if (!outgoing_.empty()) return;
+  stream_.async_close(
+      code, [self = shared_from_this()](const error_code&) { self->abort(AbortCause::kDisconnected); });
+}
+
+void Channel::abort(AbortCause cause) {
+  if (std::exchange(is_closed_, true)) return;
+  stall_.cancel();
+  stream_.next_layer().close();
+  for (const auto& [id, answer] : std::exchange(answers_, {})) answer->abort(cause);
+  for (const auto& callback : std::exchange(sent_callbacks_, {})) callback();
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,91 @@
+// One WebSocket: requests of several ids at once, and what becomes of them.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket/stream.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/session_context.h"
+#include "server/websocket/channel_message.h"
+#include "server/websocket/connection_stream.h"
+
+namespace kvasir::server {
+
+class ChannelAnswer;
+
+// The messages are those of channel_message.h. A request is routed and answered as one of HTTP, with the
+// headers of the handshake, whose key is looked at again each time. When the client leaves, all its requests
+// end. While many answers wait for a slow reader, no more is made for it: it is dropped at the same bound as
+// a stream of HTTP.
+//
+// Thread safety: everything runs on the connection's executor, a strand. Lives as long as an operation or an
+// open answer holds it.
+class Channel : public std::enable_shared_from_this<Channel> {
+ public:
+  // `early` is what came behind the handshake.
+  Channel(Connection connection, ConnectionCounter::Slot slot, std::string early, HttpRequest handshake,
+          const SessionContext& context);
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  boost::asio::any_io_executor executor() { return stream_.get_executor(); }
+  void start();
+
+ private:
+  friend class ChannelAnswer;
+  using CloseCode = boost::beast::websocket::close_code;
+
+  // Reading.
+  void read();
+  void on_read(const boost::system::error_code& error);
+  void take(std::string_view text);
+  void answer(ChannelMessage message);
+  ApiResult<HttpRequest> request_of(ChannelMessage& message) const;
+  void refuse(std::string_view id, const ApiError& error);
+
+  // Writing.
+  bool is_full(std::size_t num_more_bytes) const;
+  void send(std::string message);
+  void write();
+  void on_written(const boost::system::error_code& error);
+  void watch_reader();
+  void when_sent(std::function<void()> callback);
+  // And count the request as answered.
+  void log_when_sent(AccessRecord record);
+  void note_memory();
+
+  void forget(const std::string& id) { answers_.erase(id); }
+  // Says why, once everything is sent.
+  void close(CloseCode code);
+  void abort(AbortCause cause);
+
+  static constexpr std::size_t kReadBytes = 16 << 10;
+  static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
+  static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
+
+  const SessionContext& context_;
+  const ConnectionCounter::Slot slot_;
+  const HttpRequest handshake_;
+  RequestMemory::Share memory_{context_.memory};
+  boost::beast::websocket::stream<ConnectionStream> stream_;
+  boost::asio::steady_timer stall_;  // of writing
+
+  boost::beast::flat_buffer input_;
+  std::map<std::string, std::shared_ptr<ChannelAnswer>> answers_;  // that are open, by id
+  std::deque<std::string> outgoing_;                               // the first is on its way
+  std::size_t unsent_bytes_ = 0;
+  std::vector<std::function<void()>> sent_callbacks_;
+  std::optional<CloseCode> close_code_;
+  bool is_closed_ = false;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,77 @@
+#include "server/websocket/channel_answer.h"
+
+#include <utility>
+
+#include "server/websocket/channel.h"
+#include "server/websocket/channel_message.h"
+
+namespace kvasir::server {
+
+ChannelAnswer::ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, HttpRequest request)
+    : TrackedExchange(channel->executor(), std::move(request), Clock::now(), channel->context_),
+      channel_(std::move(channel)),
+      id_(std::move(id)),
+      memory_(context().memory) {
+  memory_.set(Channel::kBytesPerBodyByte * std::ssize(this->request().body));
+  ++context().metrics.num_answering;
+}
+
+void ChannelAnswer::begin(const HttpResponse& response, State state) {
+  note_begin(response.status, state);
+  std::vector<Header> headers = take_headers();
+  headers.insert(headers.end(), response.headers.begin(), response.headers.end());
+  channel_->send(status_message(id_, response.status, headers, response.body));
+}
+
+void ChannelAnswer::respond(HttpResponse response) {
+  if (state() != State::kOpen) return;
+  begin(response, State::kOpen);
+  finish();
+}
+
+void ChannelAnswer::begin_stream(HttpResponse head) {
+  if (state() == State::kOpen) begin(head, State::kStreaming);
+}
+
+void ChannelAnswer::write(std::string_view piece) {
+  if (state() != State::kStreaming) return;
+  if (channel_->is_full(piece.size())) return channel_->abort(AbortCause::kSlowReader);
+  constexpr std::string_view kData = "data: ", kDone = "[DONE]";
+  while (!piece.empty()) {
+    const std::string_view line = piece.substr(0, piece.find('\n'));
+    piece.remove_prefix(std::min(piece.size(), line.size() + 1));
+    if (!line.starts_with(kData) || line.substr(kData.size()) == kDone) continue;
+    channel_->send(event_message(id_, line.substr(kData.size())));
+  }
+  note_write();
+}
+
+void ChannelAnswer::finish_stream(std::string_view how) {
+  if (state() != State::kStreaming) return;
+  channel_->send(end_message(id_, how));
+  finish();
+}
+
+void ChannelAnswer::finish() {
+  end();
+  const auto channel = std::exchange(channel_, nullptr);
+  memory_.set(0);
+  channel->forget(id_);
+  channel->log_when_sent(record());
+}
+
+void ChannelAnswer::abort(AbortCause cause) {
+  if (state() == State::kDone) return;
+  const auto channel = std::exchange(channel_, nullptr);
+  --context().metrics.num_answering;
+  context().metrics.count_abort(cause);
+  memory_.set(0);
+  log_access(context(), end_aborted(cause));
+  if (cause == AbortCause::kCancelled) channel->send(end_message(id_, name_of(cause)));
+}
+
+void ChannelAnswer::when_sent(std::function<void()> callback) {
+  if (state() != State::kDone) channel_->when_sent(std::move(callback));
+}
+
+}  // namespace kvasir::server

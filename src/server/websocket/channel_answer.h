@@ -1,0 +1,40 @@
+// The exchange of a request that came over a WebSocket, beside others.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/http/tracked_exchange.h"
+
+namespace kvasir::server {
+
+class Channel;
+
+// Holds its channel while it is open.
+class ChannelAnswer final : public TrackedExchange {
+ public:
+  ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, HttpRequest request);
+
+  void respond(HttpResponse response) override;
+  void begin_stream(HttpResponse head) override;
+  // Events as in SSE; each becomes a message, comments and [DONE] do not.
+  void write(std::string_view piece) override;
+  void end_stream() override { finish_stream("complete"); }
+  void fail_stream() override { finish_stream("failed"); }
+  void when_sent(std::function<void()> callback) override;
+
+  // Nothing more will be sent of it, and whoever works on it hears of that.
+  void abort(AbortCause cause);
+
+ private:
+  void begin(const HttpResponse& response, State state);
+  void finish_stream(std::string_view how);
+  void finish();
+
+  std::shared_ptr<Channel> channel_;
+  const std::string id_;
+  RequestMemory::Share memory_;  // of the request's body
+};
+
+}  // namespace kvasir::server

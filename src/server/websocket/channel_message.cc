@@ -1,0 +1,71 @@
+#include "server/websocket/channel_message.h"
+
+#include <fmt/format.h>
+
+#include "base/json_writer.h"
+#include "server/api/json_input.h"
+
+namespace kvasir::server {
+namespace {
+
+JsonWriter& begin_message(JsonWriter& json, std::string_view id) {
+  json.begin_object().key("id");
+  return id.empty() ? json.null() : json.value(id);
+}
+
+}  // namespace
+
+ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits) {
+  KVASIR_TRY(const JsonDocument document, JsonDocument::parse(text, limits));
+  ChannelMessage message;
+  const auto member = [&](std::string_view name) -> ApiResult<FieldInput> {
+    const auto json = find_member(document.root(), name);
+    if (!json) return bad_request(fmt::format("{} is missing", name), std::string(name), "missing_parameter");
+    return FieldInput{std::string(name), *json, limits};
+  };
+  KVASIR_TRY(const FieldInput id, member("id"));
+  KVASIR_TRY(message.id, string_of(id));
+  if (message.id.empty() || message.id.size() > ChannelMessage::kMaxIdBytes) {
+    return bad_request(
+        fmt::format("id: {} bytes, it has 1 to {}", message.id.size(), ChannelMessage::kMaxIdBytes), "id");
+  }
+  if (const auto cancel = find_member(document.root(), "cancel")) {
+    KVASIR_TRY(message.cancel, boolean_of({"cancel", *cancel, limits}));
+    if (message.cancel) return message;
+  }
+  KVASIR_TRY(const FieldInput path, member("path"));
+  KVASIR_TRY(message.path, string_of(path));
+  KVASIR_TRY(const FieldInput body, member("body"));
+  KVASIR_CHECKED(object_of(body));
+  message.body = simdjson::minify(body.json);
+  return message;
+}
+
+std::string status_message(std::string_view id, int status, std::span<const Header> headers,
+                           std::string_view body) {
+  std::string message;
+  JsonWriter json(message);
+  begin_message(json, id).member("status", status);
+  json.key("headers").begin_object();
+  for (const Header& header : headers) json.member(header.name, header.value);
+  json.end_object();
+  if (!body.empty()) json.key("body").raw(body);
+  json.end_object();
+  return message;
+}
+
+std::string event_message(std::string_view id, std::string_view event) {
+  std::string message;
+  JsonWriter json(message);
+  begin_message(json, id).key("event").raw(event).end_object();
+  return message;
+}
+
+std::string end_message(std::string_view id, std::string_view how) {
+  std::string message;
+  JsonWriter json(message);
+  begin_message(json, id).member("end", how).end_object();
+  return message;
+}
+
+}  // namespace kvasir::server

@@ -1,0 +1,106 @@
+// A Connection in the form that Beast's WebSocket reads from and writes to.
+#pragma once
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/core/role.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/http/connection.h"
+
+namespace kvasir::server {
+
+// Models Asio's AsyncReadStream and AsyncWriteStream.
+//
+// Thread safety: as Connection.
+class ConnectionStream {
+ public:
+  using executor_type = boost::asio::any_io_executor;
+  using Clock = std::chrono::steady_clock;
+
+  // `early` is what has been read already.
+  ConnectionStream(Connection connection, std::string early)
+      : connection_(std::move(connection)), early_(std::move(early)) {}
+
+  executor_type get_executor() { return connection_.executor(); }
+  // When the client last took something.
+  Clock::time_point last_written() const { return last_written_; }
+  void close() { connection_.close(); }
+
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, std::size_t)>(
+        [this](auto handler, const Buffers& into) {
+          read(first_of<boost::asio::mutable_buffer>(into), shared(std::move(handler)));
+        },
+        token, buffers);
+  }
+
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, std::size_t)>(
+        [this](auto handler, const Buffers& from) {
+          write(first_of<boost::asio::const_buffer>(from), shared(std::move(handler)));
+        },
+        token, buffers);
+  }
+
+ private:
+  using Moved = Connection::Moved;
+
+  template <class Buffer, class Buffers>
+  static Buffer first_of(const Buffers& buffers) {
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto it = boost::asio::buffer_sequence_begin(buffers); it != end; ++it) {
+      if (const Buffer buffer = *it; buffer.size() > 0) return buffer;
+    }
+    return {};
+  }
+
+  // Beast's handlers can be moved only.
+  template <class Handler>
+  static Moved shared(Handler handler) {
+    return
+        [handler = std::make_shared<Handler>(std::move(handler))](
+            const boost::system::error_code& error, std::size_t num_bytes) { (*handler)(error, num_bytes); };
+  }
+
+  void read(boost::asio::mutable_buffer buffer, Moved moved) {
+    if (early_.empty()) return connection_.read_some(buffer, std::move(moved));
+    const std::size_t size = boost::asio::buffer_copy(buffer, boost::asio::buffer(early_));
+    early_.erase(0, size);
+    boost::asio::post(get_executor(), [moved = std::move(moved), size] { moved({}, size); });
+  }
+
+  void write(boost::asio::const_buffer buffer, Moved moved) {
+    connection_.write_some(buffer, [this, moved = std::move(moved)](const boost::system::error_code& error,
+                                                                    std::size_t num_bytes) {
+      last_written_ = Clock::now();
+      moved(error, num_bytes);
+    });
+  }
+
+  Connection connection_;
+  std::string early_;
+  Clock::time_point last_written_ = Clock::now();
+};
+
+// What Beast calls when the closing handshake is done, or time is up.
+inline void teardown(boost::beast::role_type, ConnectionStream& stream, boost::system::error_code& error) {
+  stream.close();
+  error = {};
+}
+template <class Handler>
+void async_teardown(boost::beast::role_type, ConnectionStream& stream, Handler&& handler) {
+  stream.close();
+  boost::asio::post(stream.get_executor(), [handler = std::forward<Handler>(handler)]() mutable {
+    handler(boost::system::error_code());
+  });
+}
+inline void beast_close_socket(ConnectionStream& stream) { stream.close(); }
+
+}  // namespace kvasir::server

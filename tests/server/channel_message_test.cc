@@ -1,0 +1,54 @@
+#include "server/websocket/channel_message.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kvasir::server {
+namespace {
+
+std::string fault_of(const std::string& text) {
+  const auto message = parse_channel_message(text, {});
+  return message ? "none" : message.error().message;
+}
+
+TEST(ChannelMessage, AsksForAPath) {
+  const auto message =
+      parse_channel_message(R"({"id":"a","path":"/v1/x","body":{"n": 1.0, "s":"\u00e9"}})", {});
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->id, "a");
+  EXPECT_FALSE(message->cancel);
+  EXPECT_EQ(message->path, "/v1/x");
+  EXPECT_EQ(message->body, "{\"n\":1.0,\"s\":\"\xC3\xA9\"}");
+}
+
+TEST(ChannelMessage, CancelsWithoutAPath) {
+  const auto message = parse_channel_message(R"({"cancel":true,"id":"a"})", {});
+  ASSERT_TRUE(message);
+  EXPECT_TRUE(message->cancel);
+  EXPECT_EQ(message->id, "a");
+}
+
+TEST(ChannelMessage, NamesWhatIsWrong) {
+  EXPECT_EQ(fault_of(R"({"path":"/v1/x","body":{}})"), "id is missing");
+  EXPECT_EQ(fault_of(R"({"id":"a","body":{}})"), "path is missing");
+  EXPECT_EQ(fault_of(R"({"id":"a","path":"/v1/x"})"), "body is missing");
+  EXPECT_EQ(fault_of(R"({"id":"","path":"/v1/x","body":{}})"), "id: 0 bytes, it has 1 to 128");
+  EXPECT_EQ(fault_of(R"({"id":")" + std::string(129, 'a') + R"(","path":"/","body":{}})"),
+            "id: 129 bytes, it has 1 to 128");
+  EXPECT_EQ(fault_of(R"({"id":1,"path":"/v1/x","body":{}})"), "id must be a string, got an integer");
+  EXPECT_EQ(fault_of(R"({"id":"a","path":"/v1/x","body":[]})"), "body must be an object, got an array");
+  EXPECT_EQ(fault_of(R"({"id":"a","cancel":1})"), "cancel must be a boolean, got an integer");
+}
+
+TEST(ChannelMessage, SaysWhatBecomesOfARequest) {
+  const std::vector<Header> headers = {{"Retry-After", "2"}};
+  EXPECT_EQ(status_message("a\"b", 503, headers, R"({"error":{}})"),
+            R"({"id":"a\"b","status":503,"headers":{"Retry-After":"2"},"body":{"error":{}}})");
+  EXPECT_EQ(status_message({}, 200, {}, {}), R"({"id":null,"status":200,"headers":{}})");
+  EXPECT_EQ(event_message("a", R"({"x":1})"), R"({"id":"a","event":{"x":1}})");
+  EXPECT_EQ(end_message("a", "complete"), R"({"id":"a","end":"complete"})");
+}
+
+}  // namespace
+}  // namespace kvasir::server
