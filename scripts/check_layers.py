@@ -42,6 +42,9 @@ THIRD_PARTY = {
     "openssl/": {"store", "server"},
     "toml++/": {"store", "cli"},
     "sqlite3.h": {"journal"},
+    "grpc/": {"server"},
+    "grpcpp/": {"server"},
+    "google/protobuf/": {"server"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -92,18 +92,21 @@ std::string describe_memory(const Engine& engine) {
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
-void announce(const Engine& engine, const std::string& url, const server::ServerConfig& config,
+void announce(const Engine& engine, const server::Server& server, const server::ServerConfig& config,
               bool as_json) {
+  const std::string url = url_of(config, server.port());
   const std::string memory = describe_memory(engine), curl = curl_line(engine, url, config);
-  if (!as_json) return print(fmt::format("{}\n{} (Ctrl-C stops)\n{}\n", memory, url, curl));
+  const std::optional<std::uint16_t> grpc_port = server.grpc_port();
+  if (!as_json) {
+    print(fmt::format("{}\n{} (Ctrl-C stops)\n", memory, url));
+    if (grpc_port) print(fmt::format("gRPC on port {}\n", *grpc_port));
+    return print(curl + "\n");
+  }
   std::string out;
-  JsonWriter(out)
-      .begin_object()
-      .member("model", config.served_model_name)
-      .member("memory", memory)
-      .member("url", url)
-      .member("example", curl)
-      .end_object();
+  JsonWriter json(out);
+  json.begin_object().member("model", config.served_model_name).member("memory", memory).member("url", url);
+  if (grpc_port) json.member("grpc_port", *grpc_port);
+  json.member("example", curl).end_object();
   print(out + "\n");
 }
 
@@ -189,7 +192,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
-  announce(*session.engine, url_of(options.server, server->port()), options.server, globals.json);
+  announce(*session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
 }
@@ -218,6 +221,9 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--port", options->server.port, "Port to listen on (0: any free one)")
       ->transform(whole_number(0, 65535))
       ->capture_default_str();
+  verb->add_option("--grpc-port", options->server.grpc_port,
+                   "Speak gRPC on this port too (0: any free one): proto/kvasir/v1/kvasir.proto")
+      ->transform(whole_number(0, 65535));
   verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,

@@ -10,6 +10,7 @@
 #include "base/process_memory.h"
 #include "engine/activity.h"
 #include "engine/engine_counters.h"
+#include "engine/rehearsal.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
 
@@ -68,6 +69,11 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     num_blocks = std::max<std::int64_t>(num_blocks, kv_.group(g).num_blocks);
   max_queued_tokens_ = static_cast<std::int64_t>(config_.max_queued_kv_caches *
                                                  static_cast<double>(num_blocks * kv::kTokensPerBlock));
+  const bool looks_ahead = config_.ttft_target_ms > 0 || config_.max_step_ms > 0.0;
+  if (looks_ahead) {
+    scheduler_.begin_with(
+        rehearse(scheduler_config(config_, loaded_), kv_, runner_, loaded_.info.max_model_len_tokens));
+  }
   publish_stats();
   if (config_.kv_journal != nullptr) config_.kv_journal->begin_run(loaded_.policy_run());
   thread_ = std::thread([this] { run(); });

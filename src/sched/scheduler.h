@@ -108,6 +108,10 @@ class Scheduler {
 
   bool has_unfinished() const { return !sequences_.empty(); }
   SchedulerStats stats() const;
+  // What steps take, as far as it is known; and what another scheduler knows of the same model, to begin
+  // with.
+  const StepTimeModel& step_times() const { return step_times_; }
+  void begin_with(const StepTimeModel& step_times) { step_times_ = step_times; }
   // What runs and waits, for forecast_start(); between steps.
   void describe_load(LoadSnapshot& load) const;
   // Everything unfinished, by id.

@@ -12,6 +12,7 @@
 #include "server/openai/chat_fields.h"
 #include "server/openai/completion_request.h"
 #include "server/openai/embedding_request.h"
+#include "server/openai/text_request.h"
 #include "server/openai/token_requests.h"
 #include "server/responses/responses_request.h"
 #include "server/routes.h"
@@ -48,8 +49,7 @@ void append_fields_of(std::string& out, std::string_view path) {
   if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", messages_fields());
   if (path == "/v1/messages/count_tokens")
     out += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";
-  if (path == "/v1/generate")
-    out += "Fields: those of `/v1/completions`, with one prompt and one choice.\n\n";
+  if (path == "/v1/generate") append_fields(out, "Fields, besides the common ones", text_fields());
   if (path == "/v1/embeddings") append_fields(out, "Fields", embedding_fields());
   if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", tokenize_fields());
   if (path == "/detokenize") append_fields(out, "Fields", detokenize_fields());
@@ -72,6 +72,17 @@ constexpr std::string_view kStreamReference =
     "The key comes with the handshake, as with any request. A browser's page must be of the server's own "
     "origin "
     "or one\nthat `--cors-origin` allows.\n\n";
+
+constexpr std::string_view kGrpcReference =
+    "## gRPC\n\n"
+    "With `--grpc-port` the server also speaks gRPC: `kvasir.v1.Kvasir`, described in "
+    "`proto/kvasir/v1/kvasir.proto` and by\nreflection. `Generate` streams what `/v1/generate` makes, "
+    "`Embed` "
+    "is `/v1/embeddings`, `Tokenize` `/tokenize`, with the\nsame names, limits, keys (metadata "
+    "`authorization`) and metrics. A refusal has the status that fits its own here, and as\ntrailing "
+    "metadata "
+    "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`. Cancelling a call frees what it holds.\n"
+    "`grpc.health.v1.Health` and reflection need no key.\n\n";
 
 void append_limits(std::string& out) {
   constexpr Limits limits;
@@ -110,6 +121,7 @@ std::string api_reference() {
     append_fields_of(out, endpoint.pattern);
   }
   out += kStreamReference;
+  out += kGrpcReference;
   append_limits(out);
   return out;
 }

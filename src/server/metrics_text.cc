@@ -9,7 +9,7 @@ struct EngineMetric {
   std::string_view name;
   std::string_view type;
   std::string_view help;
-  std::int64_t EngineStats::* value;
+  std::int64_t EngineStats::*value;
 };
 
 constexpr EngineMetric kEngineMetrics[] = {
@@ -99,7 +99,7 @@ void append_slices(PrometheusText& out, const ServerMetrics& server,
                    std::optional<std::string_view> only_tenant) {
   auto slices = server.slices();
   std::erase_if(slices, [&](const auto& entry) {
-    return only_tenant && entry.first.first == "tenant" && entry.first.second != *only_tenant;
+    return only_tenant && (entry.first.first != "tenant" || entry.first.second != *only_tenant);
   });
   const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
     out.begin(name, "counter", help);

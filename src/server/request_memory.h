@@ -6,6 +6,9 @@
 
 namespace kvasir::server {
 
+inline constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
+inline constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
+
 // Thread safety: any thread.
 class RequestMemory {
  public:

@@ -31,7 +31,7 @@ constexpr auto kEndpoints = std::to_array<Endpoint>({
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_count_tokens(c, e); }},
     {"GET", "/v1/stream", "a WebSocket for requests to all of these POST paths, many at a time",
      [](ApiContext&, const ExchangePtr& e, const Rest&) { handle_no_upgrade(*e); }},
-    {"POST", "/v1/generate", "what follows one text: text and token ids, without an envelope",
+    {"POST", "/v1/generate", "what follows a text or a conversation: text and token ids, without an envelope",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_generate(c, e); }},
     {"POST", "/v1/embeddings", "texts as vectors of length 1",
      [](ApiContext& c, const ExchangePtr& e, const Rest&) { handle_embeddings(c, e); }},

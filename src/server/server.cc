@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cerrno>
@@ -17,10 +18,12 @@
 
 #include "server/api/api_context.h"
 #include "server/auth/key_ring.h"
+#include "server/grpc/grpc_port.h"
 #include "server/http/cors.h"
 #include "server/http/host_check.h"
 #include "server/http/listener.h"
 #include "server/http/router.h"
+#include "server/http/session.h"
 #include "server/http/tls.h"
 #include "server/id_source.h"
 #include "server/metrics.h"
@@ -117,6 +120,8 @@ struct Server::Impl {
             .draining = draining},
         router(make_routes(api)) {}
 
+  Status open_grpc();
+  void begin_session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot);
   void serve_io();
   void drain();
   void flush();
@@ -149,7 +154,9 @@ struct Server::Impl {
                                        .draining = draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
-  Listener listener{io, files.tls.get(), session_context};
+  Listener listener{io, connections,
+                    [this](auto socket, auto slot) { begin_session(std::move(socket), std::move(slot)); }};
+  std::unique_ptr<GrpcPort> grpc;  // null: not asked for
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -174,6 +181,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }
   KVASIR_CHECKED(impl->listener.open(impl->config.host, impl->config.port));
+  if (impl->config.grpc_port) KVASIR_CHECKED(impl->open_grpc());
   impl->hosts.set_loopback(impl->listener.is_loopback());
   if (!impl->listener.is_loopback() && !asks_for_keys) {
     warn(fmt::format("{} is reachable from other machines, and this server asks nobody for a key",
@@ -184,6 +192,11 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
 
 std::uint16_t Server::port() const { return impl_->listener.port(); }
 
+std::optional<std::uint16_t> Server::grpc_port() const {
+  if (impl_->grpc == nullptr) return std::nullopt;
+  return impl_->grpc->port();
+}
+
 void Server::stop() {
   ++impl_->num_stops;
   impl_->stop_signal.raise();
@@ -192,17 +205,37 @@ void Server::stop() {
 Status Server::run() {
   Impl& impl = *impl_;
   impl.listener.start();
+  if (impl.grpc != nullptr) impl.grpc->start();
   std::vector<std::thread> threads;
   for (std::int32_t i = 0; i < impl.config.num_io_threads; ++i) {
     threads.emplace_back([&impl] { impl.serve_io(); });
   }
   impl.stop_signal.wait();
+  impl.metrics.num_answering_at_stop = impl.metrics.num_answering.load();
   impl.draining = true;
+  if (impl.grpc != nullptr) impl.grpc->begin_drain();
   impl.drain();
   impl.flush();
+  if (impl.grpc != nullptr) impl.grpc->shut_down();
   impl.io.stop();
   for (std::thread& thread : threads) thread.join();
   return {};
+}
+
+Status Server::Impl::open_grpc() {
+  const GrpcConfig grpc_config = {.host = config.host,
+                                  .port = *config.grpc_port,
+                                  .tls_certificate_file = config.tls_certificate_file,
+                                  .tls_key_file = config.tls_key_file};
+  KVASIR_TRY(grpc, GrpcPort::open(grpc_config, io, session_context));
+  return {};
+}
+
+void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot) {
+  auto session =
+      std::make_shared<Session>(std::move(socket), std::move(slot),
+                                files.tls == nullptr ? nullptr : &files.tls->context(), session_context);
+  boost::asio::dispatch(session->executor(), [session] { session->start(); });
 }
 
 void Server::Impl::serve_io() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ namespace kvasir::server {
 struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8080;               // 0: any free one
+  std::optional<std::uint16_t> grpc_port;  // likewise; none: no gRPC
   std::string served_model_name;           // empty: the model's own name
   std::string cors_origin;                 // "*", one origin, or empty for none
   std::vector<std::string> allowed_hosts;  // besides loopback names, of requests to a loopback address
@@ -35,8 +37,8 @@ struct ServerConfig {
   std::function<void(std::string_view line)> warn;
 };
 
-// Thread safety: stop() may be called from any thread and from a signal handler, port() from any thread,
-// run() once.
+// Thread safety: stop() may be called from any thread and from a signal handler, port() and grpc_port() from
+// any thread, run() once.
 class Server {
  public:
   // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The
@@ -56,6 +58,7 @@ class Server {
   void stop();
 
   std::uint16_t port() const;
+  std::optional<std::uint16_t> grpc_port() const;
 
  private:
   struct Impl;

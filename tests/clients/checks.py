@@ -29,7 +29,7 @@ NAMES_OF_OVERFLOWS = {  # of clients that have a class for it, from which an app
     ("litellm", "embeddings"): "ContextWindowExceededError", ("langchain", "chat"): "ContextOverflowError"}
 TYPES_OF_MESSAGES_ERRORS = {401: "authentication_error", 404: "not_found_error", 413: "request_too_large",
                             429: "rate_limit_error"}
-PLAIN_CLIENTS = ("raw", "websocket")  # that show what the server sends, and raise no errors of their own
+PLAIN_CLIENTS = ("raw", "websocket", "grpc")  # that show what the server sends, and raise no errors of their own
 OBJECTS = {"chat": "chat.completion", "completions": "text_completion"}
 MESSAGES = ("messages", "count_tokens")  # endpoints of Anthropic's protocol
 ENDS = {"messages": ["end_turn", "max_tokens"]}  # of an answer, unless a case says otherwise

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Sends the cases of cases/*.json to a running `kvasir serve` through one client, and checks every answer.
 
-Usage: conformance_test.py --client raw|openai|litellm|langchain|anthropic|websocket [--model NAME] [--only PART_OF_A_NAME] [--list]
+Usage: conformance_test.py --client raw|openai|litellm|langchain|anthropic|websocket|grpc [--model NAME]
+       [--only PART_OF_A_NAME] [--list]
 The clients but raw come from build/clients/venv (install.sh). --list shows which cases are not sent, and why.
 Exits 0 when every case holds, 1 when one does not, and 77 (skipped) without binary, model or client.
 """
@@ -19,7 +20,7 @@ from checks import PLAIN_CLIENTS, check_answer, check_refusal
 
 NUM_AT_ONCE = 4  # so that answers come out of a mixed batch
 CLIENTS = {"raw": None, "openai": "openai", "litellm": "litellm", "langchain": "langchain_openai",
-           "anthropic": "anthropic", "websocket": "websockets"}
+           "anthropic": "anthropic", "websocket": "websockets", "grpc": "grpc_reflection"}
 
 
 class File:
@@ -88,7 +89,8 @@ def key_of(name, keys):
 
 def run_file(arguments, module, setup, cases, counts):
     """Prints what fails and counts it, and returns case -> why it was not sent."""
-    with served.serving(arguments.model, setup) as server, ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+    options = getattr(module, "SERVER_OPTIONS", ())
+    with served.serving(arguments.model, setup, options) as server, ThreadPoolExecutor(NUM_AT_ONCE) as pool:
         file = File(arguments.client, lambda key: module.Client(server, arguments.model, key_of(key, server.keys)),
                     cases, pool)
         left_out = file.start()

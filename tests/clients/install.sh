@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the virtual environment build/clients/venv that the tests of this folder run their clients from.
 #
-#   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets (conformance_test.py)
+#   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets,
+#                                         grpcio (conformance_test.py)
 #   tests/clients/install.sh lm-eval      also lm-eval (lm_eval_test.py)
 #   tests/clients/install.sh guidellm     also guidellm (guidellm_test.py)
 #   tests/clients/install.sh page         also selenium (tests/page; the browser is Debian's chromium and chromium-driver)
@@ -10,7 +11,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$root/build/clients/venv
-packages=(openai litellm mcp langchain-openai anthropic websockets)  # litellm needs mcp for requests with tools
+packages=(openai litellm mcp langchain-openai anthropic websockets
+          grpcio grpcio-reflection)  # litellm needs mcp for requests with tools
 for word in "$@"; do
   case $word in
     lm-eval) packages+=("lm-eval[api]") ;;
@@ -22,4 +24,4 @@ done
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
 "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null |
-  grep -iE '^(openai|litellm|langchain-openai|anthropic|websockets|lm_eval|guidellm|selenium) '
+  grep -iE '^(openai|litellm|langchain-openai|anthropic|websockets|grpcio|lm_eval|guidellm|selenium) '

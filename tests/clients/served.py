@@ -53,9 +53,10 @@ def make_keys(folder, wanted):
 
 
 class Server:
-    def __init__(self, port, keys, process):
-        self.port, self.keys, self.process = port, keys, process
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, ports, keys, process):
+        self.port, self.grpc_port = ports
+        self.keys, self.process = keys, process
+        self.url = f"http://127.0.0.1:{self.port}"
 
 
 @contextlib.contextmanager
@@ -74,17 +75,21 @@ def serving(model, setup=None, options=(), port=0):
         with open(pathlib.Path(folder) / "stderr", "w+") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
             try:
-                yield Server(port_of(process, log), keys, process)
+                yield Server(ports_of(process, log, "--grpc-port" in options), keys, process)
             finally:
                 process.terminate()
                 process.wait()
                 process.stdout.close()
 
 
-def port_of(process, log):
+def ports_of(process, log, with_grpc):
+    """Of HTTP, and of gRPC or None."""
+    ports = []
     for line in process.stdout:
-        found = re.match(r"http://[^ ]*:(\d+)", line)
+        found = re.match(r"(?:http://[^ ]*:|gRPC on port )(\d+)", line)
         if found:
-            return int(found[1])
+            ports.append(int(found[1]))
+        if len(ports) == 1 + with_grpc:
+            return (*ports, None)[:2]
     log.seek(0)
     raise RuntimeError(f"kvasir serve ended with {process.wait()}: {log.read().strip()}")

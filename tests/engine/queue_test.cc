@@ -71,6 +71,26 @@ TEST(Queue, BoundsThePromptTokensThatWait) {
   EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 40")) << refused.error().message;
 }
 
+// Of what steps take the engine knows before anybody has asked. Forty such prompts are beyond anybody's
+// patience, which is at most eight of 512 tokens, however fast the machine is.
+TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldBeLate) {
+  const auto engine = one_at_a_time({.max_step_ms = 50, .ttft_target_ms = 1});
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->stats().num_prompt_tokens, 0);
+  EXPECT_EQ(engine->stats().num_steps, 0);
+  Request request = greedy_request(std::vector<TokenId>(500, 7), 100);
+  request.use_prefix_cache = false;
+  std::size_t num_refused = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto id = engine->submit(request, [](RequestOutput) {});
+    if (id) continue;
+    EXPECT_EQ(id.error().kind, ErrorKind::kUnavailable);
+    ++num_refused;
+  }
+  EXPECT_GE(num_refused, 20u);
+  EXPECT_EQ(engine->stats().num_requests_too_late, static_cast<std::int64_t>(num_refused));
+}
+
 TEST(Queue, APromptOfAnyLengthMayWaitAlone) {
   const auto engine = one_at_a_time({.max_queued_kv_caches = 0.001});
   ASSERT_NE(engine, nullptr);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -125,6 +126,35 @@ TEST_F(ApiKeys, ShowATenantItsOwnCostsAloneUnlessItOperates) {
   }
 }
 
+TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
+  write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "ops", .hash = hash_of("kv-ops"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
+  ServerConfig aliased = config();
+  aliased.metrics_alias = "vllm";
+  const RunningServer server({}, aliased);
+  const auto seen = [&](const std::string& path, const std::string& key) {
+    return HttpClient(server.port()).request("GET", path, "", {"Authorization: Bearer " + key}).body;
+  };
+  const auto seen_of_the_cache = [&](const std::string& key) {
+    std::string lines;
+    std::istringstream text(seen("/metrics", key));
+    for (std::string line; std::getline(text, line);) {
+      if (line.find("cache") != line.npos || line.starts_with("kvasir_slice")) lines += line + "\n";
+    }
+    const std::string summary = seen("/v1/metrics", key), operations = seen("/v1/operations", key);
+    lines += summary.substr(summary.find("\"cached_tokens\""), 20);
+    lines += operations.substr(operations.find("\"prefix_cache\""), 60);
+    return lines;
+  };
+  const std::string bobs_before = seen_of_the_cache("kv-bob"), all_before = seen_of_the_cache("kv-ops");
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
+  EXPECT_EQ(seen_of_the_cache("kv-bob"), bobs_before);
+  EXPECT_NE(seen_of_the_cache("kv-ops"), all_before);
+  EXPECT_NE(seen("/metrics", "kv-ann").find("kvasir_prefix_cache_queries_tokens_total{model=\"fake\"} 3"),
+            std::string::npos);
+}
+
 TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
   const RunningServer server({}, config());
   ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
@@ -148,6 +178,10 @@ TEST_F(ApiKeys, OfAFileThatCannotBeReadStartNoServer) {
   const auto server = Server::create(engine, config);
   ASSERT_FALSE(server);
   EXPECT_NE(server.error().message.find("No such file"), std::string::npos) << server.error().message;
+  config.api_keys_file = std::filesystem::temp_directory_path().string();
+  const auto of_a_folder = Server::create(engine, config);
+  ASSERT_FALSE(of_a_folder);
+  EXPECT_NE(of_a_folder.error().message.find("directory"), std::string::npos) << of_a_folder.error().message;
 }
 
 TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {

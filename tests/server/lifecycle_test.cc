@@ -59,7 +59,9 @@ TEST(Stop, LetsARunningStreamFinishAndRefusesNewOnes) {
   server.server->stop();
   std::this_thread::sleep_for(50ms);
   HttpClient fresh(server.port());
-  EXPECT_EQ(fresh.request("GET", "/health/ready").status, 503);
+  const auto draining = fresh.request("GET", "/health/ready");
+  EXPECT_EQ(draining.status, 503);
+  EXPECT_EQ(draining.body, R"({"status":"draining","percent":0})");
   const auto refused = kept.request("POST", "/v1/chat/completions", kStream);
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.header("retry-after"), "2");

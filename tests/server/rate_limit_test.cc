@@ -110,6 +110,14 @@ TEST(RateLimits, AnswerWith429AndSayWhatIsLeft) {
   EXPECT_EQ(third.status, 429);
   EXPECT_GE(std::stoi(third.header("retry-after")), 1);
   EXPECT_NE(third.body.find(R"("code":"rate_limit_exceeded")"), std::string::npos) << third.body;
+  // Tokenizing counts as well, so that it is no way around.
+  const auto tokenize = [&](const std::string& key) {
+    return HttpClient(server.port())
+        .request("POST", "/tokenize", R"({"prompt":"a"})", {"Authorization: Bearer " + key})
+        .status;
+  };
+  EXPECT_EQ(tokenize("kv-ann"), 429);
+  EXPECT_EQ(tokenize("kv-bob"), 200);
   EXPECT_EQ(ask("kv-bob").status, 200);
   EXPECT_EQ(ask("kv-bob").header("x-ratelimit-limit-requests"), "");
   std::filesystem::remove(path);

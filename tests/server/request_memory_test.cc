@@ -45,7 +45,8 @@ TEST(RequestMemory, RefusesWhatDoesNotFitAndGoesOn) {
     EXPECT_FALSE(refused.header("retry-after").empty());
     HttpClient other(server.port());
     for (int j = 0; j < 8; ++j) {
-      EXPECT_EQ(other.request("POST", "/v1/completions", completion(200'000)).status, 200) << "in turn";
+      const ClientResponse answer = other.request("POST", "/v1/completions", completion(200'000));
+      EXPECT_EQ(answer.status, 200) << "in turn: " << answer.body;
     }
   }
 }

@@ -1,8 +1,5 @@
 // HTTPS: the same server behind a certificate, which may be replaced while it runs.
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "certificate.h"
 #include "http_client.h"
 #include "running_server.h"
 
@@ -24,27 +22,6 @@ namespace {
 namespace ssl = boost::asio::ssl;
 using boost::asio::ip::tcp;
 using namespace std::chrono_literals;
-
-// A certificate for `name` that it signed itself, and its key.
-void write_certificate(const std::string& certificate_file, const std::string& key_file,
-                       const std::string& name) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
-  X509_set_pubkey(certificate.get(), key.get());
-  X509_NAME* subject = X509_get_subject_name(certificate.get());
-  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-  X509_set_issuer_name(certificate.get(), subject);
-  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
-  const std::unique_ptr<BIO, decltype(&BIO_free)> certificate_out(BIO_new_file(certificate_file.c_str(), "w"),
-                                                                  BIO_free);
-  ASSERT_EQ(PEM_write_bio_X509(certificate_out.get(), certificate.get()), 1);
-  const std::unique_ptr<BIO, decltype(&BIO_free)> key_out(BIO_new_file(key_file.c_str(), "w"), BIO_free);
-  ASSERT_EQ(PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr), 1);
-}
 
 class TlsTest : public testing::Test {
  protected:
@@ -139,8 +116,16 @@ TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {
   std::swap(swapped.tls_certificate_file, swapped.tls_key_file);
   const auto unfit = Server::create(engine, swapped);
   ASSERT_FALSE(unfit);
-  EXPECT_TRUE(unfit.error().message.starts_with(key_file_ + ": holds no certificate in PEM: "))
+  EXPECT_TRUE(unfit.error().message.starts_with(certificate_file_ + ": holds no private key in PEM: "))
       << unfit.error().message;
+  ServerConfig mixed = config();
+  mixed.tls_key_file += "-other";
+  write_certificate(certificate_file_ + "-other", mixed.tls_key_file, "other");
+  const auto foreign = Server::create(engine, mixed);
+  std::filesystem::remove(certificate_file_ + "-other");
+  std::filesystem::remove(mixed.tls_key_file);
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().message, mixed.tls_key_file + ": not the key of " + certificate_file_);
   ServerConfig half = config();
   half.tls_key_file.clear();
   const auto refused = Server::create(engine, half);

@@ -1,11 +1,13 @@
 #include "server/admin/endpoints.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/json_writer.h"
+#include "server/admin/visible_stats.h"
 #include "server/metrics_text.h"
 #include "server/vllm_metrics.h"
 
@@ -16,12 +18,22 @@ void handle_live(const std::shared_ptr<Exchange>& exchange) {
 }
 
 void handle_ready(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  if (context.draining) return exchange->respond({.status = 503, .body = R"({"status":"draining"})"});
-  exchange->respond({.body = R"({"status":"ready"})"});
+  if (!context.draining) return exchange->respond({.body = R"({"status":"ready"})"});
+  const std::int64_t at_stop = context.metrics.num_answering_at_stop;
+  const std::int64_t left =
+      std::clamp<std::int64_t>(context.metrics.num_answering - 1, 0, at_stop);  // without this
+  std::string body;
+  JsonWriter(body)
+      .begin_object()
+      .member("status", "draining")
+      .member("percent", at_stop == 0 ? 100 : 100 * (at_stop - left) / at_stop)
+      .end_object();
+  exchange->respond({.status = 503, .body = std::move(body)});
 }
 
 void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  const EngineStats stats = context.engine.stats();
+  const EngineStats stats =
+      visible_stats(context.engine.stats(), context.metrics, exchange->request().tenant);
   const Histogram& latency = context.metrics.request;
   const auto mean = [](double sum, auto count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; };
   std::string body;
@@ -47,8 +59,8 @@ void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& 
 }
 
 void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  const EngineStats stats = context.engine.stats();
   const Tenant& tenant = exchange->request().tenant;
+  const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
   std::optional<std::string_view> only_tenant;
   if (!tenant.is_operator) only_tenant = tenant.name;
   std::string body = metrics_text(stats, context.metrics, context.model_name, only_tenant);

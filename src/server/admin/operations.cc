@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "base/process_memory.h"
+#include "server/admin/visible_stats.h"
 
 namespace kvasir::server {
 namespace {
@@ -103,7 +104,7 @@ void append_counts(JsonWriter& json, const EngineStats& stats, const ServerMetri
 }
 
 std::string operations_json(const ApiContext& context, const Activity& activity, const Tenant& tenant) {
-  const EngineStats stats = context.engine.stats();
+  const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string body;
   JsonWriter json(body);

@@ -31,6 +31,7 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
 
 ApiStatus count(const ApiContext& context, Exchange& exchange) {
   KVASIR_TRY(MessagesRequest request, read_request(context, exchange, parse_count_tokens_request));
+  KVASIR_CHECKED(admit(context, exchange, 0));
   request.sampling.max_tokens = 0;
   KVASIR_TRY(const Request wanted, chat_engine_request(context, request, exchange.request().tenant));
   HttpResponse response;

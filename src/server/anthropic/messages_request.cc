@@ -48,8 +48,7 @@ ApiStatus read_thinking(const FieldInput& field, MessagesRequest&) {
 }
 
 // The conversation is read when the system prompt that goes before it is known.
-constexpr auto kReadLater = &read_ignored<MessagesRequest>;
-constexpr auto kIgnored = &read_ignored<MessagesRequest>;
+constexpr auto kReadLater = &read_later<MessagesRequest>;
 constexpr auto kUnsupported = &read_unsupported<MessagesRequest>;
 
 constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
@@ -67,8 +66,8 @@ constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
      "texts that end the answer and are left out",
      read_stop_sequences},
     {"thinking", "object", {}, "only type \"disabled\" so far", read_thinking},
-    {"cache_control", "object", {}, "accepted; prefixes are cached anyway", kIgnored},
-    {"inference_geo", "string", {}, "accepted", kIgnored},
+    {"cache_control", "object", {}, "accepted; prefixes are cached anyway", read_unused<object_of>},
+    {"inference_geo", "string", {}, "accepted", read_unused<string_of>},
     {"container", "string or object", {}, "not yet", kUnsupported},
     {"context_management", "object", {}, "not yet", kUnsupported},
     {"mcp_servers", "array", {}, "never: no request makes the server fetch", kUnsupported},

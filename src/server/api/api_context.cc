@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/printable.h"
 
 namespace kvasir::server {
@@ -12,6 +15,14 @@ ApiStatus check_model(const ApiContext& context, const std::string& name) {
       404,
       fmt::format("the model \"{}\" is not served here, only \"{}\"", printable(name), context.model_name),
       "model", "model_not_found"});
+}
+
+ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens) {
+  std::vector<Header> headers;
+  ApiStatus admitted = context.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens,
+                                                  Exchange::Clock::now(), headers);
+  for (Header& header : headers) exchange.add_header(std::move(header));
+  return admitted;
 }
 
 void add_warnings(const Warnings& warnings, Exchange& exchange) {

@@ -35,6 +35,9 @@ struct ApiContext {
 
 // Error (404, model_not_found) unless the name is empty or the served one.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
+// Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
+// headers. Error: 429.
+ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens);
 void add_warnings(const Warnings& warnings, Exchange& exchange);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, Exchange& exchange);

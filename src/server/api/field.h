@@ -74,9 +74,16 @@ ApiStatus read_string(const FieldInput& field, OwnerOf<First>& target) {
   return detail::assign<First, Rest...>(string_of(field), target);
 }
 
-// A known field that changes nothing here.
+// A known field that changes nothing here, but is what it should be by `Of`: string_of, object_of, ...
+template <auto Of, class Target>
+ApiStatus read_unused(const FieldInput& field, Target&) {
+  const auto value = Of(field);
+  if (!value) return std::unexpected(value.error());
+  return {};
+}
+// A field that is read when others are known.
 template <class Target>
-ApiStatus read_ignored(const FieldInput&, Target&) {
+ApiStatus read_later(const FieldInput&, Target&) {
   return {};
 }
 // A promise that cannot be kept yet; what asks for nothing (false, "", [], {}) is fine.

@@ -87,11 +87,9 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
   Exchange& exchange = *parts.exchange;
-  std::vector<Header> headers;
-  const ApiStatus admitted =
-      parts.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens, Clock::now(), headers);
-  for (Header& header : headers) exchange.add_header(std::move(header));
-  if (!admitted) return refuse(exchange, admitted.error());
+  if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
+    return refuse(exchange, admitted.error());
+  }
   if (!parts.memory.resize(expected_bytes(!parts.stream || parts.format->keeps_answer(), requests))) {
     return refuse(exchange, out_of_request_memory(context.memory.limit_bytes()));
   }

@@ -165,7 +165,6 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest&) {
   return not_supported(field.name, "anything but {\"type\":\"text\"}");
 }
 
-constexpr auto kIgnored = &read_ignored<GenerationRequest>;
 constexpr auto kUnsupported = &read_unsupported<GenerationRequest>;
 
 constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
@@ -249,12 +248,12 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
     {"response_format", "object", {}, "only {\"type\":\"text\"} so far", read_response_format},
 
-    {"user", "string", {}, "accepted", kIgnored},
-    {"metadata", "object", {}, "accepted", kIgnored},
-    {"safety_identifier", "string", {}, "accepted", kIgnored},
-    {"service_tier", "string", {}, "accepted", kIgnored},
-    {"request_id", "string", {}, "accepted; the answer has an id of its own", kIgnored},
-    {"spaces_between_special_tokens", "boolean", {}, "accepted", kIgnored},
+    {"user", "string", {}, "accepted", read_unused<string_of>},
+    {"metadata", "object", {}, "accepted", read_unused<object_of>},
+    {"safety_identifier", "string", {}, "accepted", read_unused<string_of>},
+    {"service_tier", "string", {}, "accepted", read_unused<string_of>},
+    {"request_id", "string", {}, "accepted; the answer has an id of its own", read_unused<string_of>},
+    {"spaces_between_special_tokens", "boolean", {}, "accepted", read_unused<boolean_of>},
 
     {"structured_outputs", "object", {}, "not yet", kUnsupported},
     {"guided_json", "object", {}, "not yet", kUnsupported},
@@ -262,7 +261,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"guided_choice", "array", {}, "not yet", kUnsupported},
     {"guided_grammar", "string", {}, "not yet", kUnsupported},
     {"guided_whitespace_pattern", "string", {}, "not yet", kUnsupported},
-    {"guided_decoding_backend", "string", {}, "accepted", kIgnored},
+    {"guided_decoding_backend", "string", {}, "accepted", read_unused<string_of>},
     {"json_schema", "object", {}, "not yet", kUnsupported},
     {"grammar", "string", {}, "not yet", kUnsupported},
     {"regex", "string", {}, "not yet", kUnsupported},

@@ -124,6 +124,11 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
     }
     keys.push_back(std::move(*key));
   }
+  if (file.bad()) {  // a folder, for one
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: cannot be read: {}", printable_line(path), std::strerror(errno)),
+                      "api-keys");
+  }
   return keys;
 }
 

@@ -18,6 +18,7 @@ Answer::Answer(std::shared_ptr<Session> session, HttpRequest request, const Opti
 void Answer::respond(HttpResponse response) {
   if (state() != State::kOpen) return;
   options_.keep_alive &= !context().draining;
+  session_->give_body_back();
   send_head(response, BodyFraming::kLength, State::kOpen);
   if (request().method != "HEAD") session_->send(response.body);
   finish(options_.keep_alive);
@@ -48,6 +49,7 @@ void Answer::write(std::string_view piece) {
 
 void Answer::end_stream(bool keep_alive) {
   if (state() != State::kStreaming) return;
+  session_->give_body_back();
   if (!options_.is_http_1_0) session_->send(kLastHttpChunk);
   finish(keep_alive && options_.keep_alive);
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/strand.hpp>
-#include <memory>
 #include <utility>
 
 namespace kvasir::server {
@@ -11,8 +10,8 @@ namespace kvasir::server {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-Listener::Listener(boost::asio::io_context& io, Tls* tls, const SessionContext& context)
-    : io_(io), tls_(tls), context_(context), acceptor_(io), retry_(io) {}
+Listener::Listener(boost::asio::io_context& io, ConnectionCounter& connections, Begin begin)
+    : io_(io), connections_(connections), begin_(std::move(begin)), acceptor_(io), retry_(io) {}
 
 Status Listener::open(const std::string& host, std::uint16_t port) {
   error_code error;
@@ -39,21 +38,17 @@ void Listener::accept() {
     if (error == boost::asio::error::operation_aborted) return;
     // Out of descriptors, most likely: the queue of the kernel holds the client meanwhile.
     if (error && error != boost::asio::error::connection_aborted) return accept_later();
-    if (!error) begin(std::move(socket));
+    if (!error) admit(std::move(socket));
     accept();
   });
 }
 
 // A connection too many closes as it is dropped, and so does one that is gone already.
-void Listener::begin(tcp::socket socket) {
+void Listener::admit(tcp::socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;
-  auto slot = context_.connections.admit(peer.address());
-  if (!slot) return;
-  auto session = std::make_shared<Session>(std::move(socket), *std::move(slot),
-                                           tls_ == nullptr ? nullptr : &tls_->context(), context_);
-  boost::asio::dispatch(session->executor(), [session] { session->start(); });
+  if (auto slot = connections_.admit(peer.address())) begin_(std::move(socket), *std::move(slot));
 }
 
 void Listener::accept_later() {

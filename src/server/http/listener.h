@@ -5,19 +5,22 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "kvasir/result.h"
-#include "server/http/session.h"
-#include "server/http/tls.h"
+#include "server/http/connection_counter.h"
 
 namespace kvasir::server {
 
 // Thread safety: open() and start() before the io_context runs; port() any time after open().
 class Listener {
  public:
-  // All outlive the listener; `tls` null: connections have none.
-  Listener(boost::asio::io_context& io, Tls* tls, const SessionContext& context);
+  // Takes a connection, whose executor is a strand of its own; called by one thread at a time.
+  using Begin = std::function<void(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot)>;
+
+  // Both outlive the listener. A connection too many is closed.
+  Listener(boost::asio::io_context& io, ConnectionCounter& connections, Begin begin);
 
   // Binds and listens; port 0 takes a free one. Errors: kUsage (a host that does not resolve), kMachine (the
   // port is in use or not permitted).
@@ -29,12 +32,12 @@ class Listener {
 
  private:
   void accept();
-  void begin(boost::asio::ip::tcp::socket socket);
+  void admit(boost::asio::ip::tcp::socket socket);
   void accept_later();
 
   boost::asio::io_context& io_;
-  Tls* const tls_;
-  const SessionContext& context_;
+  ConnectionCounter& connections_;
+  const Begin begin_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer retry_;
   boost::asio::ip::tcp::endpoint endpoint_;

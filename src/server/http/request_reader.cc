@@ -26,6 +26,13 @@ std::string path_of(std::string_view target) {
   return std::string(target.substr(0, target.find('?')));
 }
 
+bool has_bare_line_feed(std::string_view text) {
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    if (at == 0 || text[at - 1] != '\r') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 RequestReader::RequestReader(const Limits& limits) : limits_(limits) {
@@ -49,6 +56,9 @@ ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, s
       // Only the line of a chunk or the trailers wait whole; a body is consumed as it comes.
       if (header_checked_ && std::ssize(rest) > limits_.header_bytes.max) {
         return std::unexpected(malformed("endless chunk line"));
+      }
+      if (header_checked_ && has_bare_line_feed(rest)) {
+        return std::unexpected(malformed("a line of a chunk that ends with a bare LF"));
       }
       break;
     }

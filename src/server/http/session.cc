@@ -265,7 +265,6 @@ void Session::on_answered() {
   record_.flush_ms = flushed.count();
   record_.total_ms += flushed.count();
   log_access(context_, record_);
-  body_memory_.set(0);
   if (!keep_alive_) return linger();
   state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);

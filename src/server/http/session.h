@@ -60,6 +60,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void answer_request();
   // The connection goes on as a WebSocket.
   void upgrade(HttpRequest request);
+  // The request is answered: whoever sees that may send the next at once, here or elsewhere.
+  void give_body_back() { body_memory_.set(0); }
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);
   void on_deadline();
@@ -81,8 +83,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static constexpr std::size_t kReadBytes = 16 << 10;
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
-  static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
-  static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
   // Whoever sends a whole body gets to see the answer.
   static constexpr std::size_t kMaxLingerBytes = 8 << 20;
   static constexpr std::chrono::seconds kLingerTime{2};

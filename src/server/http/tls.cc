@@ -51,10 +51,11 @@ Result<Tls::Context> Tls::load() const {
   KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));
   KVASIR_CHECKED(check_readable(key_file_, "tls-key"));
   boost::system::error_code error;
-  context->use_certificate_chain_file(certificate_file_, error);
-  if (error) return bad_file(certificate_file_, "certificate", error, "tls-cert");
+  // The key first: where it does not belong to the certificate, that takes its place.
   context->use_private_key_file(key_file_, ssl::context::pem, error);
   if (error) return bad_file(key_file_, "private key", error, "tls-key");
+  context->use_certificate_chain_file(certificate_file_, error);
+  if (error) return bad_file(certificate_file_, "certificate", error, "tls-cert");
   if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
     return make_error(
         ErrorKind::kBadFile,

@@ -75,7 +75,6 @@ ApiStatus read_function_call(const FieldInput& field, ChatRequest&) {
   return not_supported(field.name, "a function call");
 }
 
-constexpr auto kIgnored = &read_ignored<ChatRequest>;
 constexpr auto kUnsupported = &read_unsupported<ChatRequest>;
 
 constexpr auto kFields = std::to_array<Field<ChatRequest>>({
@@ -107,12 +106,12 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"modalities", "array of strings", {}, "only text", read_modalities},
     {"function_call", "string or object", {}, "only \"none\"; superseded by tool_choice", read_function_call},
 
-    {"store", "boolean", {}, "accepted; nothing is stored", kIgnored},
-    {"prediction", "object", {}, "accepted", kIgnored},
-    {"reasoning_effort", "string", {}, "accepted", kIgnored},
-    {"verbosity", "string", {}, "accepted", kIgnored},
-    {"prompt_cache_key", "string", {}, "accepted", kIgnored},
-    {"prompt_cache_retention", "string", {}, "accepted", kIgnored},
+    {"store", "boolean", {}, "accepted; nothing is stored", read_unused<boolean_of>},
+    {"prediction", "object", {}, "accepted", read_unused<object_of>},
+    {"reasoning_effort", "string", {}, "accepted", read_unused<string_of>},
+    {"verbosity", "string", {}, "accepted", read_unused<string_of>},
+    {"prompt_cache_key", "string", {}, "accepted", read_unused<string_of>},
+    {"prompt_cache_retention", "string", {}, "accepted", read_unused<string_of>},
 
     {"continue_final_message", "boolean", {}, "not yet", kUnsupported},
     {"chat_template", "string", {}, "not yet", kUnsupported},

@@ -69,7 +69,7 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
      {-kMaxInt32, kMaxInt32},
      "lower runs first",
      read_integer<&EmbeddingRequest::priority>},
-    {"user", "string", {}, "ignored", read_ignored<EmbeddingRequest>},
+    {"user", "string", {}, "ignored", read_unused<string_of>},
 });
 
 }  // namespace

@@ -1,35 +1,28 @@
 // POST /v1/generate
-#include <fmt/format.h>
-
+#include "server/api/chat_prompt.h"
 #include "server/api/generation.h"
-#include "server/openai/completion_request.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/generate_format.h"
+#include "server/openai/text_request.h"
 
 namespace kvasir::server {
 namespace {
 
-ApiStatus check_single(const CompletionRequest& request) {
-  if (request.prompts.size() != 1) {
-    return bad_request(fmt::format("prompt: {} prompts, this endpoint takes one", request.prompts.size()),
-                       "prompt");
-  }
-  if (request.sampling.n != 1) {
-    return bad_request(fmt::format("n must be 1, got {}", request.sampling.n), "n");
-  }
-  if (request.echo) return not_supported("echo", "true");
-  return {};
-}
-
-ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  KVASIR_TRY(const CompletionRequest request, read_request(context, *exchange, parse_completion_request));
-  KVASIR_CHECKED(check_single(request));
-  KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(request.prompts.front(), context.engine,
+ApiResult<Request> engine_request_of(const ApiContext& context, const TextRequest& request,
+                                     const Tenant& tenant) {
+  if (!request.prompt) return chat_engine_request(context, request, tenant);
+  KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(*request.prompt, context.engine,
                                                      {.parse_special = request.parse_special,
                                                       .add_special = request.add_special_tokens},
                                                      "prompt"));
-  Request wanted = engine_request(request, exchange->request().tenant, context.kv, std::move(ids));
+  Request wanted = engine_request(request, tenant, context.kv, std::move(ids));
   KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
+  return wanted;
+}
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
+  KVASIR_TRY(const TextRequest request, read_request(context, *exchange, parse_text_request));
+  KVASIR_TRY(Request wanted, engine_request_of(context, request, exchange->request().tenant));
   wanted.client_id = context.ids.next("gen-");
   auto format = std::make_unique<GenerateFormat>(wanted.client_id);
   std::vector<Request> requests;

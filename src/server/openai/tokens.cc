@@ -28,6 +28,7 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Token
 
 ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
   KVASIR_TRY(const TokenizeRequest request, read_request(context, exchange, parse_tokenize_request));
+  KVASIR_CHECKED(admit(context, exchange, 0));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
   HttpResponse response;
@@ -51,6 +52,7 @@ ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
 
 ApiStatus detokenize(const ApiContext& context, Exchange& exchange) {
   KVASIR_TRY(const DetokenizeRequest request, read_request(context, exchange, parse_detokenize_request));
+  KVASIR_CHECKED(admit(context, exchange, 0));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   const std::int32_t vocab_size = tokenizer->vocab().num_tokens();
   for (std::size_t i = 0; i < request.tokens.size(); ++i) {

@@ -74,10 +74,9 @@ ApiStatus read_truncation(const FieldInput& field, ResponsesRequest&) {
   return not_supported(field.name, "anything but \"disabled\"");
 }
 
-constexpr auto kIgnored = &read_ignored<ResponsesRequest>;
 constexpr auto kUnsupported = &read_unsupported<ResponsesRequest>;
 // The conversation is read when the instructions that go before it are known.
-constexpr auto kReadLater = &read_ignored<ResponsesRequest>;
+constexpr auto kReadLater = &read_later<ResponsesRequest>;
 
 constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"input", "string or array of items", {}, "messages, calls of functions and their results", kReadLater},
@@ -112,13 +111,17 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"truncation", "string", {}, "only \"disabled\"", read_truncation},
     {"metadata", "object", {}, "comes back in the answer", read_metadata},
 
-    {"store", "boolean", {}, "accepted; nothing is stored", kIgnored},
-    {"reasoning", "object", {}, "accepted", kIgnored},
-    {"max_tool_calls", "integer", {}, "accepted; it is for tools that run in the server", kIgnored},
-    {"moderation", "object", {}, "accepted", kIgnored},
-    {"prompt_cache_key", "string", {}, "accepted", kIgnored},
-    {"prompt_cache_options", "object", {}, "accepted", kIgnored},
-    {"prompt_cache_retention", "string", {}, "accepted", kIgnored},
+    {"store", "boolean", {}, "accepted; nothing is stored", read_unused<boolean_of>},
+    {"reasoning", "object", {}, "accepted", read_unused<object_of>},
+    {"max_tool_calls",
+     "integer",
+     {},
+     "accepted; it is for tools that run in the server",
+     read_unused<integer_of>},
+    {"moderation", "object", {}, "accepted", read_unused<object_of>},
+    {"prompt_cache_key", "string", {}, "accepted", read_unused<string_of>},
+    {"prompt_cache_options", "object", {}, "accepted", read_unused<object_of>},
+    {"prompt_cache_retention", "string", {}, "accepted", read_unused<string_of>},
 
     {"previous_response_id", "string", {}, "never: nothing is stored; send what was said", kUnsupported},
     {"conversation", "string or object", {}, "never: nothing is stored", kUnsupported},

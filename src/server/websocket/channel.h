@@ -69,8 +69,6 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void abort(AbortCause cause);
 
   static constexpr std::size_t kReadBytes = 16 << 10;
-  static constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
-  static constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
 
   const SessionContext& context_;
   const ConnectionCounter::Slot slot_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/http/sse.h"
 #include "server/websocket/channel.h"
 #include "server/websocket/channel_message.h"
 
@@ -12,7 +13,7 @@ ChannelAnswer::ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, H
       channel_(std::move(channel)),
       id_(std::move(id)),
       memory_(context().memory) {
-  memory_.set(Channel::kBytesPerBodyByte * std::ssize(this->request().body));
+  memory_.set(kBytesPerBodyByte * std::ssize(this->request().body));
   ++context().metrics.num_answering;
 }
 
@@ -36,13 +37,7 @@ void ChannelAnswer::begin_stream(HttpResponse head) {
 void ChannelAnswer::write(std::string_view piece) {
   if (state() != State::kStreaming) return;
   if (channel_->is_full(piece.size())) return channel_->abort(AbortCause::kSlowReader);
-  constexpr std::string_view kData = "data: ", kDone = "[DONE]";
-  while (!piece.empty()) {
-    const std::string_view line = piece.substr(0, piece.find('\n'));
-    piece.remove_prefix(std::min(piece.size(), line.size() + 1));
-    if (!line.starts_with(kData) || line.substr(kData.size()) == kDone) continue;
-    channel_->send(event_message(id_, line.substr(kData.size())));
-  }
+  for_each_sse_event(piece, [this](std::string_view data) { channel_->send(event_message(id_, data)); });
   note_write();
 }
 

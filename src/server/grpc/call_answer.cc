@@ -1,0 +1,206 @@
+#include "server/grpc/call_answer.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "server/grpc/message_json.h"
+#include "server/http/sse.h"
+
+namespace kvasir::server {
+namespace {
+
+// gRPC ends the program when a value has other characters than these.
+bool is_metadata_value(std::string_view value) {
+  return std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+std::string metadata_name(std::string_view header_name) {
+  std::string name(header_name);
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
+}
+
+CallError internal_error(const char* message) {
+  return {.status = grpc::Status(grpc::StatusCode::INTERNAL, message), .details = {}};
+}
+
+}  // namespace
+
+CallAnswer::CallAnswer(boost::asio::any_io_executor executor, HttpRequest request, CallLine& line,
+                       const SessionContext& context)
+    : TrackedExchange(executor, std::move(request), Clock::now(), context),
+      line_(&line),
+      stall_(executor),
+      memory_(context.memory) {
+  ++context.metrics.num_answering;
+}
+
+void CallAnswer::begin(ApiStatus admitted) {
+  post([this, admitted = std::move(admitted)] { answer(admitted); });
+}
+
+void CallAnswer::answer(const ApiStatus& admitted) {
+  if (!admitted) return respond(error_response(admitted.error(), request()));
+  if (!memory_.resize(kBytesPerBodyByte * std::ssize(request().body))) {
+    return respond(error_response(out_of_request_memory(context().memory.limit_bytes()), request()));
+  }
+  try {
+    context().router.handle(self());
+  } catch (const std::exception&) {  // memory, in practice
+    respond(error_response({500, "the request could not be processed", {}, "internal_error"}, request()));
+  }
+}
+
+void CallAnswer::add_initial_metadata() {
+  for (const Header& header : take_headers()) {
+    if (is_metadata_value(header.value)) {
+      line_->context().AddInitialMetadata(metadata_name(header.name), header.value);
+    }
+  }
+}
+
+void CallAnswer::respond(HttpResponse response) {
+  if (state() != State::kOpen || line_ == nullptr) return;
+  note_begin(response.status, State::kOpen);
+  add_initial_metadata();
+  if (response.status != 200) {
+    for (const Header& header : response.headers) {
+      line_->context().AddTrailingMetadata(metadata_name(header.name), header.value);
+    }
+    return complete(call_error(response.status, response.body));
+  }
+  const bool is_read = read_message(response.body, line_->message());
+  complete(is_read ? CallError{} : internal_error("the answer could not be said in this protocol"));
+}
+
+void CallAnswer::begin_stream(HttpResponse head) {
+  if (state() != State::kOpen || line_ == nullptr) return;
+  note_begin(head.status, State::kStreaming);
+  add_initial_metadata();
+}
+
+void CallAnswer::write(std::string_view piece) {
+  for_each_sse_event(piece, [this](std::string_view event) {
+    if (state() == State::kStreaming) send(event);
+  });
+}
+
+void CallAnswer::send(std::string_view event) {
+  failure_ = call_error_of_event(event);
+  if (failure_) return;
+  const auto limit = static_cast<std::size_t>(context().limits.output_buffer_bytes.max);
+  if (unsent_bytes_ > 0 && unsent_bytes_ + event.size() > limit) return abort(AbortCause::kSlowReader);
+  unsent_bytes_ += event.size();
+  outgoing_.emplace_back(event);
+  note_write();
+  if (!is_writing_) write_next();
+}
+
+void CallAnswer::write_next() {
+  if (!read_message(outgoing_.front(), line_->message())) {
+    outgoing_.clear();
+    return complete(internal_error("an event could not be said in this protocol"));
+  }
+  is_writing_ = true;
+  watch_reader();
+  line_->write();
+}
+
+void CallAnswer::watch_reader() {
+  stall_.expires_after(context().limits.write_stall_timeout);
+  stall_.async_wait([self = self()](const boost::system::error_code& error) {
+    // What has left meanwhile did not stall, and a wait that has fired cannot be cancelled any more.
+    if (error || !self->is_writing_ || self->stall_.expiry() > Clock::now()) return;
+    self->abort(AbortCause::kSlowReader);
+  });
+}
+
+void CallAnswer::on_written(bool is_sent) {
+  post([this, is_sent] { after_write(is_sent); });
+}
+
+void CallAnswer::after_write(bool is_sent) {
+  is_writing_ = false;
+  stall_.cancel();
+  if (!outgoing_.empty()) {
+    unsent_bytes_ -= outgoing_.front().size();
+    outgoing_.pop_front();
+  }
+  if (!is_sent) abort(AbortCause::kCancelled);  // or gone: gRPC does not tell the two apart
+  if (!outgoing_.empty()) return write_next();
+  if (const auto callback = std::exchange(sent_callback_, nullptr)) callback();
+  if (end_) finish_line();
+}
+
+void CallAnswer::end_stream() {
+  if (state() == State::kStreaming) complete({});
+}
+
+void CallAnswer::fail_stream() {
+  if (state() != State::kStreaming) return;
+  complete(failure_ ? *std::move(failure_) : internal_error("the answer is not complete"));
+}
+
+void CallAnswer::when_sent(std::function<void()> callback) {
+  if (state() == State::kDone) return;
+  if (outgoing_.empty()) return callback();
+  sent_callback_ = std::move(callback);
+}
+
+void CallAnswer::complete(CallError end) {
+  TrackedExchange::end();
+  record_ = record();
+  ended_at_ = Clock::now();
+  end_ = std::move(end);
+  if (outgoing_.empty()) finish_line();
+}
+
+void CallAnswer::abort(AbortCause cause) {
+  const bool is_aborted = record_ && !record_->abort_cause.empty();
+  if (line_ == nullptr || is_aborted) return;
+  if (end_) {  // over, and cut off on its way
+    record_->abort_cause = name_of(cause);
+  } else {
+    record_ = end_aborted(cause);
+    ended_at_ = Clock::now();
+    end_ = {.status = grpc::Status(grpc::StatusCode::CANCELLED, std::string(name_of(cause))), .details = {}};
+  }
+  context().metrics.count_abort(cause);
+  sent_callback_ = nullptr;
+  if (is_writing_) {  // which ends then; the line is finished after it
+    outgoing_.resize(1);
+    unsent_bytes_ = outgoing_.front().size();
+    return line_->context().TryCancel();
+  }
+  outgoing_.clear();
+  finish_line();
+}
+
+void CallAnswer::on_cancelled() {
+  post([this] { abort(AbortCause::kCancelled); });
+}
+
+void CallAnswer::finish_line() {
+  CallLine* const line = std::exchange(line_, nullptr);
+  if (line == nullptr) return;
+  if (!end_->details.empty()) line->context().AddTrailingMetadata("kvasir-error-bin", end_->details);
+  line->finish(end_->status);
+}
+
+void CallAnswer::on_done() {
+  post([this] { log(); });
+}
+
+void CallAnswer::log() {
+  const std::chrono::duration<double, std::milli> flushed = Clock::now() - ended_at_;
+  record_->flush_ms = flushed.count();
+  record_->total_ms += flushed.count();
+  memory_.set(0);
+  --context().metrics.num_answering;
+  log_access(context(), *record_);
+}
+
+}  // namespace kvasir::server

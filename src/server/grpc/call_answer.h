@@ -1,0 +1,73 @@
+// The exchange of a gRPC call.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/grpc/call_error.h"
+#include "server/grpc/call_line.h"
+#include "server/http/tracked_exchange.h"
+
+namespace kvasir::server {
+
+// Whatever happens, the line is finished once; it is borrowed until then.
+//
+// Thread safety: begin() and the on_... functions may be called from any thread, all others as of every
+// exchange.
+class CallAnswer final : public TrackedExchange {
+ public:
+  CallAnswer(boost::asio::any_io_executor executor, HttpRequest request, CallLine& line,
+             const SessionContext& context);
+
+  // Answers the request, with `admitted`'s error where that is one.
+  void begin(ApiStatus admitted);
+
+  // What gRPC says of the line: what was written last has left, or cannot; the client has cancelled the call,
+  // or is gone; all is over.
+  void on_written(bool is_sent);
+  void on_cancelled();
+  void on_done();
+
+  void respond(HttpResponse response) override;
+  void begin_stream(HttpResponse head) override;
+  // Events as in SSE; each becomes a message.
+  void write(std::string_view piece) override;
+  void end_stream() override;
+  void fail_stream() override;
+  void when_sent(std::function<void()> callback) override;
+
+ private:
+  std::shared_ptr<CallAnswer> self() { return std::static_pointer_cast<CallAnswer>(shared_from_this()); }
+  void answer(const ApiStatus& admitted);
+  void add_initial_metadata();
+  void send(std::string_view event);
+  void write_next();
+  void after_write(bool is_sent);
+  void watch_reader();
+  // With a 503 or what else a client should know of an answer that has an end.
+  void complete(CallError end);
+  void abort(AbortCause cause);
+  void finish_line();
+  void log();
+
+  CallLine* line_;  // null once finished
+  std::deque<std::string> outgoing_;
+  std::size_t unsent_bytes_ = 0;
+  bool is_writing_ = false;
+  std::optional<CallError> failure_;  // said by the last event
+  std::optional<CallError> end_;      // of the call, when all is written
+  std::function<void()> sent_callback_;
+  boost::asio::steady_timer stall_;
+  RequestMemory::Share memory_;  // of the request's body and of what is not sent
+  std::optional<AccessRecord> record_;
+  Clock::time_point ended_at_;
+};
+
+}  // namespace kvasir::server

@@ -1,0 +1,12 @@
+// A certificate for tests, made as they run.
+#pragma once
+
+#include <string>
+
+namespace kvasir::server {
+
+// PEM files: a certificate for `name` that it signed itself, and its key.
+void write_certificate(const std::string& certificate_file, const std::string& key_file,
+                       const std::string& name);
+
+}  // namespace kvasir::server

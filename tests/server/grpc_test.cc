@@ -1,0 +1,366 @@
+// gRPC as a client of its own library sees it; tests/clients sends whole cases over it.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "certificate.h"
+#include "http_client.h"
+#include "kvasir/v1/kvasir.grpc.pb.h"
+#include "running_server.h"
+#include "server/auth/key_file.h"
+
+namespace kvasir::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+template <class Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
+  return condition();
+}
+
+ServerConfig with_grpc(ServerConfig config = {}) {
+  config.grpc_port = 0;
+  return config;
+}
+
+std::string address_of(const RunningServer& server) {
+  return "localhost:" + std::to_string(server.server->grpc_port().value());
+}
+
+// A channel of its own, not one that gRPC shares.
+std::shared_ptr<grpc::Channel> channel_to(
+    const RunningServer& server,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address_of(server), credentials, arguments);
+}
+
+class Client {
+ public:
+  explicit Client(const std::shared_ptr<grpc::Channel>& channel) : stub_(v1::Kvasir::NewStub(channel)) {}
+  explicit Client(const RunningServer& server) : Client(channel_to(server)) {}
+
+  v1::Kvasir::Stub& stub() { return *stub_; }
+
+ private:
+  std::unique_ptr<v1::Kvasir::Stub> stub_;
+};
+
+v1::GenerateRequest prompt(const std::string& text = "Hi") {
+  v1::GenerateRequest request;
+  request.set_prompt(text);
+  return request;
+}
+
+// One call of Generate, to its end.
+struct Generated {
+  Generated(Client& client, const v1::GenerateRequest& request) {
+    const auto reader = client.stub().Generate(&context, request);
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) responses.push_back(response);
+    status = reader->Finish();
+  }
+
+  std::string text() const {
+    std::string all;
+    for (const auto& response : responses) all += response.text();
+    return all;
+  }
+  v1::Error error() const {
+    v1::Error error;
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto found = metadata.find("kvasir-error-bin");
+    if (found != metadata.end())
+      error.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+    return error;
+  }
+
+  grpc::ClientContext context;
+  std::vector<v1::GenerateResponse> responses;
+  grpc::Status status;
+};
+
+std::string metrics_of(const RunningServer& server) {
+  return HttpClient(server.port()).request("GET", "/metrics").body;
+}
+
+TEST(Grpc, StreamsAnAnswerPieceByPiece) {
+  const RunningServer server({.answer = "abc"}, with_grpc());
+  Client client(server);
+  const Generated answer(client, prompt());
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  EXPECT_EQ(answer.text(), "abc");
+  ASSERT_GE(answer.responses.size(), 3U);
+  EXPECT_TRUE(answer.responses[0].id().starts_with("gen-"));
+  EXPECT_EQ(answer.responses[0].finish_reason(), "");
+  EXPECT_EQ(answer.responses.back().finish_reason(), "stop");
+  EXPECT_EQ(answer.responses.back().prompt_tokens(), 2);
+  EXPECT_TRUE(answer.context.GetServerInitialMetadata().contains("x-request-id"));
+  EXPECT_NE(metrics_of(server).find(R"(route="/v1/generate")"), std::string::npos);
+}
+
+TEST(Grpc, TakesTokensAndConversations) {
+  const RunningServer server({.answer = "abc"}, with_grpc());
+  Client client(server);
+  v1::GenerateRequest tokens;
+  tokens.add_prompt_token_ids('H');
+  tokens.add_prompt_token_ids('i');
+  tokens.set_max_tokens(1);
+  EXPECT_EQ(Generated(client, tokens).text(), "a");
+  EXPECT_EQ(server.engine.last_prompt(), (std::vector<TokenId>{'H', 'i'}));
+  v1::GenerateRequest chat;
+  v1::Message& message = *chat.add_messages();
+  message.set_role("user");
+  message.set_content("Hi");
+  EXPECT_EQ(Generated(client, chat).text(), "abc");
+  EXPECT_EQ(server.engine.last_prompt().front(), FakeEngine::kStart);
+}
+
+TEST(Grpc, EmbedsAndTokenizes) {
+  const RunningServer server({}, with_grpc());
+  Client client(server);
+  grpc::ClientContext embed, tokenize;
+  v1::EmbedRequest texts;
+  texts.add_input("a");
+  texts.add_input("b");
+  v1::EmbedResponse vectors;
+  ASSERT_TRUE(client.stub().Embed(&embed, texts, &vectors).ok());
+  ASSERT_EQ(vectors.data_size(), 2);
+  EXPECT_GT(vectors.data(1).embedding_size(), 0);
+  EXPECT_EQ(vectors.data(1).index(), 1);
+  EXPECT_EQ(vectors.usage().total_tokens(), 2);
+  v1::TokenizeRequest text;
+  text.set_prompt("Hi");
+  text.set_return_token_strs(true);
+  v1::TokenizeResponse tokens;
+  ASSERT_TRUE(client.stub().Tokenize(&tokenize, text, &tokens).ok());
+  EXPECT_EQ(tokens.count(), 2);
+  EXPECT_EQ(tokens.token_strs(1), "i");
+  EXPECT_EQ(tokens.max_model_len(), 256);
+}
+
+TEST(Grpc, RefusesWithTheStatusAndTheError) {
+  const RunningServer server({}, with_grpc());
+  Client client(server);
+  auto request = prompt();
+  request.set_temperature(-1.0);
+  const Generated answer(client, request);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(answer.error().param(), "temperature");
+  EXPECT_EQ(answer.error().message(), answer.status.error_message());
+  request = prompt();
+  request.set_model("other");
+  EXPECT_EQ(Generated(client, request).status.error_code(), grpc::StatusCode::NOT_FOUND);
+  request = prompt(std::string(300, 'a'));
+  const Generated too_long(client, request);
+  EXPECT_EQ(too_long.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(too_long.error().code(), "context_length_exceeded");
+  EXPECT_EQ(Generated(client, {}).error().code(), "missing_parameter");
+}
+
+TEST(Grpc, SaysWhenToComeBack) {
+  const RunningServer server({.answer = "a", .prefill = 5s, .max_requests = 1}, with_grpc());
+  Client client(server);
+  grpc::ClientContext context;
+  const auto waiting = client.stub().Generate(&context, prompt());
+  ASSERT_TRUE(eventually([&] { return server.engine.num_running() == 1; }));
+  const Generated answer(client, prompt());
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(answer.context.GetServerTrailingMetadata().contains("retry-after"));
+  context.TryCancel();
+  waiting->Finish();
+}
+
+TEST(Grpc, TellsOfAFailureInTheMiddle) {
+  const RunningServer server({.fail_after_tokens = 2}, with_grpc());
+  Client client(server);
+  const Generated answer(client, prompt());
+  EXPECT_EQ(answer.responses.size(), 2U);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_NE(answer.status.error_message().find("the fake engine was told to fail"), std::string::npos);
+}
+
+TEST(Grpc, EndsWhatIsCancelledAndWhatIsTooLate) {
+  const RunningServer server({.answer = std::string(200, 'a'), .step = 10ms}, with_grpc());
+  Client client(server);
+  {
+    grpc::ClientContext context;
+    const auto reader = client.stub().Generate(&context, prompt());
+    v1::GenerateResponse response;
+    ASSERT_TRUE(reader->Read(&response));
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  EXPECT_TRUE(eventually([&] { return server.engine.num_cancelled() == 1; }));
+  {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 100ms);
+    auto reader = client.stub().Generate(&context, prompt());
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) continue;
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  EXPECT_TRUE(eventually([&] { return server.engine.num_cancelled() == 2; }));
+  EXPECT_TRUE(eventually([&] {
+    return metrics_of(server).find(R"(kvasir_http_aborts_total{cause="cancelled"} 2)") != std::string::npos;
+  }));
+  EXPECT_EQ(server.engine.num_running(), 0);
+}
+
+TEST(Grpc, AnswersManyAtATime) {
+  const RunningServer server({.answer = "abcd", .step = 2ms}, with_grpc());
+  Client client(server);
+  std::vector<std::thread> threads;
+  std::atomic<int> num_whole{0};
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] { num_whole += Generated(client, prompt()).text() == "abcd"; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_whole, 8);
+}
+
+TEST(Grpc, CutsOffAReaderWhoTakesNothing) {
+  const RunningServer server({.answer = std::string(100'000, 'a'), .max_model_len_tokens = 1 << 20},
+                             with_grpc({.limits = {.output_buffer_bytes = {20'000, 503, "waiting"}}}));
+  Client client(server);
+  grpc::ClientContext context;
+  auto request = prompt();
+  request.set_max_tokens(100'000);
+  const auto reader = client.stub().Generate(&context, request);
+  EXPECT_TRUE(eventually([&] { return server.engine.num_cancelled() == 1; }));
+  EXPECT_NE(metrics_of(server).find(R"(cause="slow_reader"} 1)"), std::string::npos);
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) continue;
+  EXPECT_FALSE(reader->Finish().ok());
+}
+
+TEST(Grpc, TakesNoMessageBeyondTheBodysLimit) {
+  const RunningServer server({}, with_grpc({.limits = {.body_bytes = {1000, 413, "bytes"}}}));
+  Client client(server);
+  EXPECT_EQ(Generated(client, prompt(std::string(2000, 'a'))).status.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(Grpc, ForgetsAConnectionThatIsOver) {
+  const RunningServer server({.answer = "a"}, with_grpc());
+  HttpClient watching(server.port());  // which counts as well
+  const auto num_open = [&] {
+    const std::string metrics = watching.request("GET", "/metrics").body;
+    const std::string name = "\nkvasir_http_connections ";
+    return std::stoi(metrics.substr(metrics.find(name) + name.size())) - 1;
+  };
+  {
+    Client first(server), second(server);
+    ASSERT_TRUE(Generated(first, prompt()).status.ok());
+    ASSERT_TRUE(Generated(second, prompt()).status.ok());
+    EXPECT_TRUE(eventually([&] { return num_open() == 2; }));
+  }
+  EXPECT_TRUE(eventually([&] { return num_open() == 0; }));
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::socket socket(io);
+  socket.connect({boost::asio::ip::make_address("127.0.0.1"), server.server->grpc_port().value()});
+  EXPECT_TRUE(eventually([&] { return num_open() == 1; }));
+  socket.close();
+  EXPECT_TRUE(eventually([&] { return num_open() == 0; }));
+}
+
+TEST(Grpc, ClosesAConnectionTooMany) {
+  const RunningServer server({.answer = "a"},
+                             with_grpc({.limits = {.connections = {1, 503, "connections"}}}));
+  Client first(server), second(server);
+  ASSERT_TRUE(Generated(first, prompt()).status.ok());
+  EXPECT_EQ(Generated(second, prompt()).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(Grpc, AsksForAKey) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("kvasir-grpc-keys-" + std::to_string(::getpid()))).string();
+  const std::string key = "sk-kvasir-of-a-test";
+  ASSERT_TRUE(write_key_file(file, {{.name = "team", .hash = hash_of(key)}}));
+  const RunningServer server({.answer = "a"}, with_grpc({.api_keys_file = file}));
+  std::filesystem::remove(file);
+  Client client(server);
+  EXPECT_EQ(Generated(client, prompt()).status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + key);
+  const auto reader = client.stub().Generate(&context, prompt());
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(server.engine.last_request().tenant, "team");
+}
+
+TEST(Grpc, DrainsWithEverythingElse) {
+  RunningServer server({.answer = std::string(30, 'a'), .step = 20ms}, with_grpc());
+  Client client(server);
+  grpc::ClientContext context;
+  auto request = prompt();
+  request.set_max_tokens(30);
+  const auto reader = client.stub().Generate(&context, request);
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  server.server->stop();
+  std::this_thread::sleep_for(50ms);
+  int num_pieces = 1;
+  const Generated refused(client, prompt());
+  EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  while (reader->Read(&response)) ++num_pieces;
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(num_pieces, 30);
+  server.join();
+}
+
+TEST(Grpc, StopsAtOnceWhenAskedTwice) {
+  RunningServer server({.answer = std::string(200, 'a'), .step = 20ms, .max_model_len_tokens = 1000},
+                       with_grpc());
+  Client client(server);
+  grpc::ClientContext context;
+  auto request = prompt();
+  request.set_max_tokens(200);
+  const auto reader = client.stub().Generate(&context, request);
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  const auto began = std::chrono::steady_clock::now();
+  server.server->stop();
+  server.server->stop();
+  server.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+  while (reader->Read(&response)) continue;
+  EXPECT_FALSE(reader->Finish().ok());
+}
+
+TEST(Grpc, SpeaksTls) {
+  const std::string stem =
+      (std::filesystem::temp_directory_path() / ("kvasir-grpc-" + std::to_string(::getpid()))).string();
+  const std::string certificate_file = stem + ".crt", key_file = stem + ".key";
+  write_certificate(certificate_file, key_file, "localhost");
+  std::stringstream certificate;
+  certificate << std::ifstream(certificate_file).rdbuf();
+  const RunningServer server({.answer = "a"},
+                             with_grpc({.tls_certificate_file = certificate_file, .tls_key_file = key_file}));
+  Client client(channel_to(server, grpc::SslCredentials({.pem_root_certs = certificate.str()})));
+  const Generated answer(client, prompt());
+  EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+  Client plain(server);
+  EXPECT_FALSE(Generated(plain, prompt()).status.ok());
+  std::filesystem::remove(certificate_file);
+  std::filesystem::remove(key_file);
+}
+
+}  // namespace
+}  // namespace kvasir::server
