@@ -1,6 +1,7 @@
 // kvasir_schedule: what an order of the waiting queue is worth, before a server is started.
 //   kvasir_schedule [--rate R ...] [--requests N] [--tenants 1,20] [--seats 16]     arrivals that are drawn
 //   zcat azure.csv.gz | kvasir_schedule --azure ...                                 of Azure's public traces
+//   zcat mooncake.jsonl.gz | kvasir_schedule --mooncake ...                         of Mooncake's
 // For each rate and policy a line: goodput, refusals, percentiles, and how evenly tenants are served.
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ struct Options {
   ReplayConfig replay;
   std::vector<double> rates = {2.0};
   std::vector<std::string> policies = {kWaitingPolicyNames.begin(), kWaitingPolicyNames.end()};
-  bool is_azure = false;
+  bool is_azure = false, is_mooncake = false;
 };
 
 // The least value that `share` of them do not exceed.
@@ -86,11 +87,12 @@ Status run(Options& options) {
       "requests   policy     goodput  in SLO   refused  tokens/s  TTFT p50   p95     p99     Jain   p95 of "
       "each tenant, requests simulated a minute\n");
   std::vector<TraceRequest> trace;
-  if (options.is_azure) {
-    KVASIR_TRY(trace, read_azure(options.shape));
+  const bool is_read = options.is_azure || options.is_mooncake;
+  if (is_read) {
+    KVASIR_TRY(trace, options.is_azure ? read_azure(options.shape) : read_mooncake(options.shape));
   }
   for (const double rate : options.rates) {
-    if (options.is_azure) {
+    if (is_read) {
       for (TraceRequest& request : trace) request.at_ms *= options.shape.per_second / rate;
     } else {
       options.shape.per_second = rate;
@@ -110,6 +112,13 @@ Status run(Options& options) {
   return {};
 }
 
+// CLI11's own take NaN.
+std::string above_zero(const std::string& text) {
+  double number = 0.0;
+  const bool is_number = CLI::detail::lexical_cast(text, number) && std::isfinite(number);
+  return is_number && number > 0.0 ? std::string() : "takes numbers above 0, not " + text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -120,12 +129,16 @@ int main(int argc, char** argv) {
   scheduler.waiting.ageing_ms = 10'000.0;
   bool refuses_nobody = false;
   CLI::App app("The scheduler under a trace, with a machine that takes the time a formula says");
-  app.add_flag("--azure", options.is_azure, "Rows of an Azure trace on standard input");
-  app.add_option("--rate", options.rates, "Requests a second")->delimiter(',');
+  CLI::Option* azure = app.add_flag("--azure", options.is_azure, "Rows of an Azure trace on standard input");
+  app.add_flag("--mooncake", options.is_mooncake, "The same of a Mooncake trace")->excludes(azure);
+  app.add_option("--rate", options.rates, "Requests a second")->delimiter(',')->check(above_zero);
   app.add_option("--requests", options.shape.num_requests, "How many")->check(CLI::PositiveNumber);
-  app.add_option("--tenants", options.shape.tenant_shares, "Their shares of the requests")->delimiter(',');
+  app.add_option("--tenants", options.shape.tenant_shares, "Their shares of the requests")
+      ->delimiter(',')
+      ->check(above_zero);
   app.add_option("--seed", options.shape.seed, "Of what is drawn");
-  app.add_option("--context", options.shape.context_tokens, "Longer requests are left out");
+  app.add_option("--context", options.shape.context_tokens, "Longer requests are left out")
+      ->check(CLI::Range(2, 1 << 24));
   app.add_option("--policies", options.policies, "Of fifo, priority, slo-value")
       ->delimiter(',')
       ->check(
@@ -136,10 +149,14 @@ int main(int argc, char** argv) {
   app.add_option("--kv-tokens", options.replay.kv_tokens, "That the cache holds");
   app.add_option("--ttft-target-ms", scheduler.ttft_target_ms, "0: none");
   app.add_flag("--refuse-nobody", refuses_nobody, "Let everybody wait");
-  app.add_option("--ms-per-step", options.replay.machine.ms_per_step, "The machine");
-  app.add_option("--ms-per-stream", options.replay.machine.ms_per_stream, "The machine");
-  app.add_option("--ms-per-prompt-token", options.replay.machine.ms_per_prompt_token, "The machine");
-  app.add_option("--ms-per-100k-keys", options.replay.machine.ms_per_100k_keys, "The machine");
+  app.add_option("--ms-per-step", options.replay.machine.ms_per_step, "The machine")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ms-per-stream", options.replay.machine.ms_per_stream, "The machine")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ms-per-prompt-token", options.replay.machine.ms_per_prompt_token, "The machine")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--ms-per-100k-keys", options.replay.machine.ms_per_100k_keys, "The machine")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   options.replay.refuses = !refuses_nobody;
   options.replay.num_tenants = static_cast<std::int32_t>(options.shape.tenant_shares.size());

@@ -27,6 +27,8 @@ struct TraceShape {
 // Rows "TIMESTAMP,ContextTokens,GeneratedTokens" of Azure's traces on standard input, again and again until
 // there are as many as wanted, stretched to the rate. Error (kBadFile) naming the row.
 Result<std::vector<TraceRequest>> read_azure(const TraceShape& shape);
+// The same of Mooncake's, an object a row; what its prompts have in common is left aside.
+Result<std::vector<TraceRequest>> read_mooncake(const TraceShape& shape);
 // Arrivals without memory; prompts of 300 and answers of 100 tokens on average, lengths log-normal.
 std::vector<TraceRequest> draw(const TraceShape& shape);
 

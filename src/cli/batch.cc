@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -169,6 +170,10 @@ BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchO
 
 Result<int> run_batch(BatchOptions options, const GlobalOptions& globals) {
   Interruption interruption;
+  std::error_code unknown;  // of a file that is not there yet
+  if (std::filesystem::equivalent(options.in, options.out, unknown)) {
+    return make_error(ErrorKind::kUsage, fmt::format("{} is IN and OUT", printable_line(options.in)), "OUT");
+  }
   KVASIR_TRY(LineReader input, LineReader::open(options.in));
   KVASIR_TRY(BatchOutput output, BatchOutput::open(options.out, options.resume));
   options.engine.max_num_seqs = options.max_batch;

@@ -62,13 +62,13 @@ std::string trace_id_of(std::string_view traceparent) {
   return is_zero(trace) || is_zero(parent) ? std::string() : std::string(trace);
 }
 
-Result<std::unique_ptr<AccessLog>> AccessLog::open(const std::string& path) {
+Result<std::unique_ptr<AccessLog>> AccessLog::open(const std::string& path, Warn warn) {
   std::FILE* file = path == "-" ? stderr : std::fopen(path.c_str(), "ae");
   if (file == nullptr) {
     return make_error(ErrorKind::kMachine, fmt::format("{}: {}", printable_line(path), std::strerror(errno)),
                       "access-log");
   }
-  return std::unique_ptr<AccessLog>(new AccessLog(file));
+  return std::unique_ptr<AccessLog>(new AccessLog(file, path, std::move(warn)));
 }
 
 AccessLog::~AccessLog() {
@@ -89,8 +89,14 @@ void AccessLog::write(const AccessRecord& record) {
   json.end_object();
   line += '\n';
   const std::lock_guard lock(mutex_);
-  std::fwrite(line.data(), 1, line.size(), file_);
-  std::fflush(file_);
+  const bool is_written =
+      std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
+  if (is_written == is_failing_) {
+    const std::string reason = is_written ? "is written again" : std::strerror(errno);
+    warn_(fmt::format("access log {}: {}", printable_line(path_), reason));
+  }
+  is_failing_ = !is_written;
+  if (!is_written) std::clearerr(file_);
 }
 
 }  // namespace kvasir::server

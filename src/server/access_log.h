@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kvasir/request.h"
 #include "kvasir/result.h"
@@ -45,20 +47,26 @@ std::string trace_id_of(std::string_view traceparent);
 // Thread safety: any thread.
 class AccessLog {
  public:
+  using Warn = std::function<void(std::string_view line)>;
+
   // Appends to the file; "-" is stderr. Error: kMachine.
-  static Result<std::unique_ptr<AccessLog>> open(const std::string& path);
+  static Result<std::unique_ptr<AccessLog>> open(const std::string& path, Warn warn);
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
-  // A line that cannot be written is lost; requests go on.
+  // A line that cannot be written is lost; requests go on. Of the first and of the end of that it warns.
   void write(const AccessRecord& record);
 
  private:
-  explicit AccessLog(std::FILE* file) : file_(file) {}
+  AccessLog(std::FILE* file, std::string path, Warn warn)
+      : file_(file), path_(std::move(path)), warn_(std::move(warn)) {}
 
   std::FILE* const file_;
-  std::mutex mutex_;  // guards the file
+  const std::string path_;
+  const Warn warn_;
+  std::mutex mutex_;  // guards the file, and
+  bool is_failing_ = false;
 };
 
 }  // namespace kvasir::server

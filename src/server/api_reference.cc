@@ -89,7 +89,8 @@ void append_limits(std::string& out) {
   out += "## Limits\n\n| what | at most | else |\n|---|---|---|\n";
   for (const auto member : kLimits) {
     const Limit& limit = limits.*member;
-    out += fmt::format("| {} | {} | {} |\n", limit.what, limit.max, limit.status);
+    const std::string answer = limit.status == 0 ? "the connection closes" : std::to_string(limit.status);
+    out += fmt::format("| {} | {} | {} |\n", limit.what, limit.max, answer);
   }
   for (const TimeLimit& limit : kTimeLimits) {
     out += fmt::format("| {} | {} s | {} |\n", limit.what, (limits.*limit.time).count() / 1000, limit.answer);

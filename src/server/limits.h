@@ -8,7 +8,8 @@
 
 namespace kvasir::server {
 
-// A refusal reads "<what>: <actual>, the limit is <max>" and carries `status`.
+// A refusal reads "<what>: <actual>, the limit is <max>" and carries `status`; of a limit without one the
+// connection closes instead.
 struct Limit {
   std::int64_t max = 0;
   int status = 400;
@@ -33,10 +34,10 @@ struct Limits {
   Limit logit_bias{1024, 400, "logit biases"};
 
   Limit channel_requests{64, 429, "requests at a time on one WebSocket"};
-  Limit connections{4096, 503, "connections"};  // one too many is closed
-  Limit connections_per_address{256, 503, "connections from one address"};
+  Limit connections{4096, 0, "connections"};
+  Limit connections_per_address{256, 0, "connections from one address"};
   // Of one stream that its reader does not take; beyond it the stream is aborted.
-  Limit output_buffer_bytes{256 << 10, 503, "bytes waiting for a slow reader"};
+  Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader"};
 
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request; 408
   // A body may take this long, and longer only as fast as body_min_bytes_per_s; 408.
@@ -69,7 +70,7 @@ inline constexpr std::array kLimits = {
 };
 
 struct TimeLimit {
-  std::chrono::milliseconds Limits::* time;
+  std::chrono::milliseconds Limits::*time;
   std::string_view what;
   std::string_view answer;
 };

@@ -14,7 +14,8 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
   const std::lock_guard lock(mutex_);
   slices_.count(record);
   if (tenants_.size() < kMaxTenants) tenants_.insert(record.tenant);
-  CostSums& sums = costs_[{tenants_.contains(record.tenant) ? record.tenant : "others", record.route}];
+  CostSums& sums =
+      costs_[{tenants_.contains(record.tenant) ? record.tenant : std::string(kOthers), record.route}];
   ++sums.num_requests;
   sums.prompt_tokens += generation.usage.prompt_tokens;
   sums.cached_tokens += generation.usage.cached_tokens;

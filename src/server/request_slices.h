@@ -11,8 +11,11 @@
 
 namespace kvasir::server {
 
+// Of values and tenants beyond those that have a line of their own; no key is called so.
+inline constexpr std::string_view kOthers = "(others)";
+
 // Each kind by itself, so that there are as many series as values and not as combinations; values that would
-// be too many are "others".
+// be too many are kOthers.
 //
 // Thread safety: none.
 class RequestSlices {

@@ -173,7 +173,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
     KVASIR_TRY(files.tls, Tls::open(config.tls_certificate_file, config.tls_key_file, warn));
   }
   if (!config.access_log_file.empty()) {
-    KVASIR_TRY(files.access_log, AccessLog::open(config.access_log_file));
+    KVASIR_TRY(files.access_log, AccessLog::open(config.access_log_file, warn));
   }
   const bool asks_for_keys = files.keys != nullptr;
   auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(files));

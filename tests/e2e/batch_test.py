@@ -49,6 +49,14 @@ class Batch(CommandLineTest):
         status = {name: answer["status_code"] for name, answer in self.answers().items()}
         self.assertEqual(status, {"good": 200, "bad": 400, "stream": 400, "nowhere": 404})
 
+    def test_an_input_is_no_output(self):
+        path = self.requests([line("a")])
+        path.write_text(path.read_text() + "cut off")
+        before = path.read_text()
+        refused = self.kvasir("batch", LLAMA, path, path, "--resume", expect=USAGE)
+        self.assertIn("is IN and OUT", refused.stderr)
+        self.assertEqual(path.read_text(), before)
+
     def test_goes_on_where_it_was_interrupted(self):
         lines = [line(f"c{i}", max_tokens=200, ignore_eos=True) for i in range(60)]
         path = self.requests(lines)

@@ -98,6 +98,19 @@ TEST_F(AccessLogTest, SaysWhoLeft) {
   EXPECT_NE(lines(1)[0].find(R"("aborted":"disconnected")"), std::string::npos) << lines(1)[0];
 }
 
+TEST_F(AccessLogTest, WarnsOnceOfLinesThatCannotBeWritten) {
+  std::vector<std::string> warnings;
+  ServerConfig config;
+  config.access_log_file = "/dev/full";
+  config.warn = [&](std::string_view line) { warnings.emplace_back(line); };
+  {
+    const RunningServer server({}, config);
+    HttpClient client(server.port());
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(client.request("GET", "/v1/models").status, 200);
+  }
+  EXPECT_EQ(warnings, std::vector<std::string>{"access log /dev/full: No space left on device"});
+}
+
 TEST_F(AccessLogTest, MetricsSumCostsByTenantAndRoute) {
   const RunningServer server;
   HttpClient client(server.port());

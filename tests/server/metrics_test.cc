@@ -77,7 +77,7 @@ TEST(Metrics, SlicesAreBounded) {
     slices.count(record);
   }
   EXPECT_LT(slices.sums().size(), 160u);
-  EXPECT_EQ(slices.sums().at({"tenant", "others"}).num_requests, 1000 - 64);
+  EXPECT_EQ(slices.sums().at({"tenant", "(others)"}).num_requests, 1000 - 64);
 }
 
 TEST(Metrics, HaveVllmsNamesWhereTheyAreWanted) {
