@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,8 +158,17 @@ struct EngineStats {
   std::array<std::int64_t, kStepSequencesBounds.size() + 1> steps_by_sequences{};
 };
 
-// What load() is doing, for a progress line; fraction in [0, 1].
-using LoadProgress = std::function<void(const std::string& phase, double fraction)>;
+// What load() is doing, for a progress line; fraction in [0, 1]. On the thread that loads. False asks it to
+// stop.
+using LoadProgress = std::function<bool(const std::string& phase, double fraction)>;
+
+// A conversation as chat templates read it. Each text is JSON.
+struct ChatPrompt {
+  std::string messages;         // an array of objects: role, content and what else the template knows
+  std::string tools;            // an array; empty: none
+  std::string template_kwargs;  // an object, variables for the template such as enable_thinking; empty: none
+  bool add_generation_prompt = true;  // end where the answer begins
+};
 
 // A request and where its news go.
 struct Submission {
@@ -170,7 +180,7 @@ struct Submission {
 class Engine {
  public:
   // Maps the file, packs the weights, plans memory and starts the engine thread.
-  // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).
+  // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration), kCancelled (by `progress`).
   static Result<std::unique_ptr<Engine>> load(const EngineConfig& config, const LoadProgress& progress = {});
 
   virtual ~Engine() = default;
@@ -184,6 +194,15 @@ class Engine {
   // Text as token ids: BOS where the model wants one, control tokens in the text as plain text. Error:
   // kBadFile when the file carries no tokenizer.
   Result<std::vector<TokenId>> encode(std::string_view text) const;
+
+  // The bytes of a whole text, control tokens left out unless render_special asks for their text. Errors:
+  // kBadFile when the file carries no tokenizer, kUsage for an id outside the vocabulary.
+  Result<std::string> decode(std::span<const TokenId> token_ids, bool render_special = false) const;
+
+  // A conversation through the model's chat template; what its texts look like never becomes a control token.
+  // Errors: kBadFile when the file carries no tokenizer, kUsage when there is no template and for what it
+  // refuses, kUnmet for a limit of its rendering.
+  Result<std::vector<TokenId>> encode_chat(const ChatPrompt& prompt) const;
 
   // Queues all requests, so that the scheduler meets them in one step, or none of them; ids in their order.
   // Outputs come through each `sink` on the engine thread until one has request_finished set; the sink is not

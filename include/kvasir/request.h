@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kvasir/ids.h"
@@ -75,6 +76,11 @@ struct Request {
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kCancelled, kError };
+
+constexpr std::string_view name_of(FinishReason reason) {
+  constexpr std::string_view kNames[] = {"stop", "length", "cancelled", "error"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
 
 struct TokenLogprob {
   TokenId token = kNoToken;

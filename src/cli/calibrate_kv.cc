@@ -23,6 +23,7 @@
 #include "eval/windows.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
+#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -84,7 +85,7 @@ int print_results(const std::vector<eval::KvFormatMeasurement>& formats, const s
 Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& globals) {
   Interruption interruption;
   KVASIR_TRY(const std::string text, read_input_file(options.file));
-  KVASIR_TRY(const std::string model, resolve_model(options.model));
+  KVASIR_TRY(const std::string model, store::resolve_model(options.model));
   const EngineOptions engine = {.ctx_tokens = kWindowTokens,
                                 .max_num_seqs = 1,
                                 .max_num_batched_tokens = eval::kKvStepTokens,

@@ -68,9 +68,9 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
   verb.add_option_function<std::string>(
           "--kv-quality",
           [&kv](const std::string& name) {
-            kv.quality = name == "exact"  ? KvQuality::kExact
-                         : name == "gate" ? KvQuality::kGate
-                                          : KvQuality::kBestEffort;
+            if (const Status status = set_kv_quality(name, kv); !status) {
+              throw CLI::ValidationError("--kv-quality", status.error().message);
+            }
           },
           "How far a policy may go: exact (it does nothing), gate (a ladder drops only what is hardly looked "
           "at; the "

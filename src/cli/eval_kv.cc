@@ -35,6 +35,7 @@
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
 #include "journal/log_reader.h"
+#include "store/model_store.h"
 #include "store/sha256.h"
 
 namespace kvasir::cli {
@@ -120,7 +121,7 @@ class KvEvaluation {
 
   // What rows are of: names for people, and what tells that a file behind a name is another one by now.
   Result<std::string> subject_of(const std::string& text) const {
-    KVASIR_TRY(const std::string model, resolve_model(options_.model));
+    KVASIR_TRY(const std::string model, store::resolve_model(options_.model));
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
     const auto calibration = read_text_file(io::kv_calibration_path(model), kMaxCalibrationBytes);
     return fmt::format("weights {}, calibration {}, text {}, at most {} lost{}: {} on {}", fingerprint,

@@ -104,18 +104,4 @@ Result<Generation> generate(Engine& engine, Request request, BlockedSignals& sig
   return recorder.finish();
 }
 
-std::string_view name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "error";
-}
-
 }  // namespace kvasir::cli

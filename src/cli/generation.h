@@ -28,7 +28,4 @@ using TextSink = std::function<void(std::string_view piece)>;
 Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals,
                             const TextSink& on_text);
 
-// "stop", "length", "cancelled" or "error".
-std::string_view name_of(FinishReason reason);
-
 }  // namespace kvasir::cli

@@ -4,8 +4,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/progress_reporter.h"
@@ -15,18 +13,9 @@
 
 namespace kvasir::cli {
 
-Result<std::string> resolve_model(const std::string& model) {
-  const auto models = store::ModelStore::open_default();
-  if (models) return models->resolve(model);
-  // A file needs no store, and without HOME there is none.
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(model, ignored)) return model;
-  return std::unexpected(models.error());
-}
-
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals, const std::string& kv_log) {
-  KVASIR_TRY(config.model_path, resolve_model(model));
+  KVASIR_TRY(config.model_path, store::resolve_model(model));
   config.kv_disk_warning = [](std::string_view line) { say(fmt::format("kvasir: {}", line)); };
   ModelSession session;
   if (!kv_log.empty()) {
@@ -40,7 +29,7 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
   const auto begin = std::chrono::steady_clock::now();
   KVASIR_TRY(session.engine, Engine::load(config, [&](const std::string& phase, double fraction) {
                progress.report_fraction("loading " + phase, fraction);
-               if (signals == nullptr || !signals->take()) return;
+               if (signals == nullptr || !signals->take()) return true;
                progress.clear();
                std::_Exit(kExitInterrupted);
              }));

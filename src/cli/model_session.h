@@ -18,12 +18,10 @@ struct ModelSession {
   double load_ms = 0.0;
 };
 
-// The file behind a MODEL argument: a catalogue name or a path. Errors: kNotFound, kBadFile, kMachine.
-Result<std::string> resolve_model(const std::string& model);
-
 // Resolves and loads; progress goes to stderr, unless quiet. One of `signals` (may be null) during the
 // loading ends the process with kExitInterrupted: there is nothing to keep yet. With `kv_log` what KV
-// policies do is logged in that file. Errors: as resolve_model, Engine::load and journal::KvLog::open.
+// policies do is logged in that file. Errors: as store::resolve_model, Engine::load and
+// journal::KvLog::open.
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals = nullptr, const std::string& kv_log = {});
 

@@ -7,10 +7,10 @@
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
-#include "cli/model_session.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "store/model_description.h"
+#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -96,7 +96,7 @@ void print_text(const store::ModelDescription& model, const ShowArguments& argum
 }
 
 int show(const ShowArguments& arguments, const GlobalOptions& options) {
-  const auto path = resolve_model(arguments.model);
+  const auto path = store::resolve_model(arguments.model);
   if (!path) return report(path.error());
   const auto model = store::describe_model(*path, arguments.metadata);
   if (!model) return report(model.error());

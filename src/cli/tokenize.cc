@@ -12,10 +12,10 @@
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "cli/input_file.h"
-#include "cli/model_session.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "engine/tokenizer_file.h"
+#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -102,7 +102,7 @@ int print_ids(const std::vector<TokenId>& ids, const GlobalOptions& globals) {
 
 Result<int> tokenize(const TokenizeOptions& options, const GlobalOptions& globals) {
   KVASIR_TRY(const std::string input, find_text(options));
-  KVASIR_TRY(const std::string path, resolve_model(options.model));
+  KVASIR_TRY(const std::string path, store::resolve_model(options.model));
   KVASIR_TRY(const auto tokenizer, open_tokenizer(path));
   if (options.decode) return decode(options, globals, *tokenizer, input);
   std::vector<TokenId> ids =

@@ -1,11 +1,23 @@
 // What every engine does alike, on top of its virtual members.
 #include "kvasir/engine.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "text/chat_json.h"
+#include "text/chat_prompt.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {
+namespace {
+
+Result<const text::Tokenizer*> tokenizer_of(const Engine& engine) {
+  if (engine.tokenizer() != nullptr) return engine.tokenizer();
+  return make_error(ErrorKind::kBadFile, engine.model_info().name + ": the model has no tokenizer");
+}
+
+}  // namespace
 
 Result<RequestId> Engine::submit(Request request, OutputSink sink) {
   std::vector<Submission> one;
@@ -15,10 +27,31 @@ Result<RequestId> Engine::submit(Request request, OutputSink sink) {
 }
 
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {
-  if (tokenizer() == nullptr) {
-    return make_error(ErrorKind::kBadFile, model_info().name + ": the model has no tokenizer");
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
+  return tokenizer->encode(text, {.parse_special = false, .add_special = true});
+}
+
+Result<std::string> Engine::decode(std::span<const TokenId> token_ids, bool render_special) const {
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
+  for (const TokenId id : token_ids) {
+    if (tokenizer->vocab().contains(id)) continue;
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("token_ids: the vocabulary has {} tokens, no id {}", tokenizer->vocab().num_tokens(), id),
+        "token_ids");
   }
-  return tokenizer()->encode(text, {.parse_special = false, .add_special = true});
+  return tokenizer->decode(token_ids, render_special);
+}
+
+Result<std::vector<TokenId>> Engine::encode_chat(const ChatPrompt& prompt) const {
+  KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
+  if (chat_template() == nullptr) {
+    return make_error(ErrorKind::kUsage, model_info().name + ": the model has no chat template", "messages");
+  }
+  KVASIR_TRY(text::ChatTemplateInputs inputs,
+             text::read_chat(prompt.messages, prompt.tools, prompt.template_kwargs));
+  inputs.add_generation_prompt = prompt.add_generation_prompt;
+  return text::encode_chat(std::move(inputs), *chat_template(), *tokenizer);
 }
 
 }  // namespace kvasir

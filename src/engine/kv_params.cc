@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/printable.h"
@@ -57,6 +58,19 @@ Status set_kv_budget(std::string_view text, KvParams& kv) {
                   "got '{}'",
                   format_bytes(kLeastBudgetBytes), printable_line(std::string(text))),
       "kv_budget");
+}
+
+Status set_kv_quality(std::string_view name, KvParams& kv) {
+  constexpr std::pair<std::string_view, KvQuality> kQualities[] = {
+      {"exact", KvQuality::kExact}, {"gate", KvQuality::kGate}, {"best_effort", KvQuality::kBestEffort}};
+  for (const auto& [known, quality] : kQualities) {
+    if (name != known) continue;
+    kv.quality = quality;
+    return {};
+  }
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("must be exact, gate or best_effort, got '{}'", printable_line(name)),
+                    "kv_quality");
 }
 
 Status validate(const KvParams& kv) {

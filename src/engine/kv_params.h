@@ -13,6 +13,9 @@ namespace kvasir {
 // (kUsage): neither, or out of range; it says what must be, not of which field.
 Status set_kv_budget(std::string_view text, KvParams& kv);
 
+// "exact", "gate" or "best_effort". Error (kUsage) as above.
+Status set_kv_quality(std::string_view name, KvParams& kv);
+
 // Error (kUsage) naming the field, the limit and the value.
 Status validate(const KvParams& kv);
 

@@ -179,12 +179,13 @@ Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {
 }  // namespace
 
 Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgress& progress) {
-  const auto say = [&](const char* phase, double fraction) {
-    if (progress) progress(phase, fraction);
+  const auto say = [&](const char* phase, double fraction) -> Status {
+    if (!progress || progress(phase, fraction)) return {};
+    return make_error(ErrorKind::kCancelled, "loading was stopped");
   };
   KVASIR_CHECKED(validate_limits(config));
   LoadedModel loaded;
-  say("open", 0.0);
+  KVASIR_CHECKED(say("open", 0.0));
   KVASIR_TRY(loaded.source, io::open_gguf(config.model_path));
   KVASIR_TRY(const model::ModelConfig model_config, in_file(config, model::load_config(*loaded.source)));
 
@@ -198,7 +199,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   const std::int64_t mapped_bytes = embedding == nullptr ? 0 : embedding->num_bytes();
   KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, rss_bytes() + mapped_bytes, available_bytes));
 
-  say("tokenizer", 0.0);
+  KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source)));
   KVASIR_TRY(loaded.chat_template, in_file(config, load_chat_template(*loaded.source, config.chat_template)));
 
@@ -213,7 +214,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
                                       .max_logit_rows = loaded.max_logit_rows};
   KVASIR_TRY(loaded.model,
              in_file(config, model::load_model(*loaded.source, *loaded.backend, limits,
-                                               [&](double fraction) { say("weights", fraction); })));
+                                               [&](double fraction) { return say("weights", fraction).has_value(); })));
   const std::int64_t weight_bytes = loaded.model->weight_bytes();
   const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + mapped_bytes;
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, weight_bytes, process_bytes, available_bytes));

@@ -33,9 +33,11 @@ Status for_each_slice(const TensorView& tensor, const Visit& visit) {
 WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress)
     : source_(source), backend_(backend), progress_(std::move(progress)) {}
 
-void WeightLoader::mark_used(const std::string& name) {
+Status WeightLoader::mark_used(const std::string& name) {
   used_.insert(name);
-  if (progress_) progress_(static_cast<double>(used_.size()) / static_cast<double>(source_.tensors().size()));
+  const double fraction = static_cast<double>(used_.size()) / static_cast<double>(source_.tensors().size());
+  if (!progress_ || progress_(fraction)) return {};
+  return make_error(ErrorKind::kCancelled, "loading was stopped");
 }
 
 Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64_t num_rows,
@@ -61,7 +63,7 @@ Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64
     };
     KVASIR_CHECKED(for_each_slice(*tensor, check));
   }
-  mark_used(name);
+  KVASIR_CHECKED(mark_used(name));
   return tensor;
 }
 
@@ -79,7 +81,7 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
     return {};
   };
   KVASIR_CHECKED(for_each_slice(*tensor, pack));
-  mark_used(name);
+  KVASIR_CHECKED(mark_used(name));
   packed_bytes_ += matrix->packed_bytes;
   return matrix;
 }

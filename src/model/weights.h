@@ -15,10 +15,11 @@
 
 namespace kvasir::model {
 
-// Fraction of the file's tensors that have been loaded, in [0, 1].
-using WeightProgress = std::function<void(double fraction)>;
+// Fraction of the file's tensors that have been loaded, in [0, 1]. False asks the loader to give up.
+using WeightProgress = std::function<bool(double fraction)>;
 
-// Errors are kBadFile and name the tensor, the expected and the actual shape. One use, one thread.
+// Errors are kBadFile and name the tensor, the expected and the actual shape; kCancelled when the progress
+// asks for it. One use, one thread.
 class WeightLoader {
  public:
   WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress);
@@ -43,7 +44,7 @@ class WeightLoader {
   // The tensor, once its shape is right.
   Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
                                  std::int64_t row_length) const;
-  void mark_used(const std::string& name);
+  Status mark_used(const std::string& name);
 
   const io::WeightSource& source_;
   backend::Backend& backend_;

@@ -155,4 +155,12 @@ Result<StoredModel> ModelStore::remove(std::string_view name) const {
   return *model;
 }
 
+Result<std::string> resolve_model(const std::string& model) {
+  const auto models = ModelStore::open_default();
+  if (models) return models->resolve(model);
+  // A file needs no store, and without HOME there is none.
+  if (is_file(model)) return model;
+  return std::unexpected(models.error());
+}
+
 }  // namespace kvasir::store

@@ -87,4 +87,8 @@ class ModelStore {
   Catalogue catalogue_;
 };
 
+// The file behind a MODEL argument: as ModelStore::resolve in the default store. A path needs no store.
+// Errors: kNotFound, kBadFile, kMachine.
+Result<std::string> resolve_model(const std::string& model);
+
 }  // namespace kvasir::store

@@ -147,13 +147,12 @@ ApiStatus read_kv_policy(const FieldInput& field, GenerationRequest& request) {
 
 ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const std::string name, string_of(field));
-  if (name == "exact") request.kv_quality = KvQuality::kExact;
-  if (name == "gate") request.kv_quality = KvQuality::kGate;
-  if (name == "best_effort") request.kv_quality = KvQuality::kBestEffort;
-  if (request.kv_quality) return {};
-  return bad_request(
-      fmt::format("{} must be exact, gate or best_effort, got '{}'", field.name, printable_line(name)),
-      field.name);
+  KvParams tried;
+  if (const Status status = set_kv_quality(name, tried); !status) {
+    return bad_request(field.name + " " + status.error().message, field.name);
+  }
+  request.kv_quality = tried.quality;
+  return {};
 }
 
 ApiStatus read_response_format(const FieldInput& field, GenerationRequest&) {
