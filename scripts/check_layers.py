@@ -28,6 +28,7 @@ MAY_SEE = {
                 "kv/sequence_scores.h",
                 "sched/scheduler_output.h"},
     "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "sched", "sampling", "model", "runtime"},
+    "capi": {"base", "engine"},
     "eval": {"base", "engine", "text"},
     "server": {"base", "engine", "text"},
     "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
