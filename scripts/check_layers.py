@@ -31,6 +31,7 @@ MAY_SEE = {
     "capi": {"base", "engine"},
     "eval": {"base", "engine", "text"},
     "server": {"base", "engine", "text"},
+    "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
             "io/model_fingerprint.h"},
 }
@@ -46,6 +47,7 @@ THIRD_PARTY = {
     "grpc/": {"server"},
     "grpcpp/": {"server"},
     "google/protobuf/": {"server"},
+    "nanobind/": {"python"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

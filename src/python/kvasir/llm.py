@@ -1,0 +1,195 @@
+"""A model in this process."""
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+from . import _kvasir
+from .errors import UsageError
+from .parameters import Message, Pooling, RequestOptions, SamplingParams, Settings
+from .results import Answer, Gathering, ModelInfo, Score
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Prompt = str | Sequence[int]  #: a text, or its token ids
+Conversation = Sequence[Message]
+
+
+class LLM:
+    """A model, loaded from a .gguf file or by a catalogue's name ("smollm2:135m"), and an engine that runs it.
+
+    Any thread may call anything, and requests of all threads run together. Close it, or use it in a `with`, to have
+    its memory back; whatever is left at the interpreter's exit is closed then.
+    """
+
+    def __init__(self, model: str | os.PathLike[str], *, progress: Callable[[str, float], object] | None = None,
+                 **settings: Unpack[Settings]) -> None:
+        """`progress` is called with a phase and a fraction while the model is loaded."""
+        self._engine = _kvasir.Engine()
+        # Also at the interpreter's exit: the engine's threads must be gone before it is.
+        self._closing = weakref.finalize(self, self._engine.close)
+        self._engine.load(os.fspath(model), settings, progress)
+        self.info = ModelInfo(**self._engine.info())
+
+    def close(self) -> None:
+        """Cancels what runs and frees the memory. Further calls raise UsageError."""
+        self._closing()
+
+    def __enter__(self) -> LLM:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "" if self._engine.is_open else " (closed)"
+        return f"<kvasir.LLM {self.info.name}, {self.info.quantization}{state}>"
+
+    def stats(self) -> dict[str, int]:
+        """What the engine has counted, and what runs and waits."""
+        return self._engine.stats()
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """A text's tokens, BOS and EOS where the model wants them; parse_special: control tokens mean themselves."""
+        return self._engine.encode(text, add_special, parse_special)
+
+    def detokenize(self, token_ids: Iterable[int], *, special: bool = False) -> str:
+        """Their text; special: with control tokens. Bytes that are no character become U+FFFD."""
+        return self._engine.decode(token_ids, special).decode("utf-8", "replace")
+
+    def encode_chat(self, messages: Conversation, *, tools: Sequence[Mapping[str, Any]] = (),
+                    template_kwargs: Mapping[str, Any] | None = None, add_generation_prompt: bool = True) -> list[int]:
+        """A conversation through the model's chat template, which sees messages and tools as they are. What its texts
+        look like never becomes a control token."""
+        return self._engine.encode_chat(_json("messages", list(messages)), _json("tools", list(tools)),
+                                        _json("template_kwargs", dict(template_kwargs or {})), add_generation_prompt)
+
+    @overload
+    def generate(self, prompts: Prompt, params: SamplingParams | None = None,
+                 **options: Unpack[RequestOptions]) -> Answer: ...
+    @overload
+    def generate(self, prompts: Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None,
+                 **options: Unpack[RequestOptions]) -> list[Answer]: ...
+    def generate(self, prompts: Any, params: Any = None, **options: Any) -> Any:
+        """What follows a prompt, or each of several, which run together. `params` are those of all prompts or, in a
+        list, of each; what is given by name is added."""
+        prompt_ids, is_one = self._prompts(prompts)
+        answers = [gathering.answer() for gathering in self._run(prompt_ids, _each(params, options, len(prompt_ids)))]
+        return answers[0] if is_one else answers
+
+    @overload
+    def chat(self, messages: Conversation, params: SamplingParams | None = None, *,
+             tools: Sequence[Mapping[str, Any]] = (), template_kwargs: Mapping[str, Any] | None = None,
+             **options: Unpack[RequestOptions]) -> Answer: ...
+    @overload
+    def chat(self, messages: Sequence[Conversation],
+             params: SamplingParams | Sequence[SamplingParams] | None = None, *,
+             tools: Sequence[Mapping[str, Any]] = (), template_kwargs: Mapping[str, Any] | None = None,
+             **options: Unpack[RequestOptions]) -> list[Answer]: ...
+    def chat(self, messages: Any, params: Any = None, *, tools: Sequence[Mapping[str, Any]] = (),
+             template_kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """The model's turn in a conversation, or in each of several. Otherwise as generate() and encode_chat()."""
+        is_one = not messages or isinstance(messages[0], Mapping)
+        conversations = [messages] if is_one else messages
+        prompts = [self.encode_chat(conversation, tools=tools, template_kwargs=template_kwargs)
+                   for conversation in conversations]
+        answers = self.generate(prompts, params, **options)
+        return answers[0] if is_one else answers
+
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None,
+               **options: Unpack[RequestOptions]) -> Stream:
+        """As generate(), in pieces: `for piece in llm.stream(...)` or `async for`."""
+        prompt_ids, is_one = self._prompts(prompt)
+        if not is_one:
+            raise UsageError("prompt: a stream has one", "prompt")
+        return Stream(self, self._engine.submit([(prompt_ids[0], {**(params or {}), **options})]))
+
+    def stream_chat(self, messages: Conversation, params: SamplingParams | None = None, *,
+                    tools: Sequence[Mapping[str, Any]] = (), template_kwargs: Mapping[str, Any] | None = None,
+                    **options: Unpack[RequestOptions]) -> Stream:
+        """As chat(), in pieces."""
+        return self.stream(self.encode_chat(messages, tools=tools, template_kwargs=template_kwargs), params, **options)
+
+    @overload
+    def embed(self, texts: Prompt, *, pooling: Pooling = "mean") -> list[float]: ...
+    @overload
+    def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "mean") -> list[list[float]]: ...
+    def embed(self, texts: Any, *, pooling: Pooling = "mean") -> Any:
+        """The direction of a text, or of each of several: the mean of its tokens' hidden states, or the last one's, at
+        length 1."""
+        prompt_ids, is_one = self._prompts(texts)
+        options = {"max_tokens": 0, "use_prefix_cache": False, "pooling": pooling}
+        embeddings = []
+        for gathering in self._run(prompt_ids, [options] * len(prompt_ids)):
+            gathering.answer()
+            embeddings.append(gathering.embedding)
+        return embeddings[0] if is_one else embeddings
+
+    @overload
+    def score(self, texts: Prompt) -> Score: ...
+    @overload
+    def score(self, texts: Sequence[Prompt]) -> list[Score]: ...
+    def score(self, texts: Any) -> Any:
+        """How likely each token of a text, or of each of several, is after those before it."""
+        prompt_ids, is_one = self._prompts(texts)
+        options = {"max_tokens": 0, "use_prefix_cache": False, "prompt_logprobs": 0}
+        scores = []
+        for gathering in self._run(prompt_ids, [options] * len(prompt_ids)):
+            answer = gathering.answer()
+            logprobs = [None if position is None else position.chosen.logprob for position in answer.prompt_logprobs]
+            total = sum(logprob for logprob in logprobs if logprob is not None)
+            scores.append(Score(answer.prompt_token_ids, logprobs, total))
+        return scores[0] if is_one else scores
+
+    def _prompts(self, prompts: Any) -> tuple[list[list[int]], bool]:
+        """Token ids of each, and whether it is one prompt rather than a list of them."""
+        if isinstance(prompts, str):
+            return [self.tokenize(prompts)], True
+        if not isinstance(prompts, Iterable):
+            raise UsageError(f"prompt: must be a text, token ids or a list of either, got {type(prompts).__name__}",
+                             "prompt")
+        items = list(prompts)
+        if items and not isinstance(items[0], (str, Iterable)):
+            return [items], True
+        return [self.tokenize(item) if isinstance(item, str) else item for item in items], False
+
+    def _run(self, prompts: list[list[int]], options: Sequence[Mapping[str, Any]]) -> list[Gathering]:
+        pending = self._engine.submit([(prompt, dict(each)) for prompt, each in zip(prompts, options)])
+        gatherings = [Gathering(prompt) for prompt in prompts]
+        try:
+            while not pending.finished:
+                for output in pending.take(wait=True):
+                    gatherings[output.request].add(output)
+        except BaseException:
+            pending.cancel()
+            raise
+        return gatherings
+
+
+def pull(name: str, *, progress: Callable[[str, int, int], object] | None = None) -> str:
+    """Fetches a model of the catalogue, unless it is here and right, and returns its path. `progress` is called with a
+    phase, the bytes so far and all of them (0: not known)."""
+    return _kvasir.pull(name, progress)
+
+
+def _each(params: Any, options: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
+    if params is None or isinstance(params, Mapping):
+        return [{**(params or {}), **options}] * count
+    each = [{**one, **options} for one in params]
+    if len(each) != count:
+        raise UsageError(f"params: must be one, or one for each of the {count} prompts, got {len(each)}", "params")
+    return each
+
+
+def _json(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name}: {error}", name) from None

@@ -1,0 +1,94 @@
+"""An answer in pieces, for threads and for asyncio."""
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from . import _kvasir
+from .results import Piece, piece_of
+
+if TYPE_CHECKING:
+    from .llm import LLM
+
+
+class Stream:
+    """Iterate over it with `for` or `async for`, in one thread or task at a time.
+
+    The request runs from the start and ends within a step when the stream is dropped (as leaving a loop over
+    `llm.stream(...)` does), closed, left by `with`, or when the task that waits for it is cancelled.
+    """
+
+    def __init__(self, llm: LLM, pending: _kvasir.Pending) -> None:
+        self._llm = llm  # an engine ends with its LLM
+        self._pending = pending
+        self._outputs: deque[_kvasir.Output] = deque()
+        self._closed = False
+
+    def close(self) -> None:
+        """Ends the request. Nothing comes any more."""
+        self._pending.cancel()
+        self._closed = True
+        self._outputs.clear()
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Piece:
+        if not self._outputs and not self._is_over():
+            try:
+                self._outputs.extend(self._pending.take(wait=True))
+            except BaseException:
+                self.close()
+                raise
+        if not self._outputs:
+            raise StopIteration
+        return piece_of(self._outputs.popleft())
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Piece:
+        try:
+            while not self._outputs and not self._is_over():
+                await self._readable()
+                self._outputs.extend(self._pending.take(wait=False))
+        except BaseException:
+            self.close()
+            raise
+        if not self._outputs:
+            raise StopAsyncIteration
+        return piece_of(self._outputs.popleft())
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Stream:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        self.close()
+
+    def _is_over(self) -> bool:
+        return self._closed or self._pending.finished
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        arrived = loop.create_future()
+
+        def arrive() -> None:
+            if not arrived.done():
+                arrived.set_result(None)
+
+        descriptor = self._pending.fileno()
+        loop.add_reader(descriptor, arrive)
+        try:
+            await arrived
+        finally:
+            loop.remove_reader(descriptor)

@@ -1,0 +1,208 @@
+// kvasir._kvasir: what the package kvasir is built on. src/python/kvasir/_kvasir.pyi says what each gives.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvasir/engine.h"
+#include "python/engine_settings.h"
+#include "python/field.h"
+#include "python/pending.h"
+#include "python/python_error.h"
+#include "python/request_options.h"
+#include "python/session.h"
+#include "store/model_store.h"
+#include "text/tokenizer.h"
+
+namespace kvasir::python {
+namespace {
+
+using namespace nb::literals;
+
+nb::tuple tuple_of(const TokenLogprob& token) {
+  return nb::make_tuple(token.token, token.logprob, token.rank);
+}
+
+nb::list list_of(const std::vector<PositionLogprobs>& positions) {
+  nb::list list;
+  for (const PositionLogprobs& position : positions) {
+    nb::list top;
+    for (const TokenLogprob& token : position.top) top.append(tuple_of(token));
+    list.append(nb::make_tuple(tuple_of(position.chosen), top));
+  }
+  return list;
+}
+
+nb::tuple usage_of(const Output& output) {
+  const Usage& usage = output.news.usage;
+  return nb::make_tuple(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens,
+                        usage.kv_bytes_share, usage.kv_bytes_share_mean, usage.kv_bytes_share_peak);
+}
+
+nb::tuple cost_of(const Output& output) {
+  const RequestCost& cost = output.news.cost;
+  return nb::make_tuple(cost.queue_ms, cost.prefill_ms, cost.decode_ms, cost.cpu_ms, cost.kv_byte_seconds);
+}
+
+std::optional<std::string_view> finish_reason_of(const Output& output) {
+  if (!output.news.finish_reason) return std::nullopt;
+  return name_of(*output.news.finish_reason);
+}
+
+nb::object error_of(const Output& output) {
+  return output.news.error ? exception_of(*output.news.error) : nb::none();
+}
+
+void bind_output(nb::module_& module) {
+  nb::class_<Output>(module, "Output")
+      .def_ro("request", &Output::request)
+      .def_prop_ro("choice", [](const Output& output) { return output.news.index; })
+      .def_prop_ro("token_ids", [](const Output& output) { return output.news.token_ids; })
+      .def_prop_ro("text", [](const Output& output) { return output.news.text; })
+      .def_prop_ro("logprobs", [](const Output& output) { return list_of(output.news.logprobs); })
+      .def_prop_ro("prompt_logprobs",
+                   [](const Output& output) { return list_of(output.news.prompt_logprobs); })
+      .def_prop_ro("embedding", [](const Output& output) { return output.news.embedding; })
+      .def_prop_ro("finish_reason", finish_reason_of)
+      .def_prop_ro("stop_string", [](const Output& output) { return output.news.stop_string; })
+      .def_prop_ro("stop_token", [](const Output& output) { return output.news.stop_token; })
+      .def_prop_ro("error", error_of)
+      .def_prop_ro("usage", usage_of)
+      .def_prop_ro("cost", cost_of)
+      .def_prop_ro("request_finished", [](const Output& output) { return output.news.request_finished; });
+}
+
+// A dict of name_a = value ...
+template <class... Members>
+nb::dict dict_of(const Members&... members) {
+  const nb::object type = nb::borrow(reinterpret_cast<PyObject*>(&PyDict_Type));
+  return nb::borrow<nb::dict>(type(members...));
+}
+
+nb::dict info_of(const Session& session) {
+  const std::shared_ptr<Engine> engine = session.engine();
+  const ModelInfo& info = engine->model_info();
+  return dict_of("name"_a = info.name, "architecture"_a = info.architecture,
+                 "quantization"_a = info.quantization, "num_parameters"_a = info.num_parameters,
+                 "weight_bytes"_a = info.weight_bytes, "num_layers"_a = info.num_layers,
+                 "hidden_size"_a = info.hidden_size, "vocab_size"_a = info.vocab_size,
+                 "context_length_tokens"_a = info.context_length_tokens,
+                 "max_model_len_tokens"_a = info.max_model_len_tokens,
+                 "has_tokenizer"_a = engine->tokenizer() != nullptr,
+                 "has_chat_template"_a = engine->chat_template() != nullptr);
+}
+
+nb::dict stats_of(const Session& session) {
+  const EngineStats stats = session.engine()->stats();
+  return dict_of("num_running"_a = stats.num_running, "num_waiting"_a = stats.num_waiting,
+                 "num_requests_finished"_a = stats.num_requests_finished,
+                 "num_requests_cancelled"_a = stats.num_requests_cancelled,
+                 "num_prompt_tokens"_a = stats.num_prompt_tokens,
+                 "num_cached_prompt_tokens"_a = stats.num_cached_prompt_tokens,
+                 "num_generated_tokens"_a = stats.num_generated_tokens, "num_steps"_a = stats.num_steps,
+                 "num_stepped_sequences"_a = stats.num_stepped_sequences,
+                 "kv_blocks_total"_a = stats.kv_blocks_total, "kv_blocks_used"_a = stats.kv_blocks_used,
+                 "kv_bytes_total"_a = stats.kv_bytes_total, "kv_bytes_used"_a = stats.kv_bytes_used,
+                 "kv_bytes_peak"_a = stats.kv_bytes_peak, "peak_rss_bytes"_a = stats.peak_rss_bytes);
+}
+
+std::vector<TokenId> encode(Session& session, nb::handle value, bool add_special, bool parse_special) {
+  const std::string text = text_of("text", value);
+  const std::shared_ptr<Engine> engine = session.engine();
+  if (engine->tokenizer() == nullptr) raise(engine->encode(text).error());
+  const Session::Away away(session);
+  return engine->tokenizer()->encode(text, {.parse_special = parse_special, .add_special = add_special});
+}
+
+nb::bytes decode(const Session& session, nb::handle token_ids, bool special) {
+  const std::vector<TokenId> ids = token_ids_of("token_ids", token_ids);
+  const std::string text = value_or_raise(session.engine()->decode(ids, special));
+  return nb::bytes(text.data(), text.size());
+}
+
+std::vector<TokenId> encode_chat(Session& session, nb::handle messages, nb::handle tools,
+                                 nb::handle template_kwargs, bool add_generation_prompt) {
+  const ChatPrompt prompt{.messages = text_of("messages", messages),
+                          .tools = text_of("tools", tools),
+                          .template_kwargs = text_of("template_kwargs", template_kwargs),
+                          .add_generation_prompt = add_generation_prompt};
+  const std::shared_ptr<Engine> engine = session.engine();
+  return value_or_raise([&] {
+    const Session::Away away(session);
+    return engine->encode_chat(prompt);
+  }());
+}
+
+std::shared_ptr<Pending> submit(const std::shared_ptr<Session>& session, const nb::list& requests) {
+  std::vector<Request> asked;
+  for (const nb::handle request : requests) {
+    const auto [prompt, options] = nb::cast<std::pair<nb::object, nb::dict>>(request);
+    asked.push_back(read_request(token_ids_of("prompt", prompt), options));
+  }
+  return std::make_shared<Pending>(session, std::move(asked));
+}
+
+// The file of a catalogue's model, fetched unless it is here. `progress` as for loading, with bytes.
+std::string pull(nb::handle name, const nb::object& progress) {
+  const store::ModelStore models = value_or_raise(store::ModelStore::open_default());
+  const store::CatalogueEntry* entry = value_or_raise(models.find(text_of("name", name)));
+  std::exception_ptr raised;
+  store::TransferEvents events;
+  events.progress = [&](const store::Progress& done) {
+    const nb::gil_scoped_acquire held;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!progress.is_none()) progress(done.phase, done.bytes_done, done.bytes_total);
+      return true;
+    } catch (...) {
+      raised = std::current_exception();
+      return false;
+    }
+  };
+  const auto fetch = [&] {
+    const nb::gil_scoped_release released;
+    return models.pull(*entry, {}, events);
+  };
+  auto pulled = fetch();
+  if (raised) std::rethrow_exception(raised);
+  return value_or_raise(std::move(pulled)).path.native();
+}
+
+}  // namespace
+}  // namespace kvasir::python
+
+NB_MODULE(_kvasir, module) {
+  using namespace kvasir::python;
+  // An interpreter that ends may leave objects behind; close() has freed what matters.
+  nb::set_leak_warnings(false);
+  bind_output(module);
+  nb::class_<Pending>(module, "Pending")
+      .def("take", &Pending::take, "wait"_a)
+      .def("cancel", &Pending::cancel)
+      .def("fileno", &Pending::descriptor)
+      .def_prop_ro("finished", &Pending::is_finished);
+  nb::class_<Session>(module, "Engine")
+      .def(nb::init<>())
+      .def("load", &Session::load, "model"_a, "settings"_a, "progress"_a.none())
+      .def("close", &Session::close)
+      .def_prop_ro("is_open", &Session::is_open)
+      .def("info", info_of)
+      .def("stats", stats_of)
+      .def("encode", encode, "text"_a, "add_special"_a, "parse_special"_a)
+      .def("decode", decode, "token_ids"_a, "special"_a)
+      .def("encode_chat", encode_chat, "messages"_a, "tools"_a, "template_kwargs"_a,
+           "add_generation_prompt"_a)
+      .def("submit", submit, "requests"_a);
+  module.def("pull", pull, "name"_a, "progress"_a.none());
+  module.def("setting_names", setting_names);
+  module.def("option_names", option_names);
+  module.attr("version") = KVASIR_VERSION;
+}

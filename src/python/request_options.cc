@@ -1,0 +1,144 @@
+#include "python/request_options.h"
+
+#include <array>
+
+#include "engine/kv_params.h"
+
+namespace kvasir::python {
+namespace {
+
+using Sampling = SamplingParams;
+
+template <auto Member>
+void read_float(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.*Member = static_cast<float>(number_of(name, value));
+}
+
+template <auto Member>
+void read_int32(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.*Member = int32_of(name, value);
+}
+
+// None: as if it were not there.
+template <auto Member>
+void read_optional_int32(std::string_view name, nb::handle value, Request& request) {
+  (request.sampling.*Member).reset();
+  if (!value.is_none()) request.sampling.*Member = int32_of(name, value);
+}
+
+template <auto Member>
+void read_truth(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.*Member = truth_of(name, value);
+}
+
+void read_logit_bias(std::string_view name, nb::handle value, Request& request) {
+  if (!nb::isinstance<nb::dict>(value)) raise_wrong_type(name, "a dict of token ids and numbers", value);
+  request.sampling.logit_bias.clear();
+  for (const auto& [token, bias] : nb::borrow<nb::dict>(value)) {
+    request.sampling.logit_bias.emplace_back(int32_of(name, token),
+                                             static_cast<float>(number_of(name, bias)));
+  }
+}
+
+// From -2^63 on, as the server takes it, and to 2^64.
+void read_seed(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.seed.reset();
+  if (value.is_none()) return;
+  if (PyLong_Check(value.ptr()) != 0) {
+    const unsigned long long seed = PyLong_AsUnsignedLongLong(value.ptr());
+    if (PyErr_Occurred() == nullptr) {
+      request.sampling.seed = seed;
+      return;
+    }
+    PyErr_Clear();
+  }
+  request.sampling.seed = static_cast<std::uint64_t>(whole_number_of(name, value));
+}
+
+void read_stop(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.stop.clear();
+  if (!value.is_none()) request.sampling.stop = texts_of(name, value);
+}
+
+void read_stop_tokens(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.stop_token_ids.clear();
+  if (!value.is_none()) request.sampling.stop_token_ids = token_ids_of(name, value);
+}
+
+void read_kv_policy(std::string_view name, nb::handle value, Request& request) {
+  request.kv.policy = text_of(name, value);
+}
+
+// A share, a number of bytes, or either as a text with its unit.
+void read_kv_budget(std::string_view name, nb::handle value, Request& request) {
+  const bool is_text = PyUnicode_Check(value.ptr()) != 0;
+  const std::string text = is_text ? text_of(name, value) : fmt::format("{}", number_of(name, value));
+  request.kv.budget = 1.0;
+  request.kv.budget_bytes = 0;
+  if (const Status status = set_kv_budget(text, request.kv); !status) {
+    raise_usage(fmt::format("{}: {}", name, status.error().message), std::string(name));
+  }
+}
+
+void read_kv_quality(std::string_view name, nb::handle value, Request& request) {
+  if (const Status status = set_kv_quality(text_of(name, value), request.kv); !status) {
+    raise_usage(fmt::format("{}: {}", name, status.error().message), std::string(name));
+  }
+}
+
+void read_pooling(std::string_view name, nb::handle value, Request& request) {
+  const std::string pooling = text_of(name, value);
+  if (pooling != "mean" && pooling != "last") {
+    raise_usage(fmt::format("{}: must be mean or last, got '{}'", name, pooling), std::string(name));
+  }
+  request.pooling = pooling == "mean" ? Pooling::kMean : Pooling::kLast;
+}
+
+void read_priority(std::string_view name, nb::handle value, Request& request) {
+  request.priority = int32_of(name, value);
+}
+
+void read_use_prefix_cache(std::string_view name, nb::handle value, Request& request) {
+  request.use_prefix_cache = truth_of(name, value);
+}
+
+constexpr auto kFields = std::to_array<Field<Request>>({
+    {"temperature", read_float<&Sampling::temperature>},
+    {"top_k", read_int32<&Sampling::top_k>},
+    {"top_p", read_float<&Sampling::top_p>},
+    {"min_p", read_float<&Sampling::min_p>},
+    {"repetition_penalty", read_float<&Sampling::repetition_penalty>},
+    {"presence_penalty", read_float<&Sampling::presence_penalty>},
+    {"frequency_penalty", read_float<&Sampling::frequency_penalty>},
+    {"logit_bias", read_logit_bias},
+    {"seed", read_seed},
+    {"n", read_int32<&Sampling::n>},
+    {"max_tokens", read_optional_int32<&Sampling::max_tokens>},
+    {"min_tokens", read_int32<&Sampling::min_tokens>},
+    {"ignore_eos", read_truth<&Sampling::ignore_eos>},
+    {"stop", read_stop},
+    {"stop_token_ids", read_stop_tokens},
+    {"include_stop_str_in_output", read_truth<&Sampling::include_stop_str_in_output>},
+    {"skip_special_tokens", read_truth<&Sampling::skip_special_tokens>},
+    {"logprobs", read_optional_int32<&Sampling::logprobs>},
+    {"prompt_logprobs", read_optional_int32<&Sampling::prompt_logprobs>},
+    {"kv_policy", read_kv_policy},
+    {"kv_budget", read_kv_budget},
+    {"kv_quality", read_kv_quality},
+    {"pooling", read_pooling},
+    {"priority", read_priority},
+    {"use_prefix_cache", read_use_prefix_cache},
+});
+
+}  // namespace
+
+Request read_request(std::vector<TokenId> prompt, const nb::dict& options) {
+  Request request;
+  read_fields<Request>("parameter", options, kFields, request);
+  request.prompt_token_ids = std::move(prompt);
+  return request;
+}
+
+std::vector<std::string_view> option_names() { return names_of<Request>(kFields); }
+
+}  // namespace kvasir::python

@@ -1,0 +1,100 @@
+#include "python/session.h"
+
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "python/engine_settings.h"
+#include "python/python_error.h"
+#include "store/model_store.h"
+
+namespace kvasir::python {
+namespace {
+
+constexpr std::chrono::milliseconds kReturnInterval{1};
+
+// Leaves it as it is for ever: its threads are another process's.
+void abandon(std::shared_ptr<Engine> engine) { new std::shared_ptr<Engine>(std::move(engine)); }
+
+}  // namespace
+
+Session::~Session() {
+  if (engine_ != nullptr && is_of_another_process()) abandon(std::move(engine_));
+}
+
+void Session::load(const std::string& model, const nb::dict& settings, const nb::object& progress) {
+  EngineConfig config = read_settings(settings);
+  config.kv_disk_warning = [this](std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    warning_ = line;
+  };
+  std::exception_ptr raised;
+  const auto on_progress = [&](const std::string& phase, double fraction) {
+    if (closing_) return false;
+    const nb::gil_scoped_acquire held;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!progress.is_none()) progress(phase, fraction);
+      return true;
+    } catch (...) {
+      raised = std::current_exception();
+      return false;
+    }
+  };
+  const auto load_engine = [&]() -> Result<std::shared_ptr<Engine>> {
+    const Away away(*this);
+    KVASIR_TRY(config.model_path, store::resolve_model(model));
+    return Engine::load(config, on_progress);
+  };
+  auto engine = load_engine();
+  if (raised) std::rethrow_exception(raised);
+  if (!engine) raise(engine.error());
+  const std::lock_guard lock(mutex_);
+  engine_ = std::move(*engine);
+  process_ = ::getpid();
+}
+
+void Session::close() {
+  closing_ = true;
+  std::shared_ptr<Engine> engine;
+  {
+    const std::lock_guard lock(mutex_);
+    engine = std::exchange(engine_, nullptr);
+  }
+  if (is_of_another_process()) return abandon(std::move(engine));
+  const nb::gil_scoped_release released;
+  if (engine != nullptr) engine->drain(0);
+  engine.reset();
+  while (num_away_ > 0) std::this_thread::sleep_for(kReturnInterval);
+}
+
+std::shared_ptr<Engine> Session::engine() const {
+  if (is_of_another_process()) {
+    raise_usage("LLM: was loaded before this process was forked; a process that computes loads its own");
+  }
+  if (std::shared_ptr<Engine> engine = engine_if_open()) return engine;
+  raise_usage("LLM: is closed");
+}
+
+std::shared_ptr<Engine> Session::engine_if_open() const {
+  const std::lock_guard lock(mutex_);
+  return engine_;
+}
+
+void Session::show_warning() {
+  std::string warning;
+  {
+    const std::lock_guard lock(mutex_);
+    warning.swap(warning_);
+  }
+  if (warning.empty()) return;
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1) != 0) throw nb::python_error();
+}
+
+bool Session::is_of_another_process() const { return process_ != 0 && process_ != ::getpid(); }
+
+}  // namespace kvasir::python
