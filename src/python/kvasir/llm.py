@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _kvasir
 from .errors import UsageError
-from .parameters import Message, Pooling, RequestOptions, SamplingParams, Settings
+from .parameters import Pooling, RequestOptions, SamplingParams, Settings
 from .results import Answer, Gathering, ModelInfo, Score
 from .stream import Stream
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Prompt = str | Sequence[int]  #: a text, or its token ids
-Conversation = Sequence[Message]
+Conversation = Sequence[Mapping[str, Any]]  #: turns, each with role and content and what else the chat template knows
 
 
 class LLM:
@@ -72,7 +72,7 @@ class LLM:
                                         _json("template_kwargs", dict(template_kwargs or {})), add_generation_prompt)
 
     @overload
-    def generate(self, prompts: Prompt, params: SamplingParams | None = None,
+    def generate(self, prompts: Prompt, params: SamplingParams | None = None,  # type: ignore[overload-overlap]  # a text is one prompt
                  **options: Unpack[RequestOptions]) -> Answer: ...
     @overload
     def generate(self, prompts: Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None,
@@ -118,7 +118,7 @@ class LLM:
         return self.stream(self.encode_chat(messages, tools=tools, template_kwargs=template_kwargs), params, **options)
 
     @overload
-    def embed(self, texts: Prompt, *, pooling: Pooling = "mean") -> list[float]: ...
+    def embed(self, texts: Prompt, *, pooling: Pooling = "mean") -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
     @overload
     def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "mean") -> list[list[float]]: ...
     def embed(self, texts: Any, *, pooling: Pooling = "mean") -> Any:
@@ -133,7 +133,7 @@ class LLM:
         return embeddings[0] if is_one else embeddings
 
     @overload
-    def score(self, texts: Prompt) -> Score: ...
+    def score(self, texts: Prompt) -> Score: ...  # type: ignore[overload-overlap]
     @overload
     def score(self, texts: Sequence[Prompt]) -> list[Score]: ...
     def score(self, texts: Any) -> Any:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 Pooling = Literal["mean", "last"]
 
@@ -60,17 +60,3 @@ class RequestOptions(SamplingParams, total=False):
     kv_quality: Literal["exact", "gate", "best_effort"]  #: how far it may go to keep the budget ("gate")
     priority: int  #: lower runs first (0)
     use_prefix_cache: bool  #: False: neither finds computed prefixes nor leaves any (True)
-
-
-class _Said(TypedDict):
-    role: str
-
-
-class Message(_Said, total=False):
-    """A turn of a conversation as chat templates read it. Beside tool_calls the content may be None."""
-
-    content: Any
-    name: str
-    tool_calls: list[Any]
-    tool_call_id: str
-    reasoning_content: str
