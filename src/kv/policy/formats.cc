@@ -37,7 +37,8 @@ std::vector<Rung> ladder_of(const PolicyView& view) {
   for (const KvFormat format : coarser_formats(view)) {
     candidates.push_back({format, view.bytes(format), view.costs[format]});
   }
-  if (view.cells.has_disk()) {
+  // Where no format is coarser there is nothing to make a ghost of, nor to keep of it.
+  if (view.cells.has_disk() && !candidates.empty()) {
     const Rung& coarsest = candidates.back();
     const float saved = static_cast<float>(coarsest.bytes - view.bytes(KvFormat::kGhost)) /
                         static_cast<float>(coarsest.bytes);

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kv/kept_copies.h"
+
 namespace kvasir::kv {
 namespace {
 
@@ -27,6 +29,22 @@ TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
     EXPECT_GT(loss, before);
     before = loss;
   }
+}
+
+// Formats of integer codes hold 32 channels at a time, ghosts too.
+TEST(KvFormats, OfALadderAreF16AloneWhereNoFormatIsCoarser) {
+  constexpr std::int32_t kSmallHeadDim = 16;
+  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
+  KeptCopies disk;
+  const CellStore cells({&group, 1}, KvFormat::kF16, kSmallHeadDim,
+                        CellArena::bytes_for(1, KvFormat::kF16, kSmallHeadDim), 0,
+                        {.file = &disk, .bytes = 1 << 20});
+  const FormatCosts costs = usual_format_costs();
+  const KvPolicySettings settings;
+  const auto rungs = ladder_of({.cells = cells, .settings = settings, .costs = costs});
+  ASSERT_EQ(rungs.size(), 2);
+  EXPECT_EQ(rungs.front().format, KvFormat::kF16);
+  EXPECT_EQ(rungs.back().format, KvFormat::kGone);
 }
 
 }  // namespace
