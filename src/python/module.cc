@@ -152,11 +152,14 @@ std::shared_ptr<Pending> submit(const std::shared_ptr<Session>& session, const n
 
 // The file of a catalogue's model, fetched unless it is here. `progress` as for loading, with bytes.
 std::string pull(nb::handle name, const nb::object& progress) {
+  const std::shared_ptr<Session> session =
+      Session::create();  // so that an interpreter that ends waits for it
   const store::ModelStore models = value_or_raise(store::ModelStore::open_default());
   const store::CatalogueEntry* entry = value_or_raise(models.find(text_of("name", name)));
   std::exception_ptr raised;
   store::TransferEvents events;
   events.progress = [&](const store::Progress& done) {
+    if (session->is_closing()) return false;
     const nb::gil_scoped_acquire held;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -167,8 +170,9 @@ std::string pull(nb::handle name, const nb::object& progress) {
       return false;
     }
   };
-  const auto fetch = [&] {
-    const nb::gil_scoped_release released;
+  const auto fetch = [&]() -> Result<store::PulledModel> {
+    if (session->is_closing()) return make_error(ErrorKind::kUnavailable, "pull: the interpreter ends");
+    const Session::Away away(*session);
     return models.pull(*entry, {}, events);
   };
   auto pulled = fetch();
@@ -190,10 +194,10 @@ NB_MODULE(_kvasir, module) {
       .def("fileno", &Pending::descriptor)
       .def_prop_ro("finished", &Pending::is_finished);
   nb::class_<Session>(module, "Engine")
-      .def(nb::init<>())
+      .def(nb::new_(&Session::create))
       .def("load", &Session::load, "model"_a, "settings"_a, "progress"_a.none())
       .def("close", &Session::close)
-      .def_prop_ro("is_open", &Session::is_open)
+      .def_prop_ro("is_open", [](const Session& session) { return session.engine_if_open() != nullptr; })
       .def("info", info_of)
       .def("stats", stats_of)
       .def("encode", encode, "text"_a, "add_special"_a, "parse_special"_a)
@@ -201,6 +205,7 @@ NB_MODULE(_kvasir, module) {
       .def("encode_chat", encode_chat, "messages"_a, "tools"_a, "template_kwargs"_a,
            "add_generation_prompt"_a)
       .def("submit", submit, "requests"_a);
+  module.def("end_all", &Session::end_all);
   module.def("pull", pull, "name"_a, "progress"_a.none());
   module.def("setting_names", setting_names);
   module.def("option_names", option_names);

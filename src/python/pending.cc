@@ -36,7 +36,7 @@ std::vector<Output> Pending::take(bool wait) {
     }
     if (!outputs.empty() || !wait || is_finished()) break;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    if (session_->is_open()) session_->engine();  // raises in a fork, where nothing would ever come
+    session_->check_process();
   }
   for (const Output& output : outputs) num_unfinished_ -= output.news.request_finished ? 1 : 0;
   session_->show_warning();

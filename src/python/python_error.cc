@@ -30,8 +30,12 @@ const char* class_name(ErrorKind kind) {
 }  // namespace
 
 nb::object exception_of(const Error& error) {
+  // No code of Python's runs here: an interpreter that ends takes its threads away where they run some.
   const nb::module_ errors = nb::module_::import_("kvasir.errors");
-  return errors.attr(class_name(error.kind))(error.message, error.param, error.retry_after_s);
+  nb::object exception = errors.attr(class_name(error.kind))(error.message);
+  exception.attr("param") = error.param;
+  exception.attr("retry_after_s") = error.retry_after_s;
+  return exception;
 }
 
 void raise(const Error& error) {

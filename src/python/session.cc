@@ -1,12 +1,12 @@
 #include "python/session.h"
 
 #include <nanobind/stl/string.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <exception>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "python/engine_settings.h"
 #include "python/python_error.h"
@@ -17,17 +17,43 @@ namespace {
 
 constexpr std::chrono::milliseconds kReturnInterval{1};
 
+// What holds for the whole process. Who touches it holds the interpreter.
+struct Interpreter {
+  std::vector<std::weak_ptr<Session>> sessions;
+  bool is_ending = false;
+};
+
+// Never destroyed: objects that outlive the interpreter's end may still look at it.
+Interpreter& interpreter() {
+  static auto* const python = new Interpreter;
+  return *python;
+}
+
 // Leaves it as it is for ever: its threads are another process's.
 void abandon(std::shared_ptr<Engine> engine) { new std::shared_ptr<Engine>(std::move(engine)); }
 
 }  // namespace
 
-Session::~Session() {
-  if (engine_ != nullptr && is_of_another_process()) abandon(std::move(engine_));
+std::shared_ptr<Session> Session::create() {
+  std::shared_ptr<Session> session(new Session);
+  Interpreter& python = interpreter();
+  session->closing_ = python.is_ending;
+  std::erase_if(python.sessions, [](const auto& known) { return known.expired(); });
+  python.sessions.push_back(session);
+  return session;
+}
+
+void Session::end_all() {
+  Interpreter& python = interpreter();
+  python.is_ending = true;
+  for (const std::weak_ptr<Session>& known : std::exchange(python.sessions, {})) {
+    if (const std::shared_ptr<Session> session = known.lock()) session->close();
+  }
 }
 
 void Session::load(const std::string& model, const nb::dict& settings, const nb::object& progress) {
   EngineConfig config = read_settings(settings);
+  if (closing_) raise_usage("LLM: is closed");
   config.kv_disk_warning = [this](std::string_view line) {
     const std::lock_guard lock(mutex_);
     warning_ = line;
@@ -55,7 +81,6 @@ void Session::load(const std::string& model, const nb::dict& settings, const nb:
   if (!engine) raise(engine.error());
   const std::lock_guard lock(mutex_);
   engine_ = std::move(*engine);
-  process_ = ::getpid();
 }
 
 void Session::close() {
@@ -66,6 +91,7 @@ void Session::close() {
     engine = std::exchange(engine_, nullptr);
   }
   if (is_of_another_process()) return abandon(std::move(engine));
+  if (engine == nullptr && num_away_ == 0) return;
   const nb::gil_scoped_release released;
   if (engine != nullptr) engine->drain(0);
   engine.reset();
@@ -73,11 +99,14 @@ void Session::close() {
 }
 
 std::shared_ptr<Engine> Session::engine() const {
-  if (is_of_another_process()) {
-    raise_usage("LLM: was loaded before this process was forked; a process that computes loads its own");
-  }
+  check_process();
   if (std::shared_ptr<Engine> engine = engine_if_open()) return engine;
   raise_usage("LLM: is closed");
+}
+
+void Session::check_process() const {
+  if (!is_of_another_process()) return;
+  raise_usage("LLM: was loaded before this process was forked; a process that computes loads its own");
 }
 
 std::shared_ptr<Engine> Session::engine_if_open() const {
@@ -95,6 +124,6 @@ void Session::show_warning() {
   if (PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1) != 0) throw nb::python_error();
 }
 
-bool Session::is_of_another_process() const { return process_ != 0 && process_ != ::getpid(); }
+bool Session::is_of_another_process() const { return process_ != ::getpid(); }
 
 }  // namespace kvasir::python

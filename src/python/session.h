@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -16,16 +17,19 @@ namespace kvasir::python {
 namespace nb = nanobind;
 
 // Python's threads let go of the interpreter while they wait for the engine. An interpreter that ends
-// meanwhile would end them in the middle of C++, so close(), which Python calls at its exit, first waits
-// until they are back.
+// meanwhile would end them in the middle of C++, so at its exit end_all() closes every session, and close()
+// waits until they are back.
 //
 // Thread safety: any thread that holds the interpreter may call anything.
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session() = default;
-  ~Session();
+  static std::shared_ptr<Session> create();
+  ~Session() { close(); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // What Python calls at its exit: closes all sessions; a later one is closed from the start.
+  static void end_all();
 
   // `model` is a catalogue's name or a path, `settings` as read_settings() takes them; `progress` is None or
   // is called with a phase and a fraction, and what it raises ends the loading, as Ctrl-C does. Requires: not
@@ -33,12 +37,14 @@ class Session {
   void load(const std::string& model, const nb::dict& settings, const nb::object& progress);
   // Cancels what runs and frees the engine; once is enough.
   void close();
-  bool is_open() const { return engine_if_open() != nullptr; }
+  bool is_closing() const { return closing_; }
 
-  // Raises a UsageError when it is closed, or when this is a fork of the process that loaded it.
+  // Raises a UsageError when it is closed, or when this is a fork of the process that made it.
   std::shared_ptr<Engine> engine() const;
-  // Null: it is closed.
+  // Null: it is closed, or nothing is loaded.
   std::shared_ptr<Engine> engine_if_open() const;
+  // Raises a UsageError in a fork, where nothing would ever come.
+  void check_process() const;
   // Shows what the engine's thread had to say as a RuntimeWarning; raises where warnings are errors.
   void show_warning();
 
@@ -58,11 +64,12 @@ class Session {
   };
 
  private:
+  Session() = default;
   bool is_of_another_process() const;
 
-  mutable std::mutex mutex_;  // never held while waiting for the interpreter
+  const pid_t process_ = ::getpid();  // that made it
+  mutable std::mutex mutex_;          // never held while waiting for the interpreter
   std::shared_ptr<Engine> engine_;
-  pid_t process_ = 0;  // that loaded it; 0: nobody has
   std::string warning_;
   std::atomic<int> num_away_{0};
   std::atomic<bool> closing_{false};

@@ -5,13 +5,7 @@ from __future__ import annotations
 class Error(Exception):
     """The engine's message, and `param`: the parameter or setting at fault, or ""."""
 
-    def __init__(self, message: str, param: str = "", retry_after_s: int = 0) -> None:
-        super().__init__(message)
-        self.param = param
-        self.retry_after_s = retry_after_s
-
-    def __reduce__(self) -> tuple[type[Error], tuple[str, str, int]]:
-        return type(self), (str(self), self.param, self.retry_after_s)
+    param: str = ""
 
 
 class UsageError(Error, ValueError):
@@ -32,6 +26,8 @@ class MachineError(Error):
 
 class UnavailableError(Error):
     """Not now: the engine ends, or its queue is full. `retry_after_s`: when it may be worth another try; 0: not known."""
+
+    retry_after_s: int = 0
 
 
 class InternalError(Error):

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
@@ -32,14 +31,12 @@ class LLM:
                  **settings: Unpack[Settings]) -> None:
         """`progress` is called with a phase and a fraction while the model is loaded."""
         self._engine = _kvasir.Engine()
-        # Also at the interpreter's exit: the engine's threads must be gone before it is.
-        self._closing = weakref.finalize(self, self._engine.close)
         self._engine.load(os.fspath(model), settings, progress)
         self.info = ModelInfo(**self._engine.info())
 
     def close(self) -> None:
         """Cancels what runs and frees the memory. Further calls raise UsageError."""
-        self._closing()
+        self._engine.close()
 
     def __enter__(self) -> LLM:
         return self

@@ -1,0 +1,127 @@
+"""What is refused, with which exception, and what it says."""
+from __future__ import annotations
+
+import pathlib
+import pickle
+from typing import Any
+
+import pytest
+
+import kvasir
+from conftest import GEMMA, LLAMA, NO_TOKENIZER
+
+
+def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> kvasir.Error:
+    with pytest.raises(kvasir.Error) as caught:
+        call(*args, **kwargs)
+    assert type(caught.value) is kind, caught.value
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(("options", "says"), [
+    ({"temprature": 1}, "temprature: there is no such parameter; did you mean temperature?"),
+    ({"temperature": "hot"}, "temperature: must be a number, got str"),
+    ({"temperature": -1}, "temperature must be finite and 0 or greater, got -1"),
+    ({"temperature": float("nan")}, "temperature must be finite and 0 or greater, got nan"),
+    ({"top_k": 1.5}, "top_k: must be a whole number, got float"),
+    ({"top_k": True}, "top_k: must be a whole number, got bool"),
+    ({"top_k": 2**31}, "top_k: must be between -2147483648 and 2147483647, got 2147483648"),
+    ({"top_k": 2**70}, "top_k: is beyond 64 bits"),
+    ({"n": 0}, "n must be between 1 and 128, got 0"),
+    ({"logprobs": 21}, "logprobs must be between 0 and 20, got 21"),
+    ({"ignore_eos": 1}, "ignore_eos: must be True or False, got int"),
+    ({"stop": 3}, "stop: must be a text or several, got int"),
+    ({"stop": ["\ud800"]}, "stop: has half of a surrogate pair, which is no character"),
+    ({"stop": [""]}, "stop must be strings of 1 to 256 bytes, got 0 bytes"),
+    ({"stop_token_ids": "abc"}, "stop_token_ids: must be token ids, got str"),
+    ({"logit_bias": [1]}, "logit_bias: must be a dict of token ids and numbers, got list"),
+    ({"logit_bias": {1: 101}}, "logit_bias must be between -100 and 100, got 101"),
+    ({"seed": 1.0}, "seed: must be a whole number, got float"),
+    ({"kv_policy": "best"}, "kv_policy: must be one of none, ladder,"),
+    ({"kv_budget": "much"}, "kv_budget: must be a share above 0 and at most 1, a percentage or a size"),
+    ({"kv_quality": "good"}, "kv_quality: must be exact, gate or best_effort, got 'good'"),
+])
+def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], says: str) -> None:
+    error = refusal(kvasir.UsageError, llm.generate, "the quick", **options)
+    assert str(error).startswith(says)
+    assert error.param == next(iter(options))
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize(("settings", "kind", "says"), [
+    ({"thread": 1}, kvasir.UsageError, "thread: there is no such setting; did you mean threads?"),
+    ({"threads": -1}, kvasir.UsageError, "threads: must be between 0 and 1024, is -1"),
+    ({"memory": "much"}, kvasir.UsageError, "memory: "),
+    ({"memory": 1 << 20}, kvasir.MachineError, ""),
+    ({"memory": [1]}, kvasir.UsageError, "memory: must be a whole number, got list"),
+    ({"ctx": 1 << 20}, kvasir.UsageError, ""),
+    ({"kv_type": "f8"}, kvasir.UsageError, "kv_type: must be f16 or f32, got 'f8'"),
+    ({"kv_disk": 1}, kvasir.UsageError, "kv_disk_bytes must be at least"),
+    ({"max_step_ms": -1}, kvasir.UsageError, "max_step_ms: must be 0 or greater, got -1"),
+    ({"isa": "mmx"}, kvasir.UsageError, ""),
+    ({"chat_template": "{% if"}, kvasir.UsageError, ""),
+])
+def test_a_wrong_setting_is_named(settings: dict[str, Any], kind: type[kvasir.Error], says: str) -> None:
+    assert str(refusal(kind, kvasir.LLM, LLAMA, **settings)).startswith(says)
+
+
+def test_a_model_that_cannot_be_used_is_named(tmp_path: pathlib.Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    assert str(broken) in str(refusal(kvasir.ModelError, kvasir.LLM, broken))
+    missing = tmp_path / "missing.gguf"
+    assert str(missing) in str(refusal(kvasir.ModelError, kvasir.LLM, missing))
+    assert "did you mean smollm2:135m?" in str(refusal(kvasir.ModelError, kvasir.LLM, "smollm2:135"))
+    assert "did you mean smollm2:135m?" in str(refusal(kvasir.ModelError, kvasir.pull, "smollm2:135"))
+
+
+def test_a_prompt_must_be_one(llm: kvasir.LLM) -> None:
+    assert "prompt: must not be empty" in str(refusal(kvasir.UsageError, llm.generate, ""))
+    assert "outside the vocabulary" in str(refusal(kvasir.UsageError, llm.generate, [1 << 20]))
+    assert "prompt: must be" in str(refusal(kvasir.UsageError, llm.generate, 7))
+    assert "prompt: must be" in str(refusal(kvasir.UsageError, llm.generate, ["a", 7]))
+    assert "prompt: must be" in str(refusal(kvasir.UsageError, llm.generate, [1, "a"]))
+    assert "text: " in str(refusal(kvasir.UsageError, llm.tokenize, "\ud800"))
+    assert "no id -1" in str(refusal(kvasir.UsageError, llm.detokenize, [-1]))
+    error = refusal(kvasir.LimitError, llm.generate, "the quick", max_tokens=1 << 20)
+    assert error.param == "max_tokens" and "2048" in str(error)
+
+
+def test_one_bad_prompt_of_many_runs_none(llm: kvasir.LLM) -> None:
+    before = llm.stats()["num_prompt_tokens"]
+    refusal(kvasir.UsageError, llm.generate, ["the quick", ""], max_tokens=1)
+    assert llm.stats()["num_prompt_tokens"] == before
+
+
+def test_a_conversation_must_be_one(llm: kvasir.LLM, gemma: kvasir.LLM) -> None:
+    hi = [{"role": "user", "content": "hi"}]
+    assert "at least one" in str(refusal(kvasir.UsageError, llm.chat, []))
+    assert "messages[0] has no content" in str(refusal(kvasir.UsageError, llm.chat, [{"role": "user"}]))
+    assert "messages: " in str(refusal(kvasir.UsageError, llm.chat, [{"role": "user", "content": object()}]))
+    assert "messages: " in str(refusal(kvasir.UsageError, llm.chat, [{"role": "user", "content": "\ud800"}]))
+    assert "has a place of its own" in str(
+        refusal(kvasir.UsageError, llm.chat, hi, template_kwargs={"messages": []}))
+    assert "no chat template" in str(refusal(kvasir.UsageError, gemma.chat, hi))
+
+
+def test_without_a_tokenizer_there_are_token_ids() -> None:
+    with kvasir.LLM(NO_TOKENIZER, threads=1) as llm:
+        assert len(llm.generate([1, 2, 3], temperature=0, max_tokens=4).token_ids) == 4
+        assert "no tokenizer" in str(refusal(kvasir.ModelError, llm.generate, "the quick"))
+        assert "no tokenizer" in str(refusal(kvasir.ModelError, llm.detokenize, [1]))
+        assert "no tokenizer" in str(refusal(kvasir.ModelError, llm.chat, [{"role": "user", "content": "hi"}]))
+
+
+def test_an_exception_of_a_callback_ends_the_loading() -> None:
+    def stop(phase: str, fraction: float) -> None:
+        raise RuntimeError(phase)
+
+    with pytest.raises(RuntimeError, match="open"):
+        kvasir.LLM(GEMMA, progress=stop)
+
+
+def test_errors_survive_another_process(llm: kvasir.LLM) -> None:
+    error = refusal(kvasir.UsageError, llm.generate, "the quick", top_p=2.0)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.param) == (kvasir.UsageError, str(error), "top_p")
