@@ -21,6 +21,7 @@ constexpr std::chrono::milliseconds kReturnInterval{1};
 struct Interpreter {
   std::vector<std::weak_ptr<Session>> sessions;
   bool is_ending = false;
+  std::atomic<int> num_closing{0};  // threads that are in close()
 };
 
 // Never destroyed: objects that outlive the interpreter's end may still look at it.
@@ -49,6 +50,8 @@ void Session::end_all() {
   for (const std::weak_ptr<Session>& known : std::exchange(python.sessions, {})) {
     if (const std::shared_ptr<Session> session = known.lock()) session->close();
   }
+  const nb::gil_scoped_release released;
+  while (python.num_closing > 0) std::this_thread::sleep_for(kReturnInterval);
 }
 
 void Session::load(const std::string& model, const nb::dict& settings, const nb::object& progress) {
@@ -92,7 +95,7 @@ void Session::close() {
   }
   if (is_of_another_process()) return abandon(std::move(engine));
   if (engine == nullptr && num_away_ == 0) return;
-  const nb::gil_scoped_release released;
+  const Away away(interpreter().num_closing);
   if (engine != nullptr) engine->drain(0);
   engine.reset();
   while (num_away_ > 0) std::this_thread::sleep_for(kReturnInterval);

@@ -51,7 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // While it lives this thread has let go of the interpreter.
   class Away {
    public:
-    explicit Away(Session& session) : count_(session.num_away_) {}
+    explicit Away(Session& session) : Away(session.num_away_) {}
+    explicit Away(std::atomic<int>& number) : count_(number) {}
 
    private:
     struct Count {
