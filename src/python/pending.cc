@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/stop_token.h"
 #include "python/python_error.h"
 
 namespace kvasir::python {
@@ -17,7 +18,9 @@ Pending::Pending(std::shared_ptr<Session> session, std::vector<Request> requests
   const std::shared_ptr<Engine> engine = session_->engine();
   std::vector<Submission> submissions;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    submissions.push_back({std::move(requests[i]), [mailbox = mailbox_, i](RequestOutput output) {
+    const bool keep_stop = requests[i].sampling.include_stop_str_in_output;
+    submissions.push_back({std::move(requests[i]), [mailbox = mailbox_, i, keep_stop](RequestOutput output) {
+                             if (!keep_stop) drop_stop_token(output);
                              mailbox->put({i, std::move(output)});
                            }});
   }

@@ -21,7 +21,8 @@ def test_a_prompt_has_one_answer_and_a_list_has_one_each_in_order(llm: kvasir.LL
         assert (alone.text, alone.token_ids) == (answer.text, answer.token_ids)
         assert answer.finish_reason == "length"
         assert answer.usage.completion_tokens == len(answer.token_ids) == 16
-    assert llm.generate([]) == []
+    nothing: list[str] = []
+    assert llm.generate(nothing) == []
 
 
 def test_token_ids_are_prompts_too(llm: kvasir.LLM) -> None:
@@ -97,16 +98,19 @@ def test_every_sampling_parameter_has_its_effect(llm: kvasir.LLM) -> None:
     assert kept.text == stopped.text + stop
     token = plain.token_ids[3]
     by_token = llm.generate("the quick", GREEDY, stop_token_ids=[token])
-    assert by_token.choices[0].stop_reason == token and by_token.token_ids[-1] == token
-    assert len(by_token.token_ids) == plain.token_ids.index(token) + 1
+    assert by_token.choices[0].stop_reason == token
+    assert by_token.token_ids == plain.token_ids[:plain.token_ids.index(token)]
+    with_token = llm.generate("the quick", GREEDY, stop_token_ids=[token], include_stop_str_in_output=True)
+    assert with_token.token_ids == [*by_token.token_ids, token]
     assert len(llm.generate("the quick", GREEDY, stop_token_ids=[token], min_tokens=6).token_ids) >= 6
-    for greedy in ({"top_k": 1}, {"top_p": 1e-6}, {"min_p": 1.0}):
-        answer = llm.generate("the quick", {**GREEDY, "temperature": 1.0, **greedy})  # type: ignore[typeddict-item]
-        assert answer.token_ids == plain.token_ids
+    greedy: tuple[kvasir.SamplingParams, ...] = ({"top_k": 1}, {"top_p": 1e-6}, {"min_p": 1.0})
+    for one in greedy:
+        assert llm.generate("the quick", {**GREEDY, "temperature": 1.0, **one}).token_ids == plain.token_ids
     assert llm.generate("the quick", GREEDY, logit_bias={65: 4.0}).token_ids == [65] * 16
-    for penalty in ({"repetition_penalty": 5.0}, {"presence_penalty": 2.0}, {"frequency_penalty": 2.0}):
-        answer = llm.generate("the quick", {**GREEDY, **penalty}, logit_bias={65: 4.0})  # type: ignore[typeddict-item]
-        assert answer.token_ids.count(65) < 16
+    penalties: tuple[kvasir.SamplingParams, ...] = (
+        {"repetition_penalty": 5.0}, {"presence_penalty": 2.0}, {"frequency_penalty": 2.0})
+    for one in penalties:
+        assert llm.generate("the quick", {**GREEDY, **one}, logit_bias={65: 4.0}).token_ids.count(65) < 16
     assert llm.generate("the quick", temperature=0, max_tokens=0).token_ids == []
     eos = llm.tokenize("<|im_start|>", parse_special=True)[-1]
     shown = llm.generate("the quick", temperature=0, max_tokens=2, logit_bias={eos: 100.0}, ignore_eos=True,

@@ -21,8 +21,11 @@ def test_two_models_live_in_one_process() -> None:
     with kvasir.LLM(LLAMA, threads=1) as one, kvasir.LLM(GEMMA, threads=1) as two:
         expected = [llm.generate("the", temperature=0, max_tokens=8).token_ids for llm in (one, two)]
         found: dict[int, list[int]] = {}
-        threads = [threading.Thread(target=lambda i=i, llm=llm: found.__setitem__(  # type: ignore[misc]
-            i, llm.generate("the", temperature=0, max_tokens=8).token_ids)) for i, llm in enumerate((one, two))]
+
+        def answer(index: int, llm: kvasir.LLM) -> None:
+            found[index] = llm.generate("the", temperature=0, max_tokens=8).token_ids
+
+        threads = [threading.Thread(target=answer, args=numbered) for numbered in enumerate((one, two))]
         for thread in threads:
             thread.start()
         for thread in threads:

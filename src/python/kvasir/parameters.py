@@ -46,7 +46,7 @@ class SamplingParams(TypedDict, total=False):
     ignore_eos: bool  #: the model's own end does not count (False)
     stop: str | Iterable[str] | None  #: texts that end the answer and are left out
     stop_token_ids: Iterable[int] | None  #: tokens that end the answer
-    include_stop_str_in_output: bool  #: leave the stop text in (False)
+    include_stop_str_in_output: bool  #: leave the stop text or token in (False)
     skip_special_tokens: bool  #: False shows control tokens as text (True)
     logprobs: int | None  #: alternatives told for each token of the answer; 0: only its own (None: nothing is told)
     prompt_logprobs: int | None  #: likewise for each token of the prompt

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/stop_token.h"
 #include "server/http/sse.h"
 
 namespace kvasir::server {
@@ -37,14 +38,6 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests) {
     bytes += (is_kept ? answer * per_token : 0) + scored * per_scored;
   }
   return bytes;
-}
-
-// The token that ended a choice has no text, so it has no place among the tokens either.
-void drop_stop_token(RequestOutput& output) {
-  if (output.stop_token == kNoToken || output.token_ids.empty()) return;
-  if (output.token_ids.back() != output.stop_token) return;
-  output.token_ids.pop_back();
-  if (output.logprobs.size() > output.token_ids.size()) output.logprobs.pop_back();
 }
 
 void refuse(Exchange& exchange, const ApiError& error) {
