@@ -82,6 +82,7 @@ void Session::load(const std::string& model, const nb::dict& settings, const nb:
   auto engine = load_engine();
   if (raised) std::rethrow_exception(raised);
   if (!engine) raise(engine.error());
+  if (closing_) raise_usage("LLM: is closed");  // since its last progress
   const std::lock_guard lock(mutex_);
   engine_ = std::move(*engine);
 }

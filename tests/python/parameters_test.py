@@ -1,6 +1,7 @@
 """The names that type checkers know are those that the engine knows."""
 from __future__ import annotations
 
+import ast
 import pathlib
 import re
 import typing
@@ -28,3 +29,20 @@ def test_every_sampling_parameter_of_the_engine_can_be_said() -> None:
     members = re.findall(r"^  [\w:<>, ]+ (\w+)(?: = [^;]+)?;", re.sub(r"//.*", "", body), re.MULTILINE)
     assert len(members) == 19
     assert set(members) == names_of(kvasir.SamplingParams)
+
+
+def test_the_stub_names_what_the_module_has() -> None:
+    stub = ast.parse(pathlib.Path(kvasir.__file__).with_name("_kvasir.pyi").read_text(encoding="utf-8"))
+    said: dict[str, set[str]] = {"": set()}
+    for node in stub.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            said[""].add(node.name)
+        if isinstance(node, ast.ClassDef):
+            said[node.name] = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            said[""].add(node.target.id)
+    found = {"": {name for name in vars(_kvasir) if not name.startswith("_")}}
+    for name in said:
+        if name:
+            found[name] = {member for member in vars(getattr(_kvasir, name)) if not member.startswith("_")}
+    assert found == said
