@@ -104,13 +104,15 @@ struct Usage {
   double kv_bytes_share_peak = 1.0;
 };
 
-// What a request took. With several choices the times are those of the one that took longest.
+// What a request took. With several choices the times are those of the one that took longest, and so are the
+// preemptions.
 struct RequestCost {
   double queue_ms = 0.0;         // until it first left the queue
   double prefill_ms = 0.0;       // from there until its prompt was computed
   double decode_ms = 0.0;        // from there until its last token
   double cpu_ms = 0.0;           // its tokens' share of the steps' time on all threads
   double kv_byte_seconds = 0.0;  // keys and values it held, over time
+  std::int32_t num_preemptions = 0;
 };
 
 // Attention mass of one step, summed over query heads and the layers without a window: mass[b] belongs to the

@@ -396,6 +396,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   }
   request.kv_bytes = update.kv_bytes;
   note_times(update.times, Clock::now(), request.cost);
+  request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
   if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
   append_text(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string

@@ -196,6 +196,7 @@ void Scheduler::preempt(Sequence& sequence) {
   sequence.status = SequenceStatus::kWaiting;
   waiting_.push(&sequence);
   has_preempted_ = true;
+  ++sequence.num_preemptions;
   ++stats_.num_preemptions;
 }
 
@@ -434,7 +435,8 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
                       .kv_bytes = sequence.kv.bytes_use,
-                      .times = sequence.times});
+                      .times = sequence.times,
+                      .num_preemptions = sequence.num_preemptions});
   if (finish_reason) remove(sequence);
 }
 

@@ -82,6 +82,7 @@ struct SequenceUpdate {
   std::int32_t num_cached_tokens = 0;         // of its prompt, not computed but found
   kv::BytesUse kv_bytes;                      // so far
   SequenceTimes times;
+  std::int32_t num_preemptions = 0;  // so far
 };
 
 }  // namespace kvasir::sched

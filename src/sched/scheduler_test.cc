@@ -223,6 +223,7 @@ TEST_F(SchedulerTest, PreemptsTheLatestOfTheLowestPriorityAndKeepsItsTokens) {
   const Sequence& preempted = scheduler_->sequences().at(victim);
   EXPECT_EQ(preempted.status, SequenceStatus::kWaiting);
   EXPECT_EQ(preempted.num_computed_tokens, 0);
+  EXPECT_EQ(preempted.num_preemptions, 1);
   EXPECT_EQ(preempted.num_generated_tokens(), 2);
   const auto next = step();  // the first has ended: the more important of the two comes back
   ASSERT_EQ(next.size(), 1u);

@@ -68,6 +68,7 @@ struct Sequence {
 
   std::optional<TimePoint> start_deadline;
   SequenceTimes times;
+  std::int32_t num_preemptions = 0;
 
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
