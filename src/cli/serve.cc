@@ -15,11 +15,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/env.h"
 #include "base/json_writer.h"
 #include "base/logger.h"
 #include "base/machine.h"
 #include "base/units.h"
 #include "cli/blocked_signals.h"
+#include "cli/build_info.h"
 #include "cli/engine_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
@@ -28,6 +30,7 @@
 #include "cli/verb.h"
 #include "server/api_reference.h"
 #include "server/server.h"
+#include "server/tracing/tracing_config.h"
 
 namespace kvasir::cli {
 namespace {
@@ -41,6 +44,7 @@ struct ServeOptions {
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
   std::string request_memory;  // a size; empty: a part of the budget
+  server::TracingFlags tracing;
   EngineOptions engine;
 };
 
@@ -161,6 +165,14 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
                     "request_memory");
 }
 
+Result<std::optional<server::TracingConfig>> tracing_config(const server::TracingFlags& flags,
+                                                            Logger& logger) {
+  const auto warn = [&logger](std::string_view line) { logger.warning("{}", line); };
+  KVASIR_TRY(auto config, server::make_tracing_config(flags, env_string, warn));
+  if (config) config->version = build_info().version;
+  return config;
+}
+
 // Many systems start programs with fewer descriptors than there may be connections.
 void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
   constexpr std::int64_t kOtherDescriptors = 64;
@@ -182,6 +194,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
+  KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   raise_descriptor_limit(options.server.limits, logger);
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,
@@ -209,6 +222,20 @@ void choose_serving_defaults(EngineOptions& options) {
 
 }  // namespace
 
+void add_tracing_options(CLI::App& verb, server::TracingFlags& flags) {
+  const auto check_url = [](const std::string& text) -> std::string {
+    const auto url = server::parse_collector_url(text, server::UrlUse::kBase);
+    return url ? std::string() : url.error().message;
+  };
+  verb.add_option("--otlp-endpoint", flags.endpoint,
+                  "Send a trace of each request to this OpenTelemetry collector, e.g. http://localhost:4318")
+      ->check(CLI::Validator(check_url, ""));
+  verb.add_option(
+          "--otlp-sample", flags.share,
+          "Share of the requests to trace, 0 to 1, of those that are part of no trace yet (default: 1)")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
@@ -230,6 +257,7 @@ void add_serve(CLI::App& app, Context& context) {
                    "A file that `kvasir keys` wrote: requests must bring one of its keys");
   verb->add_option("--access-log", options->server.access_log_file,
                    "A line of JSON for each request and what it took, never what it said (-: stderr)");
+  add_tracing_options(*verb, options->tracing);
   verb->add_option("--metrics-alias", options->server.metrics_alias,
                    "Give the metrics another server's names too, for dashboards made for it")
       ->check(one_of({"vllm"}));

@@ -3,7 +3,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,10 +11,6 @@
 
 namespace kvasir::server {
 namespace {
-
-bool is_lower_hex(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
 
 std::string now_utc() {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -41,26 +36,10 @@ void write_generation(JsonWriter& json, const GenerationRecord& record) {
   json.member("preprocess_ms", rounded(record.preprocess_ms)).member("queue_ms", rounded(cost.queue_ms));
   json.member("prefill_ms", rounded(cost.prefill_ms)).member("decode_ms", rounded(cost.decode_ms));
   json.member("cpu_ms", rounded(cost.cpu_ms)).member("kv_byte_seconds", rounded(cost.kv_byte_seconds));
+  json.member("preemptions", cost.num_preemptions);
 }
 
 }  // namespace
-
-std::string trace_id_of(std::string_view traceparent) {
-  // version "-" trace-id "-" parent-id "-" flags, and in later versions more.
-  constexpr std::size_t kLength = 55;
-  if (traceparent.size() < kLength || traceparent.starts_with("ff")) return {};
-  if (traceparent.size() > kLength && (traceparent.starts_with("00") || traceparent[kLength] != '-'))
-    return {};
-  if (traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-') return {};
-  const std::string_view trace = traceparent.substr(3, 32), parent = traceparent.substr(36, 16);
-  for (const std::string_view digits : {traceparent.substr(0, 2), trace, parent, traceparent.substr(53, 2)}) {
-    if (!is_lower_hex(digits)) return {};
-  }
-  const auto is_zero = [](std::string_view digits) {
-    return digits.find_first_not_of('0') == std::string_view::npos;
-  };
-  return is_zero(trace) || is_zero(parent) ? std::string() : std::string(trace);
-}
 
 Result<std::unique_ptr<AccessLog>> AccessLog::open(const std::string& path, Warn warn) {
   std::FILE* file = path == "-" ? stderr : std::fopen(path.c_str(), "ae");
@@ -84,6 +63,7 @@ void AccessLog::write(const AccessRecord& record) {
   member_unless_empty(json, "tenant", record.tenant);
   json.member("method", record.method).member("path", record.path).member("status", record.status);
   member_unless_empty(json, "aborted", record.abort_cause);
+  if (record.stream_failed) json.member("failed", true);
   json.member("total_ms", rounded(record.total_ms)).member("flush_ms", rounded(record.flush_ms));
   if (record.generation) write_generation(json, *record.generation);
   json.end_object();

@@ -11,14 +11,28 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "server/tracing/request_trace.h"
 
 namespace kvasir::server {
 
+// How an answer was asked for.
+struct GenerationSettings {
+  bool is_stream = false;
+  std::int32_t num_choices = 1;  // of each prompt
+  std::optional<std::int32_t> max_tokens;
+  float temperature = 1.0f;
+  float top_p = 1.0f;
+};
+
 // What an answer took beyond HTTP.
 struct GenerationRecord {
+  std::string id;  // of the answer, as its client knows it
+  GenerationSettings settings;
+  std::vector<FinishReason> finish_reasons;  // of the choices that ended
   Usage usage;
   RequestCost cost;
   double preprocess_ms = 0.0;   // from its arrival until the engine had it
@@ -26,23 +40,26 @@ struct GenerationRecord {
   std::int32_t priority = 0;
 };
 
+inline constexpr std::string_view kNoRoute = "other";
+
 struct AccessRecord {
   std::string request_id;
   std::string client_request_id;  // empty: none came
-  std::string trace_id;           // of a W3C traceparent; empty: none came
+  std::string trace_id;           // empty: none came, and none was begun
   std::string tenant;
   std::string method;
   std::string path;
   std::string route;
   int status = 0;                // 0: none was sent
   std::string_view abort_cause;  // empty: the answer reached the client
+  bool stream_failed = false;    // it broke off after its head had been sent
   double total_ms = 0.0;         // from the request's arrival until the last byte had left
   double flush_ms = 0.0;         // of it, after the last byte was ready
   std::optional<GenerationRecord> generation;
-};
+  std::optional<RequestTrace> trace;  // where the request is traced
 
-// The 32 digits of a valid `traceparent` header; empty for any other. Source: W3C Trace Context, 3.2.
-std::string trace_id_of(std::string_view traceparent);
+  bool has_route() const { return route != kNoRoute; }
+};
 
 // Thread safety: any thread.
 class AccessLog {

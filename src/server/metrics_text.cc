@@ -172,10 +172,21 @@ void append_kv_formats(PrometheusText& out, const EngineStats& engine) {
   }
 }
 
+void append_traces(PrometheusText& out, const ExportCounts& traces) {
+  constexpr std::string_view kExported = "trace_spans_exported_total", kDropped = "trace_spans_dropped_total";
+  out.begin(kExported, "counter", "Spans that the collector has taken");
+  out.value(kExported, "", static_cast<double>(traces.exported()));
+  out.begin(kDropped, "counter", "Spans that it has not, by reason");
+  for (std::size_t i = 0; i < kDropReasonNames.size(); ++i) {
+    out.value(kDropped, prometheus_label("reason", kDropReasonNames[i]),
+              static_cast<double>(traces.dropped(static_cast<DropReason>(i))));
+  }
+}
+
 }  // namespace
 
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
-                         std::optional<std::string_view> only_tenant) {
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ExportCounts* traces,
+                         std::string_view model_name, std::optional<std::string_view> only_tenant) {
   const std::string model_label = prometheus_label("model", model_name);
   std::string text;
   PrometheusText out(text, "kvasir_");
@@ -189,6 +200,7 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   append_server_counts(out, server);
   append_costs(out, server, only_tenant);
   append_slices(out, server, only_tenant);
+  if (traces != nullptr) append_traces(out, *traces);
   return text;
 }
 

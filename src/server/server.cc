@@ -29,6 +29,7 @@
 #include "server/metrics.h"
 #include "server/openai/answer_json.h"
 #include "server/routes.h"
+#include "server/tracing/tracer.h"
 
 namespace kvasir::server {
 namespace {
@@ -36,6 +37,9 @@ namespace {
 // How long answers that are complete may take to leave when the server stops, and when it stops at once.
 constexpr std::chrono::milliseconds kFlushTime{1000};
 constexpr std::chrono::milliseconds kHurriedFlushTime{200};
+// The same for traces.
+constexpr std::chrono::milliseconds kTraceTime{2000};
+constexpr std::chrono::milliseconds kHurriedTraceTime{200};
 
 void warn_on_stderr(std::string_view line) { std::fputs(fmt::format("kvasir: {}\n", line).c_str(), stderr); }
 
@@ -97,6 +101,7 @@ struct Server::Impl {
     std::unique_ptr<KeyRing> keys;
     std::unique_ptr<Tls> tls;
     std::unique_ptr<AccessLog> access_log;
+    std::unique_ptr<Tracer> tracer;
   };
 
   Impl(Engine& engine_in, ServerConfig config_in, Files files_in)
@@ -117,6 +122,7 @@ struct Server::Impl {
             .fingerprint = system_fingerprint(engine.model_info()),
             .has_vllm_metrics = config.metrics_alias == "vllm",
             .memory_budget_bytes = config.memory_bytes,
+            .tracer = files.tracer.get(),
             .draining = draining},
         router(make_routes(api)) {}
 
@@ -151,6 +157,7 @@ struct Server::Impl {
                                        .memory = memory,
                                        .connections = connections,
                                        .access_log = files.access_log.get(),
+                                       .tracer = files.tracer.get(),
                                        .draining = draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
@@ -174,6 +181,12 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   }
   if (!config.access_log_file.empty()) {
     KVASIR_TRY(files.access_log, AccessLog::open(config.access_log_file, warn));
+  }
+  if (config.tracing) {
+    KVASIR_TRY(files.tracer, Tracer::create(*config.tracing,
+                                            {.model_name = served_name(config, engine.model_info()),
+                                             .is_https = files.tls != nullptr},
+                                            warn));
   }
   const bool asks_for_keys = files.keys != nullptr;
   auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(files));
@@ -219,6 +232,9 @@ Status Server::run() {
   if (impl.grpc != nullptr) impl.grpc->shut_down();
   impl.io.stop();
   for (std::thread& thread : threads) thread.join();
+  if (impl.files.tracer != nullptr) {
+    impl.files.tracer->finish(impl.num_stops > 1 ? kHurriedTraceTime : kTraceTime);
+  }
   return {};
 }
 

@@ -164,6 +164,7 @@ bool FakeEngine::step(Running& running) {
     running.choices[choice].finished = output.finish_reason.has_value();
     const auto is_finished = [](const Choice& c) { return c.finished; };
     output.request_finished = std::ranges::all_of(running.choices, is_finished);
+    output.cost = options_.cost;
     output.usage.prompt_tokens = static_cast<std::int32_t>(running.request.prompt_token_ids.size());
     for (const Choice& c : running.choices) output.usage.completion_tokens += c.num_tokens;
     const bool over = output.request_finished;

@@ -34,6 +34,7 @@ class FakeEngine final : public Engine {
     bool has_template = true;
     bool calls_tools = false;  // its template shows calls as <tool_call>{}</tool_call>
     bool has_tokenizer = true;
+    RequestCost cost;  // of every request, from its first output on
   };
   static constexpr TokenId kStart = 257;
   static constexpr TokenId kEnd = 258;

@@ -20,6 +20,7 @@
 #include "kvasir/v1/kvasir.grpc.pb.h"
 #include "running_server.h"
 #include "server/auth/key_file.h"
+#include "test_collector.h"
 
 namespace kvasir::server {
 namespace {
@@ -193,6 +194,24 @@ TEST(Grpc, TellsOfAFailureInTheMiddle) {
   EXPECT_EQ(answer.responses.size(), 2U);
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_NE(answer.status.error_message().find("the fake engine was told to fail"), std::string::npos);
+}
+
+TEST(Grpc, GoesOnWithTheTraceOfItsMetadata) {
+  TestCollector collector;
+  const RunningServer server({.fail_after_tokens = 3}, with_grpc(traced_to(collector)));
+  Client client(server);
+  grpc::ClientContext context;
+  context.AddMetadata("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  const auto reader = client.stub().Generate(&context, prompt());
+  v1::GenerateResponse response;
+  while (reader->Read(&response)) continue;
+  EXPECT_FALSE(reader->Finish().ok());
+  const auto spans = collector.spans(1);
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
+  EXPECT_EQ(spans[0].parent_span_id, "00f067aa0ba902b7");
+  EXPECT_EQ(spans[0].name, "POST /v1/generate");
+  EXPECT_EQ(spans[0].attributes.at("error.type"), "stream_failed");
 }
 
 TEST(Grpc, EndsWhatIsCancelledAndWhatIsTooLate) {

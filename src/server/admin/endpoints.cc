@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "server/admin/visible_stats.h"
 #include "server/metrics_text.h"
+#include "server/tracing/tracer.h"
 #include "server/vllm_metrics.h"
 
 namespace kvasir::server {
@@ -63,7 +64,8 @@ void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& 
   const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
   std::optional<std::string_view> only_tenant;
   if (!tenant.is_operator) only_tenant = tenant.name;
-  std::string body = metrics_text(stats, context.metrics, context.model_name, only_tenant);
+  const ExportCounts* traces = context.tracer == nullptr ? nullptr : &context.tracer->counts();
+  std::string body = metrics_text(stats, context.metrics, traces, context.model_name, only_tenant);
   if (context.has_vllm_metrics) append_vllm_metrics(stats, context.metrics, context.model_name, body);
   exchange->respond({.content_type = std::string(kMetricsContentType), .body = std::move(body)});
 }

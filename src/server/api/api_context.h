@@ -16,6 +16,8 @@
 
 namespace kvasir::server {
 
+class Tracer;
+
 // Outlives every exchange.
 struct ApiContext {
   Engine& engine;
@@ -30,6 +32,7 @@ struct ApiContext {
   std::string fingerprint;
   bool has_vllm_metrics = false;         // beside its own
   std::int64_t memory_budget_bytes = 0;  // of the whole process; 0: nobody said
+  const Tracer* tracer = nullptr;        // null: nothing is traced
   const std::atomic<bool>& draining;
 };
 

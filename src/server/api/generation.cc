@@ -92,7 +92,9 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
 void Generation::submit(std::vector<Request> requests) {
   const std::size_t num_choices = requests.size() * static_cast<std::size_t>(parts_.choices_per_prompt);
   usages_.resize(requests.size());
+  costs_.resize(requests.size());
   last_token_.resize(num_choices);
+  finish_reasons_.resize(num_choices);
   if (!parts_.stream) choices_.resize(num_choices);
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
@@ -137,6 +139,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   const std::size_t choice =
       prompt * static_cast<std::size_t>(parts_.choices_per_prompt) + static_cast<std::size_t>(output.index);
   usages_[prompt] = output.usage;
+  costs_[prompt] = output.cost;
   if (output.error) return fail(to_api_error(*output.error));
   if (output.finish_reason == FinishReason::kCancelled) {
     return fail({503, "the server is shutting down", {}, "shutting_down"});
@@ -148,7 +151,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   parts_.rate_limiter.charge(parts_.exchange->request().tenant, std::ssize(output.token_ids), Clock::now());
   if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
-  if (request_finished) note_cost(output.cost);
+  if (output.finish_reason) finish_reasons_[choice] = output.finish_reason;
   if (parts_.stream) {
     std::string events;
     parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
@@ -218,23 +221,42 @@ void Generation::begin_stream() {
 }
 
 // Prompts run side by side: the longest time of each stage, and the sum of what they used.
-void Generation::note_cost(const RequestCost& cost) {
-  cost_.queue_ms = std::max(cost_.queue_ms, cost.queue_ms);
-  cost_.prefill_ms = std::max(cost_.prefill_ms, cost.prefill_ms);
-  cost_.decode_ms = std::max(cost_.decode_ms, cost.decode_ms);
-  cost_.cpu_ms += cost.cpu_ms;
-  cost_.kv_byte_seconds += cost.kv_byte_seconds;
+RequestCost Generation::total_cost() const {
+  RequestCost total;
+  for (const RequestCost& cost : costs_) {
+    total.queue_ms = std::max(total.queue_ms, cost.queue_ms);
+    total.prefill_ms = std::max(total.prefill_ms, cost.prefill_ms);
+    total.decode_ms = std::max(total.decode_ms, cost.decode_ms);
+    total.cpu_ms += cost.cpu_ms;
+    total.kv_byte_seconds += cost.kv_byte_seconds;
+    total.num_preemptions += cost.num_preemptions;
+  }
+  return total;
 }
 
 void Generation::record() {
   const Milliseconds preprocess = submitted_at_ - parts_.exchange->received_at();
-  parts_.exchange->note_generation(
-      {.usage = total_usage(),
-       .cost = cost_,
-       .preprocess_ms = preprocess.count(),
-       .first_token_ms =
-           first_token_ ? Milliseconds(*first_token_ - parts_.exchange->received_at()).count() : 0.0,
-       .priority = requests_.empty() ? 0 : requests_.front().priority});
+  GenerationRecord record{
+      .id = {},
+      .settings = {.is_stream = parts_.stream, .num_choices = parts_.choices_per_prompt, .max_tokens = {}},
+      .finish_reasons = {},
+      .usage = total_usage(),
+      .cost = total_cost(),
+      .preprocess_ms = preprocess.count(),
+      .first_token_ms =
+          first_token_ ? Milliseconds(*first_token_ - parts_.exchange->received_at()).count() : 0.0};
+  for (const auto& reason : finish_reasons_) {
+    if (reason) record.finish_reasons.push_back(*reason);
+  }
+  if (!requests_.empty()) {
+    const Request& first = requests_.front();
+    record.id = first.client_id;
+    record.priority = first.priority;
+    record.settings.max_tokens = first.sampling.max_tokens;
+    record.settings.temperature = first.sampling.temperature;
+    record.settings.top_p = first.sampling.top_p;
+  }
+  parts_.exchange->note_generation(record);
 }
 
 void Generation::finish() {

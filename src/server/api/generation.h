@@ -65,20 +65,21 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void fail(const ApiError& error);
   void cancel_all();
   Usage total_usage() const;
-  void note_cost(const RequestCost& cost);
+  RequestCost total_cost() const;
   void record();
 
   Parts parts_;
   std::vector<Request> requests_;
   std::size_t num_submitted_ = 0, num_in_flight_ = 0;
-  std::vector<RequestId> ids_;  // of those submitted
-  std::vector<Usage> usages_;   // one a prompt
-  RequestCost cost_;            // of those that ended
+  std::vector<RequestId> ids_;      // of those submitted
+  std::vector<Usage> usages_;       // one a prompt, so far
+  std::vector<RequestCost> costs_;  // likewise
   Clock::time_point submitted_at_;
   std::size_t num_unfinished_ = 0;
   bool is_over_ = false;
   bool stream_begun_ = false;
 
+  std::vector<std::optional<FinishReason>> finish_reasons_;   // of each choice, once it has ended
   std::vector<ChoiceResult> choices_;                         // of an answer in one piece
   std::vector<std::optional<Clock::time_point>> last_token_;  // of each choice
   std::optional<Clock::time_point> first_token_;

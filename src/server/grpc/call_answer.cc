@@ -141,6 +141,7 @@ void CallAnswer::end_stream() {
 
 void CallAnswer::fail_stream() {
   if (state() != State::kStreaming) return;
+  note_failure();
   complete(failure_ ? *std::move(failure_) : internal_error("the answer is not complete"));
 }
 

@@ -54,6 +54,11 @@ void Answer::end_stream(bool keep_alive) {
   finish(keep_alive && options_.keep_alive);
 }
 
+void Answer::fail_stream() {
+  note_failure();
+  end_stream(/*keep_alive=*/false);
+}
+
 void Answer::finish(bool keep_alive) {
   end();
   std::exchange(session_, nullptr)->end_answer(keep_alive, record());

@@ -26,7 +26,7 @@ class Answer final : public TrackedExchange {
   void begin_stream(HttpResponse head) override;
   void write(std::string_view piece) override;
   void end_stream() override { end_stream(options_.keep_alive); }
-  void fail_stream() override { end_stream(/*keep_alive=*/false); }
+  void fail_stream() override;
   void when_sent(std::function<void()> callback) override;
 
   bool has_begun() const { return state() != State::kOpen; }  // bytes of it were sent

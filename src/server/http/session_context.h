@@ -16,6 +16,8 @@
 
 namespace kvasir::server {
 
+class Tracer;
+
 // Outlives them.
 struct SessionContext {
   const Limits& limits;
@@ -28,6 +30,7 @@ struct SessionContext {
   RequestMemory& memory;
   ConnectionCounter& connections;
   AccessLog* access_log;              // null: none
+  Tracer* tracer;                     // null: nothing is traced
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
 

@@ -3,6 +3,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "server/tracing/tracer.h"
+
 namespace kvasir::server {
 namespace {
 
@@ -75,19 +77,25 @@ AccessRecord TrackedExchange::end_aborted(AbortCause cause) {
 }
 
 AccessRecord TrackedExchange::record() const {
-  const std::string* traceparent = request_.header("Traceparent");
+  const std::optional<TraceContext> caller = trace_context_of(request_);
+  std::optional<RequestTrace> trace;
+  if (context_.tracer != nullptr) trace = context_.tracer->begin(request_, caller);
   return {.request_id = request_id_,
           .client_request_id = client_request_id_,
-          .trace_id = traceparent == nullptr ? std::string() : trace_id_of(*traceparent),
+          .trace_id = trace    ? hex(trace->trace_id)
+                      : caller ? hex(caller->trace_id)
+                               : std::string(),
           .tenant = request_.tenant.name,
           .method = request_.method,
           .path = request_.path,
           .route = route_,
           .status = status_,
           .abort_cause = {},
+          .stream_failed = stream_failed_,
           .total_ms = milliseconds_since(received_at_),
           .flush_ms = 0.0,
-          .generation = generation_};
+          .generation = generation_,
+          .trace = std::move(trace)};
 }
 
 void TrackedExchange::when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) {
@@ -115,6 +123,7 @@ void TrackedExchange::wait_until_quiet() {
 void log_access(const SessionContext& context, const AccessRecord& record) {
   context.metrics.count_cost(record);
   if (context.access_log != nullptr) context.access_log->write(record);
+  if (context.tracer != nullptr) context.tracer->end(record);
 }
 
 }  // namespace kvasir::server

@@ -40,6 +40,8 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   // The answer begins with this status; it is over at once unless it is a stream.
   void note_begin(int status, State state);
   void note_write() { last_write_ = Clock::now(); }
+  // The stream ends here, though it is not complete.
+  void note_failure() { stream_failed_ = true; }
   // Nothing more will be written, and nobody is called back.
   void end();
   // The same for an answer that is not over; whoever works on it hears of it. Gives the record.
@@ -53,8 +55,9 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   const HttpRequest request_;
   const Clock::time_point received_at_;
   State state_ = State::kOpen;
-  std::string route_ = "other";
+  std::string route_{kNoRoute};
   int status_ = 0;  // sent
+  bool stream_failed_ = false;
   std::string request_id_, client_request_id_;
   std::optional<GenerationRecord> generation_;
   std::vector<Header> headers_;
@@ -66,7 +69,7 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   Clock::time_point last_write_;
 };
 
-// Counts what the request cost, and writes its line.
+// The request is over: counts what it cost, writes its line and ends its trace.
 void log_access(const SessionContext& context, const AccessRecord& record);
 
 }  // namespace kvasir::server

@@ -41,6 +41,11 @@ void ChannelAnswer::write(std::string_view piece) {
   note_write();
 }
 
+void ChannelAnswer::fail_stream() {
+  note_failure();
+  finish_stream("failed");
+}
+
 void ChannelAnswer::finish_stream(std::string_view how) {
   if (state() != State::kStreaming) return;
   channel_->send(end_message(id_, how));

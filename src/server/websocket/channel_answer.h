@@ -21,7 +21,7 @@ class ChannelAnswer final : public TrackedExchange {
   // Events as in SSE; each becomes a message, comments and [DONE] do not.
   void write(std::string_view piece) override;
   void end_stream() override { finish_stream("complete"); }
-  void fail_stream() override { finish_stream("failed"); }
+  void fail_stream() override;
   void when_sent(std::function<void()> callback) override;
 
   // Nothing more will be sent of it, and whoever works on it hears of that.
