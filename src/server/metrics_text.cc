@@ -1,5 +1,6 @@
 #include "server/metrics_text.h"
 
+#include "base/process_memory.h"
 #include "server/prometheus_text.h"
 
 namespace kvasir::server {
@@ -183,9 +184,22 @@ void append_traces(PrometheusText& out, const ExportCounts& traces) {
   }
 }
 
+void append_process(PrometheusText& out, const ProcessState& process) {
+  const auto append = [&](std::string_view name, std::string_view help, std::int64_t value) {
+    out.begin(name, "gauge", help);
+    out.value(name, "", static_cast<double>(value));
+  };
+  append("draining", "1 while running requests may finish and new ones are refused",
+         process.draining ? 1 : 0);
+  append("resident_bytes", "Memory the process holds, pages of the model's file included", rss_bytes());
+  append("memory_budget_bytes", "What --memory allows the process", process.memory_budget_bytes);
+  append("request_memory_bytes", "Memory of connections, bodies and answers", process.request_memory_bytes);
+  append("request_memory_limit_bytes", "Most of it (--request-memory)", process.request_memory_limit_bytes);
+}
+
 }  // namespace
 
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ExportCounts* traces,
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
                          std::string_view model_name, std::optional<std::string_view> only_tenant) {
   const std::string model_label = prometheus_label("model", model_name);
   std::string text;
@@ -194,13 +208,14 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
     out.begin(metric.name, metric.type, metric.help);
     out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
   }
+  append_process(out, process);
   append_steps(out, engine, model_label);
   append_kv_formats(out, engine);
   append_times(out, server, model_label);
   append_server_counts(out, server);
   append_costs(out, server, only_tenant);
   append_slices(out, server, only_tenant);
-  if (traces != nullptr) append_traces(out, *traces);
+  if (process.traces != nullptr) append_traces(out, *process.traces);
   return text;
 }
 

@@ -1,6 +1,7 @@
 // The Prometheus text format, version 0.0.4.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +14,16 @@ namespace kvasir::server {
 
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// All names begin with kvasir_. What single tenants did is there for `only_tenant` alone, if it is given;
-// what became of spans, unless `traces` is null.
-std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ExportCounts* traces,
+struct ProcessState {
+  bool draining = false;
+  std::int64_t memory_budget_bytes = 0;  // 0: nobody said
+  std::int64_t request_memory_bytes = 0;
+  std::int64_t request_memory_limit_bytes = 0;  // 0: any
+  const ExportCounts* traces = nullptr;         // what became of spans; null where there are none
+};
+
+// All names begin with kvasir_. What single tenants did is there for `only_tenant` alone, if it is given.
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
                          std::string_view model_name, std::optional<std::string_view> only_tenant = {});
 
 }  // namespace kvasir::server

@@ -64,8 +64,12 @@ void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& 
   const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
   std::optional<std::string_view> only_tenant;
   if (!tenant.is_operator) only_tenant = tenant.name;
-  const ExportCounts* traces = context.tracer == nullptr ? nullptr : &context.tracer->counts();
-  std::string body = metrics_text(stats, context.metrics, traces, context.model_name, only_tenant);
+  const ProcessState process{.draining = context.draining,
+                             .memory_budget_bytes = context.memory_budget_bytes,
+                             .request_memory_bytes = context.memory.used_bytes(),
+                             .request_memory_limit_bytes = context.memory.limit_bytes(),
+                             .traces = context.tracer == nullptr ? nullptr : &context.tracer->counts()};
+  std::string body = metrics_text(stats, context.metrics, process, context.model_name, only_tenant);
   if (context.has_vllm_metrics) append_vllm_metrics(stats, context.metrics, context.model_name, body);
   exchange->respond({.content_type = std::string(kMetricsContentType), .body = std::move(body)});
 }
