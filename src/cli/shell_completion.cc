@@ -187,7 +187,9 @@ std::string zsh_completion(const CLI::App& app) {
   out += fmt::format(
       "  [[ -n $models ]] && choices+=(${{(f)\"$(\"${{words[1]}}\" {} | sed 's/:/\\\\:/g')\"}})\n",
       kListModels);
-  return out + "  _describe kvasir choices\n  [[ -n $models ]] && _files\n}\ncompdef _kvasir kvasir\n";
+  out += "  _describe kvasir choices\n  [[ -n $models ]] && _files\n}\n";
+  // From a folder of completions zsh loads the file when it is first needed, as the function itself.
+  return out + "if [[ $funcstack[1] == _kvasir ]]; then _kvasir; else compdef _kvasir kvasir; fi\n";
 }
 
 std::string fish_completion(const CLI::App& app) {

@@ -127,6 +127,19 @@ class Completion(CommandLineTest):
         self.assertEqual(completed("eval", "ppl", "smol"), ["smollm2:135m"])
         self.assertEqual(completed("run", "smollm2:1", split=("run", "smollm2", ":", "1")), ["135m"])
 
+    @unittest.skipIf(shutil.which("zsh") is None, "no zsh")
+    def test_zsh_completes_from_its_first_call(self):
+        """Sourced the script registers its function; in a folder of completions it is the function."""
+        stand_ins = "compdef() { echo compdef $@ }\n_describe() { print -l -- ${(P@)2} }\n_files() { }\n"
+        self.file("_kvasir", self.script("zsh").encode())
+
+        def zsh(line):
+            return subprocess.run(["zsh", "-fc", stand_ins + line], cwd=self.folder, capture_output=True, text=True).stdout
+
+        self.assertEqual(zsh("source ./_kvasir"), "compdef _kvasir kvasir\n")
+        offered = zsh("fpath=($PWD); autoload -Uz _kvasir; words=(kvasir ru); CURRENT=2; _kvasir").splitlines()
+        self.assertIn("run:Answer one prompt, or talk at the terminal", offered)
+
     def test_json(self):
         self.assertEqual(self.json("completion", "fish"), {"shell": "fish", "script": self.script("fish")})
 
