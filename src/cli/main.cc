@@ -43,9 +43,11 @@ void add_verbs(CLI::App& app, Context& context) {
   add_kv(app, context);
   add_batch(app, context);
   add_keys(app, context);
+  add_health(app, context);
   add_doctor(app, context);
   add_config(app, context);
   add_completion(app, context);
+  add_man(app, context);
   add_version(app, context);
 }
 

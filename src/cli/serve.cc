@@ -19,13 +19,16 @@
 #include "base/json_writer.h"
 #include "base/logger.h"
 #include "base/machine.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/blocked_signals.h"
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
+#include "cli/heartbeat.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
 #include "cli/one_of.h"
+#include "cli/service_manager.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/api_reference.h"
@@ -116,8 +119,8 @@ void announce(const Engine& engine, const server::Server& server, const server::
 
 // The first signal drains, the second ends the process, finished or not; so does time, when the drain takes
 // kCancelGrace longer than it may.
-Result<int> serve_until_signal(server::Server& server, std::chrono::seconds drain, BlockedSignals& signals,
-                               Logger& logger) {
+Result<int> serve_until_signal(server::Server& server, Heartbeat heartbeat, ServiceManager& manager,
+                               std::chrono::seconds drain, BlockedSignals& signals, Logger& logger) {
   using Clock = std::chrono::steady_clock;
   std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
   int num_signals = 0;
@@ -127,10 +130,12 @@ Result<int> serve_until_signal(server::Server& server, std::chrono::seconds drai
       logger.error("the running requests did not end within {} s of being cancelled", kCancelGrace.count());
       std::_Exit(kExitMachine);
     }
+    heartbeat.beat();
     const std::optional<int> signal = signals.take(kSignalInterval);
     // A terminal that closes hangs up more than once.
     if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
     server.stop();
+    manager.stopping();
     deadline = Clock::now() + drain + kCancelGrace;
     if (++num_signals == 1) {
       logger.info("stopping: running requests may finish; a second signal ends them");
@@ -207,7 +212,11 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
   announce(*session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
-  return serve_until_signal(*server, std::chrono::seconds(options.drain_seconds), signals, logger);
+  ServiceManager manager;
+  manager.ready(printable_line(options.server.served_model_name) + " at " +
+                url_of(options.server, server->port()));
+  return serve_until_signal(*server, Heartbeat(*session.engine, *server, manager), manager,
+                            std::chrono::seconds(options.drain_seconds), signals, logger);
 }
 
 // What keeps the server's promises where other verbs have one user.
@@ -240,7 +249,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,--model", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);

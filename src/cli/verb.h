@@ -59,9 +59,11 @@ void add_calibrate_kv(CLI::App& app, Context& context);
 void add_kv(CLI::App& app, Context& context);
 void add_batch(CLI::App& app, Context& context);
 void add_keys(CLI::App& app, Context& context);
+void add_health(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_man(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 
 }  // namespace kvasir::cli

@@ -7,6 +7,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -202,6 +203,8 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   }
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
+
+void Server::look(std::function<void()> seen) { boost::asio::post(impl_->io, std::move(seen)); }
 
 std::uint16_t Server::port() const { return impl_->listener.port(); }
 

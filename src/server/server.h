@@ -39,8 +39,8 @@ struct ServerConfig {
   std::function<void(std::string_view line)> warn;
 };
 
-// Thread safety: stop() may be called from any thread and from a signal handler, port() and grpc_port() from
-// any thread, run() once.
+// Thread safety: stop() may be called from any thread and from a signal handler, port(), grpc_port() and look()
+// from any thread, run() once.
 class Server {
  public:
   // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The
@@ -58,6 +58,9 @@ class Server {
   // First call: not ready any more, no new generations, running ones may finish within drain_ms; then run()
   // returns. A second call cancels what still runs, and run() returns at once.
   void stop();
+
+  // Calls `seen` soon, from a thread that answers connections; never once run() is about to return.
+  void look(std::function<void()> seen);
 
   std::uint16_t port() const;
   std::optional<std::uint16_t> grpc_port() const;

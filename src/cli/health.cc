@@ -1,0 +1,82 @@
+// kvasir health: whether a running server takes requests.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/printable.h"
+#include "cli/number_range.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+#include "server/health_probe.h"
+
+namespace kvasir::cli {
+namespace {
+
+struct HealthOptions {
+  std::string url;
+  std::int64_t timeout_ms = 3000;
+};
+
+std::string serve_setting(const std::vector<Setting>& settings, std::string_view flag) {
+  for (const Setting& setting : settings) {
+    if (setting.verb == "serve" && setting.flag == flag) return setting.value;
+  }
+  return {};
+}
+
+// Where `kvasir serve` would listen with the same settings.
+std::string default_url(const std::vector<Setting>& settings) {
+  std::string host = serve_setting(settings, "host");
+  if (host == "0.0.0.0") host = "127.0.0.1";
+  if (host == "::") host = "::1";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return fmt::format("{}://{}:{}", serve_setting(settings, "tls-cert").empty() ? "http" : "https", host,
+                     serve_setting(settings, "port"));
+}
+
+int print_answer(const std::string& url, const Result<server::HealthAnswer>& answer,
+                 const GlobalOptions& globals) {
+  const bool is_ready = answer && answer->status == 200;
+  const std::string detail =
+      is_ready ? "ready"
+      : answer ? fmt::format("not ready ({}): {}", answer->status, printable_line(answer->body))
+               : answer.error().message;
+  const int exit_code = is_ready ? kExitDone : kExitNo;
+  if (!globals.json) {
+    if (!globals.quiet) print(fmt::format("{}: {}\n", url, detail));
+    return finish_output(exit_code);
+  }
+  std::string out;
+  JsonWriter json(out, JsonWriter::Style::kPretty);
+  json.begin_object().member("url", url).member("ready", is_ready).member("detail", detail).end_object();
+  return print_document(std::move(out), exit_code);
+}
+
+Result<int> health(const HealthOptions& options, const Context& context) {
+  const std::string url = options.url.empty() ? default_url(context.settings) : options.url;
+  KVASIR_TRY(const server::ServerAddress address, server::parse_server_url(url));
+  return print_answer(url, server::ask_health(address, std::chrono::milliseconds(options.timeout_ms)),
+                      context.options);
+}
+
+}  // namespace
+
+void add_health(CLI::App& app, Context& context) {
+  auto options = std::make_shared<HealthOptions>();
+  CLI::App* verb =
+      app.add_subcommand("health", "Whether a running server takes requests: exit code 0, or 1 if not");
+  verb->add_option("URL", options->url,
+                   "http://HOST:PORT (default: where `serve` listens with the same settings)");
+  verb->add_option("--timeout-ms", options->timeout_ms, "How long its answer may take")
+      ->transform(whole_number(1, 600'000))
+      ->capture_default_str();
+  on_chosen(*verb, context, [options, &context] { return health(*options, context); });
+}
+
+}  // namespace kvasir::cli
