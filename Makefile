@@ -1,6 +1,7 @@
 # make run   build, fetch the default model, answer one prompt, serve
 # make test  build and run the tests (make test-all adds the long ones)
 # make bench build the benchmarks of bench/ too
+# make deb   a Debian package in build/release
 # make build the binary at build/release/bin/kvasir
 
 MODEL  ?= smollm2:135m
@@ -10,7 +11,7 @@ JOBS   ?= $(shell nproc)
 BUILD  := build/release
 KVASIR := $(BUILD)/bin/kvasir
 
-.PHONY: all build run test test-all bench fuzz format clean
+.PHONY: all build run test test-all bench deb fuzz format clean
 
 all: build
 
@@ -34,6 +35,10 @@ test-all: build
 
 bench: build
 	@cmake --preset release -DKVASIR_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
+
+deb: build
+	@{ command -v dpkg-shlibdeps && command -v file; } >/dev/null || { echo "deb: needs dpkg-dev and file" >&2; exit 5; }
+	@cd $(BUILD) && cpack -G DEB
 
 fuzz:
 	@cmake --preset fuzz >/dev/null && cmake --build build/fuzz --target fuzzers -j $(JOBS)
