@@ -13,6 +13,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSignalInterval{20};  // how late Ctrl-C may be noticed
+constexpr std::chrono::milliseconds kLookInterval{100};   // how often it is asked how far a prompt is
+
+struct PromptState {
+  std::int32_t computed_tokens = 0;
+  std::int32_t prompt_tokens = 0;
+};
 
 // Where the engine thread leaves outputs for the caller's.
 class Mailbox {
@@ -25,6 +31,11 @@ class Mailbox {
     arrived_.notify_one();
   }
 
+  void push(PromptState state) {
+    const std::lock_guard lock(mutex_);
+    prompt_state_ = state;
+  }
+
   struct Timed {
     Clock::time_point time;
     RequestOutput output;
@@ -35,11 +46,42 @@ class Mailbox {
     arrived_.wait_for(lock, patience, [this] { return !outputs_.empty(); });
     return std::exchange(outputs_, {});
   }
+  std::optional<PromptState> take_prompt_state() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(prompt_state_, std::nullopt);
+  }
 
  private:
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<Timed> outputs_;
+  std::optional<PromptState> prompt_state_;
+};
+
+// Asks the engine now and then how far a request's prompt is.
+class PromptWatch {
+ public:
+  PromptWatch(Engine& engine, RequestId id, std::shared_ptr<Mailbox> mailbox)
+      : engine_(engine), id_(id), mailbox_(std::move(mailbox)), last_look_(Clock::now()) {}
+
+  void tick(const PromptSink& on_prompt) {
+    if (const auto state = mailbox_->take_prompt_state())
+      on_prompt(state->computed_tokens, state->prompt_tokens);
+    if (Clock::now() - last_look_ < kLookInterval) return;
+    last_look_ = Clock::now();
+    engine_.look([id = id_, mailbox = mailbox_](const Activity& activity) {
+      for (const RequestActivity& request : activity.requests) {
+        if (request.id == id)
+          mailbox->push(PromptState{request.num_computed_tokens, request.num_prompt_tokens});
+      }
+    });
+  }
+
+ private:
+  Engine& engine_;
+  const RequestId id_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  Clock::time_point last_look_;
 };
 
 class Recorder {
@@ -86,19 +128,23 @@ class Recorder {
 
 }  // namespace
 
-Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals,
-                            const TextSink& on_text) {
+Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text,
+                            const PromptSink& on_prompt) {
   auto mailbox = std::make_shared<Mailbox>();
   Recorder recorder(Clock::now());
   KVASIR_TRY(const RequestId id, engine.submit(std::move(request), [mailbox](RequestOutput output) {
     mailbox->push(std::move(output));
   }));
+  PromptWatch watch(engine, id, mailbox);
+  bool has_begun = false;
   for (bool finished = false; !finished;) {
     for (Mailbox::Timed& timed : mailbox->take(kSignalInterval)) {
       recorder.record(timed.time, timed.output);
       if (!timed.output.text.empty()) on_text(timed.output.text);
+      has_begun |= !timed.output.token_ids.empty();
       finished = timed.output.request_finished;
     }
+    if (on_prompt && !has_begun && !finished) watch.tick(on_prompt);
     if (signals.take()) engine.cancel(id);
   }
   return recorder.finish();

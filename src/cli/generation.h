@@ -1,6 +1,7 @@
 // One request from submit to its end, with text handed on as it comes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -23,9 +24,13 @@ struct Generation {
 
 using TextSink = std::function<void(std::string_view piece)>;
 
-// Blocks until the request has ended; `on_text` runs on the calling thread. One of `signals` cancels the
-// request, which then ends with kCancelled and what it had. Errors: as Engine::submit, and the request's own.
-Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals,
-                            const TextSink& on_text);
+// How many tokens of the prompt are computed, of how many.
+using PromptSink = std::function<void(std::int32_t computed_tokens, std::int32_t prompt_tokens)>;
+
+// Blocks until the request has ended; `on_text` runs on the calling thread, and so does `on_prompt` (may be
+// empty) now and then before the first text. One of `signals` cancels the request, which then ends with
+// kCancelled and what it had. Errors: as Engine::submit, and the request's own.
+Result<Generation> generate(Engine& engine, Request request, BlockedSignals& signals, const TextSink& on_text,
+                            const PromptSink& on_prompt = {});
 
 }  // namespace kvasir::cli

@@ -7,18 +7,18 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "cli/answer_view.h"
 #include "cli/blocked_signals.h"
-#include "cli/chat.h"
+#include "cli/chat/chat.h"
 #include "cli/engine_options.h"
 #include "cli/generation.h"
 #include "cli/input_file.h"
-#include "cli/line_editor.h"
 #include "cli/model_session.h"
 #include "cli/prompt.h"
+#include "cli/prompt_progress.h"
 #include "cli/sampling_options.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
-#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -30,6 +30,8 @@ struct RunOptions {
   std::string system;
   bool raw = false;
   bool special = false;
+  bool plain = false;
+  bool no_history = false;
   SamplingOptions sampling;
   KvParams kv;
   EngineOptions engine;
@@ -98,11 +100,19 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
   request.kv = options.kv;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
-  const TextSink on_text = globals.json ? TextSink([](std::string_view) {}) : TextSink(print);
-  KVASIR_TRY(const Generation generation, generate(*session.engine, std::move(request), signals, on_text));
+  // What continues a text is as little Markdown as the text.
+  const auto view = make_answer_view(choose_answer_format(options.plain || options.raw));
+  PromptProgress progress(globals.quiet);
+  const TextSink on_text = [&](std::string_view piece) {
+    progress.clear();
+    if (!globals.json) view->write(piece);
+  };
+  KVASIR_TRY(const Generation generation,
+             generate(*session.engine, std::move(request), signals, on_text, progress.sink()));
+  progress.clear();
   const int exit_code = generation.finish_reason == FinishReason::kCancelled ? kExitInterrupted : kExitDone;
   if (globals.json) return print_document(generation_json(options, session, generation), exit_code);
-  print("\n");
+  view->finish();
   if (!globals.quiet) {
     say(fmt::format("prompt {} tokens at {:.1f}/s, answer {} tokens at {:.1f}/s, first after {:.0f} ms",
                     generation.usage.prompt_tokens, generation.prefill_tokens_per_s,
@@ -111,17 +121,18 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
   return finish_output(exit_code);
 }
 
-Result<int> talk(const RunOptions& options, ModelSession& session, BlockedSignals& signals) {
-  const auto home = store::ModelStore::default_home();
-  std::error_code ignored;
-  if (home) std::filesystem::create_directories(*home, ignored);
-  LineEditor editor(home ? (*home / "history").string() : std::string());
-  Chat chat(*session.engine, signals, editor,
-            {.system = options.system,
-             .sampling = options.sampling,
-             .kv = options.kv,
+int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& session,
+         BlockedSignals& signals) {
+  Chat chat(*session.engine, signals,
+            {.model = options.model,
+             .system = options.system,
+             .parameters = {.sampling = options.sampling, .kv = options.kv},
+             .format = choose_answer_format(options.plain || options.raw),
              .raw = options.raw,
-             .parse_special = options.special});
+             .parse_special = options.special,
+             .keeps_history = !options.no_history,
+             .quiet = globals.quiet,
+             .verbose = globals.verbose});
   return chat.run();
 }
 
@@ -144,7 +155,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
     }
   }
   if (prompt) return answer_prompt(options, globals, *prompt, session, signals);
-  return talk(options, session, signals);
+  return talk(options, globals, session, signals);
 }
 
 }  // namespace
@@ -160,6 +171,10 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
   verb->add_flag("--special", options->special, "With --raw: control tokens in the text mean themselves");
+  verb->add_flag("--plain,--no-markdown", options->plain,
+                 "Show an answer as the model wrote it, also on a terminal");
+  verb->add_flag("--no-history", options->no_history,
+                 "Neither read nor write what was typed in other conversations");
   add_chat_template_option(*verb, options->engine);
   add_context_option(*verb, options->engine, "--ctx");
   add_sampling_options(*verb, options->sampling);

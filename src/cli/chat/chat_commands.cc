@@ -1,0 +1,315 @@
+// What a person can do in a chat besides talking.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/nearest_name.h"
+#include "base/printable.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "cli/chat/chat.h"
+#include "cli/chat/conversation_file.h"
+#include "cli/chat/external_editor.h"
+#include "cli/input_file.h"
+#include "cli/markdown/display_width.h"
+#include "cli/markdown/terminal_text.h"
+#include "cli/markdown/word_wrapper.h"
+#include "cli/standard_output.h"
+#include "cli/terminal.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::size_t kMaxAttachmentBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxAttachments = 16;
+
+struct ListEntry {
+  std::string name;
+  std::string text;
+};
+
+// Two columns as wide as the window.
+void print_list(const std::vector<ListEntry>& entries) {
+  const int columns = ::isatty(STDOUT_FILENO) != 0 ? terminal_columns(STDOUT_FILENO) : 0;
+  int width = 0;
+  for (const ListEntry& entry : entries) width = std::max(width, display_width(entry.name) + 2);
+  const bool is_narrow = columns > 0 && width > columns / 2;
+  if (is_narrow) width = 4;
+  StyledOutput output([](std::string_view bytes) { print(bytes); }, false);
+  WordWrapper wrapper(output);
+  const StyledText indent{std::string(static_cast<std::size_t>(width), ' '), {}};
+  for (const ListEntry& entry : entries) {
+    StyledText name{entry.name, {}};
+    if (is_narrow) {
+      output.put(name.text, {});
+      output.new_line();
+      name = indent;
+    } else {
+      name.text.append(static_cast<std::size_t>(width - display_width(name.text)), ' ');
+    }
+    wrapper.begin_line(columns, {name}, {indent});
+    wrapper.put({entry.text, {}});
+    wrapper.end_line();
+    output.new_line();
+  }
+  output.flush();
+}
+
+// A text of any origin on the terminal, as it stands.
+void print_text(std::string_view text) {
+  std::string out;
+  TerminalText characters([&out](std::string_view character) { out += character; });
+  characters.write(text);
+  characters.finish();
+  if (!out.ends_with('\n')) out += '\n';
+  print(out);
+}
+
+void print_error(const Error& error) { print_text(error.message); }
+
+bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
+
+}  // namespace
+
+struct Chat::Command {
+  std::string_view name;      // with its slash
+  std::string_view argument;  // as /help shows it
+  std::string_view text;
+  void (Chat::*run)(const std::string& argument);  // null: it leaves
+  bool takes_file = false;
+  bool is_in_help = true;
+};
+
+const std::vector<Chat::Command>& Chat::commands() {
+  static const std::vector<Command> kCommands = {
+      {"/help", "", "this list", &Chat::show_help},
+      {"/clear", "", "forget the conversation; the system message stays", &Chat::clear},
+      {"/undo", "", "take back the last question and its answer", &Chat::undo},
+      {"/retry", "", "answer the last question again, with another seed", &Chat::retry},
+      {"/edit", "[TEXT]", "write a message in $VISUAL or $EDITOR", &Chat::edit},
+      {"/file", "FILE", "add a text file to the next message", &Chat::attach, true},
+      {"/system", "[TEXT]", "set the system message (\"\": none), or show it", &Chat::show_or_set_system},
+      {"/set", "[NAME [VALUE]]", "change how answers are made, or show what is set; VALUE default goes back",
+       &Chat::show_or_set_parameters},
+      {"/tokens", "", "how much of the context the conversation takes", &Chat::show_tokens},
+      {"/stats", "", "speed of the last answer, memory so far", &Chat::show_stats},
+      {"/model", "", "facts about the model", &Chat::show_model},
+      {"/save", "FILE", "write the conversation as JSON", &Chat::save, true},
+      {"/load", "FILE", "go on with a conversation that /save wrote", &Chat::load, true},
+      {"/exit", "", "leave, as Ctrl-D does", nullptr},
+      {"/quit", "", "leave", nullptr, false, false},
+      {"/bye", "", "leave", nullptr, false, false},
+  };
+  return kCommands;
+}
+
+LineEditor::Completer Chat::make_completer() {
+  std::vector<CompletableCommand> completable;
+  for (const Command& command : commands()) {
+    if (!command.is_in_help) continue;
+    completable.push_back({command.name, command.takes_file, {}});
+    if (command.name == "/set") completable.back().arguments = parameter_names();
+  }
+  return [completable = std::move(completable)](std::string_view line) {
+    return complete_input(line, completable);
+  };
+}
+
+// The path of a file is a message, and so is what begins with //.
+bool Chat::is_command(std::string_view text) {
+  if (!text.starts_with('/')) return false;
+  const std::string_view word = text.substr(1, text.find_first_of(" \n") - 1);
+  return std::ranges::all_of(word, is_letter);
+}
+
+bool Chat::run_command(std::string_view text) {
+  const std::size_t space = text.find_first_of(" \n");
+  const std::string_view name = text.substr(0, space);
+  const std::size_t begin = text.find_first_not_of(" \n", space);
+  std::string argument(begin == text.npos ? std::string_view() : text.substr(begin));
+  argument.erase(argument.find_last_not_of(" \n") + 1);
+  const auto command = std::ranges::find(commands(), name, &Command::name);
+  if (command == commands().end()) {
+    std::vector<std::string_view> names;
+    for (const Command& known : commands()) names.push_back(known.name);
+    const std::string_view nearest = nearest_name(name, names);
+    print(fmt::format(
+        "there is no {}; {}\n", printable(name),
+        nearest.empty() ? "/help lists what there is" : fmt::format("did you mean {}?", nearest)));
+    return true;
+  }
+  if (command->run == nullptr) return false;
+  if (command->argument.empty() && !argument.empty()) {
+    print(fmt::format("{} takes nothing behind it\n", name));
+  } else if (command->takes_file && argument.empty()) {
+    print(fmt::format("{} needs the name of a file\n", name));
+  } else {
+    (this->*command->run)(argument);
+  }
+  return true;
+}
+
+void Chat::show_help(const std::string& /*argument*/) {
+  std::vector<ListEntry> entries;
+  for (const Command& command : commands()) {
+    if (!command.is_in_help) continue;
+    const std::string_view space = command.argument.empty() ? "" : " ";
+    entries.push_back(
+        {fmt::format("{}{}{}", command.name, space, command.argument), std::string(command.text)});
+  }
+  entries.push_back({"\"\"\"", "begins and ends a message of several lines"});
+  entries.push_back({"\\ or Alt-Enter", "at the end of a line: the message goes on in the next"});
+  entries.push_back({"Tab", "completes commands and names of files"});
+  entries.push_back({"Up, Down, Ctrl-R", "what you typed before; search in it"});
+  entries.push_back({"Ctrl-C", "stops an answer; drops a line"});
+  print_list(entries);
+}
+
+void Chat::clear(const std::string& /*argument*/) {
+  conversation_.clear();
+  attachments_.clear();
+  print("the conversation is empty\n");
+}
+
+void Chat::undo(const std::string& /*argument*/) {
+  const auto question = conversation_.undo();
+  if (!question) return print("there is nothing to take back\n");
+  print(fmt::format("taken back: {}\n", printable(*question, 60)));
+}
+
+// A seed that was set counts up, so that retrying can be repeated too.
+void Chat::retry(const std::string& /*argument*/) {
+  const std::vector<Message> before = conversation_.messages();
+  if (!conversation_.drop_answer()) return print("there is nothing to answer again\n");
+  if (parameters_.sampling.params.temperature == 0.0f) {
+    print("(temperature is 0: the answer will be the same; /set temperature 0.7 draws another)\n");
+  }
+  const auto base = parameters_.sampling.params.seed;
+  const std::uint64_t seed = base ? *base + ++num_retries_ : std::random_device()();
+  if (!answer(seed)) conversation_.replace(before);
+}
+
+void Chat::edit(const std::string& argument) {
+  const auto text = edit_text(argument);
+  if (!text) return print_error(text.error());
+  if (text->find_first_not_of(" \t\n") == std::string::npos) return print("nothing was written\n");
+  print_text("> " + *text);
+  remember(*text);
+  say_to_model(*text);
+}
+
+void Chat::attach(const std::string& argument) {
+  if (attachments_.size() == kMaxAttachments) {
+    return print(
+        fmt::format("the limit is {} files for a message; /clear takes them away\n", kMaxAttachments));
+  }
+  auto text = read_input_file(expand_home(argument), kMaxAttachmentBytes);
+  if (!text) return print_error(text.error());
+  if (!is_valid_utf8(*text) || text->contains('\0')) {
+    return print(fmt::format("{}: is no text in UTF-8\n", printable_line(argument)));
+  }
+  const auto tokens = engine_.encode(*text);
+  const std::size_t num_tokens = tokens ? tokens->size() : 0;
+  print(fmt::format("{} goes with your next message: {}, {} tokens\n", printable_line(argument),
+                    format_bytes(std::ssize(*text)), num_tokens));
+  attachments_.push_back({argument, std::move(*text)});
+}
+
+void Chat::show_or_set_system(const std::string& argument) {
+  if (config_.raw) return print("without a chat template there is no system message\n");
+  if (argument.empty()) {
+    return conversation_.system().empty() ? print("no system message\n") : print_text(conversation_.system());
+  }
+  const bool is_none = argument == "\"\"";
+  conversation_.set_system(is_none ? std::string_view() : argument);
+  print(is_none ? "no system message from now on\n" : "the system message is set\n");
+}
+
+void Chat::show_or_set_parameters(const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  const std::string name = argument.substr(0, space);
+  const std::size_t begin = std::min(argument.find_first_not_of(' ', space), argument.size());
+  const std::string_view value =
+      std::string_view(argument).substr(space == argument.npos ? argument.size() : begin);
+  if (!value.empty()) {
+    const Status status =
+        set_parameter(name, value, config_.parameters, engine_.model_info().vocab_size, parameters_);
+    if (!status) return print_error(status.error());
+  }
+  std::vector<ListEntry> entries;
+  for (const ParameterDescription& parameter : describe_parameters(parameters_)) {
+    const bool is_shown = name.empty() || parameter.name == name;
+    if (is_shown)
+      entries.push_back({fmt::format("{:<20}{}", parameter.name, parameter.value), parameter.text});
+  }
+  print_list(entries);
+}
+
+void Chat::show_tokens(const std::string& /*argument*/) {
+  const std::int32_t context_tokens = engine_.model_info().max_model_len_tokens;
+  std::size_t num_tokens = 0;
+  if (conversation_.num_exchanges() > 0 || !conversation_.system().empty()) {
+    const auto tokens = encode();
+    if (!tokens) return print_error(tokens.error());
+    num_tokens = tokens->size();
+  }
+  print(fmt::format("{} of {} tokens ({:.0f}%), {} exchanges\n", num_tokens, context_tokens,
+                    100.0 * static_cast<double>(num_tokens) / context_tokens, conversation_.num_exchanges()));
+}
+
+void Chat::show_stats(const std::string& /*argument*/) {
+  if (!last_) return print("nothing has been answered yet\n");
+  const EngineStats stats = engine_.stats();
+  print(fmt::format(
+      "prompt       {} tokens, {} of them cached, {:.1f} tokens/s\n"
+      "answer       {} tokens, first after {:.0f} ms, then {:.1f} tokens/s\n"
+      "context      {} of {} tokens\n"
+      "memory       {} at most so far, KV {} at most\n",
+      last_->usage.prompt_tokens, last_->usage.cached_tokens, last_->prefill_tokens_per_s,
+      last_->usage.completion_tokens, last_->ttft_ms, last_->decode_tokens_per_s,
+      last_->usage.prompt_tokens + last_->usage.completion_tokens, engine_.model_info().max_model_len_tokens,
+      format_bytes(stats.peak_rss_bytes), format_bytes(stats.kv_bytes_peak)));
+}
+
+void Chat::show_model(const std::string& /*argument*/) {
+  const ModelInfo& model = engine_.model_info();
+  std::int64_t kv_bytes_per_token = 0;
+  for (const KvGroupInfo& group : model.kv_groups) kv_bytes_per_token += group.bytes_per_token;
+  print_list({{"model", printable(config_.model)},
+              {"name", printable(model.name)},
+              {"architecture", printable(model.architecture)},
+              {"quantization", model.quantization},
+              {"parameters", fmt::format("{:.1f} million", static_cast<double>(model.num_parameters) / 1e6)},
+              {"weights", format_bytes(model.weight_bytes)},
+              {"layers", fmt::format("{} of width {}", model.num_layers, model.hidden_size)},
+              {"vocabulary", fmt::format("{} tokens", model.vocab_size)},
+              {"context", fmt::format("{} tokens here, trained for {}", model.max_model_len_tokens,
+                                      model.context_length_tokens)},
+              {"KV", fmt::format("{} a token", format_bytes(kv_bytes_per_token))},
+              {"chat template", config_.raw ? "no: each message is continued as it stands" : "yes"}});
+}
+
+void Chat::save(const std::string& argument) {
+  const Status status = save_conversation(expand_home(argument), conversation_.messages());
+  if (!status) return print_error(status.error());
+  print(fmt::format("{} messages in {}\n", conversation_.messages().size(), printable_line(argument)));
+}
+
+void Chat::load(const std::string& argument) {
+  auto messages = load_conversation(expand_home(argument));
+  if (!messages) return print_error(messages.error());
+  const std::size_t num_messages = messages->size();
+  const bool awaits_answer = num_messages > 0 && messages->back().role == "user";
+  if (const auto error = conversation_.replace(std::move(*messages))) {
+    return print(fmt::format("{}: {}\n", printable_line(argument), *error));
+  }
+  attachments_.clear();
+  print(fmt::format("{} messages from {}; what was said here is gone\n", num_messages,
+                    printable_line(argument)));
+  if (awaits_answer) print("the last question has no answer yet: /retry answers it\n");
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,63 @@
+// Reads lines from a person at a terminal: editing keys, and what was typed before.
+#pragma once
+
+#include <histedit.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "cli/chat/input_completion.h"
+#include "cli/chat/pasted_text.h"
+
+namespace kvasir::cli {
+
+// By libedit. What is pasted stays one line of input, newlines included, where the terminal marks pastes
+// (bracketed paste), and is never taken for keys; Alt-Enter is a newline too. Ctrl-C while a line is typed
+// drops the line; the process is not signalled. Only one may exist at a time, for the terminal is one.
+class LineEditor {
+ public:
+  using Completer = std::function<Completions(std::string_view line)>;
+  // `completer` says what Tab may make of what stands before the cursor.
+  explicit LineEditor(Completer completer);
+
+  enum class Event { kLine, kDropped, kEnd };
+  // Shows `prompt` and waits; the line comes without its newline. kEnd: Ctrl-D, or the terminal went away.
+  Event read(const std::string& prompt, std::string& line);
+
+  // For the arrow keys and Ctrl-R; in memory only, at most kHistorySize.
+  void remember(const std::string& message);
+
+  static constexpr int kHistorySize = 1000;
+
+ private:
+  struct EndEditor {
+    void operator()(EditLine* editor) const { ::el_end(editor); }
+  };
+  struct EndHistory {
+    void operator()(History* history) const { ::history_end(history); }
+  };
+
+  void bind_keys();
+  unsigned char complete();
+  unsigned char paste();
+  void show_candidates(const Completions& completions) const;
+
+  // As libedit calls them.
+  static char* prompt_of(EditLine* editor);
+  static unsigned char drop_line(EditLine* editor, int key);
+  static unsigned char on_tab(EditLine* editor, int key);
+  static unsigned char on_paste(EditLine* editor, int key);
+  static unsigned char on_newline(EditLine* editor, int key);
+
+  const Completer completer_;
+  const bool marks_pastes_;  // the terminal is asked to
+  std::string prompt_;
+  bool dropped_ = false;
+  PastedTexts pastes_;  // in the line that is typed
+  std::unique_ptr<History, EndHistory> history_;
+  std::unique_ptr<EditLine, EndEditor> editor_;
+};
+
+}  // namespace kvasir::cli

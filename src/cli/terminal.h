@@ -1,0 +1,31 @@
+// The terminal that a person sits at, if one does.
+#pragma once
+
+#include <termios.h>
+
+#include <optional>
+
+namespace kvasir::cli {
+
+// Columns of the window behind a stream, as they are now; 80 when it does not say.
+int terminal_columns(int fd);
+
+// One that knows no escape codes: TERM is "dumb", empty or not set.
+bool is_dumb_terminal();
+
+// NO_COLOR is set and not empty (no-color.org).
+bool wants_no_colour();
+
+// While it lives, what is typed does not show; it waits for whoever reads next, and Ctrl-C still signals.
+class HiddenTyping {
+ public:
+  HiddenTyping();
+  HiddenTyping(const HiddenTyping&) = delete;
+  HiddenTyping& operator=(const HiddenTyping&) = delete;
+  ~HiddenTyping();
+
+ private:
+  std::optional<termios> before_;  // nothing: the standard input is no terminal
+};
+
+}  // namespace kvasir::cli
