@@ -24,7 +24,8 @@ class CommandLineTest(unittest.TestCase):
 
     def environment(self, **changes):
         env = {name: value for name, value in os.environ.items() if not name.startswith("KVASIR_")}
-        env.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "XDG_STATE_HOME", "VISUAL", "EDITOR"):
+            env.pop(name, None)
         env.update(HOME=str(self.folder), KVASIR_HOME=str(self.folder / "home"), KVASIR_THREADS="1")
         return env | changes
 

@@ -100,6 +100,7 @@ void Chat::remember(const std::string& message) {
 }
 
 void Chat::say_to_model(std::string message) {
+  if (conversation_.awaits_answer()) conversation_.undo();  // it came from a file
   conversation_.ask(with_attachments(std::move(message)));
   num_retries_ = 0;
   if (answer()) {

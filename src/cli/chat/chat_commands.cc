@@ -230,7 +230,8 @@ void Chat::show_or_set_system(const std::string& argument) {
 
 void Chat::show_or_set_parameters(const std::string& argument) {
   const std::size_t space = argument.find(' ');
-  const std::string name = argument.substr(0, space);
+  std::string name = argument.substr(0, space);
+  std::ranges::replace(name, '-', '_');
   const std::size_t begin = std::min(argument.find_first_not_of(' ', space), argument.size());
   const std::string_view value =
       std::string_view(argument).substr(space == argument.npos ? argument.size() : begin);
@@ -309,7 +310,8 @@ void Chat::load(const std::string& argument) {
   attachments_.clear();
   print(fmt::format("{} messages from {}; what was said here is gone\n", num_messages,
                     printable_line(argument)));
-  if (awaits_answer) print("the last question has no answer yet: /retry answers it\n");
+  if (awaits_answer)
+    print("the last question has no answer yet: /retry answers it, another message takes its place\n");
 }
 
 }  // namespace kvasir::cli

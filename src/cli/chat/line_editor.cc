@@ -1,6 +1,7 @@
 #include "cli/chat/line_editor.h"
 
 #include <langinfo.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,18 +82,20 @@ LineEditor::LineEditor(Completer completer)
 
 void LineEditor::bind_keys() {
   EditLine* editor = editor_.get();
-  // While a line is typed Ctrl-C is a key: the line goes, the process stays.
-  ::el_set(editor, EL_SETTY, "-d", "intr=", nullptr);
+  // While a line is typed Ctrl-C is a key: the line goes, the process stays. Carriage returns stay what they
+  // are, for a paste has both kinds of line ends.
+  ::el_set(editor, EL_SETTY, "-d", "-isig", "-icrnl", "-inlcr", nullptr);
   ::el_set(editor, EL_ADDFN, "kvasir-drop-line", "Drop the line", &LineEditor::drop_line);
   ::el_set(editor, EL_ADDFN, "kvasir-complete", "Complete a name", &LineEditor::on_tab);
   ::el_set(editor, EL_ADDFN, "kvasir-paste", "Take pasted text", &LineEditor::on_paste);
   ::el_set(editor, EL_ADDFN, "kvasir-newline", "Add a line", &LineEditor::on_newline);
+  ::el_set(editor, EL_ADDFN, "kvasir-suspend", "Suspend", &LineEditor::on_suspend);
   constexpr std::pair<const char*, const char*> kKeys[] = {
-      {"^C", "kvasir-drop-line"},        {"^I", "kvasir-complete"},    {"\\e[200~", "kvasir-paste"},
-      {"\\e^M", "kvasir-newline"},       {"\\e^J", "kvasir-newline"},  {"^R", "em-inc-search-prev"},
-      {"^W", "ed-delete-prev-word"},     {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"},
-      {"\\e[3~", "ed-delete-next-char"}, {"\\e[H", "ed-move-to-beg"},  {"\\e[F", "ed-move-to-end"},
-      {"\\e[1~", "ed-move-to-beg"},      {"\\e[4~", "ed-move-to-end"}};
+      {"^C", "kvasir-drop-line"},   {"^Z", "kvasir-suspend"},          {"^I", "kvasir-complete"},
+      {"\\e[200~", "kvasir-paste"}, {"\\e^M", "kvasir-newline"},       {"\\e^J", "kvasir-newline"},
+      {"^R", "em-inc-search-prev"}, {"^W", "ed-delete-prev-word"},     {"\\e[1;5C", "em-next-word"},
+      {"\\e[1;5D", "ed-prev-word"}, {"\\e[3~", "ed-delete-next-char"}, {"\\e[H", "ed-move-to-beg"},
+      {"\\e[F", "ed-move-to-end"},  {"\\e[1~", "ed-move-to-beg"},      {"\\e[4~", "ed-move-to-end"}};
   for (const auto& [keys, function] : kKeys) ::el_set(editor, EL_BIND, keys, function, nullptr);
 }
 
@@ -103,15 +106,19 @@ LineEditor::Event LineEditor::read(const std::string& prompt, std::string& line)
   int num_bytes = 0;
   // Before the prompt shows: a Ctrl-C typed at once must find its key already bound.
   ::el_set(editor_.get(), EL_PREP_TERM, 1);
-  if (marks_pastes_) print(kMarkPastes);
+  mark_pastes(true);
   const char* typed = ::el_gets(editor_.get(), &num_bytes);
-  if (marks_pastes_) print(kDoNotMarkPastes);
+  mark_pastes(false);
   if (dropped_) return Event::kDropped;
   if (typed == nullptr || num_bytes <= 0) return Event::kEnd;
   std::string_view whole(typed, static_cast<std::size_t>(num_bytes));
   if (whole.ends_with('\n')) whole.remove_suffix(1);
   line = pastes_.expand(whole);
   return Event::kLine;
+}
+
+void LineEditor::mark_pastes(bool on) const {
+  if (marks_pastes_) print(on ? kMarkPastes : kDoNotMarkPastes);
 }
 
 void LineEditor::remember(const std::string& message) {
@@ -175,6 +182,15 @@ unsigned char LineEditor::paste() {
   return CC_REFRESH;
 }
 
+unsigned char LineEditor::suspend() {
+  mark_pastes(false);
+  ::el_set(editor_.get(), EL_PREP_TERM, 0);
+  ::kill(0, SIGTSTP);  // as the terminal would do it; here it goes on with fg
+  ::el_set(editor_.get(), EL_PREP_TERM, 1);
+  mark_pastes(true);
+  return CC_REDISPLAY;
+}
+
 char* LineEditor::prompt_of(EditLine* editor) { return owner_of(editor).prompt_.data(); }
 
 unsigned char LineEditor::drop_line(EditLine* editor, int /*key*/) {
@@ -188,6 +204,8 @@ unsigned char LineEditor::drop_line(EditLine* editor, int /*key*/) {
 unsigned char LineEditor::on_tab(EditLine* editor, int /*key*/) { return owner_of(editor).complete(); }
 
 unsigned char LineEditor::on_paste(EditLine* editor, int /*key*/) { return owner_of(editor).paste(); }
+
+unsigned char LineEditor::on_suspend(EditLine* editor, int /*key*/) { return owner_of(editor).suspend(); }
 
 unsigned char LineEditor::on_newline(EditLine* editor, int /*key*/) {
   return ::el_insertstr(editor, "\n") == 0 ? CC_REFRESH : CC_ERROR;

@@ -42,6 +42,8 @@ class LineEditor {
   void bind_keys();
   unsigned char complete();
   unsigned char paste();
+  unsigned char suspend();
+  void mark_pastes(bool on) const;
   void show_candidates(const Completions& completions) const;
 
   // As libedit calls them.
@@ -49,6 +51,7 @@ class LineEditor {
   static unsigned char drop_line(EditLine* editor, int key);
   static unsigned char on_tab(EditLine* editor, int key);
   static unsigned char on_paste(EditLine* editor, int key);
+  static unsigned char on_suspend(EditLine* editor, int key);
   static unsigned char on_newline(EditLine* editor, int key);
 
   const Completer completer_;
