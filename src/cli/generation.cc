@@ -61,12 +61,16 @@ class Mailbox {
 // Asks the engine now and then how far a request's prompt is.
 class PromptWatch {
  public:
-  PromptWatch(Engine& engine, RequestId id, std::shared_ptr<Mailbox> mailbox)
-      : engine_(engine), id_(id), mailbox_(std::move(mailbox)), last_look_(Clock::now()) {}
+  PromptWatch(Engine& engine, RequestId id, std::int32_t prompt_tokens, std::shared_ptr<Mailbox> mailbox)
+      : engine_(engine),
+        id_(id),
+        mailbox_(std::move(mailbox)),
+        state_{.prompt_tokens = prompt_tokens},
+        last_look_(Clock::now()) {}
 
   void tick(const PromptSink& on_prompt) {
-    if (const auto state = mailbox_->take_prompt_state())
-      on_prompt(state->computed_tokens, state->prompt_tokens);
+    if (const auto state = mailbox_->take_prompt_state()) state_ = *state;
+    on_prompt(state_.computed_tokens, state_.prompt_tokens);
     if (Clock::now() - last_look_ < kLookInterval) return;
     last_look_ = Clock::now();
     engine_.look([id = id_, mailbox = mailbox_](const Activity& activity) {
@@ -81,6 +85,7 @@ class PromptWatch {
   Engine& engine_;
   const RequestId id_;
   const std::shared_ptr<Mailbox> mailbox_;
+  PromptState state_;
   Clock::time_point last_look_;
 };
 
@@ -132,10 +137,11 @@ Result<Generation> generate(Engine& engine, Request request, BlockedSignals& sig
                             const PromptSink& on_prompt) {
   auto mailbox = std::make_shared<Mailbox>();
   Recorder recorder(Clock::now());
+  const auto prompt_tokens = static_cast<std::int32_t>(request.prompt_token_ids.size());
   KVASIR_TRY(const RequestId id, engine.submit(std::move(request), [mailbox](RequestOutput output) {
     mailbox->push(std::move(output));
   }));
-  PromptWatch watch(engine, id, mailbox);
+  PromptWatch watch(engine, id, prompt_tokens, mailbox);
   bool has_begun = false;
   for (bool finished = false; !finished;) {
     for (Mailbox::Timed& timed : mailbox->take(kSignalInterval)) {

@@ -26,7 +26,10 @@ HiddenTyping::HiddenTyping() {
   termios state = {};
   if (::tcgetattr(STDIN_FILENO, &state) != 0) return;
   before_ = state;
-  state.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  // By the character: a line in canonical mode is cut after 4096 bytes, and its ends would not be what was
+  // typed.
+  state.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON);
+  state.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &state);
 }
 

@@ -124,11 +124,11 @@ class Conversation(TerminalTest):
     def test_ctrl_c_twice_leaves(self):
         self.chat()
         self.type("\x03")
-        self.wait_for_prompt()
+        self.assertIn("once more leaves", self.wait_for_prompt())
         self.say("/stats")
-        self.type("x\x03")
-        self.wait_for("once more")
-        self.wait_for_prompt()
+        for line in ("x", "y"):
+            self.type(line + "\x03")
+            self.wait_for_prompt()
         self.type("\x03")
         self.ends_with(INTERRUPTED)
 
@@ -288,6 +288,13 @@ class Input(TerminalTest):
         self.say(f"look: {PASTE}a\r\tb\x1b[31m\r\n/clear\n{PASTE_END} end")
         self.assertEqual(self.questions(), ["look: a\n\tb[31m\n/clear end"])
 
+    def test_a_paste_during_an_answer_is_one_message_too(self):
+        self.chat()
+        self.type(f"hi\n{PASTE}one\rtwo{PASTE_END}\r")
+        self.wait_for_prompt()
+        self.wait_for_prompt()
+        self.assertEqual(self.questions(), ["hi", "one\ntwo"])
+
     def test_a_long_paste_is_shown_by_its_name(self):
         self.chat()
         lines = "\n".join(f"line {i}" for i in range(30))
@@ -377,7 +384,7 @@ class LongAnswers(TerminalTest):
         self.chat("--ctx", "100")
         self.assertIn("[the context is full, 100 of 100 tokens: /undo", self.say("Hello"))
         said = self.say("And more")
-        self.assertRegex(said, r"would take 1\d\d tokens of a context of 100: /undo takes back .* /clear")
+        self.assertRegex(said, r"(?s)would take 1\d\d tokens of a context of 100 and stays .*/undo .*/clear")
         self.assertEqual(self.questions(), ["Hello"])
         self.say("/undo")
         self.assertRegex(self.say("x" * 200), r"the message takes \d\d\d tokens of a context of 100")

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "cli/chat/message_assembler.h"
+#include "cli/chat/notice.h"
 #include "cli/markdown/display_width.h"
 #include "cli/prompt.h"
 #include "cli/prompt_progress.h"
@@ -51,23 +52,26 @@ void Chat::load_history() {
 
 int Chat::run() {
   if (!config_.quiet) {
-    print(fmt::format("{}, {} tokens of context. /help lists what you can do besides talking.\n",
-                      printable(config_.model), engine_.model_info().max_model_len_tokens));
+    print_notice(fmt::format("{}, {} tokens of context. /help lists what you can do.",
+                             printable(config_.model), engine_.model_info().max_model_len_tokens));
   }
-  bool was_dropped = false;
+  bool was_interrupted = false;
   while (true) {
     Input input;
-    const LineEditor::Event event = read_input(input);
-    if (event == LineEditor::Event::kEnd) {
-      print("\n");
-      return finish_output();
+    switch (read_input(input)) {
+      case LineEditor::Event::kEnd:
+        print("\n");
+        return finish_output();
+      case LineEditor::Event::kInterrupted:
+        if (was_interrupted) return finish_output(kExitInterrupted);
+        print_notice("(once more leaves, as Ctrl-D does)");
+        [[fallthrough]];
+      case LineEditor::Event::kDropped:
+        was_interrupted = true;
+        continue;
+      case LineEditor::Event::kLine:
+        was_interrupted = false;
     }
-    if (event == LineEditor::Event::kDropped) {
-      if (std::exchange(was_dropped, true)) return finish_output(kExitInterrupted);
-      print("(once more leaves, as Ctrl-D does)\n");
-      continue;
-    }
-    was_dropped = false;
     if (input.text.find_first_not_of(" \t\n") == std::string::npos) continue;
     remember(input.text);
     if (input.is_block || !is_command(input.text)) {
@@ -143,8 +147,8 @@ Result<Generation> Chat::generate_answer(std::optional<std::uint64_t> seed) {
             ? fmt::format("the message takes {} tokens of a context of {}: it must be shorter", prompt_tokens,
                           context_tokens)
             : fmt::format(
-                  "the conversation would take {} tokens of a context of {}: /undo takes back the last "
-                  "exchange, /clear forgets all; your message is one arrow up",
+                  "the conversation would take {} tokens of a context of {} and stays without your last "
+                  "message: /undo takes back the exchange before, /clear forgets all",
                   prompt_tokens, context_tokens));
   }
   request.kv = parameters_.kv;
@@ -172,12 +176,12 @@ Result<Generation> Chat::generate_answer(std::optional<std::uint64_t> seed) {
 bool Chat::answer(std::optional<std::uint64_t> seed) {
   auto generation = generate_answer(seed);
   if (!generation) {
-    say("kvasir: " + printable_line(generation.error().message));
+    print_notice(generation.error().message);
     return false;
   }
   const bool was_stopped = generation->finish_reason == FinishReason::kCancelled;
   if (was_stopped && generation->text.empty()) {
-    print("[stopped before the answer began: the question is taken back]\n");
+    print_notice("[stopped before the answer began: the question is taken back]");
     return false;
   }
   conversation_.answer(generation->text, was_stopped);
@@ -190,15 +194,15 @@ void Chat::report_end(const Generation& generation) const {
   const std::int32_t num_tokens = generation.usage.prompt_tokens + generation.usage.completion_tokens;
   const std::int32_t context_tokens = engine_.model_info().max_model_len_tokens;
   if (generation.finish_reason == FinishReason::kCancelled) {
-    print("[stopped]\n");
+    print_notice("[stopped]");
   } else if (generation.finish_reason == FinishReason::kLength && num_tokens >= context_tokens) {
-    print(fmt::format(
+    print_notice(fmt::format(
         "[the context is full, {} of {} tokens: /undo takes back the last exchange, /clear forgets "
-        "all]\n",
+        "all]",
         num_tokens, context_tokens));
   } else if (generation.finish_reason == FinishReason::kLength) {
-    print(fmt::format("[cut after {} tokens: /set max_tokens N allows more]\n",
-                      generation.usage.completion_tokens));
+    print_notice(fmt::format("[cut after {} tokens: /set max_tokens N allows more]",
+                             generation.usage.completion_tokens));
   }
   if (!config_.verbose) return;
   say(fmt::format(

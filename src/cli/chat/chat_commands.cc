@@ -1,6 +1,5 @@
 // What a person can do in a chat besides talking.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <random>
@@ -13,62 +12,14 @@
 #include "cli/chat/chat.h"
 #include "cli/chat/conversation_file.h"
 #include "cli/chat/external_editor.h"
+#include "cli/chat/notice.h"
 #include "cli/input_file.h"
-#include "cli/markdown/display_width.h"
-#include "cli/markdown/terminal_text.h"
-#include "cli/markdown/word_wrapper.h"
-#include "cli/standard_output.h"
-#include "cli/terminal.h"
 
 namespace kvasir::cli {
 namespace {
 
 constexpr std::size_t kMaxAttachmentBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxAttachments = 16;
-
-struct ListEntry {
-  std::string name;
-  std::string text;
-};
-
-// Two columns as wide as the window.
-void print_list(const std::vector<ListEntry>& entries) {
-  const int columns = ::isatty(STDOUT_FILENO) != 0 ? terminal_columns(STDOUT_FILENO) : 0;
-  int width = 0;
-  for (const ListEntry& entry : entries) width = std::max(width, display_width(entry.name) + 2);
-  const bool is_narrow = columns > 0 && width > columns / 2;
-  if (is_narrow) width = 4;
-  StyledOutput output([](std::string_view bytes) { print(bytes); }, false);
-  WordWrapper wrapper(output);
-  const StyledText indent{std::string(static_cast<std::size_t>(width), ' '), {}};
-  for (const ListEntry& entry : entries) {
-    StyledText name{entry.name, {}};
-    if (is_narrow) {
-      output.put(name.text, {});
-      output.new_line();
-      name = indent;
-    } else {
-      name.text.append(static_cast<std::size_t>(width - display_width(name.text)), ' ');
-    }
-    wrapper.begin_line(columns, {name}, {indent});
-    wrapper.put({entry.text, {}});
-    wrapper.end_line();
-    output.new_line();
-  }
-  output.flush();
-}
-
-// A text of any origin on the terminal, as it stands.
-void print_text(std::string_view text) {
-  std::string out;
-  TerminalText characters([&out](std::string_view character) { out += character; });
-  characters.write(text);
-  characters.finish();
-  if (!out.ends_with('\n')) out += '\n';
-  print(out);
-}
-
-void print_error(const Error& error) { print_text(error.message); }
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
@@ -136,16 +87,16 @@ bool Chat::run_command(std::string_view text) {
     std::vector<std::string_view> names;
     for (const Command& known : commands()) names.push_back(known.name);
     const std::string_view nearest = nearest_name(name, names);
-    print(fmt::format(
-        "there is no {}; {}\n", printable(name),
+    print_notice(fmt::format(
+        "there is no {}; {}", printable(name),
         nearest.empty() ? "/help lists what there is" : fmt::format("did you mean {}?", nearest)));
     return true;
   }
   if (command->run == nullptr) return false;
   if (command->argument.empty() && !argument.empty()) {
-    print(fmt::format("{} takes nothing behind it\n", name));
+    print_notice(fmt::format("{} takes nothing behind it", name));
   } else if (command->takes_file && argument.empty()) {
-    print(fmt::format("{} needs the name of a file\n", name));
+    print_notice(fmt::format("{} needs the name of a file", name));
   } else {
     (this->*command->run)(argument);
   }
@@ -153,7 +104,7 @@ bool Chat::run_command(std::string_view text) {
 }
 
 void Chat::show_help(const std::string& /*argument*/) {
-  std::vector<ListEntry> entries;
+  std::vector<NoticeEntry> entries;
   for (const Command& command : commands()) {
     if (!command.is_in_help) continue;
     const std::string_view space = command.argument.empty() ? "" : " ";
@@ -165,27 +116,27 @@ void Chat::show_help(const std::string& /*argument*/) {
   entries.push_back({"Tab", "completes commands and names of files"});
   entries.push_back({"Up, Down, Ctrl-R", "what you typed before; search in it"});
   entries.push_back({"Ctrl-C", "stops an answer; drops a line"});
-  print_list(entries);
+  print_notice_list(entries);
 }
 
 void Chat::clear(const std::string& /*argument*/) {
   conversation_.clear();
   attachments_.clear();
-  print("the conversation is empty\n");
+  print_notice("the conversation is empty");
 }
 
 void Chat::undo(const std::string& /*argument*/) {
   const auto question = conversation_.undo();
-  if (!question) return print("there is nothing to take back\n");
-  print(fmt::format("taken back: {}\n", printable(*question, 60)));
+  if (!question) return print_notice("there is nothing to take back");
+  print_notice(fmt::format("taken back: {}", printable(*question, 60)));
 }
 
 // A seed that was set counts up, so that retrying can be repeated too.
 void Chat::retry(const std::string& /*argument*/) {
   const std::vector<Message> before = conversation_.messages();
-  if (!conversation_.drop_answer()) return print("there is nothing to answer again\n");
+  if (!conversation_.drop_answer()) return print_notice("there is nothing to answer again");
   if (parameters_.sampling.params.temperature == 0.0f) {
-    print("(temperature is 0: the answer will be the same; /set temperature 0.7 draws another)\n");
+    print_notice("(temperature is 0: the answer will be the same; /set temperature 0.7 draws another)");
   }
   const auto base = parameters_.sampling.params.seed;
   const std::uint64_t seed = base ? *base + ++num_retries_ : std::random_device()();
@@ -194,38 +145,39 @@ void Chat::retry(const std::string& /*argument*/) {
 
 void Chat::edit(const std::string& argument) {
   const auto text = edit_text(argument);
-  if (!text) return print_error(text.error());
-  if (text->find_first_not_of(" \t\n") == std::string::npos) return print("nothing was written\n");
-  print_text("> " + *text);
+  if (!text) return print_notice(text.error().message);
+  if (text->find_first_not_of(" \t\n") == std::string::npos) return print_notice("nothing was written");
+  print_notice("> " + *text);
   remember(*text);
   say_to_model(*text);
 }
 
 void Chat::attach(const std::string& argument) {
   if (attachments_.size() == kMaxAttachments) {
-    return print(
-        fmt::format("the limit is {} files for a message; /clear takes them away\n", kMaxAttachments));
+    return print_notice(
+        fmt::format("the limit is {} files for a message; /clear takes them away", kMaxAttachments));
   }
   auto text = read_input_file(expand_home(argument), kMaxAttachmentBytes);
-  if (!text) return print_error(text.error());
+  if (!text) return print_notice(text.error().message);
   if (!is_valid_utf8(*text) || text->contains('\0')) {
-    return print(fmt::format("{}: is no text in UTF-8\n", printable_line(argument)));
+    return print_notice(fmt::format("{}: is no text in UTF-8", printable_line(argument)));
   }
   const auto tokens = engine_.encode(*text);
   const std::size_t num_tokens = tokens ? tokens->size() : 0;
-  print(fmt::format("{} goes with your next message: {}, {} tokens\n", printable_line(argument),
-                    format_bytes(std::ssize(*text)), num_tokens));
+  print_notice(fmt::format("{} goes with your next message: {}, {} tokens", printable_line(argument),
+                           format_bytes(std::ssize(*text)), num_tokens));
   attachments_.push_back({argument, std::move(*text)});
 }
 
 void Chat::show_or_set_system(const std::string& argument) {
-  if (config_.raw) return print("without a chat template there is no system message\n");
+  if (config_.raw) return print_notice("without a chat template there is no system message");
   if (argument.empty()) {
-    return conversation_.system().empty() ? print("no system message\n") : print_text(conversation_.system());
+    return conversation_.system().empty() ? print_notice("no system message")
+                                          : print_notice(conversation_.system());
   }
   const bool is_none = argument == "\"\"";
   conversation_.set_system(is_none ? std::string_view() : argument);
-  print(is_none ? "no system message from now on\n" : "the system message is set\n");
+  print_notice(is_none ? "no system message from now on" : "the system message is set");
 }
 
 void Chat::show_or_set_parameters(const std::string& argument) {
@@ -238,15 +190,15 @@ void Chat::show_or_set_parameters(const std::string& argument) {
   if (!value.empty()) {
     const Status status =
         set_parameter(name, value, config_.parameters, engine_.model_info().vocab_size, parameters_);
-    if (!status) return print_error(status.error());
+    if (!status) return print_notice(status.error().message);
   }
-  std::vector<ListEntry> entries;
+  std::vector<NoticeEntry> entries;
   for (const ParameterDescription& parameter : describe_parameters(parameters_)) {
     const bool is_shown = name.empty() || parameter.name == name;
     if (is_shown)
       entries.push_back({fmt::format("{:<20}{}", parameter.name, parameter.value), parameter.text});
   }
-  print_list(entries);
+  print_notice_list(entries);
 }
 
 void Chat::show_tokens(const std::string& /*argument*/) {
@@ -254,64 +206,67 @@ void Chat::show_tokens(const std::string& /*argument*/) {
   std::size_t num_tokens = 0;
   if (conversation_.num_exchanges() > 0 || !conversation_.system().empty()) {
     const auto tokens = encode();
-    if (!tokens) return print_error(tokens.error());
+    if (!tokens) return print_notice(tokens.error().message);
     num_tokens = tokens->size();
   }
-  print(fmt::format("{} of {} tokens ({:.0f}%), {} exchanges\n", num_tokens, context_tokens,
-                    100.0 * static_cast<double>(num_tokens) / context_tokens, conversation_.num_exchanges()));
+  print_notice(fmt::format("{} of {} tokens ({:.0f}%), {} exchanges", num_tokens, context_tokens,
+                           100.0 * static_cast<double>(num_tokens) / context_tokens,
+                           conversation_.num_exchanges()));
 }
 
 void Chat::show_stats(const std::string& /*argument*/) {
-  if (!last_) return print("nothing has been answered yet\n");
+  if (!last_) return print_notice("nothing has been answered yet");
   const EngineStats stats = engine_.stats();
-  print(fmt::format(
-      "prompt       {} tokens, {} of them cached, {:.1f} tokens/s\n"
-      "answer       {} tokens, first after {:.0f} ms, then {:.1f} tokens/s\n"
-      "context      {} of {} tokens\n"
-      "memory       {} at most so far, KV {} at most\n",
-      last_->usage.prompt_tokens, last_->usage.cached_tokens, last_->prefill_tokens_per_s,
-      last_->usage.completion_tokens, last_->ttft_ms, last_->decode_tokens_per_s,
-      last_->usage.prompt_tokens + last_->usage.completion_tokens, engine_.model_info().max_model_len_tokens,
-      format_bytes(stats.peak_rss_bytes), format_bytes(stats.kv_bytes_peak)));
+  const Usage& usage = last_->usage;
+  print_notice_list(
+      {{"prompt", fmt::format("{} tokens, {} of them cached, {:.1f} tokens/s", usage.prompt_tokens,
+                              usage.cached_tokens, last_->prefill_tokens_per_s)},
+       {"answer", fmt::format("{} tokens, first after {:.0f} ms, then {:.1f} tokens/s",
+                              usage.completion_tokens, last_->ttft_ms, last_->decode_tokens_per_s)},
+       {"context", fmt::format("{} of {} tokens", usage.prompt_tokens + usage.completion_tokens,
+                               engine_.model_info().max_model_len_tokens)},
+       {"memory", fmt::format("{} at most so far, KV {} at most", format_bytes(stats.peak_rss_bytes),
+                              format_bytes(stats.kv_bytes_peak))}});
 }
 
 void Chat::show_model(const std::string& /*argument*/) {
   const ModelInfo& model = engine_.model_info();
   std::int64_t kv_bytes_per_token = 0;
   for (const KvGroupInfo& group : model.kv_groups) kv_bytes_per_token += group.bytes_per_token;
-  print_list({{"model", printable(config_.model)},
-              {"name", printable(model.name)},
-              {"architecture", printable(model.architecture)},
-              {"quantization", model.quantization},
-              {"parameters", fmt::format("{:.1f} million", static_cast<double>(model.num_parameters) / 1e6)},
-              {"weights", format_bytes(model.weight_bytes)},
-              {"layers", fmt::format("{} of width {}", model.num_layers, model.hidden_size)},
-              {"vocabulary", fmt::format("{} tokens", model.vocab_size)},
-              {"context", fmt::format("{} tokens here, trained for {}", model.max_model_len_tokens,
-                                      model.context_length_tokens)},
-              {"KV", fmt::format("{} a token", format_bytes(kv_bytes_per_token))},
-              {"chat template", config_.raw ? "no: each message is continued as it stands" : "yes"}});
+  print_notice_list(
+      {{"model", printable(config_.model)},
+       {"name", printable(model.name)},
+       {"architecture", printable(model.architecture)},
+       {"quantization", model.quantization},
+       {"parameters", fmt::format("{:.1f} million", static_cast<double>(model.num_parameters) / 1e6)},
+       {"weights", format_bytes(model.weight_bytes)},
+       {"layers", fmt::format("{} of width {}", model.num_layers, model.hidden_size)},
+       {"vocabulary", fmt::format("{} tokens", model.vocab_size)},
+       {"context", fmt::format("{} tokens here, trained for {}", model.max_model_len_tokens,
+                               model.context_length_tokens)},
+       {"KV", fmt::format("{} a token", format_bytes(kv_bytes_per_token))},
+       {"chat template", config_.raw ? "no: each message is continued as it stands" : "yes"}});
 }
 
 void Chat::save(const std::string& argument) {
   const Status status = save_conversation(expand_home(argument), conversation_.messages());
-  if (!status) return print_error(status.error());
-  print(fmt::format("{} messages in {}\n", conversation_.messages().size(), printable_line(argument)));
+  if (!status) return print_notice(status.error().message);
+  print_notice(fmt::format("{} messages in {}", conversation_.messages().size(), printable_line(argument)));
 }
 
 void Chat::load(const std::string& argument) {
   auto messages = load_conversation(expand_home(argument));
-  if (!messages) return print_error(messages.error());
+  if (!messages) return print_notice(messages.error().message);
   const std::size_t num_messages = messages->size();
   const bool awaits_answer = num_messages > 0 && messages->back().role == "user";
   if (const auto error = conversation_.replace(std::move(*messages))) {
-    return print(fmt::format("{}: {}\n", printable_line(argument), *error));
+    return print_notice(fmt::format("{}: {}", printable_line(argument), *error));
   }
   attachments_.clear();
-  print(fmt::format("{} messages from {}; what was said here is gone\n", num_messages,
-                    printable_line(argument)));
+  print_notice(
+      fmt::format("{} messages from {}; what was said here is gone", num_messages, printable_line(argument)));
   if (awaits_answer)
-    print("the last question has no answer yet: /retry answers it, another message takes its place\n");
+    print_notice("the last question has no answer yet: /retry answers it, another message takes its place");
 }
 
 }  // namespace kvasir::cli

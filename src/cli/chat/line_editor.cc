@@ -80,6 +80,8 @@ LineEditor::LineEditor(Completer completer)
   ::el_set(editor, EL_HIST, &::history, history_.get());
 }
 
+LineEditor::~LineEditor() { mark_pastes(false); }
+
 void LineEditor::bind_keys() {
   EditLine* editor = editor_.get();
   // While a line is typed Ctrl-C is a key: the line goes, the process stays. Carriage returns stay what they
@@ -101,18 +103,17 @@ void LineEditor::bind_keys() {
 
 LineEditor::Event LineEditor::read(const std::string& prompt, std::string& line) {
   prompt_ = prompt;
-  dropped_ = false;
-  pastes_.clear();
+  dropped_.reset();
   int num_bytes = 0;
   // Before the prompt shows: a Ctrl-C typed at once must find its key already bound.
   ::el_set(editor_.get(), EL_PREP_TERM, 1);
   mark_pastes(true);
   const char* typed = ::el_gets(editor_.get(), &num_bytes);
-  mark_pastes(false);
-  if (dropped_) return Event::kDropped;
+  if (dropped_) return *dropped_;
   if (typed == nullptr || num_bytes <= 0) return Event::kEnd;
   std::string_view whole(typed, static_cast<std::size_t>(num_bytes));
   if (whole.ends_with('\n')) whole.remove_suffix(1);
+  typed_ = whole;
   line = pastes_.expand(whole);
   return Event::kLine;
 }
@@ -121,9 +122,12 @@ void LineEditor::mark_pastes(bool on) const {
   if (marks_pastes_) print(on ? kMarkPastes : kDoNotMarkPastes);
 }
 
+// libedit is slow where a line has thousands of characters, and shows nothing of use where it has more lines
+// than the window.
 void LineEditor::remember(const std::string& message) {
+  const std::string shown = message == pastes_.expand(typed_) ? typed_ : pastes_.add(message);
   HistEvent event;
-  ::history(history_.get(), &event, H_ENTER, message.c_str());
+  ::history(history_.get(), &event, H_ENTER, shown.c_str());
 }
 
 unsigned char LineEditor::complete() {
@@ -194,10 +198,13 @@ unsigned char LineEditor::suspend() {
 char* LineEditor::prompt_of(EditLine* editor) { return owner_of(editor).prompt_.data(); }
 
 unsigned char LineEditor::drop_line(EditLine* editor, int /*key*/) {
-  owner_of(editor).dropped_ = true;
-  print("^C\n");
   const LineInfo* typed = ::el_line(editor);
-  ::el_deletestr(editor, static_cast<int>(typed->cursor - typed->buffer));
+  owner_of(editor).dropped_ = typed->lastchar == typed->buffer ? Event::kInterrupted : Event::kDropped;
+  const LineInfoW* wide = ::el_wline(editor);
+  ::el_cursor(editor, static_cast<int>(wide->lastchar - wide->cursor));
+  ::el_set(editor, EL_REFRESH);
+  print("^C\n");
+  ::el_deletestr(editor, static_cast<int>(wide->lastchar - wide->buffer));
   return CC_EOF;
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,19 +15,29 @@
 namespace kvasir::cli {
 
 // By libedit. What is pasted stays one line of input, newlines included, where the terminal marks pastes
-// (bracketed paste), and is never taken for keys; Alt-Enter is a newline too. Ctrl-C while a line is typed
-// drops the line; the process is not signalled. Only one may exist at a time, for the terminal is one.
+// (bracketed paste), and is never taken for keys, also what was pasted before read(); Alt-Enter is a newline
+// too. Ctrl-C while a line is typed drops the line; the process is not signalled. Only one may exist at a
+// time, for the terminal is one.
 class LineEditor {
  public:
   using Completer = std::function<Completions(std::string_view line)>;
   // `completer` says what Tab may make of what stands before the cursor.
   explicit LineEditor(Completer completer);
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+  ~LineEditor();
 
-  enum class Event { kLine, kDropped, kEnd };
-  // Shows `prompt` and waits; the line comes without its newline. kEnd: Ctrl-D, or the terminal went away.
+  enum class Event {
+    kLine,
+    kDropped,      // Ctrl-C: what was typed is gone
+    kInterrupted,  // Ctrl-C where nothing was typed
+    kEnd,          // Ctrl-D, or the terminal went away
+  };
+  // Shows `prompt` and waits; the line comes without its newline.
   Event read(const std::string& prompt, std::string& line);
 
-  // For the arrow keys and Ctrl-R; in memory only, at most kHistorySize.
+  // For the arrow keys and Ctrl-R; in memory only, the last kHistorySize. A long message shows there by a
+  // name, as a long paste does.
   void remember(const std::string& message);
 
   static constexpr int kHistorySize = 1000;
@@ -57,8 +68,9 @@ class LineEditor {
   const Completer completer_;
   const bool marks_pastes_;  // the terminal is asked to
   std::string prompt_;
-  bool dropped_ = false;
-  PastedTexts pastes_;  // in the line that is typed
+  std::optional<Event> dropped_;
+  std::string typed_;  // the last line, with the names of what was pasted
+  PastedTexts pastes_;
   std::unique_ptr<History, EndHistory> history_;
   std::unique_ptr<EditLine, EndEditor> editor_;
 };

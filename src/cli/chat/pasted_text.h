@@ -12,7 +12,7 @@ namespace kvasir::cli {
 // controls other than tabs.
 std::string clean_paste(std::string_view text);
 
-// Long pastes, each with a short name that stands for it in a line that is being edited.
+// Long texts, each with a short name that stands for it in a line that is being edited. It keeps them all.
 //
 // Thread safety: none.
 class PastedTexts {
@@ -21,7 +21,6 @@ class PastedTexts {
   std::string add(std::string text);
   // The line with each paste in the place of its name.
   std::string expand(std::string_view line) const;
-  void clear() { pastes_.clear(); }
 
   // A longer paste would fill the window.
   static constexpr int kMaxShownLines = 8;
