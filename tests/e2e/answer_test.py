@@ -66,8 +66,9 @@ class Run(CommandLineTest):
     def test_prompt_from_argument_file_and_stdin_is_one(self):
         greedy = ["--temperature", "0"]
         argument = self.answer("two words", *greedy)
-        self.assertEqual(self.answer("--file", self.file("prompt.txt", b"two words\n"), *greedy)["token_ids"],
-                         argument["token_ids"])
+        path = self.file("prompt.txt", b"two words\n")
+        for stdin in (b"", b"neither read nor needed\n"):
+            self.assertEqual(self.answer("--file", path, *greedy, stdin=stdin)["token_ids"], argument["token_ids"])
         self.assertEqual(self.answer(*greedy, stdin=b"two words\n")["token_ids"], argument["token_ids"])
 
     def test_system_message_is_part_of_the_prompt(self):

@@ -11,7 +11,7 @@ import time
 import unicodedata
 import unittest
 
-from command_line import GEMMA, INTERRUPTED, LLAMA, CommandLineTest
+from command_line import GEMMA, INTERRUPTED, LLAMA, USAGE, CommandLineTest
 
 PATIENCE_S = 60
 PASTE, PASTE_END = "\x1b[200~", "\x1b[201~"
@@ -197,8 +197,13 @@ class Conversation(TerminalTest):
         self.chat()
         self.assertTrue(self.say("/tokens").startswith("0 of "))
         self.say("hi")
-        self.assertRegex(self.say("/tokens"), r"^[1-9]\d* of \d+ tokens \(\d+%\), 1 exchanges")
+        self.assertRegex(self.say("/tokens"), r"^[1-9]\d* of \d+ tokens \(\d+%\) in 1 exchange$")
         self.assertIn("llama", self.say("/model"))
+
+    def test_one_json_document_needs_one_prompt(self):
+        self.open_terminal("--json")
+        self.ends_with(USAGE)
+        self.assertIn("--json: needs a prompt, not a conversation", self.rest())
 
     def test_model_without_template(self):
         self.MODEL = GEMMA

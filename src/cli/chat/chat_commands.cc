@@ -126,8 +126,9 @@ void Chat::clear(const std::string& /*argument*/) {
 }
 
 void Chat::undo(const std::string& /*argument*/) {
-  const auto question = conversation_.undo();
+  auto question = conversation_.undo();
   if (!question) return print_notice("there is nothing to take back");
+  std::ranges::replace(*question, '\n', ' ');
   print_notice(fmt::format("taken back: {}", printable(*question, 60)));
 }
 
@@ -209,9 +210,9 @@ void Chat::show_tokens(const std::string& /*argument*/) {
     if (!tokens) return print_notice(tokens.error().message);
     num_tokens = tokens->size();
   }
-  print_notice(fmt::format("{} of {} tokens ({:.0f}%), {} exchanges", num_tokens, context_tokens,
+  print_notice(fmt::format("{} of {} tokens ({:.0f}%) in {} exchange{}", num_tokens, context_tokens,
                            100.0 * static_cast<double>(num_tokens) / context_tokens,
-                           conversation_.num_exchanges()));
+                           conversation_.num_exchanges(), conversation_.num_exchanges() == 1 ? "" : "s"));
 }
 
 void Chat::show_stats(const std::string& /*argument*/) {
