@@ -65,6 +65,9 @@ struct Request {
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
   std::int32_t priority = 0;    // lower runs first
   std::int32_t start_within_ms = 0;  // ends with kUnavailable when nothing of it ran by then; 0: it waits
+  // One of several that belong together, of which the first was let in: it is refused neither for the queue
+  // nor for its late start.
+  bool is_admitted = false;
   // False: neither finds cached KV nor leaves any. A request with max_tokens 0 then holds the KV of one layer
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;

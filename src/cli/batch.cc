@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -144,6 +145,7 @@ int print_summary(const BatchCounts& counts, const EngineStats& stats, double se
 BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchOutput& output, BatchRun& run,
                     Interruption& interruption, ProgressReporter& progress) {
   BatchCounts counts;
+  std::unordered_map<std::string, std::int64_t> lines;  // by what names their answer
   std::string line;
   for (std::int64_t number = 0; !interruption.requested() && !run.failure();) {
     progress.report_bytes(fmt::format("batch, {} answered", run.counts().num_answered), input.read_bytes(),
@@ -155,6 +157,14 @@ BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchO
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto request = parse_batch_line(line, number, options.max_tokens);
+    if (request) {
+      const auto [first, is_new] = lines.emplace(request->custom_id, number);
+      if (!is_new) {
+        request =
+            make_error(ErrorKind::kBadFile, fmt::format("custom_id {} is that of line {}",
+                                                        printable_line(request->custom_id), first->second));
+      }
+    }
     if (!request) {
       ++counts.num_bad_lines;
       progress.note(

@@ -193,6 +193,7 @@ void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
 
 Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
   KVASIR_TRY(config.reserved_bytes, request_memory_bytes(options.request_memory, config.memory_bytes));

@@ -97,7 +97,8 @@ Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submi
       return std::unexpected(std::move(status).error());
     }
     const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
-    if (request.start_within_ms == 0) request.start_within_ms = config_.queue_timeout_ms;
+    if (request.start_within_ms == 0 && !request.is_admitted)
+      request.start_within_ms = config_.queue_timeout_ms;
     if (!request.sampling.max_tokens)
       request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
   }
@@ -125,20 +126,26 @@ Status LocalEngine::check_queue(const std::vector<Submission>& submissions) cons
                                 num_waiting_tokens, num_tokens, max_queued_tokens_));
 }
 
+// Whether they are let in now, by the first of them.
+Status LocalEngine::check_entry(const std::vector<Submission>& submissions) {
+  const Request& first = submissions.front().request;
+  if (first.is_admitted) return {};
+  if (Status status = check_queue(submissions); !status) {
+    num_beyond_queue_ += std::ssize(submissions);
+    return status;
+  }
+  Status status = gate_.check(first, Clock::now());
+  if (!status) num_too_late_ += std::ssize(submissions);
+  return status;
+}
+
 Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> submissions) {
   std::vector<RequestId> ids;
   if (submissions.empty()) return ids;
   {
     const std::lock_guard lock(mutex_);
     if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-    if (const Status status = check_queue(submissions); !status) {
-      num_beyond_queue_ += std::ssize(submissions);
-      return std::unexpected(status.error());
-    }
-    if (const Status status = gate_.check(submissions.front().request, Clock::now()); !status) {
-      num_too_late_ += std::ssize(submissions);
-      return std::unexpected(status.error());
-    }
+    if (const Status status = check_entry(submissions); !status) return std::unexpected(status.error());
     num_unfinished_ += std::ssize(submissions);
     for (Submission& submission : submissions) {
       ids.push_back(RequestId{next_request_id_++});

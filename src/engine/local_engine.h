@@ -50,7 +50,9 @@ class LocalEngine final : public Engine {
   };
   using Command = std::variant<Arrival, Cancellation, ActivitySink>;
 
-  Status check_queue(const std::vector<Submission>& submissions) const;  // with mutex_ held
+  // With mutex_ held.
+  Status check_queue(const std::vector<Submission>& submissions) const;
+  Status check_entry(const std::vector<Submission>& submissions);
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
 
   // The engine thread.

@@ -30,6 +30,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   Clock::time_point received_at() const override { return received_at_; }
   void set_route(std::string_view) override {}
   void note_generation(const GenerationRecord&) override {}
+  void await_generation() override {}
   void add_header(Header) override {}
   void post(std::function<void()> task) override {
     boost::asio::post(thread_, [self = shared_from_this(), task = std::move(task)] { task(); });

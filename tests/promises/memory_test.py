@@ -186,6 +186,8 @@ def hold(size, minutes, parts, group):
             failures.append(f"{size}: the canary answers differently")
         if server.stop() != 0:
             failures.append(f"{size}: the server ended with {server.process.returncode}: {server.log()[-300:]}")
+    if mix.answers and not any(key.endswith(" 200") for key in mix.answers):
+        failures.append(f"{size}: nobody was answered, so nothing was held: {mix.answers}")
     if group is None and peak > budget * OVER_BUDGET:
         failures.append(f"{size}: {peak / 2**20:.1f} MiB at the peak, {100 * peak / budget - 100:.1f}% over")
     return failures, {

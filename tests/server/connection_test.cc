@@ -118,6 +118,15 @@ TEST(TimeLimit, AHeaderThatDoesNotArriveGets408) {
   EXPECT_TRUE(client.closes_within(3s));
 }
 
+// However much of it came at once.
+TEST(TimeLimit, ABodyThatStopsInTheMiddleGets408) {
+  const RunningServer server({}, {.limits = {.body_timeout = 100ms}});
+  HttpClient client(server.port());
+  const std::string half(1 << 20, 'x');  // at 1 KiB/s a quarter of an hour
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 4000000\r\n\r\n" + half);
+  EXPECT_EQ(client.receive().status, 408);
+}
+
 TEST(TimeLimit, ABodyThatDoesNotArriveGets408) {
   const RunningServer server({}, {.limits = {.body_timeout = 100ms}});
   HttpClient client(server.port());

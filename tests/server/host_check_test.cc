@@ -22,8 +22,8 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
                            "[::1]", "kvasir.example", "Kvasir.Example:443"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 200) << host;
   }
-  for (const char* host :
-       {"evil.example", "localhost.evil.example", "10.0.0.1", "0.0.0.0", "[fe80::1]", "", "[", ":8080"}) {
+  for (const char* host : {"evil.example", "localhost.evil.example", "10.0.0.1", "0.0.0.0", "[fe80::1]", "",
+                           "[", ":8080", "localhost:80@evil.example", "[::1]evil.example"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 403) << host;
   }
   EXPECT_EQ(status_of(check, {}), 200);  // HTTP/1.0; browsers say

@@ -1,5 +1,6 @@
 #include "sampling/stages/penalties.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace kvasir::sampling {
@@ -7,8 +8,10 @@ namespace {
 
 constexpr std::int32_t kPenalised = -1;
 
+// No infinity whatever the penalty, so that probabilities stay numbers.
 float penalise_repetition(float logit, float penalty) {
-  return logit > 0.0f ? logit / penalty : logit * penalty;
+  constexpr float kMost = 1e30f;
+  return std::clamp(logit > 0.0f ? logit / penalty : logit * penalty, -kMost, kMost);
 }
 
 }  // namespace

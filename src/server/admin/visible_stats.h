@@ -7,8 +7,9 @@
 
 namespace kvasir::server {
 
-// All of them for operators. Others are told of what the prefix cache found only what it found for their own
-// requests that ended: whose prompt was found says what somebody asked before.
+// All of them for operators. Others see tokens, and those that the prefix cache found, of their own requests
+// alone, when they have ended: how long another's text is, and whether somebody asked it before, is not for
+// them.
 EngineStats visible_stats(EngineStats stats, const ServerMetrics& metrics, const Tenant& tenant);
 
 }  // namespace kvasir::server

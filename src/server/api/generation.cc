@@ -83,7 +83,13 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
     return refuse(exchange, admitted.error());
   }
-  if (!parts.memory.resize(expected_bytes(!parts.stream || parts.format->keeps_answer(), requests))) {
+  const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests);
+  if (context.memory.limit_bytes() > 0 && wanted_bytes > context.memory.limit_bytes()) {  // at any time
+    return refuse(exchange, beyond({.max = context.memory.limit_bytes(),
+                                    .what = "bytes that answers of so many tokens and alternatives may take"},
+                                   wanted_bytes));
+  }
+  if (!parts.memory.resize(wanted_bytes)) {
     return refuse(exchange, out_of_request_memory(context.memory.limit_bytes()));
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
@@ -100,7 +106,9 @@ void Generation::submit(std::vector<Request> requests) {
   const auto self = shared_from_this();
   parts_.exchange->on_abort([self](AbortCause) {
     self->is_over_ = true;
-    self->record();
+    if (self->num_in_flight_ == 0) return self->record();
+    self->is_aborted_ = true;
+    self->parts_.exchange->await_generation();
     self->cancel_all();
   });
   requests_ = std::move(requests);
@@ -110,7 +118,6 @@ void Generation::submit(std::vector<Request> requests) {
   parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
 }
 
-// What the engine has no room for now is tried again when one of those that are in it ends.
 void Generation::submit_waiting() {
   const std::size_t limit = parts_.max_in_flight == 0 ? requests_.size() : parts_.max_in_flight;
   const std::size_t end = std::min(requests_.size(), num_submitted_ + limit - num_in_flight_);
@@ -123,18 +130,17 @@ void Generation::submit_waiting() {
       });
     };
     submissions.push_back({requests_[prompt], std::move(sink)});
+    submissions.back().request.is_admitted = prompt > 0;
   }
   auto ids = parts_.engine.submit(std::move(submissions));
-  if (!ids) {
-    if (num_in_flight_ == 0 || ids.error().kind != ErrorKind::kUnavailable) fail(to_api_error(ids.error()));
-    return;
-  }
+  if (!ids) return fail(to_api_error(ids.error()));
   ids_.insert(ids_.end(), ids->begin(), ids->end());
   num_in_flight_ += ids->size();
   num_submitted_ = end;
 }
 
 void Generation::on_output(std::size_t prompt, RequestOutput output) {
+  if (is_aborted_) return end_aborted(prompt, output);
   if (is_over_) return;
   const std::size_t choice =
       prompt * static_cast<std::size_t>(parts_.choices_per_prompt) + static_cast<std::size_t>(output.index);
@@ -164,6 +170,13 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   --num_in_flight_;
   if (--num_unfinished_ == 0) return finish();
   submit_waiting();
+}
+
+// The requests of an answer whose client has gone end one by one.
+void Generation::end_aborted(std::size_t prompt, const RequestOutput& output) {
+  usages_[prompt] = output.usage;
+  costs_[prompt] = output.cost;
+  if (output.request_finished && --num_in_flight_ == 0) record();
 }
 
 void Generation::observe(std::size_t choice, const RequestOutput& output) {

@@ -59,6 +59,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void observe_first_token(const RequestOutput& output, Clock::time_point now);
   void observe_flush();
   void collect(std::size_t choice, RequestOutput output);
+  void end_aborted(std::size_t prompt, const RequestOutput& output);
   void send_events(const std::string& events);
   void begin_stream();
   void finish();
@@ -77,6 +78,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Clock::time_point submitted_at_;
   std::size_t num_unfinished_ = 0;
   bool is_over_ = false;
+  bool is_aborted_ = false;  // over, but the engine still has to say what it took
   bool stream_begun_ = false;
 
   std::vector<std::optional<FinishReason>> finish_reasons_;   // of each choice, once it has ended

@@ -311,8 +311,8 @@ Request engine_request(const GenerationRequest& request, const Tenant& tenant, c
   }
   wanted.prompt_token_ids = std::move(prompt_token_ids);
   wanted.sampling = request.sampling;
-  // A tenant's name has no line break, so that none has another's namespace.
-  wanted.cache_namespace = tenant.name.empty() ? request.cache_salt : tenant.name + "\n" + request.cache_salt;
+  wanted.cache_namespace =
+      tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;
   wanted.tenant = tenant.name;
   wanted.priority = request.priority;
   return wanted;

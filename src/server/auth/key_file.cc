@@ -27,12 +27,6 @@ bool is_name_character(char c) {
          c == '_';
 }
 
-std::string hexadecimal(const KeyHash& hash) {
-  std::string text;
-  for (const std::uint8_t byte : hash) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 std::optional<KeyHash> parse_hash(std::string_view text) {
   KeyHash hash{};
   if (text.size() != 2 * hash.size()) return std::nullopt;
@@ -82,6 +76,12 @@ KeyHash hash_of(std::string_view key) {
   KeyHash hash{};
   CHECK(EVP_Digest(key.data(), key.size(), hash.data(), nullptr, EVP_sha256(), nullptr) == 1);
   return hash;
+}
+
+std::string hexadecimal(const KeyHash& hash) {
+  std::string text;
+  for (const std::uint8_t byte : hash) text += fmt::format("{:02x}", byte);
+  return text;
 }
 
 Result<std::string> make_api_key() {

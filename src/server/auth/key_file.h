@@ -24,6 +24,7 @@ struct ApiKey {
 };
 
 KeyHash hash_of(std::string_view key);
+std::string hexadecimal(const KeyHash& hash);
 // "kv-" and 43 characters. Error (kMachine): the machine has no randomness to give.
 Result<std::string> make_api_key();
 // Error (kUsage) naming what a tenant may be called.

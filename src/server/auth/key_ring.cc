@@ -76,7 +76,10 @@ ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
     if (CRYPTO_memcmp(key.hash.data(), hash.data(), hash.size()) == 0) found = &key;
   }
   if (found == nullptr) return refuse("Incorrect API key provided: it is not known here, or was revoked");
-  return Tenant{.name = found->name, .limits = found->limits, .is_operator = found->is_operator};
+  return Tenant{.name = found->name,
+                .limits = found->limits,
+                .is_operator = found->is_operator,
+                .key_id = hexadecimal(found->hash)};
 }
 
 }  // namespace kvasir::server

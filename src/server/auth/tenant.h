@@ -20,6 +20,8 @@ struct Tenant {
   RateLimits limits;
   bool is_operator =
       true;  // sees what others' requests cost; where keys are asked for, only whose key says so
+  std::string key_id =
+      {};  // of the key that came: a new one of the same name finds nothing of what the old one cached
 };
 
 }  // namespace kvasir::server

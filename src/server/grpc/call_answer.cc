@@ -160,13 +160,11 @@ void CallAnswer::complete(CallError end) {
 }
 
 void CallAnswer::abort(AbortCause cause) {
-  const bool is_aborted = record_ && !record_->abort_cause.empty();
-  if (line_ == nullptr || is_aborted) return;
+  if (line_ == nullptr || std::exchange(is_aborted_, true)) return;
   if (end_) {  // over, and cut off on its way
     record_->abort_cause = name_of(cause);
   } else {
-    record_ = end_aborted(cause);
-    ended_at_ = Clock::now();
+    end_aborted(cause);
     end_ = {.status = grpc::Status(grpc::StatusCode::CANCELLED, std::string(name_of(cause))), .details = {}};
   }
   context().metrics.count_abort(cause);
@@ -196,11 +194,12 @@ void CallAnswer::on_done() {
 }
 
 void CallAnswer::log() {
+  memory_.set(0);
+  --context().metrics.num_answering;
+  if (!record_) return;  // of an aborted one it is not this that makes the line
   const std::chrono::duration<double, std::milli> flushed = Clock::now() - ended_at_;
   record_->flush_ms = flushed.count();
   record_->total_ms += flushed.count();
-  memory_.set(0);
-  --context().metrics.num_answering;
   log_access(context(), *record_);
 }
 

@@ -66,7 +66,8 @@ class CallAnswer final : public TrackedExchange {
   std::function<void()> sent_callback_;
   boost::asio::steady_timer stall_;
   RequestMemory::Share memory_;  // of the request's body and of what is not sent
-  std::optional<AccessRecord> record_;
+  bool is_aborted_ = false;
+  std::optional<AccessRecord> record_;  // of an answer that came to its end
   Clock::time_point ended_at_;
 };
 

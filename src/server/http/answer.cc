@@ -67,7 +67,7 @@ void Answer::finish(bool keep_alive) {
 void Answer::abort(AbortCause cause) {
   if (state() == State::kDone) return;
   session_ = nullptr;
-  log_access(context(), end_aborted(cause));
+  end_aborted(cause);
 }
 
 void Answer::when_sent(std::function<void()> callback) {

@@ -44,8 +44,11 @@ class Exchange {
   virtual Clock::time_point received_at() const = 0;
   // For metrics: the pattern of the route that took the request.
   virtual void set_route(std::string_view pattern) = 0;
-  // For the log: what the engine took, before the answer ends.
+  // For the log: what the engine took, before the answer ends; of an aborted one, whose line waits for it
+  // then, when the engine has let go of it.
   virtual void note_generation(const GenerationRecord& record) = 0;
+  // From the callback of on_abort(): note_generation() is still to come.
+  virtual void await_generation() = 0;
   // Headers that go with the answer, whatever it becomes.
   virtual void add_header(Header header) = 0;
 

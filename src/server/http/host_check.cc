@@ -11,10 +11,14 @@
 namespace kvasir::server {
 namespace {
 
-// "[::1]:8080" and "localhost:8080" without port and brackets.
+// "[::1]:8080" and "localhost:8080" without port and brackets; empty when what follows the name is no port.
 std::string_view name_of(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
+  const bool is_bracketed = host.starts_with('[');
+  const std::size_t end = std::min(is_bracketed ? host.find(']') : host.find(':'), host.size());
+  std::string_view port = host.substr(std::min(end + is_bracketed, host.size()));
+  if (port.starts_with(':')) port.remove_prefix(1);
+  if (port.find_first_not_of("0123456789") != std::string_view::npos) return {};
+  return host.substr(is_bracketed, end - is_bracketed);
 }
 
 bool equal(std::string_view a, std::string_view b) {

@@ -11,19 +11,28 @@ namespace {
 
 namespace http = boost::beast::http;
 
-std::string to_string(boost::beast::string_view text) { return {text.data(), text.size()}; }
+std::string_view to_string_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+std::string to_string(boost::beast::string_view text) { return std::string(to_string_view(text)); }
 
 ApiError malformed(std::string_view what) {
   return {400, fmt::format("malformed HTTP request: {}", what), {}, "bad_http"};
 }
 
-// The path of "/path?query", and of the absolute form that proxies send.
+// Of the absolute form that proxies send; empty for "/path?query".
+std::string_view authority_of(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  if (!target.starts_with(kScheme)) return {};
+  target.remove_prefix(kScheme.size());
+  return target.substr(0, target.find_first_of("/?"));
+}
+
+// Without the query.
 std::string path_of(std::string_view target) {
-  if (target.starts_with("http://")) {
-    const auto slash = target.find('/', 7);
-    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  if (const std::string_view authority = authority_of(target); !authority.empty()) {
+    target.remove_prefix(static_cast<std::size_t>(authority.end() - target.begin()));
   }
-  return std::string(target.substr(0, target.find('?')));
+  const std::string_view path = target.substr(0, target.find('?'));
+  return path.empty() ? "/" : std::string(path);
 }
 
 bool has_bare_line_feed(std::string_view text) {
@@ -89,11 +98,12 @@ ApiStatus RequestReader::check_header() {
   }
   head_.method = to_string(message.method_string());
   head_.path = path_of(to_string(message.target()));
-  std::int64_t num_hosts = 0;
+  std::int64_t num_hosts = 0, num_origins = 0;
   bool has_other_coding = false;
   for (const auto& field : message) {
     head_.headers.push_back({to_string(field.name_string()), to_string(field.value())});
     num_hosts += field.name() == http::field::host;
+    num_origins += field.name() == http::field::origin;
     has_other_coding |=
         field.name() == http::field::transfer_encoding && !boost::beast::iequals(field.value(), "chunked");
   }
@@ -102,7 +112,14 @@ ApiStatus RequestReader::check_header() {
   }
   if (has_other_coding) return std::unexpected(malformed("a transfer coding other than chunked"));
   if (num_hosts > 1) return std::unexpected(malformed("more than one Host"));
+  if (num_origins > 1) return std::unexpected(malformed("more than one Origin"));
   if (num_hosts == 0 && message.version() == 11) return std::unexpected(malformed("no Host"));
+  // Of an absolute target it is its host that counts (RFC 9112, 3.2.2).
+  if (const std::string_view authority = authority_of(to_string_view(message.target())); !authority.empty()) {
+    for (Header& header : head_.headers) {
+      if (boost::beast::iequals(header.name, "host")) header.value = authority;
+    }
+  }
   const auto expect = message[http::field::expect];
   expects_continue_ = boost::beast::iequals(expect, "100-continue");
   if (!expect.empty() && !expects_continue_) {

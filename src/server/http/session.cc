@@ -1,5 +1,6 @@
 #include "server/http/session.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <utility>
@@ -119,8 +120,13 @@ void Session::set_read_deadline(RequestReader::Progress progress) {
   if (progress == RequestReader::Progress::kHeader) {
     return set_deadline(request_began_ + limits.header_timeout);
   }
-  const std::chrono::milliseconds earned(reader_->body_bytes() * 1000 / limits.body_min_bytes_per_s);
-  set_deadline(request_began_ + limits.body_timeout + earned);
+  if (!body_deadline_) body_deadline_ = request_began_ + limits.body_timeout;
+  const std::int64_t num_new =
+      reader_->body_bytes() - std::exchange(timed_body_bytes_, reader_->body_bytes());
+  const std::chrono::milliseconds earned(num_new * 1000 / limits.body_min_bytes_per_s);
+  // What came fast buys no long silence.
+  body_deadline_ = std::min(*body_deadline_ + earned, std::chrono::steady_clock::now() + limits.body_timeout);
+  set_deadline(*body_deadline_);
 }
 
 void Session::set_deadline(std::chrono::steady_clock::time_point when) {
@@ -178,6 +184,8 @@ void Session::answer_request() {
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
   may_send_body_ = false;
+  timed_body_bytes_ = 0;
+  body_deadline_.reset();
   const auto answer = answer_;
   const HttpRequest& request = answer->request();
   try {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -104,6 +105,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool may_send_body_ = false;  // of this request: who sends it has been asked
   bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
+  // Of its body: what has come, and until when more must; none before it begins.
+  std::int64_t timed_body_bytes_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> body_deadline_;
   std::size_t lingered_bytes_ = 0;
 
   std::shared_ptr<Answer> answer_;

@@ -50,6 +50,8 @@ Result<Tls::Context> Tls::load() const {
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections hold none
   KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));
   KVASIR_CHECKED(check_readable(key_file_, "tls-key"));
+  // A key behind a passphrase cannot be used: without this OpenSSL asks the terminal for one.
+  context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); });
   boost::system::error_code error;
   // The key first: where it does not belong to the certificate, that takes its place.
   context->use_private_key_file(key_file_, ssl::context::pem, error);

@@ -67,13 +67,26 @@ void TrackedExchange::end() {
   quiet_timer_.cancel();
 }
 
-AccessRecord TrackedExchange::end_aborted(AbortCause cause) {
+void TrackedExchange::note_generation(const GenerationRecord& record) {
+  generation_ = record;
+  awaits_generation_ = false;
+  if (!waiting_record_) return;
+  waiting_record_->generation = record;
+  log_access(context_, *waiting_record_);
+  waiting_record_.reset();
+}
+
+void TrackedExchange::end_aborted(AbortCause cause) {
   const auto callback = std::exchange(abort_callback_, nullptr);
   end();
   if (callback) callback(cause);
   AccessRecord aborted = record();
   aborted.abort_cause = name_of(cause);
-  return aborted;
+  if (awaits_generation_) {
+    waiting_record_ = std::move(aborted);
+  } else {
+    log_access(context_, aborted);
+  }
 }
 
 AccessRecord TrackedExchange::record() const {

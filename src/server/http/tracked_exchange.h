@@ -20,7 +20,8 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   const HttpRequest& request() const override { return request_; }
   Clock::time_point received_at() const override { return received_at_; }
   void set_route(std::string_view pattern) override { route_ = pattern; }
-  void note_generation(const GenerationRecord& record) override { generation_ = record; }
+  void note_generation(const GenerationRecord& record) override;
+  void await_generation() override { awaits_generation_ = true; }
   void add_header(Header header) override { headers_.push_back(std::move(header)); }
   void post(std::function<void()> task) override;
   void on_abort(std::function<void(AbortCause)> callback) override;
@@ -44,8 +45,9 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   void note_failure() { stream_failed_ = true; }
   // Nothing more will be written, and nobody is called back.
   void end();
-  // The same for an answer that is not over; whoever works on it hears of it. Gives the record.
-  AccessRecord end_aborted(AbortCause cause);
+  // The same for an answer that is not over; whoever works on it hears of it. The log has its line when it is
+  // known what the engine took.
+  void end_aborted(AbortCause cause);
   AccessRecord record() const;
 
  private:
@@ -60,6 +62,8 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   bool stream_failed_ = false;
   std::string request_id_, client_request_id_;
   std::optional<GenerationRecord> generation_;
+  bool awaits_generation_ = false;
+  std::optional<AccessRecord> waiting_record_;
   std::vector<Header> headers_;
   std::function<void(AbortCause)> abort_callback_;
 

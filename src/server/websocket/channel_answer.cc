@@ -66,7 +66,7 @@ void ChannelAnswer::abort(AbortCause cause) {
   --context().metrics.num_answering;
   context().metrics.count_abort(cause);
   memory_.set(0);
-  log_access(context(), end_aborted(cause));
+  end_aborted(cause);
   if (cause == AbortCause::kCancelled) channel->send(end_message(id_, name_of(cause)));
 }
 
