@@ -360,12 +360,15 @@ class Input(TerminalTest):
 class LongAnswers(TerminalTest):
     ARGUMENTS = ["--temperature", "0", "--ignore-eos", "--max-tokens", "100000"]
 
-    def test_ctrl_c_stops_the_answer_alone(self):
-        self.chat()
+    def begin_answer(self):
         self.type("Hello\n")
         self.wait_for("\n")
         while not self.wait_for("\n").strip():
             pass
+
+    def test_ctrl_c_stops_the_answer_alone(self):
+        self.chat()
+        self.begin_answer()
         self.type("\x03")
         self.wait_for("[stopped]")
         self.wait_for_prompt()
@@ -378,9 +381,7 @@ class LongAnswers(TerminalTest):
 
     def test_typing_meanwhile_does_not_show(self):
         self.chat()
-        self.type("Hello\n")
-        self.wait_for("\n")
-        self.wait_for("\n")
+        self.begin_answer()
         self.type("/tokens\x03")
         self.assertNotIn("/tokens", self.wait_for("[stopped]"))
         self.wait_for_prompt()
@@ -396,8 +397,7 @@ class LongAnswers(TerminalTest):
 
 
 class Look(TerminalTest):
-    """Control tokens are the tiny model's way to write Markdown on demand: none. So --raw checks what it does write,
-    and markdown_renderer_test.cc the rest."""
+    """Of what a tiny model writes at random; markdown_renderer_test.cc has Markdown."""
     HOT = ["--raw", "--temperature", "5", "--top-p", "1", "--seed", "3", "--ignore-eos", "--max-tokens", "600"]
 
     def output(self, *args, **kwargs):

@@ -181,7 +181,7 @@ bool Chat::answer(std::optional<std::uint64_t> seed) {
   }
   const bool was_stopped = generation->finish_reason == FinishReason::kCancelled;
   if (was_stopped && generation->text.empty()) {
-    print_notice("[stopped before the answer began: the question is taken back]");
+    print_notice("[stopped before the answer began: the conversation is as it was]");
     return false;
   }
   conversation_.answer(generation->text, was_stopped);
