@@ -61,7 +61,7 @@ TEST(Stop, LetsARunningStreamFinishAndRefusesNewOnes) {
   HttpClient fresh(server.port());
   const auto draining = fresh.request("GET", "/health/ready");
   EXPECT_EQ(draining.status, 503);
-  EXPECT_EQ(draining.body, R"({"status":"draining","percent":0})");
+  EXPECT_TRUE(draining.body.starts_with(R"({"status":"draining","percent":)")) << draining.body;
   const auto refused = kept.request("POST", "/v1/chat/completions", kStream);
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.header("retry-after"), "2");
