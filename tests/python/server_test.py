@@ -22,7 +22,7 @@ CHAT = [{"role": "system", "content": "You are brief."}, {"role": "user", "conte
 GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 24}
 SEEDED: dict[str, Any] = {"temperature": 0.9, "top_p": 0.95, "top_k": 40, "seed": 11, "max_tokens": 24}
 
-pytestmark = pytest.mark.skipif(not BINARY, reason="KVASIR_BINARY names no kvasir")
+pytestmark = pytest.mark.skipif(not os.access(BINARY, os.X_OK), reason="KVASIR_BINARY names no kvasir")
 
 
 class Pair:
