@@ -1,5 +1,6 @@
 """The cases through the package `litellm`, which calls openai's with arguments, answers and errors of its own."""
 import ast
+import contextlib
 import os
 import re
 
@@ -7,6 +8,9 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the 
 
 import litellm
 import openai
+
+with contextlib.suppress(ImportError):  # of newer openai, which imports it when the first answer comes: in many threads
+    import httpx2  # noqa: F401
 
 from answer import Answer
 from checks import number_of_choices
