@@ -65,7 +65,7 @@ constexpr std::string_view kStreamReference =
     "| `{\"id\",\"cancel\":true}` | ends it; of one that is over nothing happens |\n\n"
     "| from the server | |\n|---|---|\n"
     "| `{\"id\",\"status\",\"headers\":{...},\"body\":{...}}` | an answer in one piece, or a refusal; "
-    "`id` is null where a message had none |\n"
+    "`id` is null where a message had none, or that of a request which is not over |\n"
     "| `{\"id\",\"status\":200,\"headers\":{...}}` | a stream (`\"stream\":true` in the body) begins |\n"
     "| `{\"id\",\"event\":{...}}` | one event of it |\n"
     "| `{\"id\",\"end\":\"complete\"}` | and its end; else \"failed\" or \"cancelled\" |\n\n"

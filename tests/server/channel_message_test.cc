@@ -8,13 +8,15 @@ namespace kvasir::server {
 namespace {
 
 std::string fault_of(const std::string& text) {
-  const auto message = parse_channel_message(text, {});
+  std::string id;
+  const auto message = parse_channel_message(text, {}, id);
   return message ? "none" : message.error().message;
 }
 
 TEST(ChannelMessage, AsksForAPath) {
+  std::string id;
   const auto message =
-      parse_channel_message(R"({"id":"a","path":"/v1/x","body":{"n": 1.0, "s":"\u00e9"}})", {});
+      parse_channel_message(R"({"id":"a","path":"/v1/x","body":{"n": 1.0, "s":"\u00e9"}})", {}, id);
   ASSERT_TRUE(message);
   EXPECT_EQ(message->id, "a");
   EXPECT_FALSE(message->cancel);
@@ -23,10 +25,17 @@ TEST(ChannelMessage, AsksForAPath) {
 }
 
 TEST(ChannelMessage, CancelsWithoutAPath) {
-  const auto message = parse_channel_message(R"({"cancel":true,"id":"a"})", {});
+  std::string id;
+  const auto message = parse_channel_message(R"({"cancel":true,"id":"a"})", {}, id);
   ASSERT_TRUE(message);
   EXPECT_TRUE(message->cancel);
   EXPECT_EQ(message->id, "a");
+}
+
+TEST(ChannelMessage, SaysWhoseFaultItIs) {
+  std::string id;
+  EXPECT_FALSE(parse_channel_message(R"({"id":"a","path":"/v1/x","body":[]})", {}, id));
+  EXPECT_EQ(id, "a");
 }
 
 TEST(ChannelMessage, NamesWhatIsWrong) {

@@ -1,4 +1,5 @@
 // gRPC as a client of its own library sees it; tests/clients sends whole cases over it.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "certificate.h"
+#include "grpc/health/v1/health.pb.h"
 #include "http_client.h"
 #include "kvasir/v1/kvasir.grpc.pb.h"
 #include "running_server.h"
@@ -239,6 +242,37 @@ TEST(Grpc, EndsWhatIsCancelledAndWhatIsTooLate) {
     return metrics_of(server).find(R"(kvasir_http_aborts_total{cause="cancelled"} 2)") != std::string::npos;
   }));
   EXPECT_EQ(server.engine.num_running(), 0);
+}
+
+TEST(Grpc, IsHealthyUntilItDrains) {
+  using grpc::health::v1::HealthCheckRequest;
+  using grpc::health::v1::HealthCheckResponse;
+  RunningServer server({.answer = std::string(30, 'a'), .step = 20ms}, with_grpc());
+  grpc::TemplatedGenericStub<HealthCheckRequest, HealthCheckResponse> health(channel_to(server));
+  const auto status_of = [&](const std::string& service) {
+    grpc::ClientContext context;
+    HealthCheckRequest request;
+    request.set_service(service);
+    HealthCheckResponse response;
+    std::promise<grpc::Status> ended;
+    health.UnaryCall(&context, "/grpc.health.v1.Health/Check", {}, &request, &response,
+                     [&](grpc::Status status) { ended.set_value(std::move(status)); });
+    return ended.get_future().get().ok() ? HealthCheckResponse::ServingStatus_Name(response.status())
+                                         : "none";
+  };
+  EXPECT_EQ(status_of(""), "SERVING");
+  EXPECT_EQ(status_of("kvasir.v1.Kvasir"), "SERVING");
+  EXPECT_EQ(status_of("another"), "none");
+  Client client(server);
+  grpc::ClientContext context;
+  const auto reader = client.stub().Generate(&context, prompt());
+  v1::GenerateResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  server.server->stop();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(status_of("kvasir.v1.Kvasir"), "NOT_SERVING");
+  while (reader->Read(&response)) continue;
+  EXPECT_TRUE(reader->Finish().ok());
 }
 
 TEST(Grpc, AnswersManyAtATime) {

@@ -14,6 +14,7 @@
 #include <limits>
 #include <utility>
 
+#include "grpc/health/v1/health.pb.h"
 #include "server/grpc/service.h"
 #include "server/http/listener.h"
 
@@ -81,7 +82,7 @@ class RunningGrpcPort final : public GrpcPort {
 
   std::uint16_t port() const override { return listener_.port(); }
   void start() override { listener_.start(); }
-  void begin_drain() override { server_->GetHealthCheckService()->SetServingStatus(false); }
+  void begin_drain() override { set_serving(false); }
   void shut_down() override {
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kCloseTime);
   }
@@ -90,6 +91,7 @@ class RunningGrpcPort final : public GrpcPort {
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
   void set_limits(grpc::ServerBuilder& builder);
+  void set_serving(bool is_serving);
   void hand_over(tcp::socket socket, ConnectionCounter::Slot slot);
 
   const SessionContext& context_;
@@ -113,7 +115,16 @@ Status RunningGrpcPort::open(const GrpcConfig& config) {
   server_ = builder.BuildAndStart();
   if (server_ == nullptr)
     return make_error(ErrorKind::kMachine, "--grpc-port: gRPC does not start", "grpc-port");
+  grpc::health::v1::HealthCheckRequest::descriptor();  // linked, so that reflection knows it
+  set_serving(true);
   return {};
+}
+
+// The whole server, and the service by its name.
+void RunningGrpcPort::set_serving(bool is_serving) {
+  grpc::HealthCheckServiceInterface& health = *server_->GetHealthCheckService();
+  health.SetServingStatus(is_serving);
+  health.SetServingStatus(std::string(v1::Kvasir::service_full_name()), is_serving);
 }
 
 void RunningGrpcPort::set_limits(grpc::ServerBuilder& builder) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -62,10 +63,12 @@ class Conversation {
     is_open_ = true;
     text_ = std::move(text);
   }
-  void add_call(Value call) {
+  void add_call(std::string id, Value call) {
     is_open_ = true;
     calls_.push_back(std::move(call));
+    call_ids_.insert(std::move(id));
   }
+  bool has_call(const std::string& id) const { return call_ids_.contains(id); }
   Value finish() {
     close();
     return Value::list(std::move(messages_));
@@ -82,6 +85,7 @@ class Conversation {
   }
 
   std::vector<Value> messages_;
+  std::set<std::string> call_ids_;
   bool is_open_ = false;
   std::string text_;
   std::vector<Value> calls_;
@@ -114,10 +118,10 @@ ApiStatus read_call(const FieldInput& item, JsonObject object, Conversation& con
   KVASIR_TRY(Value value, read_call_arguments(arguments));
   add_member(function, "arguments", std::move(value));
   KVASIR_TRY(std::string id, required_string(item, object, "call_id"));
-  add_member(call, "id", std::move(id));
+  add_member(call, "id", id);
   add_member(call, "type", std::string("function"));
   add_member(call, "function", Value::dict(std::move(function)));
-  conversation.add_call(Value::dict(std::move(call)));
+  conversation.add_call(std::move(id), Value::dict(std::move(call)));
   return {};
 }
 
@@ -128,6 +132,10 @@ ApiStatus read_call_output(const FieldInput& item, JsonObject object, Conversati
   add_member(entries, "role", std::string("tool"));
   add_member(entries, "content", std::move(text));
   KVASIR_TRY(std::string id, required_string(item, object, "call_id"));
+  if (!conversation.has_call(id)) {
+    const std::string path = item.name + ".call_id";
+    return bad_request(fmt::format("{}: no call before has the id \"{}\"", path, printable(id)), path);
+  }
   add_member(entries, "tool_call_id", std::move(id));
   conversation.add(Value::dict(std::move(entries)));
   return {};

@@ -66,8 +66,9 @@ void Channel::on_read(const error_code& error) {
 
 void Channel::take(std::string_view text) {
   if (is_full(0)) return abort(AbortCause::kSlowReader);  // who only asks
-  auto message = parse_channel_message(text, context_.limits);
-  if (!message) return refuse({}, message.error());
+  std::string id;
+  auto message = parse_channel_message(text, context_.limits, id);
+  if (!message) return refuse(answers_.contains(id) ? std::string() : id, message.error());
   const auto open = answers_.find(message->id);
   if (message->cancel) {  // of one that has ended meanwhile: its end is on its way
     if (open == answers_.end()) return;
@@ -91,8 +92,8 @@ void Channel::answer(ChannelMessage message) {
   try {
     context_.router.handle(answer);
   } catch (const std::exception&) {  // memory, in practice
-    answer->respond(error_response({500, "the request could not be processed", {}, "internal_error"},
-                                   answer->request()));
+    answer->respond(
+        error_response({500, "the request could not be processed", {}, "internal_error"}, answer->request()));
   }
 }
 

@@ -15,7 +15,8 @@ JsonWriter& begin_message(JsonWriter& json, std::string_view id) {
 
 }  // namespace
 
-ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits) {
+ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits,
+                                                std::string& id) {
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(text, limits));
   ChannelMessage message;
   const auto member = [&](std::string_view name) -> ApiResult<FieldInput> {
@@ -23,12 +24,13 @@ ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Lim
     if (!json) return bad_request(fmt::format("{} is missing", name), std::string(name), "missing_parameter");
     return FieldInput{std::string(name), *json, limits};
   };
-  KVASIR_TRY(const FieldInput id, member("id"));
-  KVASIR_TRY(message.id, string_of(id));
+  KVASIR_TRY(const FieldInput name, member("id"));
+  KVASIR_TRY(message.id, string_of(name));
   if (message.id.empty() || message.id.size() > ChannelMessage::kMaxIdBytes) {
     return bad_request(
         fmt::format("id: {} bytes, it has 1 to {}", message.id.size(), ChannelMessage::kMaxIdBytes), "id");
   }
+  id = message.id;
   if (const auto cancel = find_member(document.root(), "cancel")) {
     KVASIR_TRY(message.cancel, boolean_of({"cancel", *cancel, limits}));
     if (message.cancel) return message;

@@ -23,8 +23,9 @@ struct ChannelMessage {
   std::string body;
 };
 
-// Errors (400): what is missing, or of another type.
-ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits);
+// Errors (400): what is missing, or of another type. `id` becomes the message's, also of one that is refused
+// for something else.
+ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits, std::string& id);
 
 // {"id", "status", "headers": {...}}, with "body" for an answer in one piece. An empty id is null: the
 // message had none. Requires: the body is JSON, or empty.
