@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 import threading
+import time
 import traceback
 import urllib.request
 
@@ -63,6 +64,20 @@ class Flows:
         page.wait("nothing runs", lambda: operations_of(server)["running"] == 0)
         assert operations_of(server)["finished"]["cancelled"] == 1
 
+    def a_new_chat_ends_the_answer(self, server, driver):
+        page = Page(driver, server.url)
+        cancelled = operations_of(server)["finished"]["cancelled"]
+        page.set_number("max_tokens", 4000)
+        page.ask("Write a very long story about the sea.")
+        page.wait("some text", lambda: len(page.answer().text) > 40)
+        page["#new"].click()
+        assert not page.messages() and page["#send"].is_displayed() and not page["#stop"].is_displayed()
+        page.set_number("max_tokens", 5)
+        page.ask("Hello")
+        page.wait_for_answer()
+        assert len(page.messages()) == 2 and "tokens/s" in page.answer().text, page.messages()
+        assert operations_of(server)["finished"]["cancelled"] == cancelled + 1
+
     def edit_and_retry_forget_what_came_after(self, server, driver):
         page = Page(driver, server.url)
         page.set_number("max_tokens", 12)
@@ -100,11 +115,15 @@ class Flows:
         assert "<td>1</td><td>2</td>" in made and "<li>x<ul><li>y</li></ul></li><li>z</li>" in made, made
         assert '<ol start="3">' in made and "<blockquote><p>quoted</p></blockquote><hr>" in made, made
         assert driver.title == "Kvasir"
+        deepest = page.run("return renderMarkdown(arguments[0])[0].querySelectorAll('blockquote').length", "> " * 4000 + "a")
+        assert deepest <= 16, deepest
 
     def a_key_is_asked_for(self, server, driver):
         page = Page(driver, server.url)
         dialog = "#key-dialog[open]"
         page.wait("the dialog", lambda: page[dialog])
+        page["#key-input"].send_keys("kv-\u2018x\u2019", page.keys.ENTER)
+        page.wait("it says what a key has", lambda: "no spaces" in page["#key-reason"].text and page[dialog])
         page["#key-input"].send_keys("wrong", page.keys.ENTER)
         page.wait("it says why it asks again", lambda: "not known" in page["#key-reason"].text and page[dialog])
         self.shoot(page, "key")
@@ -119,6 +138,17 @@ class Flows:
             page.wait("numbers", lambda: page.all(".tile"))
             page.wait("the other runs", lambda: page.number("Running") == 1)
             assert "bob" not in page["#requests"].text, page["#requests"].text
+
+    def a_key_is_not_asked_for_twice(self, server, driver):
+        page = Page(driver, server.url + "/#operations")
+        page.wait("the dialog", lambda: page["#key-dialog[open]"])
+        page.press(page.keys.ESCAPE)
+        time.sleep(3)  # in which the view has asked again, twice at least
+        assert not page.all("#key-dialog[open]"), "who cancels is left alone"
+        page["#key"].click()
+        page["#key-input"].send_keys(server.keys["ann"], page.keys.ENTER)
+        page.wait("the model's facts", lambda: "8192 tokens" in page["#facts"].text)
+        page.wait("numbers", lambda: page.all(".tile"))
 
     def operations_show_a_load(self, server, driver):
         with streams(server, 6):
@@ -255,7 +285,8 @@ class streams:
             thread.join()
 
 
-SETUPS = {"a_key_is_asked_for": {"keys": [{"name": "ann"}, {"name": "bob"}]}}
+KEYS = {"keys": [{"name": "ann"}, {"name": "bob"}]}
+SETUPS = {"a_key_is_asked_for": KEYS, "a_key_is_not_asked_for_twice": KEYS}
 
 
 def main():

@@ -109,12 +109,12 @@ async function streamAnswer(answer, signal) {
 
 async function askForAnswer() {
   if (chat.running) return;
-  chat.running = new AbortController();
+  const running = chat.running = new AbortController(), signal = running.signal;
   const answer = {role: "assistant", content: ""};
-  const signal = chat.running.signal;
   // The request is made of what was said before the answer: an empty message is left out.
   chat.messages.push(answer);
   showConversation();
+  connection.isDeclined = false;
   try {
     await streamAnswer(answer, signal);
     announce("The answer is complete.");
@@ -123,7 +123,7 @@ async function askForAnswer() {
         : fault instanceof TypeError ? "The connection to the server was lost." : fault.message;
     announce(answer.fault);
   }
-  chat.running = null;
+  if (chat.running === running) chat.running = null;  // else a new chat has begun
   if (chat.messages.includes(answer)) showConversation();
 }
 
@@ -175,6 +175,7 @@ function editMessage(index) {
 
 function newChat() {
   stopAnswer();
+  chat.running = null;
   chat.messages = [];
   showConversation();
   chat.prompt.focus();

@@ -2,6 +2,7 @@
 
 const connection = {
   key: sessionStorage.getItem("kvasir-key") ?? "",
+  isDeclined: false,  // the dialog was cancelled: what the page asks by itself does not open it again
 
   headers() {
     return this.key ? {Authorization: "Bearer " + this.key} : {};
@@ -13,6 +14,7 @@ const connection = {
       const response = await fetch(path, {...options, headers: {...options.headers, ...this.headers()}});
       if (response.status !== 401) return response;
       const refused = this.key !== "";
+      if (this.isDeclined) return null;
       if (!await this.askForKey(refused ? "The key is not known here, or was revoked." : undefined)) return null;
     }
   },
@@ -28,19 +30,27 @@ const connection = {
   askForKey(reason) {
     this.asking ??= new Promise(resolve => {
       const dialog = document.getElementById("key-dialog"), input = document.getElementById("key-input");
-      if (reason) document.getElementById("key-reason").textContent = reason;
-      input.value = "";
-      dialog.addEventListener("close", () => {
+      const show = reason => {
+        if (reason) document.getElementById("key-reason").textContent = reason;
+        input.value = "";
+        dialog.returnValue = "";
+        dialog.showModal();
+      };
+      const close = () => {
+        const key = input.value.trim(), given = dialog.returnValue === "use" && key !== "";
+        if (given && /[^!-~]/.test(key)) return show("A key has no spaces, and no letters that no header can carry.");
+        dialog.removeEventListener("close", close);
         this.asking = undefined;
-        const given = dialog.returnValue === "use" && input.value.trim() !== "";
+        this.isDeclined = !given;
         if (given) {
-          this.key = input.value.trim();
-          sessionStorage.setItem("kvasir-key", this.key);
+          this.key = key;
+          sessionStorage.setItem("kvasir-key", key);
+          dispatchEvent(new Event("newkey"));
         }
         resolve(given);
-      }, {once: true});
-      dialog.returnValue = "";
-      dialog.showModal();
+      };
+      dialog.addEventListener("close", close);
+      show(reason);
     });
     return this.asking;
   },

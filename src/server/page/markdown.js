@@ -81,7 +81,9 @@ function tableFrom(lines, at) {
 
 const kStartsBlock = /^(```|~~~|#{1,6}\s|>\s?|\s*([-*+]|\d+[.)])\s+|\s*([-*_])(\s*\3){2,}\s*$)/;
 
-function renderMarkdown(text) {
+const kMostQuotes = 16;  // within each other; what is deeper stays text
+
+function renderMarkdown(text, depth = 0) {
   const lines = text.split("\n"), blocks = [];
   for (let at = 0; at < lines.length;) {
     const line = lines[at], fence = /^(```+|~~~+)\s*(\S*)/.exec(line), heading = /^(#{1,6})\s+(.*)$/.exec(line);
@@ -103,7 +105,8 @@ function renderMarkdown(text) {
     } else if (line.startsWith(">")) {
       const quoted = [];
       while (at < lines.length && lines[at].startsWith(">")) quoted.push(lines[at++].replace(/^>\s?/, ""));
-      blocks.push(element("blockquote", {}, ...renderMarkdown(quoted.join("\n"))));
+      const isDeep = depth >= kMostQuotes;
+      blocks.push(element("blockquote", {}, ...(isDeep ? [quoted.join("\n")] : renderMarkdown(quoted.join("\n"), depth + 1))));
     } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "")) {
       const [table, next] = tableFrom(lines, at);
       blocks.push(table);

@@ -9,6 +9,7 @@ function showBanner(text) {
 const tabs = ["chat", "operations"];
 
 function showView(name) {
+  connection.isDeclined = false;  // whoever looks for something may be asked again
   for (const other of tabs) {
     const tab = document.getElementById(other + "-tab");
     tab.setAttribute("aria-selected", String(other === name));
@@ -70,5 +71,6 @@ async function showModel() {
 startTheme();
 startChat();
 startTabs();
-document.getElementById("key").addEventListener("click", async () => { if (await connection.askForKey()) showModel(); });
+document.getElementById("key").addEventListener("click", () => connection.askForKey());
+addEventListener("newkey", showModel);
 showModel();
