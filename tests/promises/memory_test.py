@@ -77,10 +77,10 @@ class Mix:
         with self.registered(connection.sock):
             connection.request("POST", path, json.dumps(body))
             response = connection.getresponse()
+            key = f"{path} {response.status}"
+            self.answers[key] = self.answers.get(key, 0) + 1
             while response.read(1 << 16):
                 pass
-        key = f"{path} {response.status}"
-        self.answers[key] = self.answers.get(key, 0) + 1
 
     def contexts(self, rng):
         length = min(self.length, rng.choice((2000, 4000, 8000)))
