@@ -25,6 +25,7 @@
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
 #include "cli/heartbeat.h"
+#include "cli/limit_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
 #include "cli/one_of.h"
@@ -47,6 +48,7 @@ struct ServeOptions {
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
   std::string request_memory;  // a size; empty: a part of the budget
+  LimitOptions limits;
   server::TracingFlags tracing;
   EngineOptions engine;
 };
@@ -157,17 +159,20 @@ void give_memory_back_at_once() {
 }
 
 // An eighth of the memory budget unless a flag says how much.
-Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
-  constexpr std::int64_t kLeastBytes = std::int64_t{48}
-                                       << 20;  // of one body of the greatest size, as it is read
-  if (size.empty()) return std::max(kLeastBytes, budget_bytes / 8);
+Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
+                                          const server::Limits& limits) {
+  // Of one body of the greatest size, as it is read, and of what else is there.
+  const std::int64_t least_bytes = limits.body_bytes.max * 5 + (std::int64_t{8} << 20);
+  if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
   const auto bytes = parse_bytes(size);
-  if (bytes && *bytes >= kLeastBytes) return *bytes;
-  return make_error(ErrorKind::kUsage,
-                    bytes ? fmt::format("--request-memory must be at least {}, got {}",
-                                        format_bytes(kLeastBytes), format_bytes(*bytes))
-                          : "--request-memory: " + bytes.error().message,
-                    "request_memory");
+  if (bytes && *bytes >= least_bytes) return *bytes;
+  return make_error(
+      ErrorKind::kUsage,
+      bytes
+          ? fmt::format("--request-memory must be at least {} with bodies of up to {}, got {}",
+                        format_bytes(least_bytes), format_bytes(limits.body_bytes.max), format_bytes(*bytes))
+          : "--request-memory: " + bytes.error().message,
+      "request_memory");
 }
 
 Result<std::optional<server::TracingConfig>> tracing_config(const server::TracingFlags& flags,
@@ -196,7 +201,9 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
   if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
-  KVASIR_TRY(config.reserved_bytes, request_memory_bytes(options.request_memory, config.memory_bytes));
+  KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
+  KVASIR_TRY(config.reserved_bytes,
+             request_memory_bytes(options.request_memory, config.memory_bytes, options.server.limits));
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
@@ -277,14 +284,7 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
-  verb->add_option("--max-connections", options->server.limits.connections.max,
-                   "Connections at once; one too many is closed")
-      ->transform(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  verb->add_option("--max-connections-per-address", options->server.limits.connections_per_address.max,
-                   "The same of one address (a proxy in front is one)")
-      ->transform(whole_number(1, 1 << 20))
-      ->capture_default_str();
+  add_limit_options(*verb, options->limits);
   verb->add_option(
       "--request-memory", options->request_memory,
       "Of --memory, what connections, bodies and answers may take together (default: an eighth)");

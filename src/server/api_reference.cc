@@ -86,14 +86,17 @@ constexpr std::string_view kGrpcReference =
 
 void append_limits(std::string& out) {
   constexpr Limits limits;
-  out += "## Limits\n\n| what | at most | else |\n|---|---|---|\n";
+  out +=
+      "## Limits\n\nEach has a flag of `kvasir serve`.\n\n| what | at most | else | flag "
+      "|\n|---|---|---|---|\n";
   for (const auto member : kLimits) {
     const Limit& limit = limits.*member;
     const std::string answer = limit.status == 0 ? "the connection closes" : std::to_string(limit.status);
-    out += fmt::format("| {} | {} | {} |\n", limit.what, limit.max, answer);
+    out += fmt::format("| {} | {} | {} | `--{}` |\n", limit.what, limit.max, answer, limit.flag);
   }
   for (const TimeLimit& limit : kTimeLimits) {
-    out += fmt::format("| {} | {} s | {} |\n", limit.what, (limits.*limit.time).count() / 1000, limit.answer);
+    out += fmt::format("| {} | {} s | {} | `--{}` |\n", limit.what, (limits.*limit.time).count() / 1000,
+                       limit.answer, limit.flag);
   }
   out += fmt::format("\nFast enough is {} bytes a second.\n", limits.body_min_bytes_per_s);
 }

@@ -8,36 +8,39 @@
 
 namespace kvasir::server {
 
-// A refusal reads "<what>: <actual>, the limit is <max>" and carries `status`; of a limit without one the
-// connection closes instead.
+// A refusal reads "<actual> <what>, the limit is <max>" and carries `status`; of a limit without one the
+// connection closes instead. `flag` of `kvasir serve` sets it, to at most `most`.
 struct Limit {
   std::int64_t max = 0;
   int status = 400;
   std::string_view what;
+  std::string_view flag = {};
+  std::int64_t most = 0;
 };
 
 struct Limits {
-  Limit request_line_bytes{8 << 10, 414, "bytes in the request line"};
-  Limit header_bytes{16 << 10, 431, "bytes of headers"};
-  Limit header_count{100, 431, "headers"};
-  Limit body_bytes{8 << 20, 413, "bytes in the body"};
+  Limit request_line_bytes{8 << 10, 414, "bytes in the request line", "max-request-line-bytes", 256 << 10};
+  Limit header_bytes{16 << 10, 431, "bytes of headers", "max-header-bytes", 256 << 10};
+  Limit header_count{100, 431, "headers", "max-headers", 1000};
+  Limit body_bytes{8 << 20, 413, "bytes in the body", "max-body-bytes", 1 << 30};
 
-  Limit json_depth{64, 400, "levels of nested JSON"};
-  Limit messages{4096, 400, "messages"};
-  Limit tools{128, 400, "tools"};
-  Limit prompts{128, 400, "prompts in one request"};
-  Limit inputs{2048, 400, "inputs of one embedding request"};
-  Limit n{16, 400, "choices"};
-  Limit top_logprobs{20, 400, "alternatives per token"};
-  Limit stops{16, 400, "stop sequences"};
-  Limit stop_bytes{256, 400, "bytes in a stop sequence"};
-  Limit logit_bias{1024, 400, "logit biases"};
+  Limit json_depth{64, 400, "levels of nested JSON", "max-json-depth", 1024};
+  Limit messages{4096, 400, "messages", "max-messages", 1 << 20};
+  Limit tools{128, 400, "tools", "max-tools", 4096};
+  Limit prompts{128, 400, "prompts in one request", "max-prompts", 1024};
+  Limit inputs{2048, 400, "inputs of one embedding request", "max-inputs", 1 << 16};
+  Limit n{16, 400, "choices", "max-choices", 128};
+  Limit top_logprobs{20, 400, "alternatives per token", "max-top-logprobs", 1000};
+  Limit stops{16, 400, "stop sequences", "max-stops", 1024};
+  Limit stop_bytes{256, 400, "bytes in a stop sequence", "max-stop-bytes", 64 << 10};
+  Limit logit_bias{1024, 400, "logit biases", "max-logit-biases", 1 << 16};
 
-  Limit channel_requests{64, 429, "requests at a time on one WebSocket"};
-  Limit connections{4096, 0, "connections"};
-  Limit connections_per_address{256, 0, "connections from one address"};
+  Limit channel_requests{64, 429, "requests at a time on one WebSocket", "max-channel-requests", 4096};
+  Limit connections{4096, 0, "connections", "max-connections", 1 << 20};
+  Limit connections_per_address{256, 0, "connections from one address", "max-connections-per-address",
+                                1 << 20};
   // Of one stream that its reader does not take; beyond it the stream is aborted.
-  Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader"};
+  Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader", "max-unsent-bytes", 64 << 20};
 
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request; 408
   // A body may take this long, and longer only as fast as body_min_bytes_per_s; 408.
@@ -47,7 +50,7 @@ struct Limits {
   std::chrono::milliseconds write_stall_timeout{30'000};  // without progress; the connection aborts
 };
 
-// All of them, for the API reference.
+// All of them, for the API reference and the flags.
 inline constexpr std::array kLimits = {
     &Limits::request_line_bytes,
     &Limits::header_bytes,
@@ -73,12 +76,17 @@ struct TimeLimit {
   std::chrono::milliseconds Limits::*time;
   std::string_view what;
   std::string_view answer;
+  std::string_view flag;  // of `kvasir serve`, in seconds
 };
 inline constexpr std::array kTimeLimits = {
-    TimeLimit{&Limits::header_timeout, "from the first byte of a request to the end of its headers", "408"},
-    TimeLimit{&Limits::body_timeout, "for a body, and longer as long as it comes fast enough", "408"},
-    TimeLimit{&Limits::idle_timeout, "between requests of a connection", "the connection closes"},
-    TimeLimit{&Limits::write_stall_timeout, "without a reader taking anything", "the connection aborts"},
+    TimeLimit{&Limits::header_timeout, "from the first byte of a request to the end of its headers", "408",
+              "header-timeout"},
+    TimeLimit{&Limits::body_timeout, "for a body, and longer as long as it comes fast enough", "408",
+              "body-timeout"},
+    TimeLimit{&Limits::idle_timeout, "between requests of a connection", "the connection closes",
+              "idle-timeout"},
+    TimeLimit{&Limits::write_stall_timeout, "without a reader taking anything", "the connection aborts",
+              "write-stall-timeout"},
 };
 
 }  // namespace kvasir::server

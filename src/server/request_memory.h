@@ -4,10 +4,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "server/limits.h"
+
 namespace kvasir::server {
 
-inline constexpr std::int64_t kConnectionBytes = 32 << 10;  // the buffers of one, filled
-inline constexpr std::int64_t kBytesPerBodyByte = 4;        // as it comes, as JSON, as text, as tokens
+// The buffers of one connection, filled: a head, and what is read at once or comes behind it.
+constexpr std::int64_t connection_bytes(const Limits& limits) { return (16 << 10) + limits.header_bytes.max; }
+// Of a whole body: as it comes, as JSON, as text, as tokens. Before it is whole it takes what has come: who
+// sends half of one and no more shall not keep others out for four times that.
+inline constexpr std::int64_t kBytesPerBodyByte = 4;
 
 // Thread safety: any thread.
 class RequestMemory {

@@ -85,6 +85,22 @@ class Serve(CommandLineTest):
                 self.assertEqual(num_cached(keys[0], path, **other), 0)
                 self.assertEqual(num_cached(keys[1], path, **other), 0)
 
+    def test_every_limit_has_a_flag(self):
+        reference = self.start("serve", "--api-reference").communicate(timeout=TIME_LIMIT_S)[0].decode()
+        rows = re.findall(r"^\| .* \| (\d+)(?: s)? \| .* \| `(--[a-z-]+)` \|$", reference, re.MULTILINE)
+        self.assertGreaterEqual(len(rows), 22)
+        self.serve(LLAMA, *(f"{flag}={max(1, int(most) - 1)}" for most, flag in rows))
+        for field, limit, value in (("n", 15, 16), ("top_logprobs", 19, 20), ("stop", 15, ["x"] * 16)):
+            with self.subTest(field), self.assertRaises(urllib.error.HTTPError) as refused:
+                self.post("/v1/chat/completions", messages=[{"role": "user", "content": "Hi"}], max_tokens=1,
+                          logprobs=True, **{field: value})
+            self.assertEqual(refused.exception.code, 400)
+            self.assertIn(f"the limit is {limit}", json.load(refused.exception)["error"]["message"])
+        for args, says in ((["--max-body-bytes", "0"], "--max-body-bytes: takes a whole number from 1 to"),
+                           (["--max-header-bytes", "4096"], "--max-request-line-bytes must be at most"),
+                           (["--max-body-bytes", "64000000", "--request-memory", "64MiB"], "--request-memory must be")):
+            self.refusal(USAGE, "serve", LLAMA, *args, says=says)
+
     def test_answers_by_the_name_of_the_file(self):
         self.serve(LLAMA)
         self.assertEqual(json.loads(self.get("/v1/models"))["data"][0]["id"], "llama-f32")

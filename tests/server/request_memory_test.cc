@@ -51,6 +51,24 @@ TEST(RequestMemory, RefusesWhatDoesNotFitAndGoesOn) {
   }
 }
 
+// Four times that much is needed of a whole body only.
+TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
+  HttpClient first(server.port()), second(server.port());
+  const std::string request = http_request("POST", "/v1/completions", completion(200'000));
+  for (HttpClient* client : {&first, &second}) client->send(request.substr(0, 190'000));
+  HttpClient other(server.port());
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(other.request("POST", "/v1/completions", completion(100'000)).status, 200);
+  }
+  first.send(request.substr(190'000));
+  EXPECT_EQ(first.receive().status, 503) << "4 x 200'000 and 190'000 are too much";
+  second.send(request.substr(190'000));
+  EXPECT_EQ(second.receive().status, 200);
+}
+
 TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {
   ServerConfig config;
   config.request_memory_bytes = 1 << 20;

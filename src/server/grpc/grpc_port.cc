@@ -53,7 +53,7 @@ struct OpenConnection {
         slot(std::move(slot_in)),
         memory(context.memory),
         metrics(context.metrics) {
-    memory.set(kConnectionBytes);
+    memory.set(connection_bytes(context.limits));
     ++metrics.num_connections;
   }
   ~OpenConnection() { --metrics.num_connections; }

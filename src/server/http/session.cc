@@ -95,11 +95,12 @@ void Session::advance() {
   const auto progress = reader_->take(input_, consumed);
   input_.erase(0, consumed);
   if (!progress) return refuse(progress.error());
-  if (!body_memory_.resize(kBytesPerBodyByte * reader_->body_bytes())) {
+  const bool is_complete = *progress == RequestReader::Progress::kComplete;
+  if (!body_memory_.resize(reader_->body_bytes() * (is_complete ? kBytesPerBodyByte : 1))) {
     return refuse(out_of_request_memory(context_.memory.limit_bytes()));
   }
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
-  if (*progress == RequestReader::Progress::kComplete) return answer_request();
+  if (is_complete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
     if (const auto tenant = admit(reader_->head()); !tenant) return refuse(tenant.error());
   }
@@ -221,7 +222,7 @@ void Session::send(std::string_view bytes) {
 }
 
 void Session::note_unsent() {
-  connection_memory_.set(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes()));
+  connection_memory_.set(connection_bytes(context_.limits) + static_cast<std::int64_t>(unsent_bytes()));
 }
 
 void Session::when_sent(std::function<void()> callback) {

@@ -49,11 +49,12 @@ void Channel::read() {
 
 void Channel::on_read(const error_code& error) {
   if (error) return abort(AbortCause::kDisconnected);
-  if (!memory_.resize(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes_) +
-                      kBytesPerBodyByte * static_cast<std::int64_t>(input_.size()))) {
+  const bool is_done = stream_.is_message_done();
+  if (!memory_.resize(held_bytes() +
+                      (is_done ? kBytesPerBodyByte - 1 : 0) * static_cast<std::int64_t>(input_.size()))) {
     return close(CloseCode::try_again_later);
   }
-  if (stream_.is_message_done()) {
+  if (is_done) {
     if (!stream_.got_text()) return close(CloseCode::unknown_data);
     const auto bytes = input_.cdata();
     take({static_cast<const char*>(bytes.data()), bytes.size()});
@@ -180,10 +181,11 @@ void Channel::log_when_sent(AccessRecord record) {
   });
 }
 
-void Channel::note_memory() {
-  memory_.set(kConnectionBytes + static_cast<std::int64_t>(unsent_bytes_) +
-              kBytesPerBodyByte * static_cast<std::int64_t>(input_.size()));
+std::int64_t Channel::held_bytes() const {
+  return connection_bytes(context_.limits) + static_cast<std::int64_t>(unsent_bytes_ + input_.size());
 }
+
+void Channel::note_memory() { memory_.set(held_bytes()); }
 
 void Channel::close(CloseCode code) {
   if (is_closed_) return;

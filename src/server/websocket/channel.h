@@ -61,6 +61,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void when_sent(std::function<void()> callback);
   // And count the request as answered.
   void log_when_sent(AccessRecord record);
+  std::int64_t held_bytes() const;
   void note_memory();
 
   void forget(const std::string& id) { answers_.erase(id); }
