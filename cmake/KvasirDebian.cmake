@@ -27,10 +27,22 @@ kvasir_system_install(/lib/systemd/system deploy/systemd/kvasir.service)
 kvasir_system_install(/lib/systemd/system-preset deploy/systemd/80-kvasir.preset)
 kvasir_system_install(/usr/lib/sysusers.d deploy/systemd/kvasir.conf)
 kvasir_system_install(/etc/kvasir deploy/kvasir.toml)
-kvasir_system_install(/usr/share/doc/kvasir deploy/debian/copyright ${PROJECT_BINARY_DIR}/changelog.gz README.md
-  docs/API.md docs/KV.md docs/OPERATIONS.md docs/PAGE.md docs/SERVING.md)
 kvasir_system_install(/usr/share/kvasir/grafana deploy/grafana/kvasir.json)
 kvasir_system_install(/usr/share/kvasir/prometheus deploy/prometheus/kvasir.rules.yml)
+
+# The documents, in the folders that their links lead to.
+set(kvasir_doc_dir /usr/share/doc/kvasir)
+kvasir_system_install(${kvasir_doc_dir} deploy/debian/copyright ${PROJECT_BINARY_DIR}/changelog.gz README.md)
+install(DIRECTORY docs examples DESTINATION ${kvasir_doc_dir} COMPONENT system EXCLUDE_FROM_ALL)
+install(DIRECTORY deploy/container deploy/kubernetes DESTINATION ${kvasir_doc_dir}/deploy
+  COMPONENT system EXCLUDE_FROM_ALL)
+# kvasir_system_link(NAME TARGET)
+function(kvasir_system_link name target)
+  install(CODE "file(CREATE_LINK ${target} \"\$ENV{DESTDIR}${name}\" SYMBOLIC)" COMPONENT system EXCLUDE_FROM_ALL)
+endfunction()
+kvasir_system_link(${kvasir_doc_dir}/LICENSE copyright)
+kvasir_system_link(${kvasir_doc_dir}/deploy/grafana ../../../kvasir/grafana)
+kvasir_system_link(${kvasir_doc_dir}/deploy/prometheus ../../../kvasir/prometheus)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kvasir)

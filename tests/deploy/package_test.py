@@ -18,7 +18,7 @@ FILES = ["usr/bin/kvasir", UNIT, "usr/lib/sysusers.d/kvasir.conf", "etc/kvasir/k
          "usr/share/man/man1/kvasir.1.gz", "usr/share/man/man1/kvasir-serve.1.gz",
          "usr/share/bash-completion/completions/kvasir", "usr/share/zsh/vendor-completions/_kvasir",
          "usr/share/fish/vendor_completions.d/kvasir.fish", "usr/share/doc/kvasir/copyright",
-         "usr/share/doc/kvasir/changelog.gz", "usr/share/doc/kvasir/OPERATIONS.md",
+         "usr/share/doc/kvasir/changelog.gz", "usr/share/doc/kvasir/docs/OPERATIONS.md",
          "usr/share/kvasir/grafana/kvasir.json", "usr/share/kvasir/prometheus/kvasir.rules.yml"]
 
 
@@ -42,6 +42,15 @@ class Package(unittest.TestCase):
         self.assertEqual([], [name for name in FILES if not (self.tree / name).exists()])
         self.assertEqual([], [str(path) for path in self.tree.rglob("*") if path.suffix in (".a", ".h", ".cmake")])
         self.assertIn(", stripped", run("file", self.tree / "usr/bin/kvasir"))
+
+    def test_links_of_its_documents_lead_somewhere(self):
+        documents = sorted((self.tree / "usr/share/doc/kvasir").rglob("*.md"))
+        names = {path.name for path in documents}
+        self.assertEqual(set(), {"README.md", *(path.name for path in ROOT.glob("docs/*.md"))} - names)
+        links = [(path, link.partition("#")[0]) for path in documents
+                 for link in re.findall(r"\]\((?!https?:)([^)]+)\)", path.read_text())]
+        self.assertGreater(len(links), 20)
+        self.assertEqual([], [f"{path.name}: {link}" for path, link in links if not (path.parent / link).exists()])
 
     def test_its_version_is_the_program_s(self):
         changelog = (ROOT / "deploy/debian/changelog").read_text()
