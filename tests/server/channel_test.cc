@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "eventually.h"
 #include "http_client.h"
 #include "running_server.h"
 
@@ -60,12 +61,6 @@ class Client {
   boost::asio::io_context io_;
   websocket::stream<tcp::socket> stream_{io_};
 };
-
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-  return condition();
-}
 
 TEST(Channel, SendsTheHeadTheEventsAndTheEnd) {
   const RunningServer server({.answer = "a"});

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "certificate.h"
+#include "eventually.h"
 #include "grpc/health/v1/health.pb.h"
 #include "http_client.h"
 #include "kvasir/v1/kvasir.grpc.pb.h"
@@ -29,12 +30,6 @@ namespace kvasir::server {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-  return condition();
-}
 
 ServerConfig with_grpc(ServerConfig config = {}) {
   config.grpc_port = 0;

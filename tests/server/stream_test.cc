@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "http_client.h"
 #include "running_server.h"
 
@@ -34,13 +35,6 @@ std::vector<std::string> values_at(const std::vector<std::string>& events, const
 }
 
 using Values = std::vector<std::string>;
-
-// Waits for what other threads do.
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(10ms);
-  return condition();
-}
 
 // What a log of the engine calls a request is what its client can find in the answer.
 TEST(Answer, HasTheIdThatTheEngineKnowsItBy) {
