@@ -81,8 +81,9 @@ constexpr std::string_view kGrpcReference =
     "is `/v1/embeddings`, `Tokenize` `/tokenize`, with the\nsame names, limits, keys (metadata "
     "`authorization`) and metrics. A refusal has the status that fits its own here, and as\ntrailing "
     "metadata "
-    "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`. Cancelling a call frees what it holds.\n"
-    "`grpc.health.v1.Health` and reflection need no key.\n\n";
+    "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`; bytes that are no message are refused as a\n"
+    "body that is no JSON is, with INVALID_ARGUMENT. Cancelling a call frees what it holds. "
+    "`grpc.health.v1.Health` and\nreflection need no key.\n\n";
 
 void append_limits(std::string& out) {
   constexpr Limits limits;

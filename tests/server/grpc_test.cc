@@ -66,6 +66,15 @@ v1::GenerateRequest prompt(const std::string& text = "Hi") {
   return request;
 }
 
+v1::Error error_of(const grpc::ClientContext& context) {
+  v1::Error error;
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto found = metadata.find("kvasir-error-bin");
+  if (found != metadata.end())
+    error.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
+  return error;
+}
+
 // One call of Generate, to its end.
 struct Generated {
   Generated(Client& client, const v1::GenerateRequest& request) {
@@ -80,14 +89,7 @@ struct Generated {
     for (const auto& response : responses) all += response.text();
     return all;
   }
-  v1::Error error() const {
-    v1::Error error;
-    const auto& metadata = context.GetServerTrailingMetadata();
-    const auto found = metadata.find("kvasir-error-bin");
-    if (found != metadata.end())
-      error.ParseFromArray(found->second.data(), static_cast<int>(found->second.size()));
-    return error;
-  }
+  v1::Error error() const { return error_of(context); }
 
   grpc::ClientContext context;
   std::vector<v1::GenerateResponse> responses;
@@ -170,6 +172,43 @@ TEST(Grpc, RefusesWithTheStatusAndTheError) {
   EXPECT_EQ(too_long.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(too_long.error().code(), "context_length_exceeded");
   EXPECT_EQ(Generated(client, {}).error().code(), "missing_parameter");
+}
+
+// As a client with another idea of the messages would call. `error`: what the trailing metadata says.
+grpc::Status call_with_bytes(const RunningServer& server, const std::string& method, const std::string& bytes,
+                             v1::Error& error) {
+  grpc::GenericStub stub(channel_to(server));
+  grpc::ClientContext context;
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  std::promise<grpc::Status> ended;
+  stub.UnaryCall(&context, "/kvasir.v1.Kvasir/" + method, {}, &request, &response,
+                 [&](grpc::Status status) { ended.set_value(std::move(status)); });
+  const grpc::Status status = ended.get_future().get();
+  error = error_of(context);
+  return status;
+}
+
+TEST(Grpc, SaysThatBytesAreNoMessageAndNothingOnStderr) {
+  const RunningServer server({}, with_grpc());
+  testing::internal::CaptureStderr();
+  for (const auto& [method, bytes] :
+       {std::pair("Generate", "\xff\xff"), std::pair("Generate", "\x12\x01\xff"),  // a prompt of no UTF-8
+        std::pair("Embed", "\x12\x7f"), std::pair("Tokenize", "\xff\xff")}) {
+    SCOPED_TRACE(method);
+    v1::Error error;
+    const grpc::Status status = call_with_bytes(server, method, bytes, error);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_NE(status.error_message().find("kvasir.v1." + std::string(method) + "Request"), std::string::npos)
+        << status.error_message();
+    EXPECT_EQ(error.type(), "invalid_request_error");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  v1::Error error;
+  EXPECT_EQ(call_with_bytes(server, "Other", "", error).error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_NE(metrics_of(server).find(R"(kvasir_http_responses_total{route="/tokenize",code="400"} 1)"),
+            std::string::npos);
 }
 
 TEST(Grpc, SaysWhenToComeBack) {
@@ -344,6 +383,9 @@ TEST(Grpc, AsksForAKey) {
   std::filesystem::remove(file);
   Client client(server);
   EXPECT_EQ(Generated(client, prompt()).status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  v1::Error error;
+  EXPECT_EQ(call_with_bytes(server, "Generate", "\xff", error).error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer " + key);
   const auto reader = client.stub().Generate(&context, prompt());
@@ -354,11 +396,11 @@ TEST(Grpc, AsksForAKey) {
 }
 
 TEST(Grpc, DrainsWithEverythingElse) {
-  RunningServer server({.answer = std::string(30, 'a'), .step = 20ms}, with_grpc());
+  RunningServer server({.answer = std::string(100, 'a'), .step = 20ms}, with_grpc());
   Client client(server);
   grpc::ClientContext context;
   auto request = prompt();
-  request.set_max_tokens(30);
+  request.set_max_tokens(100);
   const auto reader = client.stub().Generate(&context, request);
   v1::GenerateResponse response;
   ASSERT_TRUE(reader->Read(&response));
@@ -367,9 +409,20 @@ TEST(Grpc, DrainsWithEverythingElse) {
   int num_pieces = 1;
   const Generated refused(client, prompt());
   EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(refused.error().code(), "shutting_down");
+  grpc::ClientContext embed, tokenize;
+  v1::EmbedRequest texts;
+  texts.add_input("a");
+  v1::EmbedResponse vectors;
+  EXPECT_EQ(client.stub().Embed(&embed, texts, &vectors).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(error_of(embed).code(), "shutting_down");
+  v1::TokenizeRequest text;
+  text.set_prompt("Hi");
+  v1::TokenizeResponse tokens;
+  EXPECT_TRUE(client.stub().Tokenize(&tokenize, text, &tokens).ok());  // which needs no engine
   while (reader->Read(&response)) ++num_pieces;
   EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(num_pieces, 30);
+  EXPECT_EQ(num_pieces, 100);
   server.join();
 }
 

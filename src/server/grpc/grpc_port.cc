@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
@@ -104,7 +105,9 @@ class RunningGrpcPort final : public GrpcPort {
 
 Status RunningGrpcPort::open(const GrpcConfig& config) {
   KVASIR_CHECKED(listener_.open(config.host, config.port));
-  gpr_set_log_function([](gpr_log_func_args*) {});  // of clients' mistakes, in a form of its own
+  // Both write of clients' mistakes, in forms of their own.
+  gpr_set_log_function([](gpr_log_func_args*) {});
+  google::protobuf::SetLogHandler(nullptr);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;

@@ -8,18 +8,23 @@
 
 namespace kvasir::server {
 
+// Its messages come and go as bytes: of those that are no message gRPC would say only that there is no such
+// method.
+using RawKvasir = v1::Kvasir::WithRawCallbackMethod_Generate<
+    v1::Kvasir::WithRawCallbackMethod_Embed<v1::Kvasir::WithRawCallbackMethod_Tokenize<v1::Kvasir::Service>>>;
+
 // Thread safety: gRPC calls it from threads of its own; answers are made by those of `io`, each on a strand.
-class GrpcService final : public v1::Kvasir::CallbackService {
+class GrpcService final : public RawKvasir {
  public:
   // Both outlive it.
   GrpcService(boost::asio::io_context& io, const SessionContext& context) : io_(io), context_(context) {}
 
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(grpc::CallbackServerContext* call,
-                                                           const v1::GenerateRequest* request) override;
-  grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* call, const v1::EmbedRequest* request,
-                                  v1::EmbedResponse* response) override;
-  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* call, const v1::TokenizeRequest* request,
-                                     v1::TokenizeResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Generate(grpc::CallbackServerContext* call,
+                                                       const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
 
  private:
   boost::asio::io_context& io_;
