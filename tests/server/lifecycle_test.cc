@@ -4,8 +4,10 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "eventually.h"
 #include "http_client.h"
 #include "running_server.h"
 
@@ -70,6 +72,39 @@ TEST(Stop, LetsARunningStreamFinishAndRefusesNewOnes) {
   EXPECT_TRUE(response.complete);
   EXPECT_EQ(sse_events(response.body).back(), "[DONE]");
   server.join();
+}
+
+// gRPC does the same (grpc_test.cc).
+TEST(Stop, RefusesWhateverNeedsTheEngineAndAnswersTheRest) {
+  RunningServer server({.prefill = 60s});
+  HttpClient waiting(server.port());
+  waiting.send(http_request("POST", "/v1/chat/completions", kStream));
+  ASSERT_TRUE(eventually([&] { return server.engine.num_running() == 1; }));
+  server.server->stop();
+  ASSERT_TRUE(
+      eventually([&] { return HttpClient(server.port()).request("GET", "/health/ready").status == 503; }));
+  const std::string chat = R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":1})";
+  for (const auto& [path, body] :
+       std::vector<std::pair<std::string, std::string>>{{"/v1/chat/completions", chat},
+                                                        {"/v1/messages", chat},
+                                                        {"/v1/completions", R"({"prompt":"a"})"},
+                                                        {"/v1/generate", R"({"prompt":"a"})"},
+                                                        {"/v1/responses", R"({"input":"a"})"},
+                                                        {"/v1/embeddings", R"({"input":"a"})"}}) {
+    const auto refused = HttpClient(server.port()).request("POST", path, body);
+    EXPECT_EQ(refused.status, 503) << path;
+    EXPECT_NE(refused.body.find("the server is shutting down"), std::string::npos) << refused.body;
+    EXPECT_EQ(refused.header("retry-after"), "2") << path;
+  }
+  for (const auto& [path, body] :
+       std::vector<std::pair<std::string, std::string>>{{"/v1/messages/count_tokens", chat},
+                                                        {"/tokenize", R"({"prompt":"a"})"},
+                                                        {"/detokenize", R"({"tokens":[65]})"}}) {
+    EXPECT_EQ(HttpClient(server.port()).request("POST", path, body).status, 200) << path;
+  }
+  for (const char* path : {"/tokenizer_info", "/v1/models", "/metrics", "/health/live"}) {
+    EXPECT_EQ(HttpClient(server.port()).request("GET", path).status, 200) << path;
+  }
 }
 
 TEST(Stop, CutsStreamsWhenTheDrainTimeIsOver) {
