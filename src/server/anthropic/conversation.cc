@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ Value message_of(std::string_view role, std::string text) {
   return Value::dict(std::move(entries));
 }
 
+using CallIds = std::set<std::string>;  // of the conversation so far
+
 // What one message says, block by block.
 struct Blocks {
   std::string text;
@@ -38,7 +41,7 @@ struct Blocks {
   std::vector<Value> results;  // messages with what tools gave
 };
 
-ApiStatus read_tool_use(const FieldInput& block, JsonObject object, Blocks& blocks) {
+ApiStatus read_tool_use(const FieldInput& block, JsonObject object, CallIds& call_ids, Blocks& blocks) {
   TemplateEntries function, call;
   KVASIR_TRY(std::string name, required_string(block, object, "name"));
   add_member(function, "name", std::move(name));
@@ -46,14 +49,16 @@ ApiStatus read_tool_use(const FieldInput& block, JsonObject object, Blocks& bloc
   KVASIR_TRY(const JsonObject arguments, object_of(input));
   add_member(function, "arguments", to_template_value(arguments));
   KVASIR_TRY(std::string id, required_string(block, object, "id"));
-  add_member(call, "id", std::move(id));
+  add_member(call, "id", id);
+  call_ids.insert(std::move(id));
   add_member(call, "type", std::string("function"));
   add_member(call, "function", Value::dict(std::move(function)));
   blocks.calls.push_back(Value::dict(std::move(call)));
   return {};
 }
 
-ApiStatus read_tool_result(const FieldInput& block, JsonObject object, Blocks& blocks) {
+ApiStatus read_tool_result(const FieldInput& block, JsonObject object, const CallIds& call_ids,
+                           Blocks& blocks) {
   TemplateEntries entries;
   add_member(entries, "role", std::string("tool"));
   std::string text;
@@ -62,12 +67,16 @@ ApiStatus read_tool_result(const FieldInput& block, JsonObject object, Blocks& b
   }
   add_member(entries, "content", std::move(text));
   KVASIR_TRY(std::string id, required_string(block, object, "tool_use_id"));
+  if (!call_ids.contains(id)) {
+    const std::string path = block.name + ".tool_use_id";
+    return bad_request(fmt::format("{}: no tool_use before has the id \"{}\"", path, printable(id)), path);
+  }
   add_member(entries, "tool_call_id", std::move(id));
   blocks.results.push_back(Value::dict(std::move(entries)));
   return {};
 }
 
-ApiStatus read_block(const FieldInput& block, bool is_assistant, Blocks& blocks) {
+ApiStatus read_block(const FieldInput& block, bool is_assistant, CallIds& call_ids, Blocks& blocks) {
   KVASIR_TRY(const JsonObject object, object_of(block));
   KVASIR_TRY(const std::string type, required_string(block, object, "type"));
   if (type == "text") {
@@ -76,12 +85,12 @@ ApiStatus read_block(const FieldInput& block, bool is_assistant, Blocks& blocks)
     return {};
   }
   if (is_assistant && (type == "thinking" || type == "redacted_thinking")) return {};
-  if (is_assistant && type == "tool_use") return read_tool_use(block, object, blocks);
-  if (!is_assistant && type == "tool_result") return read_tool_result(block, object, blocks);
+  if (is_assistant && type == "tool_use") return read_tool_use(block, object, call_ids, blocks);
+  if (!is_assistant && type == "tool_result") return read_tool_result(block, object, call_ids, blocks);
   return unknown_block(block, type);
 }
 
-ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant) {
+ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, CallIds& call_ids) {
   Blocks blocks;
   if (content.json.is_string()) {
     KVASIR_TRY(blocks.text, string_of(content));
@@ -91,12 +100,13 @@ ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant) {
   KVASIR_TRY(const JsonArray array, array_of(content));
   std::size_t index = 0;
   for (const JsonElement block : array) {
-    KVASIR_CHECKED(read_block(content.at(index++, block), is_assistant, blocks));
+    KVASIR_CHECKED(read_block(content.at(index++, block), is_assistant, call_ids, blocks));
   }
   return blocks;
 }
 
-ApiStatus append_message(const FieldInput& message, std::vector<Value>& messages, bool& is_assistant) {
+ApiStatus append_message(const FieldInput& message, CallIds& call_ids, std::vector<Value>& messages,
+                         bool& is_assistant) {
   KVASIR_TRY(const JsonObject object, object_of(message));
   KVASIR_TRY(const std::string role, required_string(message, object, "role"));
   is_assistant = role == "assistant";
@@ -106,7 +116,7 @@ ApiStatus append_message(const FieldInput& message, std::vector<Value>& messages
         fmt::format("{}: unknown role \"{}\"; known are user, assistant", path, printable(role)), path);
   }
   KVASIR_TRY(const FieldInput content, required_member(message, object, "content"));
-  KVASIR_TRY(Blocks blocks, read_blocks(content, is_assistant));
+  KVASIR_TRY(Blocks blocks, read_blocks(content, is_assistant, call_ids));
   const bool has_results = !blocks.results.empty();
   for (Value& result : blocks.results) messages.push_back(std::move(result));
   if (has_results && blocks.text.empty()) return {};
@@ -171,10 +181,11 @@ ApiResult<Value> read_conversation(const FieldInput& field, const std::string& s
     return std::unexpected(beyond(field.limits.messages, count, field.name));
   std::vector<Value> messages;
   if (!system.empty()) messages.push_back(message_of("system", system));
+  CallIds call_ids;
   bool ends_with_assistant = false;
   std::size_t index = 0;
   for (const JsonElement message : array) {
-    KVASIR_CHECKED(append_message(field.at(index++, message), messages, ends_with_assistant));
+    KVASIR_CHECKED(append_message(field.at(index++, message), call_ids, messages, ends_with_assistant));
   }
   if (ends_with_assistant) return not_supported(field.name, "an answer that is begun by the last message");
   return Value::list(std::move(messages));
