@@ -3,7 +3,7 @@ import anthropic
 
 from answer import Answer, Refused
 from openai_client import in_signature
-from protocols import of_message, of_message_events
+from protocols import check, of_message, of_message_events
 
 
 class Client:
@@ -24,12 +24,15 @@ class Client:
         call = self.calls[endpoint]
         try:
             answer = call(**in_signature(call, request), **({"stream": True} if streamed else {}))
+            if not streamed:
+                check(answer._request_id.startswith("req_"), answer._request_id)
             if endpoint == "count_tokens":
                 return Answer([answer.model_dump()], False)
             if streamed:
                 return of_message_events([event.model_dump() for event in answer])
             return of_message(answer.model_dump())
         except anthropic.APIStatusError as error:
+            check(error.request_id.startswith("req_"), error.request_id)
             kinds = [kind.__name__ for kind in type(error).__mro__]
             raise Refused(error.status_code, error.body["error"], kinds, error.response.headers.get("Retry-After"),
                           ) from None

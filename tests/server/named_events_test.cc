@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "http_client.h"
 #include "running_server.h"
@@ -21,6 +22,21 @@ TEST(MessageStream, NamesItsEventsAndEndsWithoutDone) {
       << response.body;
   EXPECT_TRUE(response.body.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"))
       << response.body;
+}
+
+TEST(Messages, HaveTheirRequestIdUnderTheNameThatAnthropicsClientsKnow) {
+  const RunningServer server({.answer = "a"});
+  HttpClient client(server.port());
+  const std::string refused = R"({"max_tokens":1,"messages":[]})";
+  for (const auto& [path, body, status] :
+       {std::tuple("/v1/messages", kBody, 200), std::tuple("/v1/messages", refused, 400),
+        std::tuple("/v1/messages/count_tokens", refused, 400)}) {
+    const auto answer = client.request("POST", path, body);
+    EXPECT_EQ(answer.status, status);
+    EXPECT_TRUE(answer.header("request-id").starts_with("req_"));
+    EXPECT_EQ(answer.header("request-id"), answer.header("x-request-id"));
+  }
+  EXPECT_EQ(client.request("GET", "/v1/models").header("request-id"), "");
 }
 
 TEST(MessageStream, TellsOfAFailureInItsOwnForm) {

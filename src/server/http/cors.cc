@@ -4,7 +4,7 @@ namespace kvasir::server {
 namespace {
 
 constexpr char kReadableHeaders[] =
-    "X-Request-Id, X-Client-Request-Id, OpenAI-Processing-Ms, Retry-After, X-Kvasir-Warning, "
+    "X-Request-Id, Request-Id, X-Client-Request-Id, OpenAI-Processing-Ms, Retry-After, X-Kvasir-Warning, "
     "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, X-RateLimit-Reset-Requests, "
     "X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens";
 

@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "server/api_error.h"
 #include "server/tracing/tracer.h"
 
 namespace kvasir::server {
@@ -35,6 +36,9 @@ TrackedExchange::TrackedExchange(boost::asio::any_io_executor executor, HttpRequ
   request_id_ = context.ids.next("req_");
   client_request_id_ = echoable_id(request_);
   headers_.push_back({"X-Request-Id", request_id_});
+  // Anthropic's clients know it by this name.
+  if (error_shape_of(request_.path) == ErrorShape::kAnthropic)
+    headers_.push_back({"Request-Id", request_id_});
   if (!client_request_id_.empty()) headers_.push_back({"X-Client-Request-Id", client_request_id_});
 }
 
