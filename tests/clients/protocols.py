@@ -123,6 +123,9 @@ def text_of_item(item):
 def end_of_response(response):
     """Why it ended, as chats say it."""
     check(response["object"] == "response" and response["error"] is None, response)
+    completed_at = response["completed_at"]
+    check((completed_at is not None) == (response["status"] == "completed"), completed_at)
+    check(completed_at is None or completed_at >= response["created_at"], completed_at)
     if response["status"] == "incomplete":
         check(response["incomplete_details"]["reason"] == "max_output_tokens", response["incomplete_details"])
         return "length"

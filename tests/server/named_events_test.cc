@@ -1,8 +1,10 @@
 // Streams of named events as they go over the wire; tests/clients checks whole ones.
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "http_client.h"
 #include "running_server.h"
@@ -54,6 +56,34 @@ TEST(MessageStream, HasAStatusUntilItHasBegun) {
   const auto response = HttpClient(server.port()).request("POST", "/v1/messages", kBody);
   EXPECT_EQ(response.status, 500);
   EXPECT_TRUE(response.body.starts_with(R"({"type":"error","error":{"type":"api_error")")) << response.body;
+}
+
+// The values of "completed_at" in a body.
+std::vector<std::string> completion_times(const std::string& body) {
+  const std::string name = R"("completed_at":)";
+  std::vector<std::string> times;
+  for (std::size_t at = body.find(name); at != body.npos; at = body.find(name, at)) {
+    at += name.size();
+    times.push_back(body.substr(at, body.find(',', at) - at));
+  }
+  return times;
+}
+
+TEST(Responses, SayWhenTheyWereCompleted) {
+  const RunningServer server({.answer = "ab"});
+  HttpClient client(server.port());
+  const auto ask = [&](const std::string& more) {
+    return completion_times(client.request("POST", "/v1/responses", R"({"input":"Hi")" + more + "}").body);
+  };
+  const std::time_t began = std::time(nullptr);
+  for (const auto& times : {ask(""), ask(R"(,"stream":true)")}) {
+    ASSERT_FALSE(times.empty());
+    for (std::size_t i = 0; i + 1 < times.size(); ++i) EXPECT_EQ(times[i], "null");  // in progress
+    ASSERT_NE(times.back(), "null");
+    EXPECT_GE(std::stoll(times.back()), began);
+    EXPECT_LE(std::stoll(times.back()), std::time(nullptr));
+  }
+  EXPECT_EQ(ask(R"(,"max_output_tokens":1)"), (std::vector<std::string>{"null"}));  // incomplete
 }
 
 TEST(ResponseStream, TellsOfAFailureInALastEvent) {

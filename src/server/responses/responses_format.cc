@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -110,8 +111,13 @@ void ResponsesFormat::write_settings(JsonWriter& json) const {
 
 void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress) const {
   json.begin_object().member("id", options_.id).member("object", "response");
-  json.member("created_at", options_.created_s).member("model", options_.model);
-  json.member("status", progress.status).key("error");
+  json.member("created_at", options_.created_s).key("completed_at");
+  if (progress.status == "completed") {
+    json.value(static_cast<std::int64_t>(std::time(nullptr)));
+  } else {
+    json.null();
+  }
+  json.member("model", options_.model).member("status", progress.status).key("error");
   if (progress.error != nullptr) {
     json.begin_object()
         .member("code", "server_error")
