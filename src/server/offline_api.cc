@@ -28,7 +28,6 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
 
   const HttpRequest& request() const override { return request_; }
   Clock::time_point received_at() const override { return received_at_; }
-  void set_route(std::string_view) override {}
   void note_generation(const GenerationRecord&) override {}
   void await_generation() override {}
   void add_header(Header) override {}

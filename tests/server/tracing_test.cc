@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "http_client.h"
 #include "running_server.h"
+#include "server/auth/key_file.h"
 #include "test_collector.h"
 
 namespace kvasir::server {
@@ -155,6 +157,29 @@ TEST(Traces, SayWhyARequestWasRefused) {
   expect(3, "HTTP", "405", false);
   EXPECT_EQ(spans[3].attributes.at("http.request.method"), "_OTHER");
   EXPECT_EQ(spans[3].attributes.at("http.request.method_original"), "BREW");
+}
+
+TEST(Traces, SayWhereARequestWithoutAKeyWanted) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("kvasir-trace-keys-" + std::to_string(::getpid()))).string();
+  ASSERT_TRUE(write_key_file(file, {{.name = "team", .hash = hash_of("kv-team")}}));
+  TestCollector collector;
+  ServerConfig config = traced_to(collector);
+  config.api_keys_file = file;
+  const RunningServer server({}, config);
+  std::filesystem::remove(file);
+  HttpClient client(server.port());
+  EXPECT_EQ(client.request("GET", "/v1/models/fake").status, 401);
+  EXPECT_EQ(client.request("GET", "/nowhere").status, 401);
+  EXPECT_EQ(client.request("POST", "/v1/completions", R"({"prompt":"a"})").status, 401);  // before its body
+  const auto spans = collector.spans(3);
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[0].name, "GET /v1/models/*");
+  EXPECT_EQ(spans[0].attributes.at("http.route"), "/v1/models/*");
+  EXPECT_EQ(spans[0].attributes.at("error.type"), "401");
+  EXPECT_EQ(spans[1].name, "GET");
+  EXPECT_EQ(spans[1].attributes.count("http.route"), 0u);
+  EXPECT_EQ(spans[2].name, "POST /v1/completions");
 }
 
 TEST(Traces, SayHowAStreamBrokeOff) {

@@ -42,8 +42,6 @@ class Exchange {
 
   virtual const HttpRequest& request() const = 0;
   virtual Clock::time_point received_at() const = 0;
-  // For metrics: the pattern of the route that took the request.
-  virtual void set_route(std::string_view pattern) = 0;
   // For the log: what the engine took, before the answer ends; of an aborted one, whose line waits for it
   // then, when the engine has let go of it.
   virtual void note_generation(const GenerationRecord& record) = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -31,15 +32,24 @@ std::string Router::allowed_methods(std::string_view path) const {
   return methods;
 }
 
+const Route* Router::find(const HttpRequest& request) const {
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  const auto takes = [&](const Route& route) {
+    return route.method == method && match(route.pattern, request.path);
+  };
+  const auto found = std::ranges::find_if(routes_, takes);
+  return found == routes_.end() ? nullptr : &*found;
+}
+
+std::string_view Router::pattern_of(const HttpRequest& request) const {
+  const Route* const route = find(request);
+  return route == nullptr ? kNoRoute : route->pattern;
+}
+
 void Router::handle(const std::shared_ptr<Exchange>& exchange) const {
   const HttpRequest& request = exchange->request();
-  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  for (const Route& route : routes_) {
-    if (route.method != method) continue;
-    const auto rest = match(route.pattern, request.path);
-    if (!rest) continue;
-    exchange->set_route(route.pattern);
-    return route.handler(exchange, percent_decoded(*rest));
+  if (const Route* const route = find(request)) {
+    return route->handler(exchange, percent_decoded(*match(route->pattern, request.path)));
   }
   const std::string shown = printable(request.path);
   std::string allowed = allowed_methods(request.path);

@@ -29,10 +29,14 @@ class Router {
   explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
   void handle(const std::shared_ptr<Exchange>& exchange) const;
+  // Of the route that takes the request; kNoRoute when none does.
+  std::string_view pattern_of(const HttpRequest& request) const;
   // The methods a path takes, "GET, HEAD"; empty for an unknown path.
   std::string allowed_methods(std::string_view path) const;
 
  private:
+  const Route* find(const HttpRequest& request) const;
+
   std::vector<Route> routes_;
 };
 

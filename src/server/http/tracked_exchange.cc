@@ -32,6 +32,7 @@ TrackedExchange::TrackedExchange(boost::asio::any_io_executor executor, HttpRequ
     : context_(context),
       request_(std::move(request)),
       received_at_(received_at),
+      route_(context.router.pattern_of(request_)),
       quiet_timer_(std::move(executor)) {
   request_id_ = context.ids.next("req_");
   client_request_id_ = echoable_id(request_);
@@ -105,7 +106,7 @@ AccessRecord TrackedExchange::record() const {
           .tenant = request_.tenant.name,
           .method = request_.method,
           .path = request_.path,
-          .route = route_,
+          .route = std::string(route_),
           .status = status_,
           .abort_cause = {},
           .stream_failed = stream_failed_,

@@ -19,7 +19,6 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
  public:
   const HttpRequest& request() const override { return request_; }
   Clock::time_point received_at() const override { return received_at_; }
-  void set_route(std::string_view pattern) override { route_ = pattern; }
   void note_generation(const GenerationRecord& record) override;
   void await_generation() override { awaits_generation_ = true; }
   void add_header(Header header) override { headers_.push_back(std::move(header)); }
@@ -56,8 +55,8 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   const SessionContext& context_;
   const HttpRequest request_;
   const Clock::time_point received_at_;
+  const std::string_view route_;  // known whether or not the request gets there
   State state_ = State::kOpen;
-  std::string route_{kNoRoute};
   int status_ = 0;  // sent
   bool stream_failed_ = false;
   std::string request_id_, client_request_id_;
