@@ -18,10 +18,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 from served import need_model, run_in_venv, serving, skip  # noqa: E402
 
 from browser import CHROMIUM, CONTRAST, DRIVER, Page, browser, complaints  # noqa: E402
+from markdown_cases import CASES, EXPENSIVE  # noqa: E402
 
 MODEL = "smollm2:135m"
 LEAST_CONTRAST = 4.5
 PHONE = (360, 740)
+MOST_RENDER_MS = 10_000  # on a busy machine
+# What came of a text, without the buttons and what each link has; all its beginnings are rendered too, as they come.
+RENDERED = """
+const holder = document.createElement('div'), text = arguments[0];
+for (let end = 0; end <= text.length; ++end) holder.replaceChildren(...renderMarkdown(text.slice(0, end)));
+for (const button of holder.querySelectorAll('button')) button.remove();
+for (const link of holder.querySelectorAll('a')) for (const name of ['target', 'rel']) link.removeAttribute(name);
+return holder.innerHTML;
+"""
 HOSTILE = "# <img src=x onerror=alert(1)>\n<script>document.title='taken'</script>\n[a](javascript:alert(1)) " \
           "![b](http://elsewhere.example/b.png) **<b>bold</b>** `<i>code</i>`\n\n```html\n<script>alert(2)</script>\n```"
 
@@ -117,6 +127,19 @@ class Flows:
         assert driver.title == "Kvasir"
         deepest = page.run("return renderMarkdown(arguments[0])[0].querySelectorAll('blockquote').length", "> " * 4000 + "a")
         assert deepest <= 16, deepest
+
+    def markdown_follows_the_rules(self, server, driver):
+        page = Page(driver, server.url)
+        for text, wanted in CASES:
+            made = page.run(RENDERED, text)
+            assert made == wanted, f"{text!r}\nmakes  {made}\nwanted {wanted}"
+
+    def no_markdown_freezes_the_page(self, server, driver):
+        page = Page(driver, server.url)
+        for text in EXPENSIVE:
+            took = page.run("const began = performance.now(); renderMarkdown(arguments[0]); return performance.now() - began",
+                            text)
+            assert took < MOST_RENDER_MS, f"{text[:40]!r}..., {len(text)} characters: {took:.0f} ms"
 
     def a_key_is_asked_for(self, server, driver):
         page = Page(driver, server.url)

@@ -46,7 +46,7 @@ function fillMessage(item, index) {
   const message = chat.messages[index], isUser = message.role === "user";
   const isComing = chat.running !== null && index === chat.messages.length - 1;
   const text = element("div", {className: "text"});
-  text.append(...(isUser ? [message.content] : renderMarkdown(message.content)));
+  filled(text, isUser ? [message.content] : renderMarkdown(message.content));
   item.replaceChildren(element("p", {className: "who", textContent: isUser ? "You" : "Answer"}), text);
   if (message.fault) item.append(element("p", {className: "fault", textContent: message.fault}));
   if (message.stats) item.append(element("p", {className: "stats", textContent: message.stats}));
