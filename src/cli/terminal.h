@@ -16,6 +16,17 @@ bool is_dumb_terminal();
 // NO_COLOR is set and not empty (no-color.org).
 bool wants_no_colour();
 
+// While it lives, a signal that ends the process (SIGTERM, SIGHUP, SIGQUIT) gives the terminal back first:
+// its modes as they were when this was made, no colours, pastes not marked. Signals that are handled or
+// ignored stay so. One at a time, for the terminal is one.
+class TerminalAtExit {
+ public:
+  TerminalAtExit();
+  TerminalAtExit(const TerminalAtExit&) = delete;
+  TerminalAtExit& operator=(const TerminalAtExit&) = delete;
+  ~TerminalAtExit();
+};
+
 // While it lives, what is typed does not show; it waits for whoever reads next, and Ctrl-C still signals.
 class HiddenTyping {
  public:

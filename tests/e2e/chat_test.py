@@ -4,6 +4,7 @@ import json
 import os
 import re
 import select
+import signal
 import stat
 import struct
 import termios
@@ -33,9 +34,9 @@ class TerminalTest(CommandLineTest):
         self.terminal, inner = os.openpty()
         self.addCleanup(os.close, self.terminal)
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.modes = termios.tcgetattr(self.terminal)
         self.process = self.start("run", self.MODEL, *args, env=self.env, stdin=inner, stdout=inner, stderr=inner,
                                   preexec_fn=self.take_terminal)
-        self.inner_name = os.ttyname(inner)
         os.close(inner)
         self.screen = self.everything = ""
 
@@ -120,6 +121,18 @@ class Conversation(TerminalTest):
         self.wait_for_prompt()
         self.type("\x04")
         self.ends_with(0)
+
+    def test_ctrl_c_shows_the_line_once(self):
+        self.chat(columns=40)
+        long = "a line that is longer than the window " + "is wide " * 3
+        for line, keys in (("never mind", "never mind"), ("never mind", "never mind\x02\x02\x02"), (long, long + "\x01")):
+            self.type(keys)
+            self.wait_for(line[-8:].strip())
+            time.sleep(0.2)  # the keys behind it have moved the cursor
+            self.type("\x03")
+            seen = self.wait_for("^C")
+            self.assertNotIn(line[:10], seen)
+            self.wait_for_prompt()
 
     def test_ctrl_c_twice_leaves(self):
         self.chat()
@@ -385,6 +398,19 @@ class LongAnswers(TerminalTest):
         self.type("/tokens\x03")
         self.assertNotIn("/tokens", self.wait_for("[stopped]"))
         self.wait_for_prompt()
+
+    def test_a_signal_that_ends_it_gives_the_terminal_back(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            for answers in (True, False):
+                with self.subTest(number=number, answers=answers):
+                    self.chat()
+                    if answers:
+                        self.begin_answer()
+                    self.assertNotEqual(termios.tcgetattr(self.terminal), self.modes)
+                    self.process.send_signal(number)
+                    self.ends_with(-number)
+                    self.assertEqual(termios.tcgetattr(self.terminal), self.modes)
+                    self.wait_for(READY.replace("h", "l"))
 
     def test_a_conversation_that_does_not_fit_is_refused_with_both_numbers(self):
         self.chat("--ctx", "100")

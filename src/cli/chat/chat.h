@@ -14,6 +14,7 @@
 #include "cli/chat/history_file.h"
 #include "cli/chat/line_editor.h"
 #include "cli/generation.h"
+#include "cli/terminal.h"
 #include "kvasir/engine.h"
 
 namespace kvasir::cli {
@@ -90,6 +91,7 @@ class Chat {
   Engine& engine_;
   BlockedSignals& signals_;
   const ChatConfig config_;
+  const TerminalAtExit terminal_;
   AnswerParameters parameters_;
   Conversation conversation_;
   std::vector<Attachment> attachments_;  // of the next message

@@ -224,7 +224,8 @@ void Chat::show_stats(const std::string& /*argument*/) {
                               usage.cached_tokens, last_->prefill_tokens_per_s)},
        {"answer", fmt::format("{} tokens, first after {:.0f} ms, then {:.1f} tokens/s",
                               usage.completion_tokens, last_->ttft_ms, last_->decode_tokens_per_s)},
-       {"context", fmt::format("{} of {} tokens", usage.prompt_tokens + usage.completion_tokens,
+       {"context", fmt::format("{} of {} tokens; /tokens adds what the template puts behind the answer",
+                               usage.prompt_tokens + usage.completion_tokens,
                                engine_.model_info().max_model_len_tokens)},
        {"memory", fmt::format("{} at most so far, KV {} at most", format_bytes(stats.peak_rss_bytes),
                               format_bytes(stats.kv_bytes_peak))}});

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::string_view kMarkPastes = "\x1b[?2004h";
 constexpr std::string_view kDoNotMarkPastes = "\x1b[?2004l";
+constexpr const char* kDropLineKey = "\x03";  // Ctrl-C
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
 constexpr std::size_t kMaxPasteCharacters = std::size_t{16} << 20;
 constexpr std::size_t kMaxShownCandidates = 100;
@@ -198,13 +199,16 @@ unsigned char LineEditor::suspend() {
 char* LineEditor::prompt_of(EditLine* editor) { return owner_of(editor).prompt_.data(); }
 
 unsigned char LineEditor::drop_line(EditLine* editor, int /*key*/) {
-  const LineInfo* typed = ::el_line(editor);
+  const LineInfoW* typed = ::el_wline(editor);
+  if (typed->cursor != typed->lastchar) {
+    // What follows must stand behind the line: libedit goes there when this returns, and the key comes again.
+    ::el_cursor(editor, static_cast<int>(typed->lastchar - typed->cursor));
+    ::el_push(editor, kDropLineKey);
+    return CC_CURSOR;
+  }
   owner_of(editor).dropped_ = typed->lastchar == typed->buffer ? Event::kInterrupted : Event::kDropped;
-  const LineInfoW* wide = ::el_wline(editor);
-  ::el_cursor(editor, static_cast<int>(wide->lastchar - wide->cursor));
-  ::el_set(editor, EL_REFRESH);
   print("^C\n");
-  ::el_deletestr(editor, static_cast<int>(wide->lastchar - wide->buffer));
+  ::el_deletestr(editor, static_cast<int>(typed->lastchar - typed->buffer));
   return CC_EOF;
 }
 
