@@ -7,7 +7,7 @@ def _link(href, text):
 
 def _code(text, language=""):
     name = f' data-language="{language}"' if language else ""
-    return f'<pre tabindex="0"{name}><code>{text}</code></pre>'
+    return f'<pre{name}><code tabindex="0">{text}</code></pre>'
 
 
 CASES = [

@@ -34,6 +34,7 @@ return holder.innerHTML;
 """
 HOSTILE = "# <img src=x onerror=alert(1)>\n<script>document.title='taken'</script>\n[a](javascript:alert(1)) " \
           "![b](http://elsewhere.example/b.png) **<b>bold</b>** `<i>code</i>`\n\n```html\n<script>alert(2)</script>\n```"
+WIDE = f"```js\n{'x' * 200}\n```\n\n| name | what it means |\n|---|---|\n| a | {'so much ' * 9}|"
 
 
 class Flows:
@@ -259,6 +260,12 @@ class Flows:
             page[f"#{view}-tab"].click()
             page.wait("the view", lambda: page[f"#{view}-view"].is_displayed())
             assert page.run("return document.documentElement.scrollWidth") <= PHONE[0], view
+        page["#chat-tab"].click()
+        page.run("document.querySelector('.message.assistant .text').replaceChildren(...renderMarkdown(arguments[0]))", WIDE)
+        assert page.run("return document.documentElement.scrollWidth") <= PHONE[0]
+        button, code = page["pre button"].rect, page["pre code"].rect
+        assert button["y"] + button["height"] <= code["y"], "the button covers code"
+        assert page["th"].rect["height"] < 40, "words of a table are broken"
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def nothing_comes_from_elsewhere(self, server, driver):

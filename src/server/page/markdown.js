@@ -4,8 +4,8 @@ function codeBlock(lines, language) {
   const text = lines.join("\n");
   const copy = element("button", {type: "button", textContent: "Copy", ariaLabel: "Copy this code"});
   copy.addEventListener("click", () => copyText(text, copy));
-  const block = element("pre", {tabIndex: 0}, element("code", {textContent: text}), copy);
-  if (language) block.dataset.language = language;
+  const block = element("pre", {}, element("code", {textContent: text, tabIndex: 0}), copy);
+  if (language) block.dataset.language = language.slice(0, 20);
   return block;
 }
 
