@@ -323,14 +323,15 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
   const auto prompt = std::ssize(request.prompt_token_ids);
   const std::int64_t wanted = request.sampling.max_tokens.value_or(1);
   if (prompt + wanted <= max_model_len_tokens) return {};
-  // Clients know the reason by the first words: litellm then asks a model with more.
-  std::string message =
-      fmt::format("This model's maximum context length is {} tokens, ", max_model_len_tokens);
+  // Clients know the reason by these words: litellm, which then asks a model with more, by the first ones,
+  // LangChain by "prompt is too long".
+  std::string message = fmt::format(
+      "This model's maximum context length is {} tokens, the prompt is too long", max_model_len_tokens);
   if (prompt >= max_model_len_tokens) {
-    message += fmt::format("the prompt has {}", prompt);
+    message += fmt::format(": it has {}", prompt);
   } else {
-    message += fmt::format("the request has {} in the prompt and asks for {} more (max_tokens): {} too many",
-                           prompt, wanted, prompt + wanted - max_model_len_tokens);
+    message += fmt::format(" for an answer of {} (max_tokens): its {} tokens make {} too many", wanted,
+                           prompt, prompt + wanted - max_model_len_tokens);
   }
   return bad_request(std::move(message), std::string(prompt_field), "context_length_exceeded");
 }
