@@ -112,6 +112,31 @@ class Flows:
         page.wait_for_answer()
         assert len(page.messages()) == 2, page.messages()
 
+    def what_is_refused_does_not_spoil_what_follows(self, server, driver):
+        page = Page(driver, server.url)
+        page.set_number("max_tokens", 3)
+        page.run("document.getElementById('prompt').value = 'word '.repeat(9000)")
+        page["#send"].click()
+        page.wait_for_answer()
+        assert "too long" in page.answer().text and "left out" in page.answer().text, page.answer().text
+        page.ask("Hello")
+        page.wait_for_answer()
+        assert "tokens/s" in page.answer().text and len(page.messages()) == 4, page.answer().text
+
+    def a_wrong_number_is_not_sent(self, server, driver):
+        page = Page(driver, server.url)
+        page.run("document.getElementById('settings').open = true")
+        for name, text in (("temperature", "1e"), ("seed", "9007199254740993")):
+            page["#" + name].send_keys(text)
+            page.ask("Hello")
+            assert not page.messages() and page.run("return document.activeElement.id") == name, page.messages()
+            page["#" + name].clear()
+            page["#prompt"].clear()
+        page.set_number("max_tokens", 3)
+        page.ask("Hello")
+        page.wait_for_answer()
+        assert "tokens/s" in page.answer().text, page.messages()
+
     def markdown_is_never_markup(self, server, driver):
         page = Page(driver, server.url)
         page.run("document.getElementById('conversation').append(...renderMarkdown(arguments[0]))", HOSTILE)
@@ -169,10 +194,11 @@ class Flows:
         page.press(page.keys.ESCAPE)
         time.sleep(3)  # in which the view has asked again, twice at least
         assert not page.all("#key-dialog[open]"), "who cancels is left alone"
+        assert "wants an API key" in page["#banner"].text and page.all("#operations-view.stale"), page["#banner"].text
         page["#key"].click()
         page["#key-input"].send_keys(server.keys["ann"], page.keys.ENTER)
         page.wait("the model's facts", lambda: "8192 tokens" in page["#facts"].text)
-        page.wait("numbers", lambda: page.all(".tile"))
+        page.wait("numbers", lambda: page.all(".tile") and not page.all("#operations-view.stale"))
 
     def operations_show_a_load(self, server, driver):
         with streams(server, 6):
@@ -189,6 +215,19 @@ class Flows:
             assert "secret" not in driver.page_source
         page.wait("it is over", lambda: "None at the moment" in page["#requests"].text)
         page.wait("what was computed is cached", lambda: "–" not in page.all("#kv-table tbody tr")[2].text)
+
+    def operations_look_once_a_second(self, server, driver):
+        page = Page(driver, server.url)
+        page.run("window.asked = 0; const plain = window.fetch; window.fetch = (path, options) => {"
+                 "  if (path === '/v1/operations') ++window.asked; return plain(path, options); };")
+        for _ in range(10):
+            page.run("showView('operations'); return new Promise(done => setTimeout(done, 5))")
+            page.run("showView('chat')")
+        page.run("showView('operations'); window.asked = 0;")
+        time.sleep(4)
+        assert 1 <= page.run("return window.asked") <= 5, page.run("return window.asked")
+        page.run("keepLook({...operations.looks.at(-1), steps: {count: -1}})")
+        assert page.run("return operations.looks.length") == 1, "another process counts anew"
 
     def a_dropped_connection_loses_nothing(self, server, driver):
         page = Page(driver, server.url)

@@ -1,7 +1,7 @@
 // The conversation: what was said, what is being said, and what may be changed about it.
 
 const chat = {
-  messages: [],     // {role, content, stats, fault}; an answer's content grows while it comes
+  messages: [],     // {role, content, stats, fault, isRefused}; an answer's content grows while it comes
   model: "",
   running: null,    // the AbortController of the answer that comes
 
@@ -13,7 +13,9 @@ const kNumbers = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty"
 
 function requestBody() {
   const system = document.getElementById("system").value.trim();
-  const messages = chat.messages.filter(message => message.content).map(({role, content}) => ({role, content}));
+  // What was refused for what it is would be so again, and with it all that follows.
+  const messages = chat.messages.filter((message, i) => message.content && !chat.messages[i + 1]?.isRefused)
+                                .map(({role, content}) => ({role, content}));
   if (system) messages.unshift({role: "system", content: system});
   const body = {model: chat.model, messages, stream: true, stream_options: {include_usage: true}};
   for (const name of kNumbers) {
@@ -21,6 +23,14 @@ function requestBody() {
     if (field.value !== "") body[name] = field.valueAsNumber;
   }
   return body;
+}
+
+// The first of the sampling's fields whose number is none, or would not arrive as it was written.
+function wrongNumber() {
+  const seed = document.getElementById("seed");
+  const isLong = seed.value !== "" && !Number.isSafeInteger(seed.valueAsNumber);
+  seed.setCustomValidity(isLong ? "A whole number of at most 9007199254740991." : "");
+  return kNumbers.map(name => document.getElementById(name)).find(({validity}) => validity.badInput || validity.customError);
 }
 
 // --- What a message looks like ---
@@ -90,12 +100,12 @@ function statsOf(usage, began, first, ended) {
 }
 
 async function streamAnswer(answer, signal) {
-  const began = performance.now();
   let first = 0, usage = null;
   const response = await connection.fetch("/v1/chat/completions", {
     method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(requestBody()), signal});
   if (!response) throw new Error("No API key was given.");
-  if (!response.ok) throw new Error(await faultOf(response));
+  answer.isRefused = [400, 413].includes(response.status);
+  if (!response.ok) throw new Error(await faultOf(response) + (answer.isRefused ? " It is left out of what follows." : ""));
   for await (const event of eventsOf(response)) {
     usage = event.usage ?? usage;
     const piece = event.choices[0]?.delta.content;
@@ -104,7 +114,7 @@ async function streamAnswer(answer, signal) {
     answer.content += piece;
     showProgress();
   }
-  answer.stats = statsOf(usage, began, first, performance.now());
+  answer.stats = statsOf(usage, response.sentAt, first, performance.now());
 }
 
 async function askForAnswer() {
@@ -133,9 +143,19 @@ function announce(text) {
 
 // --- What the user does ---
 
+function mayAsk() {
+  if (chat.running) return false;
+  const wrong = wrongNumber();
+  if (wrong) {
+    document.getElementById("settings").open = true;
+    wrong.reportValidity();
+  }
+  return !wrong;
+}
+
 function sendPrompt() {
   const text = chat.prompt.value.trim();
-  if (!text || chat.running) return;
+  if (!text || !mayAsk()) return;
   chat.prompt.value = "";
   chat.messages.push({role: "user", content: text});
   askForAnswer();
@@ -146,6 +166,7 @@ function stopAnswer() {
 }
 
 function retryAnswer(index) {
+  if (!mayAsk()) return;
   chat.messages.length = index;
   askForAnswer();
 }
@@ -156,7 +177,7 @@ function editMessage(index) {
   const field = element("textarea", {value: chat.messages[index].content, rows: 3, ariaLabel: "The message, to be changed"});
   const save = () => {
     const text = field.value.trim();
-    if (!text || chat.running) return;
+    if (!text || !mayAsk()) return;
     chat.messages.length = index;
     chat.messages.push({role: "user", content: text});
     askForAnswer();

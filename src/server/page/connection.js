@@ -1,5 +1,7 @@
 // The server as the page asks it: with the key that the tab has, and for one where none fits.
 
+const kKeyReason = document.getElementById("key-reason").textContent;
+
 const connection = {
   key: sessionStorage.getItem("kvasir-key") ?? "",
   isDeclined: false,  // the dialog was cancelled: what the page asks by itself does not open it again
@@ -8,11 +10,12 @@ const connection = {
     return this.key ? {Authorization: "Bearer " + this.key} : {};
   },
 
-  // The response, or null when a key is wanted and nobody gives one. Throws where there is no server.
+  // The response, with `sentAt` when it was asked for, or null when a key is wanted and nobody gives one. Throws where there is no server.
   async fetch(path, options = {}) {
     for (;;) {
+      const sentAt = performance.now();
       const response = await fetch(path, {...options, headers: {...options.headers, ...this.headers()}});
-      if (response.status !== 401) return response;
+      if (response.status !== 401) return Object.assign(response, {sentAt});
       const refused = this.key !== "";
       if (this.isDeclined) return null;
       if (!await this.askForKey(refused ? "The key is not known here, or was revoked." : undefined)) return null;
@@ -31,7 +34,7 @@ const connection = {
     this.asking ??= new Promise(resolve => {
       const dialog = document.getElementById("key-dialog"), input = document.getElementById("key-input");
       const show = reason => {
-        if (reason) document.getElementById("key-reason").textContent = reason;
+        document.getElementById("key-reason").textContent = reason ?? kKeyReason;
         input.value = "";
         dialog.returnValue = "";
         dialog.showModal();

@@ -3,6 +3,7 @@
 const operations = {
   looks: [],        // oldest first, of the last five minutes
   timer: 0,
+  chain: 0,         // of looks that each begin the next; whoever watches anew begins another and ends this
 };
 const kLookEveryMs = 1000, kKeptLooks = 300, kWindowLooks = 10;
 
@@ -151,30 +152,40 @@ function showRefused(refused) {
       [element("dt", {textContent: meaning}), element("dd", {textContent: refused[name]})]));
 }
 
-async function look() {
+// Of one process: another has counted from the beginning.
+function keepLook(now) {
+  const last = operations.looks.at(-1);
+  const isAnother = last && (now.steps.count < last.steps.count || now.tokens.prompt < last.tokens.prompt);
+  operations.looks = [...(isAnother ? [] : operations.looks), now].slice(-kKeptLooks);
+}
+
+async function look(chain) {
   const view = document.getElementById("operations-view");
   try {
     const now = await connection.get("/v1/operations");
+    if (chain !== operations.chain) return;
     if (now) {
-      operations.looks = [...operations.looks, now].slice(-kKeptLooks);
+      keepLook(now);
       showTiles(now, operations.looks.at(-1 - kWindowLooks) ?? operations.looks[0]);
       showRequests(now.requests);
       showKv(now.kv);
       document.getElementById("charts").replaceChildren(...kCharts.map(chartOf));
       showRefused(now.refused);
     }
-    view.classList.remove("stale");
-    showBanner(now?.draining ? "The server is shutting down." : "");
+    view.classList.toggle("stale", !now);
+    showBanner(!now ? "The server wants an API key; what is shown is the last that was seen."
+                    : now.draining ? "The server is shutting down." : "");
   } catch {
+    if (chain !== operations.chain) return;
     view.classList.add("stale");
     showBanner("There is no connection to the server; what is shown is the last that was seen.");
   }
-  if (operations.timer) operations.timer = setTimeout(look, kLookEveryMs);
+  operations.timer = setTimeout(look, kLookEveryMs, chain);
 }
 
 function watchOperations(watches) {
   clearTimeout(operations.timer);
-  operations.timer = 0;
-  if (watches) operations.timer = setTimeout(look, 0);
+  ++operations.chain;
+  if (watches) operations.timer = setTimeout(look, 0, operations.chain);
   else showBanner("");
 }
