@@ -139,9 +139,16 @@ class Conversation(TerminalTest):
         self.type("\x03")
         self.assertIn("once more leaves", self.wait_for_prompt())
         self.say("/stats")
-        for line in ("x", "y"):
-            self.type(line + "\x03")
-            self.wait_for_prompt()
+        self.type("\x03")
+        self.wait_for_prompt()
+        self.type("x\x03")  # what drops something does not count
+        self.wait_for_prompt()
+        self.type('"""\n')
+        self.wait_for_prompt(". ")
+        self.type("\x03")
+        self.assertNotIn("once more leaves", self.wait_for_prompt())
+        self.type("\x03")
+        self.assertIn("once more leaves", self.wait_for_prompt())
         self.type("\x03")
         self.ends_with(INTERRUPTED)
 
@@ -304,7 +311,8 @@ class Input(TerminalTest):
     def test_a_paste_is_one_message(self):
         self.chat()
         self.say(f"look: {PASTE}a\r\tb\x1b[31m\r\n/clear\n{PASTE_END} end")
-        self.assertEqual(self.questions(), ["look: a\n\tb[31m\n/clear end"])
+        self.say(f"{PASTE}/clear\nx{PASTE_END}")
+        self.assertEqual(self.questions(), ["look: a\n\tb[31m\n/clear end", "/clear\nx"])
 
     def test_a_paste_during_an_answer_is_one_message_too(self):
         self.chat()

@@ -65,9 +65,10 @@ int Chat::run() {
       case LineEditor::Event::kInterrupted:
         if (was_interrupted) return finish_output(kExitInterrupted);
         print_notice("(once more leaves, as Ctrl-D does)");
-        [[fallthrough]];
-      case LineEditor::Event::kDropped:
         was_interrupted = true;
+        continue;
+      case LineEditor::Event::kDropped:
+        was_interrupted = false;
         continue;
       case LineEditor::Event::kLine:
         was_interrupted = false;
@@ -88,6 +89,7 @@ LineEditor::Event Chat::read_input(Input& input) {
   do {
     const std::string prompt(message.is_empty() ? kPrompt : kMorePrompt);
     const LineEditor::Event event = editor_.read(prompt, line);
+    if (event == LineEditor::Event::kInterrupted && !message.is_empty()) return LineEditor::Event::kDropped;
     if (event != LineEditor::Event::kLine) return event;
   } while (!message.add(line));
   input = {message.text(), message.is_block()};

@@ -69,10 +69,12 @@ LineEditor::Completer Chat::make_completer() {
   };
 }
 
-// The path of a file is a message, and so is what begins with //.
+// The path of a file is a message, and so are what begins with // and several lines that were pasted; only
+// the text of /system may have so many.
 bool Chat::is_command(std::string_view text) {
   if (!text.starts_with('/')) return false;
   const std::string_view word = text.substr(1, text.find_first_of(" \n") - 1);
+  if (text.contains('\n') && word != "system") return false;
   return std::ranges::all_of(word, is_letter);
 }
 
