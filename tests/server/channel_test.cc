@@ -181,6 +181,21 @@ TEST(Channel, ClosesAfterAMessageBeyondTheBodysLimit) {
   EXPECT_EQ(client.reason().code, websocket::close_code::too_big);
 }
 
+// Although it is never read whole, and others are being answered.
+TEST(Channel, SaysWhyBeforeItClosesOnAMessageThatIsTooLong) {
+  const RunningServer server({.answer = std::string(2000, 'a'), .step = 2ms});
+  Client client(server.port());
+  client.ask("x", R"(,"max_tokens":2000)");
+  EXPECT_FALSE(client.receive().empty());
+  const std::string message(std::size_t{9} << 20, ' ');
+  boost::system::error_code error;
+  client.stream().write(boost::asio::buffer(message), error);
+  EXPECT_FALSE(error) << error.message();
+  while (!client.receive().empty()) continue;
+  EXPECT_EQ(client.reason().code, websocket::close_code::too_big);
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
+}
+
 TEST(Channel, CutsOffAReaderWhoTakesNothing) {
   const RunningServer server({.answer = std::string(100'000, 'a'), .max_model_len_tokens = 1 << 20},
                              {.limits = {.output_buffer_bytes = {20'000, 503, "waiting"}}});
@@ -212,6 +227,14 @@ TEST(Channel, BeginsOnlyWithAnUpgradeFromItsOwnPages) {
   const std::vector<std::string> upgrade = {"Connection: Upgrade", "Upgrade: websocket",
                                             "Sec-WebSocket-Version: 13",
                                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="};
+  for (const char* other : {"Sec-WebSocket-Version: 12", "Sec-WebSocket-Key: short"}) {
+    auto wrong = upgrade;
+    wrong[std::string_view(other).starts_with("Sec-WebSocket-V") ? 2 : 3] = other;
+    const auto refused = client.request("GET", "/v1/stream", {}, wrong);
+    EXPECT_EQ(refused.status, 426) << other;
+    EXPECT_EQ(refused.header("sec-websocket-version"), "13");
+    EXPECT_NE(refused.body.find(R"("code":"upgrade_required")"), std::string::npos) << refused.body;
+  }
   auto headers = upgrade;
   headers.push_back("Origin: http://elsewhere.example");
   EXPECT_EQ(client.request("GET", "/v1/stream", {}, headers).status, 403);

@@ -6,10 +6,17 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 
 namespace kvasir::server {
+
+// Closing at once while the client still sends would reset the connection and may take what it has not read
+// yet with it (RFC 9112, 9.6): so much and so long is read on and thrown away.
+inline constexpr std::size_t kMaxLingerBytes = 32 << 20;
+inline constexpr std::chrono::seconds kLingerTime{2};
 
 // Thread safety: everything runs on the socket's executor, a strand. One read and one write may be under way
 // at once; their buffers outlive them. Handlers are called once, never from within the call that takes them.

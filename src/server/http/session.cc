@@ -298,8 +298,6 @@ void Session::abort(AbortCause cause) {
   if (answer != nullptr) answer->abort(cause);
 }
 
-// Closing at once while the client still sends would reset the connection and may take the answer with it
-// (RFC 9112, 9.6).
 void Session::linger() {
   state_ = State::kLingering;
   input_.clear();

@@ -85,8 +85,6 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t kReadBytes = 16 << 10;
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
   // Whoever sends a whole body gets to see the answer.
-  static constexpr std::size_t kMaxLingerBytes = 8 << 20;
-  static constexpr std::chrono::seconds kLingerTime{2};
 
   ConnectionCounter::Slot slot_;
   Connection connection_;

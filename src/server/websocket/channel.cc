@@ -142,6 +142,8 @@ void Channel::write() {
 
 void Channel::on_written(const error_code& error) {
   if (is_closed_) return;
+  // The stream closes for what was read: on_read() will know, when the client has had time to see why.
+  if (error == boost::asio::error::operation_aborted && !close_code_) return;
   if (error) return abort(AbortCause::kDisconnected);
   unsent_bytes_ -= outgoing_.front().size();
   outgoing_.pop_front();

@@ -1,13 +1,17 @@
 // A Connection in the form that Beast's WebSocket reads from and writes to.
 #pragma once
 
+#include <array>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/role.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "server/http/connection.h"
@@ -30,6 +34,8 @@ class ConnectionStream {
   // When the client last took something.
   Clock::time_point last_written() const { return last_written_; }
   void close() { connection_.close(); }
+  // Sends no more, and is done when the client has closed too, or has had its time to see why.
+  void linger(std::function<void()> done);
 
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
@@ -84,6 +90,14 @@ class ConnectionStream {
     });
   }
 
+  struct Linger {
+    boost::asio::steady_timer time;
+    std::function<void()> done;
+    std::array<char, 4096> scratch;
+    std::size_t num_bytes = 0;
+  };
+  void read_on(std::shared_ptr<Linger> linger);
+
   Connection connection_;
   std::string early_;
   Clock::time_point last_written_ = Clock::now();
@@ -96,10 +110,9 @@ inline void teardown(boost::beast::role_type, ConnectionStream& stream, boost::s
 }
 template <class Handler>
 void async_teardown(boost::beast::role_type, ConnectionStream& stream, Handler&& handler) {
-  stream.close();
-  boost::asio::post(stream.get_executor(), [handler = std::forward<Handler>(handler)]() mutable {
-    handler(boost::system::error_code());
-  });
+  // Beast's handlers can be moved only.
+  auto shared = std::make_shared<std::decay_t<Handler>>(std::forward<Handler>(handler));
+  stream.linger([shared] { (*shared)(boost::system::error_code()); });
 }
 inline void beast_close_socket(ConnectionStream& stream) { stream.close(); }
 

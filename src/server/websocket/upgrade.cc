@@ -9,6 +9,20 @@ namespace kvasir::server {
 
 namespace http = boost::beast::http;
 
+namespace {
+
+constexpr std::string_view kVersion = "13";  // RFC 6455, 4.4
+
+// 16 bytes in base64, as RFC 6455, 4.1, has them.
+bool is_key(std::string_view text) {
+  constexpr std::size_t kDigits = 22;
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return text.size() == kDigits + 2 && text.ends_with("==") &&
+         text.substr(0, kDigits).find_first_not_of(kAlphabet) == text.npos;
+}
+
+}  // namespace
+
 http::request<http::empty_body> beast_request(const HttpRequest& request) {
   http::request<http::empty_body> converted;
   converted.version(11);
@@ -19,15 +33,23 @@ http::request<http::empty_body> beast_request(const HttpRequest& request) {
 }
 
 bool is_websocket_upgrade(const HttpRequest& request) {
-  return request.path == "/v1/stream" && request.method == "GET" &&
-         boost::beast::websocket::is_upgrade(beast_request(request));
+  if (request.path != "/v1/stream" || request.method != "GET") return false;
+  const std::string* version = request.header("sec-websocket-version");
+  const std::string* key = request.header("sec-websocket-key");
+  return boost::beast::websocket::is_upgrade(beast_request(request)) && version != nullptr &&
+         *version == kVersion && key != nullptr && is_key(*key);
 }
 
 void handle_no_upgrade(Exchange& exchange) {
-  HttpResponse response =
-      error_response({426, "/v1/stream is a WebSocket: it takes Upgrade: websocket", {}, "upgrade_required"},
-                     exchange.request());
+  HttpResponse response = error_response(
+      {426,
+       "/v1/stream is a WebSocket: it takes Upgrade: websocket, Sec-WebSocket-Version: 13 and a "
+       "Sec-WebSocket-Key of 16 bytes in base64",
+       {},
+       "upgrade_required"},
+      exchange.request());
   response.headers.push_back({"Upgrade", "websocket"});
+  response.headers.push_back({"Sec-WebSocket-Version", std::string(kVersion)});
   exchange.respond(std::move(response));
 }
 
