@@ -36,12 +36,12 @@ struct SamplingParams {
   std::optional<std::int32_t> prompt_logprobs;  // the same for each prompt token
 };
 
-// The largest values that validate() lets pass; the server's limits table quotes them.
+// The largest values that validate() lets pass; the server's limits, which are lower, go no further.
 inline constexpr std::int32_t kMaxChoices = 128;
-inline constexpr std::int32_t kMaxLogprobs = 20;
-inline constexpr std::int32_t kMaxStopStrings = 16;
-inline constexpr std::int32_t kMaxStopStringBytes = 256;
-inline constexpr std::int32_t kMaxLogitBias = 1024;
+inline constexpr std::int32_t kMaxLogprobs = 1000;
+inline constexpr std::int32_t kMaxStopStrings = 1024;
+inline constexpr std::int32_t kMaxStopStringBytes = 64 << 10;
+inline constexpr std::int32_t kMaxLogitBias = 1 << 16;
 
 // Error (kUsage) naming field, limit and value when one is out of range.
 Status validate(const SamplingParams& params, std::int32_t vocab_size);

@@ -52,11 +52,17 @@ TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
       {"frequency_penalty", "frequency_penalty must be between -2 and 2, got -2.5",
        [](auto& p) { p.frequency_penalty = -2.5f; }},
       {"logit_bias", "logit_bias must be token ids from 0 to 99, got 100",
-       [](auto& p) { p.logit_bias = {{100, 1}}; }},
+       [](auto& p) {
+         p.logit_bias = {{100, 1}};
+       }},
       {"logit_bias", "logit_bias must be between -100 and 100, got 101",
-       [](auto& p) { p.logit_bias = {{1, 101}}; }},
-      {"logit_bias", "logit_bias must be at most 1024 entries, got 1025",
-       [](auto& p) { p.logit_bias.assign(1025, {1, 1.0f}); }},
+       [](auto& p) {
+         p.logit_bias = {{1, 101}};
+       }},
+      {"logit_bias", "logit_bias must be at most 65536 entries, got 65537",
+       [](auto& p) {
+         p.logit_bias.assign(65537, {1, 1.0f});
+       }},
       {"n", "n must be between 1 and 128, got 0", [](auto& p) { p.n = 0; }},
       {"max_tokens", "max_tokens must be 0 or greater, got -1", [](auto& p) { p.max_tokens = -1; }},
       {"min_tokens", "min_tokens must be 0 or greater, got -1", [](auto& p) { p.min_tokens = -1; }},
@@ -65,13 +71,13 @@ TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
          p.max_tokens = 3;
          p.min_tokens = 4;
        }},
-      {"stop", "stop must be at most 16 strings, got 17", [](auto& p) { p.stop.assign(17, "x"); }},
-      {"stop", "stop must be strings of 1 to 256 bytes, got 0 bytes", [](auto& p) { p.stop = {""}; }},
+      {"stop", "stop must be at most 1024 strings, got 1025", [](auto& p) { p.stop.assign(1025, "x"); }},
+      {"stop", "stop must be strings of 1 to 65536 bytes, got 0 bytes", [](auto& p) { p.stop = {""}; }},
       {"stop", "stop must be valid UTF-8, got other bytes", [](auto& p) { p.stop = {"\xff"}; }},
       {"stop_token_ids", "stop_token_ids must be token ids from 0 to 99, got -1",
        [](auto& p) { p.stop_token_ids = {-1}; }},
-      {"logprobs", "logprobs must be between 0 and 20, got 21", [](auto& p) { p.logprobs = 21; }},
-      {"prompt_logprobs", "prompt_logprobs must be between 0 and 20, got -1",
+      {"logprobs", "logprobs must be between 0 and 1000, got 1001", [](auto& p) { p.logprobs = 1001; }},
+      {"prompt_logprobs", "prompt_logprobs must be between 0 and 1000, got -1",
        [](auto& p) { p.prompt_logprobs = -1; }},
   };
   for (const BadCase& bad : cases) {

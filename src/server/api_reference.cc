@@ -71,7 +71,8 @@ constexpr std::string_view kStreamReference =
     "| `{\"id\",\"end\":\"complete\"}` | and its end; else \"failed\" or \"cancelled\" |\n\n"
     "The key comes with the handshake, as with any request. A browser's page must be of the server's own "
     "origin "
-    "or one\nthat `--cors-origin` allows.\n\n";
+    "or one\nthat `--cors-origin` allows. A message may have as many bytes as a body: the connection closes with "
+    "1009 after more.\nAn `id` has up to 128 bytes.\n\n";
 
 constexpr std::string_view kGrpcReference =
     "## gRPC\n\n"
@@ -83,7 +84,9 @@ constexpr std::string_view kGrpcReference =
     "metadata "
     "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`; bytes that are no message are refused as a\n"
     "body that is no JSON is, with INVALID_ARGUMENT. Cancelling a call frees what it holds. "
-    "`grpc.health.v1.Health` and\nreflection need no key.\n\n";
+    "`grpc.health.v1.Health` and\nreflection need no key. What gRPC itself bounds has no such metadata: a message "
+    "of more bytes than a body may have and\nmetadata of more than headers may have are RESOURCE_EXHAUSTED, and "
+    "calls beyond `--max-channel-requests` on one\nconnection wait in the client.\n\n";
 
 void append_limits(std::string& out) {
   constexpr Limits limits;

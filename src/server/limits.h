@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kvasir/sampling_params.h"
+
 namespace kvasir::server {
 
 // A refusal reads "<actual> <what>, the limit is <max>" and carries `status`; of a limit without one the
@@ -29,11 +31,11 @@ struct Limits {
   Limit tools{128, 400, "tools", "max-tools", 4096};
   Limit prompts{128, 400, "prompts in one request", "max-prompts", 1024};
   Limit inputs{2048, 400, "inputs of one embedding request", "max-inputs", 1 << 16};
-  Limit n{16, 400, "choices", "max-choices", 128};
-  Limit top_logprobs{20, 400, "alternatives per token", "max-top-logprobs", 1000};
-  Limit stops{16, 400, "stop sequences", "max-stops", 1024};
-  Limit stop_bytes{256, 400, "bytes in a stop sequence", "max-stop-bytes", 64 << 10};
-  Limit logit_bias{1024, 400, "logit biases", "max-logit-biases", 1 << 16};
+  Limit n{16, 400, "choices", "max-choices", kMaxChoices};
+  Limit top_logprobs{20, 400, "alternatives per token", "max-top-logprobs", kMaxLogprobs};
+  Limit stops{16, 400, "stop sequences", "max-stops", kMaxStopStrings};
+  Limit stop_bytes{256, 400, "bytes in a stop sequence", "max-stop-bytes", kMaxStopStringBytes};
+  Limit logit_bias{1024, 400, "logit biases", "max-logit-biases", kMaxLogitBias};
 
   Limit channel_requests{64, 429, "requests at a time on one WebSocket", "max-channel-requests", 4096};
   Limit connections{4096, 0, "connections", "max-connections", 1 << 20};

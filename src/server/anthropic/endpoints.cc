@@ -30,15 +30,11 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
 }
 
 ApiStatus count(const ApiContext& context, Exchange& exchange) {
-  KVASIR_TRY(MessagesRequest request, read_request(context, exchange, parse_count_tokens_request));
+  KVASIR_TRY(const MessagesRequest request, read_request(context, exchange, parse_count_tokens_request));
   KVASIR_CHECKED(admit(context, exchange, 0));
-  request.sampling.max_tokens = 0;
-  KVASIR_TRY(const Request wanted, chat_engine_request(context, request, exchange.request().tenant));
+  KVASIR_TRY(const std::vector<TokenId> prompt, answerable_prompt(context, request));
   HttpResponse response;
-  JsonWriter(response.body)
-      .begin_object()
-      .member("input_tokens", wanted.prompt_token_ids.size())
-      .end_object();
+  JsonWriter(response.body).begin_object().member("input_tokens", prompt.size()).end_object();
   exchange.respond(std::move(response));
   return {};
 }

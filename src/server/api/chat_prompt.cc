@@ -24,8 +24,8 @@ ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& re
   return tool_call_format_of(context.engine.chat_template()->source());
 }
 
-ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       const Tenant& tenant, std::string_view prompt_field) {
+ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
+                                                  std::string_view prompt_field) {
   const Engine& engine = context.engine;
   if (engine.tokenizer() == nullptr) {
     return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
@@ -42,10 +42,14 @@ ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequ
         "tool_choice \"none\" works",
         "tools", "unsupported_parameter");
   }
-  KVASIR_TRY(std::vector<TokenId> prompt,
-             chat_prompt(request, *engine.chat_template(), *engine.tokenizer(), prompt_field));
+  return chat_prompt(request, *engine.chat_template(), *engine.tokenizer(), prompt_field);
+}
+
+ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
+                                       const Tenant& tenant, std::string_view prompt_field) {
+  KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, tenant, context.kv, std::move(prompt));
-  KVASIR_CHECKED(check_context(wanted, engine.model_info().max_model_len_tokens, prompt_field));
+  KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt_field));
   return wanted;
 }
 

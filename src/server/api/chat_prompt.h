@@ -22,8 +22,13 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
 // The calls that are looked for in an answer: none unless the request has tools.
 ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request);
 
-// The engine's request for a chat; `prompt_field` is what its conversation is called. Errors (400): a model
-// without tokenizer or template, or without the tools that are asked of it; the context.
+// The prompt of a chat that is to be answered, however long; `prompt_field` is what its conversation is
+// called. Errors (400): as chat_prompt's; a model without tokenizer or template, or without the tools that
+// are asked of it.
+ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
+                                                  std::string_view prompt_field = "messages");
+
+// The engine's request for it. Errors (400): the same, and what is beyond the context.
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
                                        const Tenant& tenant, std::string_view prompt_field = "messages");
 

@@ -111,6 +111,12 @@ ApiStatus read_stream_options(const FieldInput& field, GenerationRequest& reques
   return {};
 }
 
+ApiStatus read_prompt_logprobs(const FieldInput& field, GenerationRequest& request) {
+  KVASIR_TRY(const std::int64_t count, integer_within(field, field.limits.top_logprobs));
+  request.sampling.prompt_logprobs = static_cast<std::int32_t>(count);
+  return {};
+}
+
 ApiStatus read_cache_salt(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(request.cache_salt, string_of(field));
   if (request.cache_salt.empty()) return bad_request(field.name + " must not be empty", field.name);
@@ -225,9 +231,9 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      read_boolean<kSampling, &Sampling::skip_special_tokens>},
     {"prompt_logprobs",
      "integer",
-     {0, kMaxLogprobs},
+     {0, kMaxInt32},
      "alternatives for each token of the prompt",
-     read_integer<kSampling, &Sampling::prompt_logprobs>},
+     read_prompt_logprobs},
     {"priority",
      "integer",
      {-kMaxInt32, kMaxInt32},

@@ -178,6 +178,12 @@ ApiResult<std::int64_t> integer_of(const FieldInput& field) {
   return integer;
 }
 
+ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& limit) {
+  KVASIR_TRY(const std::int64_t value, integer_of(field));
+  if (value > limit.max) return std::unexpected(beyond(limit, value, field.name));
+  return value;
+}
+
 ApiResult<bool> boolean_of(const FieldInput& field) {
   if (!field.json.is_bool()) return wrong_type(field, "a boolean");
   return field.json.get_bool().value();

@@ -69,6 +69,8 @@ std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view w
 ApiResult<double> number_of(const FieldInput& field);
 // A whole number written as one: 1.0, true and "1" are none.
 ApiResult<std::int64_t> integer_of(const FieldInput& field);
+// The same, and no more than the limit.
+ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& limit);
 ApiResult<bool> boolean_of(const FieldInput& field);
 ApiResult<std::string> string_of(const FieldInput& field);
 ApiResult<JsonArray> array_of(const FieldInput& field);

@@ -35,10 +35,7 @@ ApiStatus read_tool_choice(const FieldInput& field, ChatRequest& request) {
 }
 
 ApiStatus read_top_logprobs(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(const std::int64_t count, integer_of(field));
-  if (count > field.limits.top_logprobs.max) {
-    return std::unexpected(beyond(field.limits.top_logprobs, count, field.name));
-  }
+  KVASIR_TRY(const std::int64_t count, integer_within(field, field.limits.top_logprobs));
   request.top_logprobs = static_cast<std::int32_t>(count);
   return {};
 }

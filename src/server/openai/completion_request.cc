@@ -18,10 +18,7 @@ ApiStatus read_prompt(const FieldInput& field, CompletionRequest& request) {
 }
 
 ApiStatus read_logprobs(const FieldInput& field, CompletionRequest& request) {
-  KVASIR_TRY(const std::int64_t count, integer_of(field));
-  if (count > field.limits.top_logprobs.max) {
-    return std::unexpected(beyond(field.limits.top_logprobs, count, field.name));
-  }
+  KVASIR_TRY(const std::int64_t count, integer_within(field, field.limits.top_logprobs));
   request.sampling.logprobs = static_cast<std::int32_t>(count);
   return {};
 }

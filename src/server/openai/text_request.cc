@@ -43,6 +43,7 @@ constexpr auto kFields = std::to_array<Field<TextRequest>>({
      "control tokens written in the prompt mean themselves; not of messages",
      read_boolean<&TextRequest::parse_special>},
     {"logprobs", "integer or boolean", {}, "only in `/v1/completions` and chats", kUnsupported},
+    {"prompt_logprobs", "integer", {}, "only in `/v1/completions` and chats", kUnsupported},
     {"echo", "boolean", {}, "only in `/v1/completions`", kUnsupported},
     {"suffix", "string", {}, "not yet", kUnsupported},
     {"tools", "array", {}, "only of a chat", kUnsupported},

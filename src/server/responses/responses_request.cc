@@ -60,9 +60,7 @@ ApiStatus read_include(const FieldInput& field, ResponsesRequest& request) {
 }
 
 ApiStatus read_top_logprobs(const FieldInput& field, ResponsesRequest& request) {
-  KVASIR_TRY(const std::int64_t count, integer_of(field));
-  if (count > field.limits.top_logprobs.max)
-    return std::unexpected(beyond(field.limits.top_logprobs, count, field.name));
+  KVASIR_TRY(const std::int64_t count, integer_within(field, field.limits.top_logprobs));
   request.top_logprobs = static_cast<std::int32_t>(count);
   if (count > 0) request.logprobs = true;
   return {};
