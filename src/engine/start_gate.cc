@@ -64,6 +64,7 @@ void StartGate::add_waiting(const Request& request, std::int32_t expected_cached
   sched::WaitingGroup& group =
       load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));
   group.num_sequences += request.sampling.n;
+  load_.add_holding(request.sampling.n, request.sampling.max_tokens.value_or(load_.usual_answer_tokens));
   group.prompts.add(expected_cached_tokens, std::ssize(request.prompt_token_ids) - expected_cached_tokens);
 }
 

@@ -441,7 +441,10 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
 }
 
 void Scheduler::remove(Sequence& sequence) {
-  if (sequence.num_generated_tokens() > 0) sequence.account->lengths.observe(sequence.num_generated_tokens());
+  if (sequence.num_generated_tokens() > 0) {
+    sequence.account->lengths.observe(sequence.num_generated_tokens());
+    answer_lengths_.observe(sequence.num_generated_tokens());
+  }
   tenants_.leave(*sequence.account, now_);
   if (sequence.status == SequenceStatus::kRunning) {
     --sequence.account->num_running;

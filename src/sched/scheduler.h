@@ -126,6 +126,7 @@ class Scheduler {
 
   void expire_waiting(TimePoint now);
   StepWork decoding_work() const;
+  double full_step_ms(std::int32_t answer_tokens) const;
   Pace pace() const;
   StepBudget open_budget() const;
   WaitingFacts facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const;
@@ -173,6 +174,7 @@ class Scheduler {
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
   StepTimeModel step_times_;
+  OutputLengths answer_lengths_;  // of all tenants
   TimePoint step_began_;
   TimePoint now_;                         // of the last call that said
   std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory

@@ -28,6 +28,13 @@ StepWork Scheduler::decoding_work() const {
   return work;
 }
 
+// With every seat taken, in the middle of answers so long.
+double Scheduler::full_step_ms(std::int32_t answer_tokens) const {
+  StepWork work;
+  for (std::int32_t i = 0; i < config_.max_num_seqs; ++i) work.add_decoding(answer_tokens / 2);
+  return step_times_.predict_ms(work);
+}
+
 Pace Scheduler::pace() const {
   return pace_of(step_times_, decoding_work(), !waiting_.empty() || computes_prompts(), max_chunk_tokens_,
                  config_.max_step_ms);
@@ -114,7 +121,8 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
   const Pace pace = this->pace();
   load.num_free_seats = config_.max_num_seqs - num_running();
   load.pace = pace;
-  double hold_ms = 0.0;
+  load.usual_answer_tokens = answer_lengths_.predict(0, std::numeric_limits<std::int32_t>::max());
+  load.full_step_ms = full_step_ms(load.usual_answer_tokens);
   for (const auto& [id, sequence] : sequences_) {
     const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
     const double decode_ms = to_generate * pace.ms_per_generated_token;
@@ -125,15 +133,15 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
       left.add(sequence.num_computed_tokens, sequence.num_remaining_tokens() - 1);
       group.running_prompts += left;
       load.busy_seats_ms.push_back(pace.ms(left) + pace.ms_per_prompt_token + decode_ms);
-      hold_ms += decode_ms;
+      load.hold_ms += decode_ms;
       continue;
     }
     ++group.num_sequences;
     group.prompts += prompt_work_of(sequence);
-    hold_ms += decode_ms;
+    load.hold_ms += decode_ms;
   }
+  load.num_holding = static_cast<std::int32_t>(sequences_.size());
   describe_tenants(load);
-  load.mean_hold_ms = sequences_.empty() ? 0.0 : hold_ms / static_cast<double>(sequences_.size());
 }
 
 // Behind their groups.

@@ -69,13 +69,13 @@ double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead, std::int32
   std::vector<double> seats = load.busy_seats_ms;
   // Those that take the seats that are free now.
   seats.insert(seats.end(), static_cast<std::size_t>(std::max(0, load.num_free_seats - num_reserved)),
-               load.mean_hold_ms);
+               load.mean_hold_ms());
   if (seats.empty()) return 0.0;
   std::priority_queue<double, std::vector<double>, std::greater<>> ends(std::greater<>{}, std::move(seats));
   for (std::int32_t i = 0; i < num_short; ++i) {
     const double end = ends.top();
     ends.pop();
-    ends.push(end + load.mean_hold_ms);
+    ends.push(end + load.mean_hold_ms());
   }
   return ends.top();
 }
@@ -95,14 +95,22 @@ double part_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
 void LoadSnapshot::clear() {
   busy_seats_ms.clear();
   num_free_seats = 0;
-  mean_hold_ms = 0.0;
+  hold_ms = 0.0;
+  num_holding = 0;
   pace = {};
+  usual_answer_tokens = 0;
+  full_step_ms = 0.0;
   groups.clear();
   entry_tokens = 0.0;
   absent.clear();
   num_tenants = 0;
   num_reserved_seats = 0;
   seat_share = 0;
+}
+
+void LoadSnapshot::add_holding(std::int32_t num_sequences, std::int32_t max_tokens) {
+  num_holding += num_sequences;
+  hold_ms += full_step_ms * std::min(usual_answer_tokens, max_tokens) * num_sequences;
 }
 
 WaitingGroup& LoadSnapshot::group(std::string_view tenant, std::int32_t priority, double served_tokens) {

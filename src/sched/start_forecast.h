@@ -32,8 +32,14 @@ struct AbsentTenant {
 struct LoadSnapshot {
   std::vector<double> busy_seats_ms;  // of those that run: until each is expected to end
   std::int32_t num_free_seats = 0;
-  double mean_hold_ms = 0.0;  // how long those that wait are expected to keep theirs
-  Pace pace;                  // beside the streams that run; all 0: nothing is known yet
+  // How long all of them and those that wait are expected to keep theirs, and how many that are.
+  double hold_ms = 0.0;
+  std::int32_t num_holding = 0;
+  Pace pace;  // beside the streams that run; all 0: nothing is known yet
+  // Of those that nothing is known of yet: the length of their answers, and what each token of them takes
+  // when no seat is free.
+  std::int32_t usual_answer_tokens = 0;
+  double full_step_ms = 0.0;
   std::vector<WaitingGroup> groups;
   // Of tenants with nothing unfinished: what they begin with, and which have been served more than that.
   double entry_tokens = 0.0;
@@ -44,6 +50,10 @@ struct LoadSnapshot {
   std::int32_t seat_share = 0;
 
   void clear();
+  // So many more that wait for a seat, for answers of at most so many tokens.
+  void add_holding(std::int32_t num_sequences, std::int32_t max_tokens);
+  // How long a seat is kept.
+  double mean_hold_ms() const { return num_holding == 0 ? 0.0 : hold_ms / num_holding; }
   // The tenant's, made with `served_tokens` where it is not there yet.
   WaitingGroup& group(std::string_view tenant, std::int32_t priority, double served_tokens);
   // The tenant's account, or what it would begin with.

@@ -12,7 +12,8 @@ PromptWork tokens(std::int64_t count) { return {.num_tokens = count}; }
 LoadSnapshot full_house() {
   LoadSnapshot load;
   load.busy_seats_ms = {400.0, 100.0, 300.0};
-  load.mean_hold_ms = 1000.0;
+  load.hold_ms = 3000.0;
+  load.num_holding = 3;
   load.pace.ms_per_prompt_token = 2.0;
   return load;
 }
@@ -34,6 +35,25 @@ TEST(StartForecast, WaitsForNoSeatWhereOneIsFree) {
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 0.0);
   load.groups[0].num_sequences = 2;
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 100.0);
+}
+
+// An idle server knows nobody who keeps a seat: those that come within one step count by what answers usually
+// are.
+TEST(StartForecast, ABurstFindsTheSeatsTaken) {
+  LoadSnapshot load;
+  load.num_free_seats = 2;
+  load.usual_answer_tokens = 200;
+  load.full_step_ms = 10.0;
+  WaitingGroup& waiting = load.group("", 0, 0.0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 0.0);
+    load.add_holding(1, 1000);
+    ++waiting.num_sequences;
+  }
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 2000.0);
+  load.add_holding(2, 50);  // of short answers
+  waiting.num_sequences += 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 2 * 1250.0);
 }
 
 TEST(StartForecast, WaitsForThePromptsBeforeIt) {

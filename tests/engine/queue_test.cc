@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/start_gate.h"
 #include "generate.h"
 
 namespace kvasir::testing {
@@ -89,6 +90,26 @@ TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldBeLate) {
   }
   EXPECT_GE(num_refused, 20u);
   EXPECT_EQ(engine->stats().num_requests_too_late, static_cast<std::int64_t>(num_refused));
+}
+
+// Their prompts are nothing, but each keeps its seat for an answer.
+TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldWaitForASeat) {
+  StartGate gate(sched::WaitingConfig{.policy = WaitingPolicy::kSloValue}, 1000, false);
+  sched::LoadSnapshot idle;
+  idle.num_free_seats = 2;
+  idle.usual_answer_tokens = 256;
+  idle.full_step_ms = 10.0;
+  gate.set_load(idle);
+  const Request request = greedy_request({1, 2, 3}, 1000);
+  const sched::TimePoint now{};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(gate.check(request, now)) << i;
+    gate.enter(request);
+  }
+  const Status status = gate.check(request, now);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message.find("queue: the first token is expected after 2.6 s"), 0u)
+      << status.error().message;
 }
 
 TEST(Queue, APromptOfAnyLengthMayWaitAlone) {
