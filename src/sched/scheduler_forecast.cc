@@ -8,6 +8,8 @@
 namespace kvasir::sched {
 namespace {
 
+constexpr std::int32_t kTypicalPromptTokens = 512;
+
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
 // What of a sequence that waits is not expected to be cached.
@@ -123,6 +125,9 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
   load.pace = pace;
   load.usual_answer_tokens = answer_lengths_.predict(0, std::numeric_limits<std::int32_t>::max());
   load.full_step_ms = full_step_ms(load.usual_answer_tokens);
+  StepWork typical;
+  typical.add_chunk(0, kTypicalPromptTokens);
+  load.typical_prompt_ms = step_times_.predict_ms(typical);
   for (const auto& [id, sequence] : sequences_) {
     const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
     const double decode_ms = to_generate * pace.ms_per_generated_token;

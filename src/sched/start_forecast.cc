@@ -9,8 +9,7 @@ namespace kvasir::sched {
 namespace {
 
 constexpr double kPatienceOfLowerClasses = 30.0;
-constexpr std::int64_t kTypicalPromptTokens = 512;
-constexpr double kTypicalPrompts = 4.0;
+constexpr double kTypicalPrompts = 2.0;
 constexpr double kMostSlowdown = 1.25;
 
 struct Ahead {
@@ -100,6 +99,7 @@ void LoadSnapshot::clear() {
   pace = {};
   usual_answer_tokens = 0;
   full_step_ms = 0.0;
+  typical_prompt_ms = 0.0;
   groups.clear();
   entry_tokens = 0.0;
   absent.clear();
@@ -141,12 +141,10 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
   const bool has_its_share = group != load.groups.end() && group->num_running >= load.seat_share;
   const double seat_ms = seat_wait_ms(load, static_cast<std::int32_t>(ahead.num_sequences),
                                       has_its_share ? load.num_reserved_seats : 0);
-  PromptWork typical;
-  typical.add(0, kTypicalPromptTokens);
   const double own_ms = load.pace.ms(ahead.own_prompts) / part_of(load, config, tenant);
   return {.wait_ms = std::max({seat_ms, load.pace.ms(ahead.prompts), own_ms}),
           .prefill_ms = load.pace.ms(prompt),
-          .typical_ms = load.pace.ms(typical)};
+          .typical_ms = load.typical_prompt_ms};
 }
 
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {

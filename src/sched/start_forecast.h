@@ -40,6 +40,7 @@ struct LoadSnapshot {
   // when no seat is free.
   std::int32_t usual_answer_tokens = 0;
   double full_step_ms = 0.0;
+  double typical_prompt_ms = 0.0;  // of 512 tokens, with nothing beside it
   std::vector<WaitingGroup> groups;
   // Of tenants with nothing unfinished: what they begin with, and which have been served more than that.
   double entry_tokens = 0.0;
@@ -65,7 +66,7 @@ struct LoadSnapshot {
 struct StartForecast {
   double wait_ms = 0.0;     // until its prompt would be computed
   double prefill_ms = 0.0;  // and then
-  double typical_ms = 0.0;  // what a prompt of 512 tokens takes
+  double typical_ms = 0.0;  // what a prompt of 512 tokens takes on an idle machine
 };
 
 // For a request of this tenant and class with so much of its prompt to compute.
@@ -77,7 +78,7 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 double target_ms_of(double ttft_target_ms, std::int32_t priority);
 
 // By how much the first token is later than it may be, at most 0 when it is not. It may take so many targets
-// (patience.h), or four typical prompts for each where that is more, so that a slow machine is not measured
+// (patience.h), or two typical prompts for each where that is more, so that a slow machine is not measured
 // by a fast one's target; and a quarter longer than the prompt takes by itself where that is more, so that an
 // idle server refuses nobody. With more patience for long prompts they take the time of those that could have
 // kept the target (bench/schedule with Azure's conversations: a third of the goodput at four times the
