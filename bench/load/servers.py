@@ -27,6 +27,7 @@ def commands(model, path, threads=2):
     llama = [LLAMA, "-m", path, "-t", threads, "-np", SLOTS, "-c", CONTEXT * SLOTS, "--no-webui", "--alias", model]
     return {
         "kvasir": [KVASIR, "serve", model, "--max-num-seqs", SLOTS],
+        "kvasir, nobody refused": [KVASIR, "serve", model, "--max-num-seqs", SLOTS, "--ttft-target-ms", 0],
         "llama-server": [*llama, "--kv-unified", "-fa", "on"],
         "llama-server, no flash attention": [*llama, "--kv-unified", "-fa", "off"],
         "llama-server, split": [*llama, "--no-kv-unified", "-fa", "on"],
