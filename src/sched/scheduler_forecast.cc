@@ -32,9 +32,9 @@ StepWork Scheduler::decoding_work() const {
 
 // With every seat taken, in the middle of answers so long.
 double Scheduler::full_step_ms(std::int32_t answer_tokens) const {
-  StepWork work;
-  for (std::int32_t i = 0; i < config_.max_num_seqs; ++i) work.add_decoding(answer_tokens / 2);
-  return step_times_.predict_ms(work);
+  const std::int64_t num_seqs = config_.max_num_seqs;
+  return step_times_.predict_ms(
+      {.num_decoding = config_.max_num_seqs, .num_attended_tokens = num_seqs * (answer_tokens / 2 + 1)});
 }
 
 Pace Scheduler::pace() const {

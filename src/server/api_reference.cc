@@ -16,6 +16,7 @@
 #include "server/openai/token_requests.h"
 #include "server/responses/responses_request.h"
 #include "server/routes.h"
+#include "server/websocket/channel_message.h"
 
 namespace kvasir::server {
 namespace {
@@ -71,8 +72,9 @@ constexpr std::string_view kStreamReference =
     "| `{\"id\",\"end\":\"complete\"}` | and its end; else \"failed\" or \"cancelled\" |\n\n"
     "The key comes with the handshake, as with any request. A browser's page must be of the server's own "
     "origin "
-    "or one\nthat `--cors-origin` allows. A message may have as many bytes as a body: the connection closes with "
-    "1009 after more.\nAn `id` has up to 128 bytes.\n\n";
+    "or one\nthat `--cors-origin` allows. A message may have as many bytes as a body: the connection closes "
+    "with "
+    "1009 after more.\n";
 
 constexpr std::string_view kGrpcReference =
     "## gRPC\n\n"
@@ -84,8 +86,10 @@ constexpr std::string_view kGrpcReference =
     "metadata "
     "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`; bytes that are no message are refused as a\n"
     "body that is no JSON is, with INVALID_ARGUMENT. Cancelling a call frees what it holds. "
-    "`grpc.health.v1.Health` and\nreflection need no key. What gRPC itself bounds has no such metadata: a message "
-    "of more bytes than a body may have and\nmetadata of more than headers may have are RESOURCE_EXHAUSTED, and "
+    "`grpc.health.v1.Health` and\nreflection need no key. What gRPC itself bounds has no such metadata: a "
+    "message "
+    "of more bytes than a body may have and\nmetadata of more than headers may have are RESOURCE_EXHAUSTED, "
+    "and "
     "calls beyond `--max-channel-requests` on one\nconnection wait in the client.\n\n";
 
 void append_limits(std::string& out) {
@@ -129,6 +133,7 @@ std::string api_reference() {
     append_fields_of(out, endpoint.pattern);
   }
   out += kStreamReference;
+  out += fmt::format("An `id` has up to {} bytes.\n\n", ChannelMessage::kMaxIdBytes);
   out += kGrpcReference;
   append_limits(out);
   return out;

@@ -29,7 +29,7 @@ def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> k
     ({"top_k": 2**31}, "top_k: must be between -2147483648 and 2147483647, got 2147483648"),
     ({"top_k": 2**70}, "top_k: is beyond 64 bits"),
     ({"n": 0}, "n must be between 1 and 128, got 0"),
-    ({"logprobs": 21}, "logprobs must be between 0 and 20, got 21"),
+    ({"logprobs": 1001}, "logprobs must be between 0 and 1000, got 1001"),
     ({"ignore_eos": 1}, "ignore_eos: must be True or False, got int"),
     ({"stop": 3}, "stop: must be a text or several, got int"),
     ({"stop": ["\ud800"]}, "stop: has half of a surrogate pair, which is no character"),
