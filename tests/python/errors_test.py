@@ -33,7 +33,7 @@ def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> k
     ({"ignore_eos": 1}, "ignore_eos: must be True or False, got int"),
     ({"stop": 3}, "stop: must be a text or several, got int"),
     ({"stop": ["\ud800"]}, "stop: has half of a surrogate pair, which is no character"),
-    ({"stop": [""]}, "stop must be strings of 1 to 256 bytes, got 0 bytes"),
+    ({"stop": [""]}, "stop must be strings of 1 to 65536 bytes, got 0 bytes"),
     ({"stop_token_ids": "abc"}, "stop_token_ids: must be token ids, got str"),
     ({"logit_bias": [1]}, "logit_bias: must be a dict of token ids and numbers, got list"),
     ({"logit_bias": {1: 101}}, "logit_bias must be between -100 and 100, got 101"),
