@@ -27,7 +27,7 @@ def asked(*words):
                                      text=True).stdout)
 
 
-def play(server, model, requests, users):
+def play(server, model, requests, users, retries=0):
     """kvasir_load's outcomes and report, and the seconds of processor time that the server used."""
     servers.require(servers.CLIENT)
     with tempfile.TemporaryDirectory() as folder:
@@ -36,7 +36,7 @@ def play(server, model, requests, users):
             for request in requests:
                 file.write(json.dumps(request, separators=(",", ":")) + "\n")
         command = [servers.CLIENT, "--port", server.port, "--model", model, "--workload", plan, "--out", came,
-                   "--users", users]
+                   "--users", users, "--retries", retries]
         cpu = server.cpu_seconds()
         report = json.loads(subprocess.run([str(word) for word in command], check=True, capture_output=True,
                                            text=True).stdout)
@@ -48,10 +48,10 @@ def warm_up(server, model, text, seed, api_key=""):
     play(server, model, [{**request, "api_key": api_key}], 1)
 
 
-def measure(command, model, text, seed, requests, users):
+def measure(command, model, text, seed, requests, users, retries=0):
     with servers.running(command) as server:
         warm_up(server, model, text, seed)
-        came, report, server_cpu_seconds = play(server, model, requests, users)
+        came, report, server_cpu_seconds = play(server, model, requests, users, retries)
         summary = outcomes.summary(came, report["seconds"], report["client_cpu_seconds"], server_cpu_seconds)
         return {**summary, "peak_bytes": server.peak_bytes()}
 
@@ -97,7 +97,7 @@ def line_of(name, load, came):
           (("ttft_ms", "mean"), ("ttft_ms", "p99"), ("gap_ms", "p50"), ("gap_ms", "p99"))}
     times = ", ".join(f"{key} {value:.0f}" if value is not None else f"{key} -" for key, value in ms.items())
     return (f"{load}, {name}: {came['tokens_per_s']:.1f} tokens/s, {times}, {came['in_slo']} of {came['requests']} in "
-            f"the SLO, {came['refused']} refused, client {came['client_cpu_share']:.1%} of the processor time")
+            f"the SLO, {came['refused']} refused, {came['retries']} retries, client {came['client_cpu_share']:.1%} of the processor time")
 
 
 def main():
@@ -108,6 +108,8 @@ def main():
     parser.add_argument("--servers", help="names, with semicolons between them (default: all)")
     parser.add_argument("--users", type=int, default=16)
     parser.add_argument("--requests", type=int, default=48)
+    parser.add_argument("--retries", type=int, default=2,
+                        help="of a refused request, each after its Retry-After; OpenAI's SDKs have 2")
     parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[0.5, 1, 2])
     parser.add_argument("--seconds", type=float, default=60, help="of a trace")
     parser.add_argument("--context", type=int, default=servers.CONTEXT)
@@ -120,7 +122,7 @@ def main():
     for turn in range(args.rounds):
         for name in list(commands) if turn % 2 == 0 else list(commands)[::-1]:
             for load, requests, users in plans(args, text, (turn, name)):
-                came = measure(commands[name], args.model, text, (turn, name), requests, users)
+                came = measure(commands[name], args.model, text, (turn, name), requests, users, args.retries)
                 rows.append({"server": name, "load": load, "turn": turn, **came})
                 print(line_of(name, load, came), file=sys.stderr, flush=True)
                 if args.out:

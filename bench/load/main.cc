@@ -24,16 +24,18 @@ struct Options {
   std::string workload;
   std::string out;
   int users = 0;
+  int retries = 0;
   double time_scale = 1.0;
 };
 
-std::string line_of(std::size_t index, const RequestOutcome& outcome) {
+std::string line_of(std::size_t index, int num_retries, const RequestOutcome& outcome) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().member("index", index).member("planned_ms", outcome.planned_ms);
   json.member("sent_ms", outcome.sent_ms).member("status_ms", outcome.status_ms);
   json.member("end_ms", outcome.end_ms).member("status", outcome.status);
   json.member("tokens", outcome.num_tokens).member("cached_tokens", outcome.num_cached_tokens);
+  json.member("retries", num_retries);
   if (outcome.retry_after_s) json.member("retry_after_s", *outcome.retry_after_s);
   if (!outcome.error.empty()) json.member("error", outcome.error);
   json.key("token_ms").begin_array();
@@ -71,13 +73,24 @@ class Load {
  private:
   double now_ms() const { return std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
 
-  void send(std::size_t index, double planned_ms) {
-    const auto done = [this, index](const RequestOutcome& outcome) {
-      out_ << line_of(index, outcome) << '\n';
+  void send(std::size_t index, double planned_ms, int num_retries = 0) {
+    const auto done = [this, index, planned_ms, num_retries](const RequestOutcome& outcome) {
+      if (outcome.retry_after_s && num_retries < options_.retries) {
+        return send_later(index, planned_ms, num_retries + 1, std::chrono::seconds(*outcome.retry_after_s));
+      }
+      out_ << line_of(index, num_retries, outcome) << '\n';
       num_failed_ += outcome.error.empty() ? 0 : 1;
       if (options_.users > 0) send_next();
     };
     std::make_shared<StreamedRequest>(io_, target_, requests_[index], start_, planned_ms, done)->send();
+  }
+
+  // As SDKs do for whoever is refused; the time goes on counting from the first try.
+  void send_later(std::size_t index, double planned_ms, int num_retries, std::chrono::seconds wait) {
+    const auto timer = std::make_shared<boost::asio::steady_timer>(io_, wait);
+    timer->async_wait([this, index, planned_ms, num_retries, timer](const boost::system::error_code&) {
+      send(index, planned_ms, num_retries);
+    });
   }
 
   void send_next() {
@@ -150,6 +163,9 @@ int main(int argc, char** argv) {
       ->required();
   app.add_option("--users", options.users,
                  "Send so many at once, each when the last has ended (0: at their times)");
+  app.add_option("--retries", options.retries,
+                 "Try again so often, after the answer's Retry-After, when it has one")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--time-scale", options.time_scale, "Times are multiplied by it")
       ->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);

@@ -61,6 +61,7 @@ def summary(outcomes, seconds, client_cpu_seconds, server_cpu_seconds):
         "requests": len(outcomes),
         "whole": len(whole),
         "refused": sum(map(is_refused, outcomes)),
+        "retries": sum(outcome["retries"] for outcome in outcomes),
         "refusal_ms": refusals(outcomes),
         "in_slo": sum(map(keeps_slo, outcomes)),
         "seconds": seconds,

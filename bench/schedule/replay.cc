@@ -69,9 +69,11 @@ class Replay {
     scheduler_.describe_load(load_);
     sched::PromptWork prompt;
     prompt.add(0, request.num_prompt_tokens);
-    const sched::StartForecast forecast = sched::forecast_start(
-        load_, config_.scheduler.waiting, tenants_[static_cast<std::size_t>(request.tenant)], 0, prompt);
-    const double patience_targets = patience_.targets(load_.has_backlog(), at(now_ms_));
+    const sched::WaitingConfig& waiting = config_.scheduler.waiting;
+    const std::string& tenant = tenants_[static_cast<std::size_t>(request.tenant)];
+    const sched::StartForecast forecast = sched::forecast_start(load_, waiting, tenant, 0, prompt);
+    const double patience_targets =
+        patience_.targets(load_.has_backlog(), sched::is_owed(load_, waiting, tenant), at(now_ms_));
     const bool is_in_time = sched::excess_ms(forecast, target_ms, patience_targets) <= 0.0;
     if (!is_in_time) patience_.note_refusal(at(now_ms_));
     return is_in_time;

@@ -34,7 +34,9 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
   prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
   const sched::StartForecast forecast =
       sched::forecast_start(load_, waiting_, request.tenant, request.priority, prompt);
-  const double excess_ms = sched::excess_ms(forecast, target_ms, patience_.targets(load_.has_backlog(), now));
+  const bool is_owed = sched::is_owed(load_, waiting_, request.tenant);
+  const double excess_ms =
+      sched::excess_ms(forecast, target_ms, patience_.targets(load_.has_backlog(), is_owed, now));
   if (excess_ms <= 0.0) return {};
   patience_.note_refusal(now);
   const double expected_ms = forecast.wait_ms + forecast.prefill_ms;

@@ -18,12 +18,12 @@ constexpr auto kAtOnce = milliseconds(500);
 
 }  // namespace
 
-double Patience::targets(bool has_backlog, TimePoint now) {
+double Patience::targets(bool has_backlog, bool is_owed, TimePoint now) {
   if (!has_backlog || !backlog_began_) backlog_began_ = now;
   const auto was_refused_within = [&](TimePoint::duration time) {
     return last_refusal_ && now - *last_refusal_ < time;
   };
-  if (was_refused_within(kPressed)) return kPressedTargets;
+  if (was_refused_within(kPressed) && !is_owed) return kPressedTargets;
   const bool is_burst = now - *backlog_began_ < kAtOnce && !was_refused_within(kCalm);
   return is_burst ? kBurstTargets : 1.0;
 }

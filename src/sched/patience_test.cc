@@ -14,18 +14,25 @@ constexpr TimePoint kStart{};
 
 TEST(Patience, LetsABurstInThatComesAtOnce) {
   Patience patience;
-  EXPECT_EQ(patience.targets(false, kStart), 2.0);
-  EXPECT_EQ(patience.targets(true, kStart + milliseconds(400)), 2.0);
-  EXPECT_EQ(patience.targets(true, kStart + milliseconds(600)), 1.0) << "they keep coming";
-  EXPECT_EQ(patience.targets(false, kStart + milliseconds(700)), 2.0) << "it has caught up";
+  EXPECT_EQ(patience.targets(false, false, kStart), 2.0);
+  EXPECT_EQ(patience.targets(true, false, kStart + milliseconds(400)), 2.0);
+  EXPECT_EQ(patience.targets(true, false, kStart + milliseconds(600)), 1.0) << "they keep coming";
+  EXPECT_EQ(patience.targets(false, false, kStart + milliseconds(700)), 2.0) << "it has caught up";
 }
 
 TEST(Patience, HasLessWhileSomebodyIsRefused) {
   Patience patience;
   patience.note_refusal(kStart);
-  EXPECT_EQ(patience.targets(false, kStart + milliseconds(100)), 0.5);
-  EXPECT_EQ(patience.targets(false, kStart + seconds(10)), 1.0) << "not calm yet";
-  EXPECT_EQ(patience.targets(false, kStart + seconds(100)), 2.0);
+  EXPECT_EQ(patience.targets(false, false, kStart + milliseconds(100)), 0.5);
+  EXPECT_EQ(patience.targets(false, false, kStart + seconds(10)), 1.0) << "not calm yet";
+  EXPECT_EQ(patience.targets(false, false, kStart + seconds(100)), 2.0);
+}
+
+TEST(Patience, DoesNotMakeThoseHurryWhoAreOwedSomething) {
+  Patience patience;
+  patience.note_refusal(kStart);
+  EXPECT_EQ(patience.targets(true, true, kStart + milliseconds(100)), 1.0);
+  EXPECT_EQ(patience.targets(true, false, kStart + milliseconds(100)), 0.5);
 }
 
 }  // namespace

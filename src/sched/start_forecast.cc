@@ -147,6 +147,13 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
           .typical_ms = load.typical_prompt_ms};
 }
 
+bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
+  if (config.policy != WaitingPolicy::kSloValue) return false;
+  const double least = load.served_tokens(tenant) + config.tenant_quantum_tokens;
+  return std::ranges::any_of(load.groups,
+                             [&](const WaitingGroup& group) { return group.served_tokens > least; });
+}
+
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }

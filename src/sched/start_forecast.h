@@ -73,6 +73,9 @@ struct StartForecast {
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                              std::int32_t priority, const PromptWork& prompt);
 
+// Whether somebody who is there has been served more than this tenant, by more than a turn.
+bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant);
+
 // The time to the first token that a class is promised, from that of class 0: thirty times as long for those
 // behind it. 0: none.
 double target_ms_of(double ttft_target_ms, std::int32_t priority);

@@ -128,6 +128,17 @@ TEST(StartForecast, OthersOfALowerClassOrServedMoreAreNotBefore) {
   EXPECT_GT(forecast_start(load, kByValue, "new", 2, tokens(10)).wait_ms, 10'000.0);
 }
 
+TEST(StartForecast, WhoHasBeenServedLessByMoreThanATurnIsOwed) {
+  LoadSnapshot load = full_house();
+  load.group("greedy", 0, 100'000.0).num_sequences = 50;
+  load.group("equal", 0, 100'000.0 - kByValue.tenant_quantum_tokens).num_sequences = 1;
+  load.entry_tokens = 92'000.0;
+  EXPECT_TRUE(is_owed(load, kByValue, "new"));
+  EXPECT_FALSE(is_owed(load, kByValue, "greedy"));
+  EXPECT_FALSE(is_owed(load, kByValue, "equal"));
+  EXPECT_FALSE(is_owed(load, {.policy = WaitingPolicy::kFifo}, "new"));
+}
+
 TEST(StartForecast, KnowsNothingBeforeTheFirstStep) {
   EXPECT_EQ(forecast_start({}, kByValue, "", 0, tokens(1000)).wait_ms, 0.0);
 }
