@@ -120,6 +120,13 @@ inline ActivationTile activation_tile(void* activations, std::int64_t k, std::in
           const_cast<std::uint8_t*>(tile.coarse_quads), tile.width};
 }
 
+// A block of four tokens, whose activations and coarse codes are neighbours.
+struct QuartetBlock {
+  const ActivationBlock* x;
+  const CoarseCodes* coarse;
+  unsigned coarse_quads;  // those that any of the tokens has; the others' zeros change no bit of their sums
+};
+
 // One token's column of its tile. The last one also keeps the flags of the columns that do not exist.
 struct ActivationRow {
   ActivationBlock* blocks;     // block b at b * width

@@ -127,13 +127,18 @@ KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLa
 }
 KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return zero_int_lanes(); }
 
-// sum + the dot of kQuads quads, without saturation: pairs of products of b-bit codes stay below 2^15 when at
-// most 2^(7 - b) * 16 of them are added in 16 bits (15 * 127 * 2 * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
+// How many quads' pairs of products of b-bit codes can be added in 16 bits: they stay below 2^15 (15 * 127 *
+// 2
+// * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
+constexpr int exact_quads(int num_bits) {
+  return num_bits == 4 ? 8 : num_bits == 5 ? 4 : num_bits == 6 ? 2 : 1;
+}
+
+// sum + the dot of kQuads quads, without saturation.
 template <int kBits, int kQuads>
 KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const std::int8_t* q) {
   const __m256i ones = _mm256_set1_epi16(1);
-  constexpr int kExact = kBits == 4 ? 8 : kBits == 5 ? 4 : kBits == 6 ? 2 : 1;
-  constexpr int kStep = kExact < kQuads ? kExact : kQuads;
+  constexpr int kStep = exact_quads(kBits) < kQuads ? exact_quads(kBits) : kQuads;
 #pragma GCC unroll 8
   for (int j = 0; j < kQuads; j += kStep) {
     __m256i pairs = _mm256_setzero_si256();

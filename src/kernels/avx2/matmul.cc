@@ -1,8 +1,10 @@
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/activation.h"
 #include "kernels/avx2/dot.h"
+#include "kernels/avx2/panel.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
@@ -15,12 +17,7 @@ namespace kvasir::kernels::avx2 {
 #include "kernels/generic/matmul-inl.h"
 #include "kernels/generic/matmul_blocks-inl.h"
 #include "kernels/generic/matmul_columns-inl.h"
-
-template <class Unit>
-void block_matmul(const MatmulArgs& args) {
-  matmul<BlockTile<Unit>>(args);
-}
-
+#include "kernels/generic/matmul_panel-inl.h"
 #include "kernels/generic/matmul_split-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/matmul_wide-inl.h"

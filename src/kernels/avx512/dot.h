@@ -41,7 +41,6 @@ KVASIR_FORCE_INLINE void store_lanes(float* p, FloatLanes a, int n) { store_part
 KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p, int n) { return load_partial(p, n); }
 
 KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-KVASIR_FORCE_INLINE void store_codes(std::uint8_t* p, CodeLanes a) { _mm512_storeu_si512(p, a.v); }
 // Codes of 8 bits lie as packed.h says: the signed value xor 0x80.
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) { return load_codes(p); }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/avx512/dot.h"
+#include "kernels/avx512/panel.h"
 #include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
