@@ -94,10 +94,12 @@ bool Chat::run_command(std::string_view text) {
         nearest.empty() ? "/help lists what there is" : fmt::format("did you mean {}?", nearest)));
     return true;
   }
-  if (command->run == nullptr) return false;
   if (command->argument.empty() && !argument.empty()) {
     print_notice(fmt::format("{} takes nothing behind it", name));
-  } else if (command->takes_file && argument.empty()) {
+    return true;
+  }
+  if (command->run == nullptr) return false;
+  if (command->takes_file && argument.empty()) {
     print_notice(fmt::format("{} needs the name of a file", name));
   } else {
     (this->*command->run)(argument);

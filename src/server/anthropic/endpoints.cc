@@ -14,7 +14,7 @@ namespace {
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(const MessagesRequest request, read_request(context, *exchange, parse_messages_request));
-  KVASIR_TRY(Request wanted, chat_engine_request(context, request, exchange->request().tenant));
+  KVASIR_TRY(Request wanted, chat_engine_request(context, request, *exchange));
   wanted.client_id = context.ids.next("msg_");
   auto format = std::make_unique<MessagesFormat>(
       MessagesFormat::Options{.id = wanted.client_id,

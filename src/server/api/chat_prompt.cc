@@ -1,10 +1,22 @@
 #include "server/api/chat_prompt.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/chat_prompt.h"
 
 namespace kvasir::server {
+namespace {
+
+constexpr std::string_view kCalls = "tool_calls";  // of a message, as templates read it
+
+bool has_calls(const text::jinja::Value& messages) {
+  return std::ranges::any_of(messages.as_list().items, [](const text::jinja::Value& message) {
+    return message.is_dict() && message.as_dict().find(kCalls) != nullptr;
+  });
+}
+
+}  // namespace
 
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
@@ -46,10 +58,15 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
 }
 
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       const Tenant& tenant, std::string_view prompt_field) {
+                                       Exchange& exchange, std::string_view prompt_field) {
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
-  Request wanted = engine_request(request, tenant, context.kv, std::move(prompt));
+  Request wanted = engine_request(request, exchange.request().tenant, context.kv, std::move(prompt));
   KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt_field));
+  if (has_calls(request.messages) && !context.engine.chat_template()->source().contains(kCalls)) {
+    add_warnings(
+        Warnings{.messages = {"the model's chat template does not show the tool calls of earlier messages"}},
+        exchange);
+  }
   return wanted;
 }
 

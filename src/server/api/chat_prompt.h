@@ -28,8 +28,9 @@ ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& re
 ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
                                                   std::string_view prompt_field = "messages");
 
-// The engine's request for it. Errors (400): the same, and what is beyond the context.
+// The engine's request for it; what of the conversation the template cannot show is said in a header. Errors
+// (400): the same, and what is beyond the context.
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       const Tenant& tenant, std::string_view prompt_field = "messages");
+                                       Exchange& exchange, std::string_view prompt_field = "messages");
 
 }  // namespace kvasir::server

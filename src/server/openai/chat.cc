@@ -10,7 +10,7 @@ namespace {
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(const ChatRequest request, read_request(context, *exchange, parse_chat_request));
-  KVASIR_TRY(Request wanted, chat_engine_request(context, request, exchange->request().tenant));
+  KVASIR_TRY(Request wanted, chat_engine_request(context, request, *exchange));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,

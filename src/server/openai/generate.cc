@@ -9,20 +9,20 @@ namespace kvasir::server {
 namespace {
 
 ApiResult<Request> engine_request_of(const ApiContext& context, const TextRequest& request,
-                                     const Tenant& tenant) {
-  if (!request.prompt) return chat_engine_request(context, request, tenant);
+                                     Exchange& exchange) {
+  if (!request.prompt) return chat_engine_request(context, request, exchange);
   KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(*request.prompt, context.engine,
                                                      {.parse_special = request.parse_special,
                                                       .add_special = request.add_special_tokens},
                                                      "prompt"));
-  Request wanted = engine_request(request, tenant, context.kv, std::move(ids));
+  Request wanted = engine_request(request, exchange.request().tenant, context.kv, std::move(ids));
   KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
   return wanted;
 }
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(const TextRequest request, read_request(context, *exchange, parse_text_request));
-  KVASIR_TRY(Request wanted, engine_request_of(context, request, exchange->request().tenant));
+  KVASIR_TRY(Request wanted, engine_request_of(context, request, *exchange));
   wanted.client_id = context.ids.next("gen-");
   auto format = std::make_unique<GenerateFormat>(wanted.client_id);
   std::vector<Request> requests;

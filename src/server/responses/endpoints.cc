@@ -14,7 +14,7 @@ namespace {
 
 ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   KVASIR_TRY(ResponsesRequest request, read_request(context, *exchange, parse_responses_request));
-  KVASIR_TRY(Request wanted, chat_engine_request(context, request, exchange->request().tenant, "input"));
+  KVASIR_TRY(Request wanted, chat_engine_request(context, request, *exchange, "input"));
   request.messages = {};  // has become a prompt
   wanted.client_id = context.ids.next("resp_");
   const GenerationRequest asked = request;
