@@ -3,6 +3,9 @@
 # long. llama.cpp and ik_llama.cpp come as the sources inside the packages llama-cpp-python and ik-llama-cpp-python:
 #   bin/llama-native    llama.cpp, Release, for this CPU
 #   bin/llama-nofp16    the same without AVX512-FP16, on CPUs that have it: its attention of 64-wide heads is faster
+#   bin/llama-noamx     the same without AMX besides, on CPUs that have it
+#   bin/llama-clang     llama-native made by Clang, there: GCC 12's _tile_loadconfig tells the compiler of eight bytes of
+#                       the configuration, the rest is not stored, and what it makes dies of an illegal instruction
 #   bin/ik              ik_llama.cpp, Release, for this CPU
 # The comparison scripts' Python packages go to venv.
 set -eu
@@ -72,6 +75,11 @@ build "$llama" llama-native "$tools"
 if grep -q avx512_fp16 /proc/cpuinfo; then
   build "$llama" llama-nofp16 "llama-bench llama-batched-bench" -DCMAKE_C_FLAGS=-mno-avx512fp16 \
     -DCMAKE_CXX_FLAGS=-mno-avx512fp16
+fi
+if grep -q amx_int8 /proc/cpuinfo; then
+  no_amx="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16 -mno-avx512fp16"
+  build "$llama" llama-noamx "$tools" -DCMAKE_C_FLAGS="$no_amx" -DCMAKE_CXX_FLAGS="$no_amx"
+  build "$llama" llama-clang "$tools" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DGGML_OPENMP=OFF
 fi
 build "$ik" ik "llama-bench llama-batched-bench"
 ln -sfn "$peers/llama_cpp_python-$llama_version/llama_cpp" "$peers/llama_cpp"

@@ -103,7 +103,7 @@ void expect_same_greatest(const Head::Result& all, const Head::Result& some, std
 }
 
 TEST(GreatestLogits, AreThoseOfTheWholeHead) {
-  for (const char* isa : {"ref", "avx2", "avx512"}) {
+  for (const char* isa : kernels::kIsas) {
     if (kernels::find_table(isa) == nullptr) continue;
     for (const std::int64_t vocab_size : {1, 16, 50, 64, 65, 1000, 4099}) {
       const auto weights = kernels::random_weights(DType::kQ8_0, vocab_size, kWidth, 0.02f, 11);

@@ -8,7 +8,7 @@ namespace kvasir::backend {
 
 std::vector<std::string> host_isas() {
   std::vector<std::string> isas;
-  for (const char* name : {"avx512", "avx2", "ref"}) {
+  for (const char* name : kernels::kIsas) {
     if (kernels::find_table(name) != nullptr) isas.emplace_back(name);
   }
   return isas;

@@ -85,9 +85,9 @@ struct ConstActivationTile {
   std::int64_t width;
 };
 
-// Kernels work on up to four tokens at once and read those that a tile lacks, to no effect: what they read
+// Kernels work on up to a whole tile at once and read the tokens that it lacks, to no effect: what they read
 // there must be somebody's memory.
-inline constexpr std::int64_t kReadableTailBytes = 3 * sizeof(ActivationBlock);
+inline constexpr std::int64_t kReadableTailBytes = (kTokensPerActivationTile - 1) * sizeof(ActivationBlock);
 
 constexpr std::int64_t activation_tile_bytes(std::int64_t k, std::int64_t width) {
   const std::int64_t token_bytes = sizeof(ActivationBlock) + sizeof(CoarseCodes);

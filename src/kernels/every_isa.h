@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace kvasir::kernels {
 // The tables of this host, `ref` first.
 inline std::vector<const KernelTable*> host_tables() {
   std::vector<const KernelTable*> tables;
-  for (const char* isa : {"ref", "avx2", "avx512"}) {
+  for (const char* isa : std::views::reverse(kIsas)) {
     if (const KernelTable* table = find_table(isa)) tables.push_back(table);
   }
   return tables;

@@ -1,5 +1,5 @@
 // Every instruction set's matmul kernels, for the tables. `ref` is scalar and the oracle; the others
-// instantiate generic/matmul*-inl.h over their dot.h. All three agree bit for bit.
+// instantiate generic/matmul*-inl.h over their dot.h. All agree bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -21,3 +21,9 @@ namespace kvasir::kernels::avx2 {
 namespace kvasir::kernels::avx512 {
 #include "kernels/generic/matmul_kernels-inl.h"
 }  // namespace kvasir::kernels::avx512
+
+// The rest is AVX-512's.
+namespace kvasir::kernels::amx {
+void split_matmul(const MatmulArgs& args);
+MatmulKernel matmul_of(DType dtype);
+}  // namespace kvasir::kernels::amx

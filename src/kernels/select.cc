@@ -1,5 +1,6 @@
 // Which instruction sets there are, and which of them this host runs.
 #include <cstring>
+#include <iterator>
 
 #include "base/cpu_features.h"
 #include "kernels/activation.h"
@@ -23,6 +24,15 @@ namespace avx512 {
 
 namespace {
 
+KernelTable make_amx_table() {
+  KernelTable table = avx512::make_table("amx");
+  for (const DTypeInfo& info : kDTypeInfos) {
+    table.formats[static_cast<int>(info.dtype)].matmul = amx::matmul_of(info.dtype);
+  }
+  table.split.matmul = amx::split_matmul;
+  return table;
+}
+
 struct Candidate {
   KernelTable table;
   bool runs_here;
@@ -32,18 +42,19 @@ struct Candidate {
 const Candidate* candidates() {
   static const CpuFeatures kFeatures = detect_cpu_features();
   static const Candidate kCandidates[] = {
+      {make_amx_table(), kFeatures.amx_int8},
       {avx512::make_table("avx512"), kFeatures.avx512_vnni},
       {avx2::make_table("avx2"), kFeatures.avx2_fma_f16c},
       {ref::make_table("ref"), true},
   };
   return kCandidates;
 }
-constexpr int kNumCandidates = 3;
+static_assert(std::size(kIsas) == 4);
 
 }  // namespace
 
 const KernelTable* find_table(const char* isa) {
-  for (int i = 0; i < kNumCandidates; ++i) {
+  for (int i = 0; i < static_cast<int>(std::size(kIsas)); ++i) {
     const Candidate& candidate = candidates()[i];
     if (std::strcmp(candidate.table.isa, isa) == 0) return candidate.runs_here ? &candidate.table : nullptr;
   }

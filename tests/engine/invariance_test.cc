@@ -59,7 +59,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name :
        {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {
-    for (const char* isa : {"ref", "avx2", "avx512"}) {
+    for (const char* isa : kernels::kIsas) {
       if (kernels::find_table(isa) == nullptr) continue;
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";
       all.push_back({path, isa});

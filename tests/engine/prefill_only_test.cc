@@ -98,7 +98,7 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* isa : {"ref", "avx2", "avx512"}) {
+  for (const char* isa : kernels::kIsas) {
     if (kernels::find_table(isa) == nullptr) continue;
     for (const char* name :
          {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {

@@ -18,6 +18,8 @@ namespace kvasir::kernels::avx2 {
 #include "kernels/generic/matmul_blocks-inl.h"
 #include "kernels/generic/matmul_columns-inl.h"
 #include "kernels/generic/matmul_panel-inl.h"
+#include "kernels/generic/matmul_panel_quartet-inl.h"
+#include "kernels/generic/matmul_panels-inl.h"
 #include "kernels/generic/matmul_split-inl.h"
 #include "kernels/generic/matmul_table-inl.h"
 #include "kernels/generic/matmul_wide-inl.h"

@@ -1,4 +1,4 @@
-// The innermost part of a matmul of many tokens (generic/matmul_panel-inl.h) on AVX2. avx512/panel.h has the
+// The innermost part of a matmul of many tokens (generic/matmul_panel_quartet-inl.h) on AVX2. avx512/panel.h has the
 // same names and gives the same integers.
 #pragma once
 
@@ -29,7 +29,7 @@ struct PanelQuad {
   std::uint8_t of[kVectors][kPanelPlanes<kBits> * 4 * kLanes];
 };
 
-template <int kBits>
+template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes a) {
   auto* planes = reinterpret_cast<__m256i*>(p);
   if constexpr (kBits == 8) {

@@ -1,4 +1,4 @@
-// The innermost part of a matmul of many tokens (generic/matmul_panel-inl.h) on AVX-512 VNNI. avx2/panel.h
+// The innermost part of a matmul of many tokens (generic/matmul_panel_quartet-inl.h) on AVX-512 VNNI. avx2/panel.h
 // has the same names and gives the same integers.
 #pragma once
 
@@ -23,7 +23,7 @@ struct PanelQuad {
   std::uint8_t of[kVectors][kPackedQuadBytes];
 };
 
-template <int kBits>
+template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes a) {
   _mm512_storeu_si512(p, a.v);
 }
