@@ -4,8 +4,8 @@
 #   bin/llama-native    llama.cpp, Release, for this CPU
 #   bin/llama-nofp16    the same without AVX512-FP16, on CPUs that have it: its attention of 64-wide heads is faster
 #   bin/llama-noamx     the same without AMX besides, on CPUs that have it
-#   bin/llama-clang     llama-native made by Clang, there: GCC 12's _tile_loadconfig tells the compiler of eight bytes of
-#                       the configuration, the rest is not stored, and what it makes dies of an illegal instruction
+# On CPUs with AMX the first two are made by Clang: GCC 12's _tile_loadconfig tells the compiler of eight bytes of the
+# configuration, so the others are never stored, and what it makes of llama.cpp dies of an illegal instruction.
 #   bin/ik              ik_llama.cpp, Release, for this CPU
 # The comparison scripts' Python packages go to venv.
 set -eu
@@ -71,16 +71,19 @@ configure_file("$ik/common/build-info.cpp.in" "$ik/common/build-info.cpp" @ONLY)
 EOF
 fi
 tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama-server llama mtmd"
-build "$llama" llama-native "$tools"
-if grep -q avx512_fp16 /proc/cpuinfo; then
-  build "$llama" llama-nofp16 "llama-bench llama-batched-bench" -DCMAKE_C_FLAGS=-mno-avx512fp16 \
-    -DCMAKE_CXX_FLAGS=-mno-avx512fp16
-fi
+benches="llama-bench llama-batched-bench"
+no_fp16=-mno-avx512fp16 compiler=
 if grep -q amx_int8 /proc/cpuinfo; then
-  no_amx="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16 -mno-avx512fp16"
-  build "$llama" llama-noamx "$tools" -DCMAKE_C_FLAGS="$no_amx" -DCMAKE_CXX_FLAGS="$no_amx"
-  build "$llama" llama-clang "$tools" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DGGML_OPENMP=OFF
+  no_amx="$no_fp16 -mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+  build "$llama" llama-noamx "$benches" -DCMAKE_C_FLAGS="$no_amx" -DCMAKE_CXX_FLAGS="$no_amx"
+  compiler="-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DGGML_OPENMP=OFF"
 fi
-build "$ik" ik "llama-bench llama-batched-bench"
+# shellcheck disable=SC2086
+build "$llama" llama-native "$tools" $compiler
+if grep -q avx512_fp16 /proc/cpuinfo; then
+  # shellcheck disable=SC2086
+  build "$llama" llama-nofp16 "$benches" -DCMAKE_C_FLAGS=$no_fp16 -DCMAKE_CXX_FLAGS=$no_fp16 $compiler
+fi
+build "$ik" ik "$benches"
 ln -sfn "$peers/llama_cpp_python-$llama_version/llama_cpp" "$peers/llama_cpp"
 echo "peers: ready in $peers"

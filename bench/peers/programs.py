@@ -202,7 +202,7 @@ class OpenVino(Program):
 
 def llama_variants(threads):
     return [LlamaCpp(f"llama.cpp {build}, flash attention {fa}", f"llama-{build}", threads, ["-fa", fa], ["-fa", fa])
-            for build in ("native", "nofp16") if (PEERS / "bin" / f"llama-{build}").exists() for fa in ("on", "off")]
+            for build in ("native", "nofp16", "noamx") if (PEERS / "bin" / f"llama-{build}").exists() for fa in ("on", "off")]
 
 
 def ik_variants(threads):

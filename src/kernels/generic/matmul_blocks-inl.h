@@ -145,7 +145,8 @@ inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2
 template <class Unit>
 KVASIR_FORCE_INLINE void prefetch_block(const Unit& unit, int block) {
   constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
-  prefetch_ahead<kBlockBytes>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
+  constexpr int kAhead = Unit::kBlocks > 2 ? kPrefetchBytesOfSuperblocks : kPrefetchBytes;
+  prefetch_ahead<kBlockBytes, kAhead>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
 }
 KVASIR_FORCE_INLINE void prefetch_block(const SplitUnit& unit, int block) {
   prefetch_block(unit.high, block);
