@@ -5,7 +5,8 @@
 #   bin/llama-nofp16    the same without AVX512-FP16, on CPUs that have it: its attention of 64-wide heads is faster
 #   bin/llama-noamx     the same without AMX besides, on CPUs that have it
 # On CPUs with AMX the first two are made by Clang: GCC 12's _tile_loadconfig tells the compiler of eight bytes of the
-# configuration, so the others are never stored, and what it makes of llama.cpp dies of an illegal instruction.
+# configuration, so the others are never stored, and what it makes of llama.cpp dies of an illegal instruction. Clang 14
+# spells the macro that llama.cpp asks for __AMXINT8__, and left out its AMX code until told.
 #   bin/ik              ik_llama.cpp, Release, for this CPU
 # The comparison scripts' Python packages go to venv.
 set -eu
@@ -72,17 +73,17 @@ EOF
 fi
 tools="llama-bench llama-batched-bench llama-completion llama-perplexity llama-server llama mtmd"
 benches="llama-bench llama-batched-bench"
-no_fp16=-mno-avx512fp16 compiler=
+no_fp16=-mno-avx512fp16 compiler= amx=
 if grep -q amx_int8 /proc/cpuinfo; then
   no_amx="$no_fp16 -mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
   build "$llama" llama-noamx "$benches" -DCMAKE_C_FLAGS="$no_amx" -DCMAKE_CXX_FLAGS="$no_amx"
-  compiler="-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DGGML_OPENMP=OFF"
+  compiler="-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DGGML_OPENMP=OFF" amx=-D__AMX_INT8__=1
 fi
 # shellcheck disable=SC2086
-build "$llama" llama-native "$tools" $compiler
+build "$llama" llama-native "$tools" -DCMAKE_C_FLAGS="$amx" -DCMAKE_CXX_FLAGS="$amx" $compiler
 if grep -q avx512_fp16 /proc/cpuinfo; then
   # shellcheck disable=SC2086
-  build "$llama" llama-nofp16 "$benches" -DCMAKE_C_FLAGS=$no_fp16 -DCMAKE_CXX_FLAGS=$no_fp16 $compiler
+  build "$llama" llama-nofp16 "$benches" -DCMAKE_C_FLAGS="$amx $no_fp16" -DCMAKE_CXX_FLAGS="$amx $no_fp16" $compiler
 fi
 build "$ik" ik "$benches"
 ln -sfn "$peers/llama_cpp_python-$llama_version/llama_cpp" "$peers/llama_cpp"
