@@ -23,9 +23,7 @@ bool may_use_tiles() {
 #endif
 }
 
-}  // namespace
-
-CpuFeatures detect_cpu_features() {
+CpuFeatures ask_cpu() {
   CpuFeatures features;
 #if defined(__x86_64__)
   // The compiler's run-time support reads CPUID and XGETBV.
@@ -38,6 +36,13 @@ CpuFeatures detect_cpu_features() {
   features.amx_int8 = features.avx512_vnni && may_use_tiles();
 #endif
   return features;
+}
+
+}  // namespace
+
+CpuFeatures detect_cpu_features() {
+  static const CpuFeatures kFeatures = ask_cpu();  // once: virtual machines trap CPUID
+  return kFeatures;
 }
 
 }  // namespace kvasir

@@ -79,6 +79,13 @@ double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead, std::int32
   return ends.top();
 }
 
+// The tokens that the tenant is owed: by so much somebody who is there has been served more.
+double owed_tokens(const LoadSnapshot& load, std::string_view tenant) {
+  double most = 0.0;
+  for (const WaitingGroup& group : load.groups) most = std::max(most, group.served_tokens);
+  return std::max(0.0, most - load.served_tokens(tenant));
+}
+
 // What of the time a tenant's prompts get: while others keep coming, what it has been given lately, but at
 // least an equal part.
 double part_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
@@ -87,6 +94,16 @@ double part_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
   const bool is_there = group != load.groups.end();
   const double equal_part = 1.0 / std::max(1, load.num_tenants + (is_there ? 0 : 1));
   return is_there ? std::max(group->recent_share, equal_part) : equal_part;
+}
+
+// Until a tenant's own prompts are computed: what it is owed without a break, for whoever has been served
+// least is next, and the rest in its part of the time.
+double own_wait_ms(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
+                   const PromptWork& prompts) {
+  if (prompts.num_tokens == 0) return 0.0;
+  const double owed = owed_tokens(load, tenant) / static_cast<double>(prompts.num_tokens);
+  const double rest = std::max(0.0, 1.0 - owed);
+  return load.pace.ms(prompts) * (1.0 - rest + rest / part_of(load, config, tenant));
 }
 
 }  // namespace
@@ -141,7 +158,7 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
   const bool has_its_share = group != load.groups.end() && group->num_running >= load.seat_share;
   const double seat_ms = seat_wait_ms(load, static_cast<std::int32_t>(ahead.num_sequences),
                                       has_its_share ? load.num_reserved_seats : 0);
-  const double own_ms = load.pace.ms(ahead.own_prompts) / part_of(load, config, tenant);
+  const double own_ms = own_wait_ms(load, config, tenant, ahead.own_prompts);
   return {.wait_ms = std::max({seat_ms, load.pace.ms(ahead.prompts), own_ms}),
           .prefill_ms = load.pace.ms(prompt),
           .typical_ms = load.typical_prompt_ms};
@@ -149,9 +166,7 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 
 bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
   if (config.policy != WaitingPolicy::kSloValue) return false;
-  const double least = load.served_tokens(tenant) + config.tenant_quantum_tokens;
-  return std::ranges::any_of(load.groups,
-                             [&](const WaitingGroup& group) { return group.served_tokens > least; });
+  return owed_tokens(load, tenant) > config.tenant_quantum_tokens;
 }
 
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {
