@@ -143,14 +143,18 @@ inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2
 // --- Asking for a block ahead of its use ---
 
 template <class Unit>
+inline constexpr int kPrefetchBytesOf = Unit::kBlocks > 2 ? kPrefetchBytesOfSuperblocks : kPrefetchBytes;
+
+// A block's share of its unit, or what lies kAhead beyond it.
+template <class Unit, int kAhead = kPrefetchBytesOf<Unit>>
 KVASIR_FORCE_INLINE void prefetch_block(const Unit& unit, int block) {
-  constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
-  constexpr int kAhead = Unit::kBlocks > 2 ? kPrefetchBytesOfSuperblocks : kPrefetchBytes;
-  prefetch_ahead<kBlockBytes, kAhead>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
-}
-KVASIR_FORCE_INLINE void prefetch_block(const SplitUnit& unit, int block) {
-  prefetch_block(unit.high, block);
-  prefetch_block(unit.low, block);
+  if constexpr (std::is_same_v<Unit, SplitUnit>) {
+    prefetch_block<PackedHighPlane, kAhead>(unit.high, block);
+    prefetch_block<PackedLowPlane, kAhead>(unit.low, block);
+  } else {
+    constexpr int kBlockBytes = sizeof(Unit) / Unit::kBlocks;
+    prefetch_ahead<kBlockBytes, kAhead>(reinterpret_cast<const char*>(&unit) + block * kBlockBytes);
+  }
 }
 
 // --- Adding a block to the sums of kTokens tokens, whose blocks of activations are neighbours ---

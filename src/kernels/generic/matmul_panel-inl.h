@@ -25,7 +25,6 @@ void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t b
     for (std::int64_t b = begin; b < end; ++b) {
       const Unit& unit = units[first_unit + b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
-      if (lane == 0) prefetch_block(unit, block);
       CodeLanes codes[kPackedQuads];
       decode(unit, block, lane, codes);
 #pragma GCC unroll 8
@@ -36,6 +35,24 @@ void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t b
     }
   }
 }
+
+// A panel's weights before they are decoded. They are asked for in parts, while the panel before is
+// multiplied by: all at once they would keep the core from waiting for anything else.
+template <class Unit, int kGroups>
+struct PanelWeights {
+  decltype(units_at<Unit>(std::declval<const MatmulArgs&>(), 0)) units;  // of the first group
+  std::int64_t units_per_group;
+  std::int64_t begin_block, end_block;
+
+  KVASIR_FORCE_INLINE void prefetch(std::int64_t part, std::int64_t num_parts) const {
+    const std::int64_t num_blocks = end_block - begin_block, num_all = kGroups * num_blocks;
+    for (std::int64_t i = num_all * part / num_parts; i < num_all * (part + 1) / num_parts; ++i) {
+      const std::int64_t b = begin_block + i % num_blocks;
+      prefetch_block<Unit, 0>(units[i / num_blocks * units_per_group + b / Unit::kBlocks],
+                              static_cast<int>(b % Unit::kBlocks));
+    }
+  }
+};
 
 template <class Unit, int kVectors>
 using PanelBlock = PanelQuad<Unit::kBits, kVectors>[kPackedQuads];

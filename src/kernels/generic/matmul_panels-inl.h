@@ -40,16 +40,23 @@ void multiply_groups(const MatmulArgs& args, std::int64_t group, std::int32_t be
   const auto units = units_at<Unit>(args, group);
   const std::int64_t num_blocks = args.k / kActivationBlock;
   const std::int64_t num_panels = (num_blocks + kPanelBlocks<Unit::kBits> - 1) / kPanelBlocks<Unit::kBits>;
+  const std::int64_t num_parts = (end - begin + kPanelTokens - 1) / kPanelTokens;
   for (std::int64_t i = 0; i < num_panels; ++i) {
     const std::int64_t first_block = num_blocks * i / num_panels;
     const std::int64_t end_block = num_blocks * (i + 1) / num_panels;
+    const bool is_last = end_block == num_blocks;
+    const PanelWeights<Unit, kGroups> next = {
+        .units = units_at<Unit>(args, is_last ? group + kGroups : group),
+        .units_per_group = units_of<Unit>(args.k),
+        .begin_block = is_last ? 0 : end_block,
+        .end_block = is_last ? num_blocks / num_panels : num_blocks * (i + 2) / num_panels};
     fill_panel(units, units_of<Unit>(args.k), first_block, end_block, panel);
     PanelSums<kVectors>* partial = sums;
     for (std::int32_t first = begin; first < end; first += kTokensPerActivationTile) {
       const ConstActivationTile tile = activation_tile(args.quantized, args.k, first, args.num_tokens);
       for (int column = 0; column < tile.width; column += kPanelTokens, ++partial) {
-        const bool is_last = end_block == num_blocks;
         const int num_tokens = static_cast<int>(tile.width) - column;
+        next.prefetch(partial - sums, num_parts);
         if (is_last) prefetch_outputs<kGroups>(args, group, first + column, num_tokens);
         add_panel(panel, first_block, end_block, {tile, column}, *partial);
         if (is_last) store_sums(args, group, first + column, num_tokens, *partial);
