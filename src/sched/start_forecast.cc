@@ -79,11 +79,13 @@ double seat_wait_ms(const LoadSnapshot& load, std::int32_t num_ahead, std::int32
   return ends.top();
 }
 
-// The tokens that the tenant is owed: by so much somebody who is there has been served more.
-double owed_tokens(const LoadSnapshot& load, std::string_view tenant) {
-  double most = 0.0;
-  for (const WaitingGroup& group : load.groups) most = std::max(most, group.served_tokens);
-  return std::max(0.0, most - load.served_tokens(tenant));
+// What a tenant is given without a break: until it has had as much as the one of the others who had least.
+double tokens_before_others(const LoadSnapshot& load, std::string_view tenant) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const WaitingGroup& group : load.groups) {
+    if (group.tenant != tenant) least = std::min(least, group.served_tokens);
+  }
+  return std::max(0.0, least - load.served_tokens(tenant));
 }
 
 // What of the time a tenant's prompts get: while others keep coming, what it has been given lately, but at
@@ -96,13 +98,13 @@ double part_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
   return is_there ? std::max(group->recent_share, equal_part) : equal_part;
 }
 
-// Until a tenant's own prompts are computed: what it is owed without a break, for whoever has been served
-// least is next, and the rest in its part of the time.
+// Until a tenant's own prompts are computed: those it is next for without a break, and the rest in its part
+// of the time.
 double own_wait_ms(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                    const PromptWork& prompts) {
   if (prompts.num_tokens == 0) return 0.0;
-  const double owed = owed_tokens(load, tenant) / static_cast<double>(prompts.num_tokens);
-  const double rest = std::max(0.0, 1.0 - owed);
+  const double at_once = tokens_before_others(load, tenant) / static_cast<double>(prompts.num_tokens);
+  const double rest = std::max(0.0, 1.0 - at_once);
   return load.pace.ms(prompts) * (1.0 - rest + rest / part_of(load, config, tenant));
 }
 
@@ -166,7 +168,9 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 
 bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
   if (config.policy != WaitingPolicy::kSloValue) return false;
-  return owed_tokens(load, tenant) > config.tenant_quantum_tokens;
+  const double least = load.served_tokens(tenant) + config.tenant_quantum_tokens;
+  return std::ranges::any_of(load.groups,
+                             [&](const WaitingGroup& group) { return group.served_tokens > least; });
 }
 
 double target_ms_of(double ttft_target_ms, std::int32_t priority) {

@@ -109,7 +109,7 @@ TEST(StartForecast, OthersTakeTheirTurnsBetweenTheTenantsOwn) {
   EXPECT_DOUBLE_EQ(forecast_start(load, kByValue, "two", 0, tokens(10)).wait_ms, 2.0 * 100'000 / 0.75);
 }
 
-TEST(StartForecast, WhatATenantIsOwedIsComputedWithoutABreak) {
+TEST(StartForecast, WhoHasBeenServedLeastIsComputedWithoutABreak) {
   LoadSnapshot load = full_house();
   load.num_tenants = 2;
   load.group("greedy", 0, 100'000.0).prompts.num_tokens = 1000;
@@ -117,8 +117,10 @@ TEST(StartForecast, WhatATenantIsOwedIsComputedWithoutABreak) {
   modest.recent_share = 0.1;
   modest.prompts.num_tokens = 1000;
   EXPECT_EQ(forecast_start(load, kByValue, "modest", 0, tokens(10)).wait_ms, 2.0 * 1000);
-  modest.prompts.num_tokens = 20'000;  // half of it is owed, the rest takes turns
+  modest.prompts.num_tokens = 20'000;  // half of it; the rest takes turns
   EXPECT_EQ(forecast_start(load, kByValue, "modest", 0, tokens(10)).wait_ms, 2.0 * (10'000 + 2 * 10'000));
+  load.group("least", 0, 80'000.0);  // takes turns with it from the first
+  EXPECT_EQ(forecast_start(load, kByValue, "modest", 0, tokens(10)).wait_ms, 2.0 * 2 * 20'000);
 }
 
 TEST(StartForecast, WhoIsNotThereBeginsWithItsAccount) {

@@ -64,7 +64,7 @@ template <int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes dot_signed_quad(const std::int8_t* codes, QuadLanes quad) {
   const CodeLanes is_signed = {_mm512_load_si512(codes)};
   const IntLanes dot = add_quad(zero_int_lanes(), flip_signs<kZeroShift>(is_signed), quad);
-  if constexpr (kSignFlip<kZeroShift> == 0) return dot;
+  if constexpr (kZeroShift == 0) return dot;
   const CodeLanes zeros = {_mm512_set1_epi8(INT8_MIN)};
   return {_mm512_sub_epi32(dot.v, add_quad(zero_int_lanes(), zeros, quad).v)};
 }

@@ -21,14 +21,11 @@ struct PanelQuad {
   std::int8_t of[kVectors][kPackedQuadBytes];
 };
 
-// The byte by which codes of zero point 128, which kScalesCodes makes of any, become signed; the others are
-// below 128.
-template <int kZeroShift>
-inline constexpr int kSignFlip = kZeroShift == 0 ? 0 : 0x80;
-
+// Codes with a zero point, which kScalesCodes makes 128, as signed bytes, and back; the others are below 128
+// and stay.
 template <int kZeroShift>
 KVASIR_FORCE_INLINE CodeLanes flip_signs(CodeLanes a) {
-  if constexpr (kSignFlip<kZeroShift> == 0) return a;
+  if constexpr (kZeroShift == 0) return a;
   return {_mm512_xor_si512(a.v, _mm512_set1_epi8(INT8_MIN))};
 }
 

@@ -10,8 +10,6 @@
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AMX)
 namespace kvasir::kernels::amx {
 
-inline constexpr int kNumTiles = 8;
-
 // What ldtilecfg reads, by Intel's manual.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
