@@ -3,8 +3,8 @@
 // A tile of activations is 16 tokens by a block's 32 inputs, one of weights the block's quads of 16 rows, and
 // their product 16 by 16 integer dots: 8192 products in 16 cycles, four times what vpdpbusd does. The dots
 // have to leave through memory, because each block has scales of its own. Tile instructions and vectors of
-// 512 bits disturb each other (the second vector multiplier sleeps for some 25 ns after a tile instruction),
-// so the dots of a whole panel come first and meet their scales afterwards.
+// 512 bits disturb each other (a core then multiplies half as many of the latter, docs/PERFORMANCE.md), so
+// the dots of a whole panel come first and meet their scales afterwards.
 
 // Of the products the first, then come the activations, then the weights.
 inline constexpr int kDotsTile = 0, kInputsTile = 3, kWeightsTile = 4;
