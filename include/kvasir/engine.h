@@ -74,7 +74,7 @@ struct EngineConfig {
   // For the first token of requests of class 0 and better, thirty times as long for those behind. Who is not
   // expected to have it by then for the others' sake is refused at once; 0: nobody is.
   std::int32_t ttft_target_ms = 0;
-  std::string isa;            // "ref", "avx2", "avx512"; empty: KVASIR_ISA or the best
+  std::string isa;            // "ref", "avx2", "avx512", "amx"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
   // Told what KV policies do to every request; null: nobody listens. Borrowed: it must outlive the engine.
   kv::PolicyJournal* kv_journal = nullptr;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -54,6 +55,15 @@ Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes) {
   }
   if (!huge) std::memset(data, 0, rounded);
   return AlignedBuffer(data, num_bytes, huge ? rounded : 0);
+}
+
+void AlignedBuffer::populate(std::int64_t begin, std::int64_t end) {
+#ifdef MADV_POPULATE_WRITE
+  if (mapped_bytes_ == 0 || begin >= end) return;
+  const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
+  const std::int64_t first = begin / page_bytes * page_bytes;
+  madvise(data_ + first, static_cast<std::size_t>(end - first), MADV_POPULATE_WRITE);
+#endif
 }
 
 AlignedBuffer::AlignedBuffer(AlignedBuffer&& other) noexcept

@@ -59,7 +59,8 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       scheduler_(scheduler_config(config_, loaded_), kv_),
       gate_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
-              loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows) {
+              loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows),
+      memory_ahead_(loaded_.kv_memory, kv_.cells().arena()) {
   const std::int32_t chunk =
       config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens =
@@ -207,6 +208,11 @@ void LocalEngine::run() {
 bool LocalEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
   const bool was_idle = mailbox_.empty() && !scheduler_.has_unfinished();
+  while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && memory_ahead_.is_behind()) {
+    lock.unlock();
+    memory_ahead_.advance();
+    lock.lock();
+  }
   work_available_.wait(
       lock, [this] { return stopping_ || cancel_all_ || !mailbox_.empty() || scheduler_.has_unfinished(); });
   if (was_idle && config_.gather_ms > 0) {

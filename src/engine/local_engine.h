@@ -14,6 +14,7 @@
 
 #include "engine/active_request.h"
 #include "engine/loaded_model.h"
+#include "engine/memory_ahead.h"
 #include "engine/start_gate.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
@@ -89,6 +90,7 @@ class LocalEngine final : public Engine {
   };
   std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>> requests_;  // by RequestId
   std::map<SequenceId, Stream> streams_;
+  MemoryAhead memory_ahead_;
   std::vector<runtime::SamplingTask> tasks_;
   sched::ModelStepResult step_result_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order

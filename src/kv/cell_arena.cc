@@ -72,6 +72,7 @@ std::optional<std::int32_t> CellArena::find_page(KvFormat format) {
   const std::int32_t page = free_pages_.lowest();
   if (page == kNone) return std::nullopt;
   free_pages_.erase(page);
+  touched_bytes_ = std::max(touched_bytes_, (page + 1) * page_bytes_);
   ++of_format.num_pages;
   of_format.roomy.insert(page);
   Page& taken = pages_[static_cast<std::size_t>(page)];

@@ -54,6 +54,8 @@ class CellArena {
 
   std::int64_t capacity_bytes() const { return num_pages() * page_bytes_; }
   std::int64_t reserved_bytes() const { return (num_pages() - free_pages_.size()) * page_bytes_; }
+  // No cell has ever lain beyond.
+  std::int64_t touched_bytes() const { return touched_bytes_; }
   std::int64_t used_bytes() const { return used_bytes_; }
   std::int64_t used_bytes(KvFormat format) const {
     return size_class(format).num_cells * size_class(format).cell_bytes;
@@ -109,6 +111,7 @@ class CellArena {
   PageSet free_pages_;
   std::vector<std::int32_t> closed_pages_;
   std::int64_t used_bytes_ = 0;
+  std::int64_t touched_bytes_ = 0;
 };
 
 }  // namespace kvasir::kv

@@ -116,7 +116,7 @@ TEST_F(SchedulerTest, LetsNoStreamWaitLongerThanItMayForPrompts) {
   EXPECT_EQ(timed_step(), 200);  // nobody decodes
   for (int i = 0; i < 20; ++i) EXPECT_EQ(timed_step(), 1);
   add(make_request(2, prompt_of(300, 1000)));
-  for (int left = 300; left > 0; left -= 48) EXPECT_EQ(timed_step(), 1 + std::min(left, 48));
+  for (int left = 300; left > 0; left -= 47) EXPECT_EQ(timed_step(), 1 + std::min(left, 47));  // 48 rows
   EXPECT_EQ(timed_step(), 2);
 }
 

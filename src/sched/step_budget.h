@@ -18,9 +18,9 @@ struct StepLimits {
 
 // Sequences with one token left to compute (decoding) have theirs set aside before anyone computes a prompt
 // chunk, so a long prompt never delays running streams by more than its chunk. That is cut to what the time
-// allows, to a multiple of a KV block, and the first is at least one block: prompts advance whatever the
-// streams take. A second one has room only where a block fits, so that prompts are computed one after the
-// other.
+// allows, such that the step's rows fill whole tiles of 16 (a tile of fewer takes as long), and the first is
+// at least 16 tokens: prompts advance whatever the streams take. A second one has room only where 16 fit, so
+// that prompts are computed one after the other.
 class StepBudget {
  public:
   // `decoding`: the work of those that decode. Requires: decoding.num_decoding <= limits.max_tokens. `times`
@@ -39,21 +39,23 @@ class StepBudget {
     if (!has_room()) return 0;
     const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
     std::int32_t granted = times_->chunk_within(stretch * limits_.max_ms, work_, first_position, asked);
-    if (granted < asked)
-      granted = std::min(asked, std::max(kLeastTokens, granted / kLeastTokens * kLeastTokens));
+    if (granted < asked) {
+      const std::int32_t num_rows = work_.num_decoding + work_.num_chunk_tokens + granted;
+      granted = std::min(asked, std::max(kTileRows, granted - num_rows % kTileRows));
+    }
     chunk_tokens_ -= granted;
     work_.add_chunk(first_position, granted);
     return granted;
   }
 
   bool has_room() const {
-    const bool has_time = work_.num_chunk_tokens == 0 ||
-                          times_->chunk_within(limits_.max_ms, work_, 0, kLeastTokens) == kLeastTokens;
+    const bool has_time =
+        work_.num_chunk_tokens == 0 || times_->chunk_within(limits_.max_ms, work_, 0, kTileRows) == kTileRows;
     return chunk_tokens_ > 0 && has_time;
   }
 
  private:
-  static constexpr std::int32_t kLeastTokens = 16;
+  static constexpr std::int32_t kTileRows = 16;
 
   StepLimits limits_;
   const StepTimeModel* times_;

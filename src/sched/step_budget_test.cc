@@ -48,7 +48,7 @@ TEST(StepBudget, KeepsToTheTimeWhileSomebodyDecodes) {
   const StepTimeModel times = one_ms_a_token();
   StepBudget budget({.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 60.0}, decoding(2), times);
   EXPECT_EQ(budget.take_chunk(30, 0), 30);
-  EXPECT_EQ(budget.take_chunk(500, 0), 16);  // 28 ms are left, in whole blocks
+  EXPECT_EQ(budget.take_chunk(500, 0), 16);  // 28 ms are left: 48 rows in all
   EXPECT_FALSE(budget.has_room());
   EXPECT_EQ(budget.take_chunk(500, 0), 0);
 }
@@ -57,8 +57,8 @@ TEST(StepBudget, StretchesTheStepForWhomItIsAskedTo) {
   const StepTimeModel times = one_ms_a_token();
   const StepLimits limits{.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 50.0};
   StepBudget budget(limits, decoding(2), times);
-  EXPECT_EQ(StepBudget(limits, decoding(2), times).take_chunk(500, 0), 32);
-  EXPECT_EQ(budget.take_chunk(500, 0, 2.0), 80);
+  EXPECT_EQ(StepBudget(limits, decoding(2), times).take_chunk(500, 0), 30);
+  EXPECT_EQ(budget.take_chunk(500, 0, 2.0), 94);
   EXPECT_FALSE(budget.has_room()) << "not for others";
 }
 
@@ -69,7 +69,7 @@ TEST(StepBudget, HasAllTheTimeWhenNobodyDecodes) {
 }
 
 // Streams that take longer than the limit by themselves do not keep prompts from advancing.
-TEST(StepBudget, GivesTheFirstChunkABlockAtLeast) {
+TEST(StepBudget, GivesTheFirstChunkATileAtLeast) {
   const StepTimeModel times = one_ms_a_token();
   StepBudget budget({.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 0.5}, decoding(2), times);
   EXPECT_EQ(budget.take_chunk(500, 0), 16);

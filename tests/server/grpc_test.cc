@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -46,6 +47,9 @@ std::shared_ptr<grpc::Channel> channel_to(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // What the client takes before somebody reads: by itself it may grow until whole answers fit.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
   return grpc::CreateCustomChannel(address_of(server), credentials, arguments);
 }
 
@@ -164,6 +168,10 @@ TEST(Grpc, RefusesWithTheStatusAndTheError) {
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(answer.error().param(), "temperature");
   EXPECT_EQ(answer.error().message(), answer.status.error_message());
+  request.set_temperature(std::nan(""));
+  const Generated no_number(client, request);
+  EXPECT_EQ(no_number.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(no_number.error().message(), "temperature: nan is no finite number");
   request = prompt();
   request.set_model("other");
   EXPECT_EQ(Generated(client, request).status.error_code(), grpc::StatusCode::NOT_FOUND);

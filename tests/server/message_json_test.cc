@@ -51,11 +51,18 @@ TEST(MessageJson, HasMessagesWithinMessages) {
   EXPECT_EQ(json_of(request), R"({"messages":[{"role":"user","content":"é"}]})");
 }
 
-TEST(MessageJson, MakesNoNumberOfWhatIsNone) {
+TEST(MessageJson, NamesANumberThatIsNotFinite) {
+  const auto refusal = [](const google::protobuf::Message& message) { return check_finite(message).error(); };
   v1::GenerateRequest request;
+  request.set_temperature(1e308);
+  (*request.mutable_logit_bias())[7] = -1.5;
+  EXPECT_TRUE(check_finite(request));
   request.set_temperature(std::numeric_limits<double>::quiet_NaN());
-  request.set_top_p(std::numeric_limits<double>::infinity());
-  EXPECT_EQ(json_of(request), R"({"temperature":"NaN","top_p":"Infinity"})");
+  EXPECT_EQ(refusal(request).message, "temperature: nan is no finite number");
+  EXPECT_EQ(refusal(request).param, "temperature");
+  request.set_temperature(0.5);
+  (*request.mutable_logit_bias())[7] = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(refusal(request).message, "logit_bias.7: -inf is no finite number");
 }
 
 TEST(MessageJson, ReadsWhatTheMessageHasAPlaceFor) {

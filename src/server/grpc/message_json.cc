@@ -1,5 +1,6 @@
 #include "server/grpc/message_json.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/util/json_util.h>
 
@@ -16,12 +17,21 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-void append_number(JsonWriter& json, double number) {
-  if (std::isfinite(number)) {
-    json.value(number);
-  } else {
-    json.value(std::isnan(number) ? "NaN" : "Infinity");
+ApiStatus check_finite(const std::string& name, double number) {
+  if (std::isfinite(number)) return {};
+  return bad_request(fmt::format("{}: {} is no finite number", name, number), name);
+}
+
+ApiStatus check_finite_values(const Message& message, const FieldDescriptor& map) {
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < reflection.FieldSize(message, &map); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, &map, i);
+    const Reflection& of_entry = *entry.GetReflection();
+    const std::int32_t key = of_entry.GetInt32(entry, map.message_type()->map_key());
+    KVASIR_CHECKED(check_finite(fmt::format("{}.{}", map.name(), key),
+                                of_entry.GetDouble(entry, map.message_type()->map_value())));
   }
+  return {};
 }
 
 void append_object(JsonWriter& json, const Message& message) {
@@ -41,7 +51,8 @@ void append_value(JsonWriter& json, const Message& message, const FieldDescripto
       json.value(reflection.GetUInt64(message, &field));
       return;
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return append_number(json, reflection.GetDouble(message, &field));
+      json.value(reflection.GetDouble(message, &field));
+      return;
     case FieldDescriptor::CPPTYPE_BOOL:
       json.value(reflection.GetBool(message, &field));
       return;
@@ -84,12 +95,25 @@ void append_map(JsonWriter& json, const Message& message, const FieldDescriptor&
     const Message& entry = reflection.GetRepeatedMessage(message, &field, i);
     const Reflection& of_entry = *entry.GetReflection();
     json.key(std::to_string(of_entry.GetInt32(entry, field.message_type()->map_key())));
-    append_number(json, of_entry.GetDouble(entry, field.message_type()->map_value()));
+    json.value(of_entry.GetDouble(entry, field.message_type()->map_value()));
   }
   json.end_object();
 }
 
 }  // namespace
+
+ApiStatus check_finite(const Message& message) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_map()) {
+      KVASIR_CHECKED(check_finite_values(message, *field));
+    } else if (!field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      KVASIR_CHECKED(check_finite(field->name(), message.GetReflection()->GetDouble(message, field)));
+    }
+  }
+  return {};
+}
 
 void append_members(JsonWriter& json, const Message& message, std::string_view alias, std::string_view name) {
   std::vector<const FieldDescriptor*> fields;

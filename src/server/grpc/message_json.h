@@ -6,12 +6,16 @@
 #include <string_view>
 
 #include "base/json_writer.h"
+#include "server/api_error.h"
 
 namespace kvasir::server {
 
+// Error (400) naming a number that JSON cannot say: NaN or an infinity.
+ApiStatus check_finite(const google::protobuf::Message& message);
+
 // The fields that are set, under their names, as members of the object that is open. Numbers stay numbers,
-// where protobuf's own JSON makes strings of those of 64 bits; NaN and infinities become strings, which no
-// field takes. The member of `alias` is called `name` instead.
+// where protobuf's own JSON makes strings of those of 64 bits. The member of `alias` is called `name`
+// instead. Requires: check_finite().
 void append_members(JsonWriter& json, const google::protobuf::Message& message, std::string_view alias = {},
                     std::string_view name = {});
 

@@ -21,9 +21,12 @@ using ReadBody = ApiResult<std::string> (*)(grpc::ByteBuffer bytes);
 template <class Request>
 ApiResult<Request> message_of(grpc::ByteBuffer bytes) {
   Request request;
-  if (grpc::SerializationTraits<Request>::Deserialize(&bytes, &request).ok()) return request;
-  return bad_request(
-      fmt::format("the bytes are no {}, or a text in it is not UTF-8", Request::descriptor()->full_name()));
+  if (!grpc::SerializationTraits<Request>::Deserialize(&bytes, &request).ok()) {
+    return bad_request(
+        fmt::format("the bytes are no {}, or a text in it is not UTF-8", Request::descriptor()->full_name()));
+  }
+  KVASIR_CHECKED(check_finite(request));
+  return request;
 }
 
 template <class Request>

@@ -1,0 +1,73 @@
+#include "engine/memory_ahead.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace kvasir {
+namespace {
+
+constexpr std::int32_t kHeadDim = 64;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+struct Cache {
+  explicit Cache(std::int64_t num_bytes)
+      : memory(AlignedBuffer::allocate(num_bytes).value()), arena(num_bytes, kHeadDim) {}
+
+  void take_pages(std::int64_t num_bytes) {
+    while (arena.reserved_bytes() < num_bytes) arena.allocate(kv::KvFormat::kF16);
+  }
+  void catch_up() {
+    while (ahead.is_behind()) ahead.advance();
+  }
+  std::int64_t resident_bytes() {
+    const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
+    std::vector<unsigned char> pages(static_cast<std::size_t>(memory.size_bytes() / page_bytes));
+    mincore(memory.data(), static_cast<std::size_t>(memory.size_bytes()), pages.data());
+    return page_bytes * std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; });
+  }
+
+  AlignedBuffer memory;
+  kv::CellArena arena;
+  MemoryAhead ahead{memory, arena};
+};
+
+TEST(MemoryAhead, StaysAPartAheadOfWhatWasTouched) {
+  Cache cache(256 * kMiB);
+  cache.catch_up();
+  EXPECT_EQ(cache.ahead.ready_bytes(), 16 * kMiB);
+  EXPECT_EQ(cache.resident_bytes(), 16 * kMiB);
+  cache.take_pages(3 * kMiB);
+  cache.catch_up();
+  EXPECT_EQ(cache.ahead.ready_bytes(), 20 * kMiB) << "in whole pieces";
+  EXPECT_EQ(cache.resident_bytes(), 20 * kMiB);
+}
+
+TEST(MemoryAhead, LeavesOutWhatWasTouchedMeanwhile) {
+  Cache cache(256 * kMiB);
+  cache.catch_up();
+  cache.take_pages(100 * kMiB);
+  cache.ahead.advance();
+  EXPECT_EQ(cache.ahead.ready_bytes(), 102 * kMiB);
+}
+
+TEST(MemoryAhead, EndsWithTheMemory) {
+  Cache cache(33 * kMiB);
+  cache.take_pages(32 * kMiB);
+  cache.catch_up();
+  EXPECT_EQ(cache.ahead.ready_bytes(), 33 * kMiB);
+  EXPECT_FALSE(cache.ahead.is_behind());
+}
+
+TEST(MemoryAhead, KeepsWhatIsThere) {
+  AlignedBuffer memory = AlignedBuffer::allocate(4 * kMiB).value();
+  memory.data()[5000] = std::byte{7};
+  memory.populate(4999, 4 * kMiB);
+  EXPECT_EQ(memory.data()[5000], std::byte{7});
+}
+
+}  // namespace
+}  // namespace kvasir
