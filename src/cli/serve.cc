@@ -229,7 +229,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
 
 // What keeps the server's promises where other verbs have one user.
 void choose_serving_defaults(EngineOptions& options) {
-  options.max_step_ms = 50;  // half of a tenth of a second, at which a stream is seen to stall
+  options.max_step_ms = 75;  // short of a tenth of a second, at which a stream is seen to stall
   options.waiting_policy = "slo-value";
   options.ageing_ms = 10'000;
   options.ttft_target_ms = 2'000;

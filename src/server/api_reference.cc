@@ -64,6 +64,8 @@ constexpr std::string_view kStreamReference =
     "| from the client | |\n|---|---|\n"
     "| `{\"id\",\"path\",\"body\":{...}}` | what a POST of the body to the path asks |\n"
     "| `{\"id\",\"cancel\":true}` | ends it; of one that is over nothing happens |\n\n"
+    "Of other members of a message `X-Kvasir-Warning` says that they are ignored: what a request asks "
+    "stands in its\nbody.\n\n"
     "| from the server | |\n|---|---|\n"
     "| `{\"id\",\"status\",\"headers\":{...},\"body\":{...}}` | an answer in one piece, or a refusal; "
     "`id` is null where a message had none, or that of a request which is not over |\n"

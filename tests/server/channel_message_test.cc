@@ -50,6 +50,22 @@ TEST(ChannelMessage, NamesWhatIsWrong) {
   EXPECT_EQ(fault_of(R"({"id":"a","cancel":1})"), "cancel must be a boolean, got an integer");
 }
 
+TEST(ChannelMessage, WarnsOfMembersThatItDoesNotHave) {
+  std::string id;
+  const auto message =
+      parse_channel_message(R"({"id":"a","path":"/p","body":{"x":1},"stream":true,"cancle":true})", {}, id);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->warnings.messages,
+            (std::vector<std::string>{R"(unknown field "stream" ignored)",
+                                      R"(unknown field "cancle" ignored, did you mean "cancel"?)"}));
+}
+
+TEST(ChannelMessage, JoinsHeadersOfOneName) {
+  const std::vector<Header> headers = {{"X-A", "1"}, {"X-B", "2"}, {"X-A", "3"}};
+  EXPECT_EQ(status_message("i", 200, headers, {}),
+            R"({"id":"i","status":200,"headers":{"X-A":"1, 3","X-B":"2"}})");
+}
+
 TEST(ChannelMessage, SaysWhatBecomesOfARequest) {
   const std::vector<Header> headers = {{"Retry-After", "2"}};
   EXPECT_EQ(status_message("a\"b", 503, headers, R"({"error":{}})"),

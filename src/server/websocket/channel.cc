@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "server/api/api_context.h"
 #include "server/api_error.h"
 #include "server/websocket/channel_answer.h"
 #include "server/websocket/upgrade.h"
@@ -90,6 +91,7 @@ void Channel::answer(ChannelMessage message) {
   if (!request) return refuse(message.id, request.error());
   const auto answer = std::make_shared<ChannelAnswer>(shared_from_this(), message.id, *std::move(request));
   answers_.emplace(message.id, answer);
+  add_warnings(message.warnings, *answer);
   try {
     context_.router.handle(answer);
   } catch (const std::exception&) {  // memory, in practice

@@ -2,15 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json_writer.h"
 #include "server/api/json_input.h"
 
 namespace kvasir::server {
 namespace {
 
+constexpr std::string_view kMembers[] = {"id", "path", "body", "cancel"};
+
 JsonWriter& begin_message(JsonWriter& json, std::string_view id) {
   json.begin_object().key("id");
   return id.empty() ? json.null() : json.value(id);
+}
+
+void append_headers(JsonWriter& json, std::span<const Header> headers) {
+  json.begin_object();
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const auto has_name = [&](const Header& other) { return other.name == headers[i].name; };
+    if (std::ranges::any_of(headers.first(i), has_name)) continue;
+    std::string value = headers[i].value;
+    for (const Header& other : headers.subspan(i + 1)) {
+      if (has_name(other)) value += ", " + other.value;
+    }
+    json.member(headers[i].name, value);
+  }
+  json.end_object();
 }
 
 }  // namespace
@@ -31,6 +49,10 @@ ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Lim
         fmt::format("id: {} bytes, it has 1 to {}", message.id.size(), ChannelMessage::kMaxIdBytes), "id");
   }
   id = message.id;
+  for (const auto [key, json] : document.root()) {
+    if (std::ranges::find(kMembers, key) == std::end(kMembers))
+      warn_unknown_field(key, kMembers, message.warnings);
+  }
   if (const auto cancel = find_member(document.root(), "cancel")) {
     KVASIR_TRY(message.cancel, boolean_of({"cancel", *cancel, limits}));
     if (message.cancel) return message;
@@ -48,9 +70,7 @@ std::string status_message(std::string_view id, int status, std::span<const Head
   std::string message;
   JsonWriter json(message);
   begin_message(json, id).member("status", status);
-  json.key("headers").begin_object();
-  for (const Header& header : headers) json.member(header.name, header.value);
-  json.end_object();
+  append_headers(json.key("headers"), headers);
   if (!body.empty()) json.key("body").raw(body);
   json.end_object();
   return message;

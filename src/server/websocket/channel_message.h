@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/api/field.h"
 #include "server/api_error.h"
 #include "server/http/message.h"
 #include "server/limits.h"
@@ -21,14 +22,15 @@ struct ChannelMessage {
   bool cancel = false;
   std::string path;
   std::string body;
+  Warnings warnings;  // of members beside these
 };
 
 // Errors (400): what is missing, or of another type. `id` becomes the message's, also of one that is refused
 // for something else.
 ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Limits& limits, std::string& id);
 
-// {"id", "status", "headers": {...}}, with "body" for an answer in one piece. An empty id is null: the
-// message had none. Requires: the body is JSON, or empty.
+// {"id", "status", "headers": {...}}, with "body" for an answer in one piece. Headers of one name are joined
+// as HTTP's are. An empty id is null: the message had none. Requires: the body is JSON, or empty.
 std::string status_message(std::string_view id, int status, std::span<const Header> headers,
                            std::string_view body);
 // {"id", "event": ...} of one event of a stream, which is JSON.
