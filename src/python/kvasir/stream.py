@@ -51,6 +51,8 @@ class Stream:
 
     async def __anext__(self) -> Piece:
         try:
+            if self._outputs:  # an answer that comes faster than it is read leaves the loop to others too
+                await asyncio.sleep(0)
             while not self._outputs and not self._is_over():
                 await self._readable()
                 self._outputs.extend(self._pending.take(wait=False))
