@@ -9,9 +9,9 @@
 namespace kvasir {
 
 // Cells lie in the lowest memory that is free, and what was never touched has to be zeroed by the system when
-// it first is: in a virtual machine with lazy memory that took a twelfth of a small model's prompts. So an
-// engine without work keeps a part of the untouched memory ready: 64 MiB, or a sixteenth of it all where that
-// is less, lest a single short request costs a whole cache.
+// it first is, while a prompt waits for it. So an engine without work keeps a part of the untouched memory
+// ready: 64 MiB, or a sixteenth of it all where that is less, lest a single short request costs a whole
+// cache.
 //
 // Thread safety: none; the engine thread owns it.
 class MemoryAhead {
