@@ -122,9 +122,13 @@ const SchedulerOutput& Scheduler::schedule(TimePoint now) {
   step_began_ = now_ = now;
   has_preempted_ = false;
   expire_waiting(now);
-  StepBudget budget = open_budget();
-  schedule_streams(budget);
-  schedule_prompts(budget, now);
+  const bool serves_owed = schedule_owed_prompt(now);
+  if (!serves_owed) {
+    StepBudget budget = open_budget();
+    schedule_streams(budget);
+    schedule_prompts(budget, now);
+  }
+  skipped_streams_.count(serves_owed);
   build_output();
   return output_;
 }
@@ -142,8 +146,13 @@ StepBudget Scheduler::open_budget() const {
   const StepWork decoding = decoding_work();
   StepLimits limits{.max_tokens = config_.max_num_batched_tokens, .max_chunk_tokens = max_chunk_tokens_};
   // Prompts that run all layers wait while they are ahead of the prefill-only batch.
-  if (prefill_only_.is_owed_passes()) limits.max_tokens = decoding.num_decoding;
-  if (config_.max_step_ms > 0.0) limits.max_ms = config_.max_step_ms;
+  const bool streams_only =
+      prefill_only_.is_owed_passes() || (skipped_streams_.are_due() && decoding.num_decoding > 0);
+  if (streams_only) limits.max_tokens = decoding.num_decoding;
+  if (config_.max_step_ms > 0.0) {
+    limits.max_ms = step_limit_ms(decoding);
+    limits.owed_ms = owed_limit_ms();
+  }
   return {limits, decoding, step_times_};
 }
 
@@ -240,7 +249,7 @@ void Scheduler::schedule_chunk(Sequence& sequence, StepBudget& budget) {
   const auto place = std::ranges::lower_bound(running_, &sequence, RunsBefore{}) - running_.begin();
   const StepBudget budget_before = budget;
   const std::int32_t num_tokens =
-      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens, stretch_of(sequence));
+      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens, is_owed(sequence));
   if (num_tokens == 0) return;
   if (make_room(static_cast<std::size_t>(place), num_tokens)) {
     sequence.num_scheduled_tokens = num_tokens;
@@ -263,7 +272,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   const StepBudget budget_before = budget;
   sequence.num_computed_tokens = num_cached;
   sequence.num_scheduled_tokens =
-      budget.take_chunk(sequence.num_remaining_tokens(), num_cached, stretch_of(sequence));
+      budget.take_chunk(sequence.num_remaining_tokens(), num_cached, is_owed(sequence));
   if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {
     // There are blocks, but what is free of their memory lies between cells of other formats.
     kv_.free(sequence.kv);

@@ -32,6 +32,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,7 @@
 #include "sched/request_queue.h"
 #include "sched/scheduler_output.h"
 #include "sched/sequence.h"
+#include "sched/skipped_streams.h"
 #include "sched/start_forecast.h"
 #include "sched/step_budget.h"
 #include "sched/step_time_model.h"
@@ -82,7 +84,8 @@ struct SchedulerStats {
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: who runs is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore order, and
 // a preemption hits those behind that have nothing of the step; the stream that runs first always advances,
-// or a prompt where there is none, or the prefill-only batch, so everyone gets a turn.
+// or a prompt where there is none, or the prefill-only batch, so everyone gets a turn. Only for a prompt of a
+// tenant that is owed may streams be left out of a step (skipped_streams.h), never of two in a row.
 class Scheduler {
  public:
   // Error (kUsage) naming the field and both numbers.
@@ -138,7 +141,12 @@ class Scheduler {
   void advance_in_order(StepBudget& budget, TimePoint now);
   std::int32_t num_reserved_seats(std::int32_t num_tenants) const;
   std::int32_t seat_share(std::int32_t num_tenants) const;
-  double stretch_of(const Sequence& sequence) const;
+  double step_limit_ms(const StepWork& decoding) const;
+  // The streams of those who have had more than their share give some of their time to who has not.
+  double owed_limit_ms() const { return 1.2 * config_.max_step_ms; }
+  bool is_owed(const Sequence& sequence) const;
+  std::optional<StepWork> work_without_others(const Ordered& next) const;
+  bool schedule_owed_prompt(TimePoint now);
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
@@ -174,6 +182,7 @@ class Scheduler {
   std::int64_t next_sequence_id_ = 0;
   SchedulerOutput output_;
   StepTimeModel step_times_;
+  SkippedStreams skipped_streams_;
   OutputLengths answer_lengths_;  // of all tenants
   TimePoint step_began_;
   TimePoint now_;                         // of the last call that said

@@ -38,8 +38,9 @@ double Scheduler::full_step_ms(std::int32_t answer_tokens) const {
 }
 
 Pace Scheduler::pace() const {
-  return pace_of(step_times_, decoding_work(), !waiting_.empty() || computes_prompts(), max_chunk_tokens_,
-                 config_.max_step_ms);
+  const StepWork decoding = decoding_work();
+  return pace_of(step_times_, decoding, !waiting_.empty() || computes_prompts(), max_chunk_tokens_,
+                 step_limit_ms(decoding));
 }
 
 WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const {
@@ -107,15 +108,6 @@ bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num
   const std::int32_t num_reserved = num_reserved_seats(num_tenants);
   if (num_reserved == 0 || sequence.account->num_running < seat_share(num_tenants)) return false;
   return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
-}
-
-// How much longer a step may take for its prompt: the streams of those who have had more than their share
-// give a tenant some of their time who has not.
-double Scheduler::stretch_of(const Sequence& sequence) const {
-  constexpr double kStretch = 1.8;
-  const bool is_owed = config_.waiting.policy == WaitingPolicy::kSloValue &&
-                       tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
-  return is_owed ? kStretch : 1.0;
 }
 
 void Scheduler::describe_load(LoadSnapshot& load) const {

@@ -120,21 +120,39 @@ TEST_F(SchedulerTest, LetsNoStreamWaitLongerThanItMayForPrompts) {
   EXPECT_EQ(timed_step(), 2);
 }
 
-TEST_F(SchedulerTest, StepsMayBeLongerForATenantThatIsOwedATurn) {
-  build({.max_num_seqs = 4,
+// Half of the limit for who has had its share, 1.2 times of it for who is owed a turn.
+TEST_F(SchedulerTest, StepsAreShorterBesideOtherTenantsAndLongerForOneThatIsOwedATurn) {
+  build({.max_num_seqs = 16,
          .max_num_batched_tokens = 256,
-         .max_step_ms = 50.0,
+         .max_step_ms = 75.0,
          .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 400.0}},
-        {{.num_blocks = 64}});
-  SequenceRequest greedy = make_request(1, prompt_of(200));
-  greedy.tenant = "greedy";
-  add(std::move(greedy));
+        {{.num_blocks = 400}});
+  const auto add_of = [&](std::string tenant, std::uint64_t id, std::vector<TokenId> prompt) {
+    SequenceRequest request = make_request(id, std::move(prompt), 1000);
+    request.tenant = std::move(tenant);
+    add(std::move(request));
+  };
+  add_of("greedy", 1, prompt_of(200));
   timed_step();
-  for (int i = 0; i < 150; ++i) timed_step();  // 200 + 2 * 150 tokens
-  SequenceRequest modest = make_request(2, prompt_of(300, 1000));
-  modest.tenant = "modest";
-  add(std::move(modest));
-  EXPECT_GT(timed_step(), 1 + 48);
+  for (int i = 0; i < 600; ++i) timed_step();  // 200 + 2 * 600 tokens
+  add_of("greedy", 2, prompt_of(100, 1000));
+  EXPECT_EQ(timed_step(), 64);  // alone: the limit of 75 ms in whole tiles
+  EXPECT_EQ(timed_step(), 1 + 37);
+  add_of("modest", 3, prompt_of(220, 2000));
+  EXPECT_EQ(timed_step(), 80);  // 78 of the prompt: all that is left of it would take more than 120 ms
+  EXPECT_EQ(timed_step(), 80);
+  EXPECT_EQ(timed_step(), 2 + 64);
+  for (const std::uint64_t id : {4, 5, 6}) {
+    add_of("modest", id, prompt_of(110, static_cast<TokenId>(1000 * id)));
+    const auto num_streams = static_cast<std::int32_t>(id) - 1;
+    EXPECT_EQ(timed_step(), num_streams - 2 + 110) << "in 120 ms with the greedy one's, which come after";
+    EXPECT_EQ(timed_step(), num_streams + 1);
+  }
+  add_of("modest", 7, prompt_of(110, 7000));
+  EXPECT_EQ(timed_step(), 80) << "not again so soon";
+  EXPECT_EQ(timed_step(), 6 + 36);
+  add_of("greedy", 8, prompt_of(100, 8000));
+  EXPECT_EQ(timed_step(), 32);
 }
 
 TEST_F(SchedulerTest, StartsByPriorityThenArrival) {

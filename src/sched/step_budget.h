@@ -13,7 +13,10 @@ struct StepLimits {
   std::int32_t max_tokens = 0;
   std::int32_t max_chunk_tokens = 0;  // of one sequence
   // How long a step may take beside which somebody decodes; as StepTimeModel expects it.
-  double max_ms = std::numeric_limits<double>::infinity();
+  double max_ms = kUnbounded;
+  double owed_ms = kUnbounded;  // likewise, for the prompt of a tenant that is owed a turn
+
+  static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 };
 
 // Sequences with one token left to compute (decoding) have theirs set aside before anyone computes a prompt
@@ -30,15 +33,17 @@ class StepBudget {
         times_(&times),
         chunk_tokens_(limits.max_tokens - decoding.num_decoding),
         work_(decoding) {
-    if (decoding.num_decoding == 0) limits_.max_ms = std::numeric_limits<double>::infinity();
+    if (decoding.num_decoding > 0) return;
+    limits_.max_ms = limits_.owed_ms = StepLimits::kUnbounded;
   }
 
   // How many of its remaining tokens a sequence that was not counted as decoding may run; 0 when the step is
-  // full. For it the step may take `stretch` times as long.
-  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position, double stretch = 1.0) {
+  // full.
+  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position, bool is_owed = false) {
     if (!has_room()) return 0;
     const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
-    std::int32_t granted = times_->chunk_within(stretch * limits_.max_ms, work_, first_position, asked);
+    const double limit_ms = is_owed ? limits_.owed_ms : limits_.max_ms;
+    std::int32_t granted = times_->chunk_within(limit_ms, work_, first_position, asked);
     if (granted < asked) {
       const std::int32_t num_rows = work_.num_decoding + work_.num_chunk_tokens + granted;
       granted = std::min(asked, std::max(kTileRows, granted - num_rows % kTileRows));

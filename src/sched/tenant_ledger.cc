@@ -37,6 +37,20 @@ bool TenantLedger::is_owed(const Account& account, double tokens) const {
   });
 }
 
+bool TenantLedger::may_owe(double tokens, TimePoint now) const {
+  double most = 0.0;
+  for (const auto& [name, account] : accounts_) {
+    if (account.num_unfinished > 0) most = std::max(most, account.served_tokens);
+  }
+  const double entry = entry_tokens();
+  return std::ranges::any_of(accounts_, [&](const auto& item) {
+    const Account& account = item.second;
+    const double served =
+        account.num_unfinished > 0 ? account.served_tokens : std::max(account.served_tokens, entry);
+    return is_present(account, now) && most >= served + tokens;
+  });
+}
+
 double TenantLedger::entry_tokens() const {
   std::optional<double> least;
   for (const auto& [name, account] : accounts_) {
@@ -66,9 +80,12 @@ double TenantLedger::recent_tokens(const Account& account, TimePoint now) {
 }
 
 std::int32_t TenantLedger::num_present(TimePoint now) const {
-  return static_cast<std::int32_t>(std::ranges::count_if(accounts_, [&](const auto& entry) {
-    return entry.second.num_unfinished > 0 || now - entry.second.last_seen < kPresentTime;
-  }));
+  return static_cast<std::int32_t>(
+      std::ranges::count_if(accounts_, [&](const auto& entry) { return is_present(entry.second, now); }));
+}
+
+bool TenantLedger::is_present(const Account& account, TimePoint now) {
+  return account.num_unfinished > 0 || now - account.last_seen < kPresentTime;
 }
 
 void TenantLedger::forget_oldest() {

@@ -43,6 +43,8 @@ class TenantLedger {
 
   // Whether somebody who is there has been served more by so many tokens.
   bool is_owed(const Account& account, double tokens) const;
+  // Whether a tenant that is there, or was within the last minute, is owed so many or would be if it came.
+  bool may_owe(double tokens, TimePoint now) const;
   // What a tenant with nothing unfinished begins with at least.
   double entry_tokens() const;
   const std::map<std::string, Account, std::less<>>& accounts() const { return accounts_; }
@@ -52,6 +54,7 @@ class TenantLedger {
   std::size_t num_accounts() const { return accounts_.size(); }
 
  private:
+  static bool is_present(const Account& account, TimePoint now);
   void forget_oldest();
 
   std::map<std::string, Account, std::less<>> accounts_;

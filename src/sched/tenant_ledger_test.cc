@@ -49,6 +49,19 @@ TEST(TenantLedger, OwesTheDifferenceToWhomeverIsThereAndHasHadMore) {
   EXPECT_FALSE(ledger.is_owed(b, 1000.0)) << "nobody is there who could give it";
 }
 
+TEST(TenantLedger, MayOweWhoWasThereLately) {
+  TenantLedger ledger;
+  TenantLedger::Account& busy = ledger.enter("busy", at_s(0));
+  ledger.leave(ledger.enter("quiet", at_s(0)), at_s(0));
+  EXPECT_FALSE(ledger.may_owe(1000.0, at_s(1)));
+  ledger.charge(busy, 1000, 0, at_s(1));
+  EXPECT_TRUE(ledger.may_owe(1000.0, at_s(1)));
+  EXPECT_FALSE(ledger.may_owe(1000.0, at_s(61))) << "it was there a minute ago";
+  ledger.charge(busy, 100'000, 0, at_s(1));
+  EXPECT_TRUE(ledger.may_owe(TenantLedger::kCreditTokens, at_s(2)));
+  EXPECT_FALSE(ledger.may_owe(TenantLedger::kCreditTokens + 1, at_s(2))) << "absence earns no more";
+}
+
 TEST(TenantLedger, ForgetsHalfOfWhatWasRecentInTenSeconds) {
   TenantLedger ledger;
   TenantLedger::Account& account = ledger.enter("a", at_s(0));

@@ -1,0 +1,93 @@
+// Scheduler: what a tenant gets that is owed a turn.
+#include <algorithm>
+
+#include "sched/admission.h"
+#include "sched/scheduler.h"
+
+namespace kvasir::sched {
+namespace {
+
+// Of max_step_ms. A stream is late by one step and the next; in all a tenth of a second at the server's 75
+// ms.
+constexpr double kLongestWait = 1.6;
+
+}  // namespace
+
+bool Scheduler::is_owed(const Sequence& sequence) const {
+  return config_.waiting.policy == WaitingPolicy::kSloValue &&
+         tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
+}
+
+// Half as long where a tenant may come that is owed a turn, so that it need not wait long for the step that
+// runs; but so much that prompts get as much of it as the streams.
+double Scheduler::step_limit_ms(const StepWork& decoding) const {
+  constexpr double kReadyStep = 0.5;
+  if (config_.waiting.policy != WaitingPolicy::kSloValue ||
+      !tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now_)) {
+    return config_.max_step_ms;
+  }
+  return std::clamp(2 * step_times_.predict_ms(decoding), kReadyStep * config_.max_step_ms,
+                    config_.max_step_ms);
+}
+
+// The work of the step that computes the rest of the prompt that is next and leaves out the streams of those
+// who have had more than their share. None where they need not be left out, for the prompt fits beside them
+// or they would wait too long.
+std::optional<StepWork> Scheduler::work_without_others(const Ordered& next) const {
+  const Sequence& sequence = *next.sequence;
+  if (sequence.is_prefill_only || !is_owed(sequence)) return std::nullopt;
+  StepWork all = decoding_work();
+  StepWork owed;
+  for (const Sequence* stream : running_) {
+    if (stream->num_remaining_tokens() == 1 && is_owed(*stream))
+      owed.add_decoding(stream->num_computed_tokens);
+  }
+  const std::int32_t first = next.is_running
+                                 ? sequence.num_computed_tokens
+                                 : std::min(sequence.expected_cached_tokens, sequence.num_tokens() - 1);
+  const std::int32_t rest = sequence.num_tokens() - first;
+  if (owed.num_decoding == all.num_decoding || rest > max_chunk_tokens_ ||
+      rest + owed.num_decoding > config_.max_num_batched_tokens) {
+    return std::nullopt;
+  }
+  all.add_chunk(first, rest);
+  const double wait_ms = step_times_.predict_ms(all);
+  if (wait_ms <= owed_limit_ms() || wait_ms > kLongestWait * config_.max_step_ms) return std::nullopt;
+  return owed;
+}
+
+// False: the step is as any other.
+bool Scheduler::schedule_owed_prompt(TimePoint now) {
+  if (config_.max_step_ms == 0.0 || !skipped_streams_.may_skip() || !prefill_only_.empty() ||
+      !tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now)) {
+    return false;
+  }
+  order_prompts(now);
+  if (ordered_.empty()) return false;
+  const Ordered next = ordered_.front();
+  const std::optional<StepWork> streams = work_without_others(next);
+  if (!streams) return false;
+  Sequence& sequence = *next.sequence;
+  StepBudget budget({.max_tokens = config_.max_num_batched_tokens,
+                     .max_chunk_tokens = max_chunk_tokens_,
+                     .max_ms = kLongestWait * config_.max_step_ms},
+                    *streams, step_times_);
+  if (next.is_running) {
+    schedule_chunk(sequence, budget);
+  } else if (num_running() < config_.max_num_seqs &&
+             !leaves_seat_to_others(sequence, tenants_.num_present(now)) &&
+             !awaits_sibling(sequence, running_)) {
+    start(sequence, budget, now);
+  }
+  if (sequence.num_scheduled_tokens == 0) return false;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Sequence& stream = *running_[i];
+    if (stream.num_scheduled_tokens == 0 && stream.num_remaining_tokens() == 1 && is_owed(stream) &&
+        make_room(i, 1)) {
+      stream.num_scheduled_tokens = 1;
+    }
+  }
+  return true;
+}
+
+}  // namespace kvasir::sched
