@@ -11,6 +11,7 @@ Exit codes: 0 all held, 1 not.
 import argparse
 import json
 import pathlib
+import shlex
 import statistics
 import sys
 
@@ -28,7 +29,7 @@ def play(args, text, turn, load):
     seed = (turn, "overload", load)
     timed = workloads.at_rate(compare.rows_of_trace(args, text, seed), load * args.capacity, args.seconds)
     requests = list(workloads.written_out(timed, text))
-    command = servers.commands(args.model, compare.path_of(args.model))["kvasir"]
+    command = [*servers.commands(args.model, compare.path_of(args.model))["kvasir"], *args.flags]
     came = compare.measure(command, args.model, text, seed, requests, 0)
     print(compare.line_of("kvasir", f"{load:g} x {args.capacity:g} requests/s", came), file=sys.stderr, flush=True)
     return {"load": load, "turn": turn, "goodput_per_s": came["in_slo"] / args.seconds, **came}
@@ -61,6 +62,8 @@ def main():
     parser.add_argument("--context", type=int, default=servers.CONTEXT)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--out", help="JSON")
+    parser.add_argument("--flags", type=shlex.split, default=[], metavar="WORDS",
+                        help="for kvasir serve, such as --flags=\"--max-step-ms 50\"")
     args = parser.parse_args()
     text = compare.text_of(args)
     rows = [play(args, text, turn, load) for turn in range(args.rounds) for load in LOADS]
@@ -70,7 +73,7 @@ def main():
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps(
             {"model": args.model, "workload": pathlib.Path(args.workload).name, "capacity_per_s": args.capacity,
-             "seconds": args.seconds, "context": args.context,
+             "seconds": args.seconds, "context": args.context, "flags": args.flags,
              "bars": {what: value for what, value, _, _ in bars}, "rows": rows},
             indent=1) + "\n")
     return 0 if all(held for *_, held in bars) else 1
