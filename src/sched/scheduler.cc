@@ -129,6 +129,7 @@ const SchedulerOutput& Scheduler::schedule(TimePoint now) {
     schedule_prompts(budget, now);
   }
   skipped_streams_.count(serves_owed);
+  stats_.num_skips += serves_owed ? 1 : 0;
   build_output();
   return output_;
 }
@@ -149,7 +150,7 @@ StepBudget Scheduler::open_budget() const {
   const bool streams_only =
       prefill_only_.is_owed_passes() || (skipped_streams_.are_due() && decoding.num_decoding > 0);
   if (streams_only) limits.max_tokens = decoding.num_decoding;
-  if (config_.max_step_ms > 0.0) {
+  if (config_.max_step_ms > 0.0 && decoding.num_decoding > 0) {
     limits.max_ms = step_limit_ms(decoding);
     limits.owed_ms = owed_limit_ms();
   }
@@ -162,7 +163,10 @@ void Scheduler::schedule_streams(StepBudget& budget) {
     Sequence& sequence = *running_[i];
     if (sequence.num_remaining_tokens() == 1 && make_room(i, 1)) sequence.num_scheduled_tokens = 1;
   }
-  if (running_.empty()) budget = open_budget();  // who had to go starts anew in this very step
+  // Every stream had to go: prompts have the step to themselves, and who went starts anew in this very step.
+  if (std::ranges::none_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; })) {
+    budget = open_budget();
+  }
 }
 
 // Preempts those behind that have nothing of this step until the sequence has its blocks; false when there

@@ -73,6 +73,7 @@ struct SchedulerStats {
   std::int64_t num_scheduled_tokens = 0;
   std::int64_t num_preemptions = 0;
   std::int64_t num_kept_exact = 0;  // sequences whose KV policy was given up for want of room
+  std::int64_t num_skips = 0;       // steps without the streams of those who have had more than their share
   std::int64_t num_expired = 0;
   std::int64_t num_hidden_rows_peak = 0;   // the most that a prefill-only batch has kept at once
   std::int64_t prefix_queries_tokens = 0;  // tokens of starting sequences that asked the prefix cache
@@ -147,6 +148,7 @@ class Scheduler {
   bool is_owed(const Sequence& sequence) const;
   std::optional<StepWork> work_without_others(const Ordered& next) const;
   bool schedule_owed_prompt(TimePoint now);
+  bool advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);

@@ -56,7 +56,8 @@ std::optional<StepWork> Scheduler::work_without_others(const Ordered& next) cons
   return owed;
 }
 
-// False: the step is as any other.
+// False: the step is as any other. Nobody is preempted for this one: a stream that finds no room is left out
+// of it too.
 bool Scheduler::schedule_owed_prompt(TimePoint now) {
   if (config_.max_step_ms == 0.0 || !skipped_streams_.may_skip() || !prefill_only_.empty() ||
       !tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now)) {
@@ -67,26 +68,30 @@ bool Scheduler::schedule_owed_prompt(TimePoint now) {
   const Ordered next = ordered_.front();
   const std::optional<StepWork> streams = work_without_others(next);
   if (!streams) return false;
-  Sequence& sequence = *next.sequence;
+  const double others_ms = step_times_.predict_ms(decoding_work()) - step_times_.predict_ms(*streams);
   StepBudget budget({.max_tokens = config_.max_num_batched_tokens,
                      .max_chunk_tokens = max_chunk_tokens_,
-                     .max_ms = kLongestWait * config_.max_step_ms},
+                     .max_ms = kLongestWait * config_.max_step_ms - others_ms},
                     *streams, step_times_);
-  if (next.is_running) {
-    schedule_chunk(sequence, budget);
-  } else if (num_running() < config_.max_num_seqs &&
-             !leaves_seat_to_others(sequence, tenants_.num_present(now)) &&
-             !awaits_sibling(sequence, running_)) {
-    start(sequence, budget, now);
+  if (!advance_owed_prompt(next, budget, now)) return false;
+  for (Sequence* stream : running_) {
+    const bool runs = stream != next.sequence && stream->num_remaining_tokens() == 1 && is_owed(*stream);
+    if (runs && kv_.allocate(stream->kv, stream->num_computed_tokens + 1)) stream->num_scheduled_tokens = 1;
   }
-  if (sequence.num_scheduled_tokens == 0) return false;
-  for (std::size_t i = 0; i < running_.size(); ++i) {
-    Sequence& stream = *running_[i];
-    if (stream.num_scheduled_tokens == 0 && stream.num_remaining_tokens() == 1 && is_owed(stream) &&
-        make_room(i, 1)) {
-      stream.num_scheduled_tokens = 1;
-    }
+  return true;
+}
+
+bool Scheduler::advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now) {
+  Sequence& sequence = *next.sequence;
+  if (!next.is_running) {
+    return num_running() < config_.max_num_seqs &&
+           !leaves_seat_to_others(sequence, tenants_.num_present(now)) &&
+           !awaits_sibling(sequence, running_) && start(sequence, budget, now);
   }
+  const std::int32_t num_tokens =
+      budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens);
+  if (!kv_.allocate(sequence.kv, sequence.num_computed_tokens + num_tokens)) return false;
+  sequence.num_scheduled_tokens = num_tokens;
   return true;
 }
 

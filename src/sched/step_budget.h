@@ -12,7 +12,7 @@ namespace kvasir::sched {
 struct StepLimits {
   std::int32_t max_tokens = 0;
   std::int32_t max_chunk_tokens = 0;  // of one sequence
-  // How long a step may take beside which somebody decodes; as StepTimeModel expects it.
+  // How long a step may take, as StepTimeModel expects it.
   double max_ms = kUnbounded;
   double owed_ms = kUnbounded;  // likewise, for the prompt of a tenant that is owed a turn
 
@@ -32,10 +32,7 @@ class StepBudget {
       : limits_(limits),
         times_(&times),
         chunk_tokens_(limits.max_tokens - decoding.num_decoding),
-        work_(decoding) {
-    if (decoding.num_decoding > 0) return;
-    limits_.max_ms = limits_.owed_ms = StepLimits::kUnbounded;
-  }
+        work_(decoding) {}
 
   // How many of its remaining tokens a sequence that was not counted as decoding may run; 0 when the step is
   // full.

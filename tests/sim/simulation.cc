@@ -40,6 +40,7 @@ void Coverage::add(const Coverage& other) {
   num_preemptions += other.num_preemptions;
   num_hit_tokens += other.num_hit_tokens;
   num_evictions += other.num_evictions;
+  num_skips += other.num_skips;
   num_deduplicated += other.num_deduplicated;
   num_conversions += other.num_conversions;
   num_rounds += other.num_rounds;
@@ -87,6 +88,7 @@ std::string Simulation::run() {
   if (failure_.empty()) check_all_ended();
   coverage_.num_steps = step_;
   coverage_.num_preemptions = scheduler_.stats().num_preemptions;
+  coverage_.num_skips = scheduler_.stats().num_skips;
   coverage_.num_hit_tokens = scheduler_.stats().prefix_hits_tokens;
   coverage_.num_evictions = kv_.stats().num_evictions;
   coverage_.num_deduplicated = kv_.stats().num_deduplicated;

@@ -30,6 +30,7 @@ struct Coverage {
   std::int64_t num_expired = 0;
   std::int64_t num_refused = 0;
   std::int64_t num_preemptions = 0;
+  std::int64_t num_skips = 0;  // steps that left out streams for a tenant that was owed
   std::int64_t num_hit_tokens = 0;
   std::int64_t num_evictions = 0;
   std::int64_t num_deduplicated = 0;

@@ -142,6 +142,20 @@ void choose_order(Workload& workload, SeededRandom& random) {
   }
 }
 
+// Turns that are owed while steps are so short that streams are left out for them.
+void owe_turns(Workload& workload, SeededRandom& random) {
+  workload.scheduler.waiting = {.policy = WaitingPolicy::kSloValue,
+                                .tenant_quantum_tokens = static_cast<double>(random.between(1, 30))};
+  workload.scheduler.max_num_seqs = std::max(workload.scheduler.max_num_seqs, 3);
+  workload.scheduler.max_num_batched_tokens = random.between(40, 130);
+  workload.scheduler.max_chunk_tokens = 0;
+  workload.scheduler.max_step_ms = 0.001 * random.between(10, 60);
+  for (SimRequest& item : workload.requests) {
+    item.request.tenant = fmt::format("tenant-{}", random.between(1, 3));
+    if (item.request.stop.max_tokens == 0) item.request.stop.max_tokens = random.between(1, 40);
+  }
+}
+
 // And sequences so long that some of their cells become ghosts and come back.
 void add_disk(Workload& workload, SeededRandom& random) {
   workload.kv.disk.bytes = (std::int64_t{64} << 10) * random.between(1, 4);
@@ -179,6 +193,8 @@ Workload make_workload(std::uint64_t seed) {
   }
   SeededRandom of_order(mix(seed, 7));
   if (of_order.percent(60)) choose_order(workload, of_order);
+  SeededRandom of_turns(mix(seed, 9));
+  if (of_turns.percent(15)) owe_turns(workload, of_turns);
   SeededRandom of_disk(mix(seed, 4));
   if (of_disk.percent(40)) add_disk(workload, of_disk);
   // Demotions have to wait for what others leave behind, or find no room.
