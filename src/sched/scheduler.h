@@ -143,10 +143,10 @@ class Scheduler {
   std::int32_t num_reserved_seats(std::int32_t num_tenants) const;
   std::int32_t seat_share(std::int32_t num_tenants) const;
   double step_limit_ms(const StepWork& decoding) const;
-  // The streams of those who have had more than their share give some of their time to who has not.
-  double owed_limit_ms() const { return 1.2 * config_.max_step_ms; }
+  double owed_limit_ms() const;
+  bool may_owe() const;
   bool is_owed(const Sequence& sequence) const;
-  std::optional<StepWork> work_without_others(const Ordered& next) const;
+  std::optional<StepWork> streams_of_owed(const Ordered& next) const;
   bool schedule_owed_prompt(TimePoint now);
   bool advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
   void describe_tenants(LoadSnapshot& load) const;

@@ -14,7 +14,7 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 
 // What of a sequence that waits is not expected to be cached.
 PromptWork prompt_work_of(const Sequence& sequence) {
-  const std::int32_t num_cached = std::min(sequence.expected_cached_tokens, sequence.num_tokens() - 1);
+  const std::int32_t num_cached = sequence.expected_first_position();
   PromptWork work;
   work.add(num_cached, sequence.num_tokens() - num_cached);
   return work;

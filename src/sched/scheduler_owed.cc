@@ -7,8 +7,10 @@
 namespace kvasir::sched {
 namespace {
 
-// Of max_step_ms. A stream is late by one step and the next; in all a tenth of a second at the server's 75
-// ms.
+// Of max_step_ms, 75 in the server. For the prompt of a tenant that is owed, a step beside all streams: they
+// give some of their time.
+constexpr double kOwedStep = 1.2;
+// And what a stream waits that is left out: this step and the next, as they are expected to take.
 constexpr double kLongestWait = 1.6;
 
 }  // namespace
@@ -18,22 +20,26 @@ bool Scheduler::is_owed(const Sequence& sequence) const {
          tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
 }
 
+double Scheduler::owed_limit_ms() const { return kOwedStep * config_.max_step_ms; }
+
+bool Scheduler::may_owe() const {
+  return config_.waiting.policy == WaitingPolicy::kSloValue &&
+         tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now_);
+}
+
 // Half as long where a tenant may come that is owed a turn, so that it need not wait long for the step that
 // runs; but so much that prompts get as much of it as the streams.
 double Scheduler::step_limit_ms(const StepWork& decoding) const {
   constexpr double kReadyStep = 0.5;
-  if (config_.waiting.policy != WaitingPolicy::kSloValue ||
-      !tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now_)) {
-    return config_.max_step_ms;
-  }
+  if (!may_owe()) return config_.max_step_ms;
   return std::clamp(2 * step_times_.predict_ms(decoding), kReadyStep * config_.max_step_ms,
                     config_.max_step_ms);
 }
 
-// The work of the step that computes the rest of the prompt that is next and leaves out the streams of those
-// who have had more than their share. None where they need not be left out, for the prompt fits beside them
-// or they would wait too long.
-std::optional<StepWork> Scheduler::work_without_others(const Ordered& next) const {
+// The streams that stay in the step which computes the rest of the prompt that is next, less of it where less
+// is cached than was expected: those of tenants that are owed. None where the others need not be left out,
+// for the prompt fits beside them, or would wait too long.
+std::optional<StepWork> Scheduler::streams_of_owed(const Ordered& next) const {
   const Sequence& sequence = *next.sequence;
   if (sequence.is_prefill_only || !is_owed(sequence)) return std::nullopt;
   StepWork all = decoding_work();
@@ -42,9 +48,8 @@ std::optional<StepWork> Scheduler::work_without_others(const Ordered& next) cons
     if (stream->num_remaining_tokens() == 1 && is_owed(*stream))
       owed.add_decoding(stream->num_computed_tokens);
   }
-  const std::int32_t first = next.is_running
-                                 ? sequence.num_computed_tokens
-                                 : std::min(sequence.expected_cached_tokens, sequence.num_tokens() - 1);
+  const std::int32_t first =
+      next.is_running ? sequence.num_computed_tokens : sequence.expected_first_position();
   const std::int32_t rest = sequence.num_tokens() - first;
   if (owed.num_decoding == all.num_decoding || rest > max_chunk_tokens_ ||
       rest + owed.num_decoding > config_.max_num_batched_tokens) {
@@ -59,14 +64,13 @@ std::optional<StepWork> Scheduler::work_without_others(const Ordered& next) cons
 // False: the step is as any other. Nobody is preempted for this one: a stream that finds no room is left out
 // of it too.
 bool Scheduler::schedule_owed_prompt(TimePoint now) {
-  if (config_.max_step_ms == 0.0 || !skipped_streams_.may_skip() || !prefill_only_.empty() ||
-      !tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now)) {
+  if (config_.max_step_ms == 0.0 || !skipped_streams_.may_skip() || !prefill_only_.empty() || !may_owe()) {
     return false;
   }
   order_prompts(now);
   if (ordered_.empty()) return false;
   const Ordered next = ordered_.front();
-  const std::optional<StepWork> streams = work_without_others(next);
+  const std::optional<StepWork> streams = streams_of_owed(next);
   if (!streams) return false;
   const double others_ms = step_times_.predict_ms(decoding_work()) - step_times_.predict_ms(*streams);
   StepBudget budget({.max_tokens = config_.max_num_batched_tokens,

@@ -73,6 +73,8 @@ struct Sequence {
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
+  // Of what is to be computed when it starts: the last token always is.
+  std::int32_t expected_first_position() const { return std::min(expected_cached_tokens, num_tokens() - 1); }
   // As long as answers of its tenant get, all together.
   std::int32_t expected_generated_tokens() const {
     return account->lengths.predict(num_generated_tokens(), stop.max_tokens);
