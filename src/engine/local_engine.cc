@@ -44,6 +44,16 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config, const Loaded
                            .num_layers = loaded.info.num_layers}};
 }
 
+QueueLimits queue_limits(const EngineConfig& config, const kv::KvCacheManager& kv) {
+  std::int64_t num_blocks = 0;
+  for (std::int32_t g = 0; g < kv.num_groups(); ++g)
+    num_blocks = std::max<std::int64_t>(num_blocks, kv.group(g).num_blocks);
+  const auto num_cached_tokens = static_cast<double>(num_blocks * kv::kTokensPerBlock);
+  return {.num_seats = config.max_num_seqs,
+          .num_requests = config.max_queued_requests,
+          .num_prompt_tokens = static_cast<std::int64_t>(config.max_queued_kv_caches * num_cached_tokens)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
@@ -57,6 +67,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
+      queue_bound_(queue_limits(config_, kv_)),
       gate_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows),
@@ -65,11 +76,6 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens =
       std::min(loaded_.info.max_model_len_tokens, kv_.max_sequence_tokens(chunk));
-  std::int64_t num_blocks = 0;
-  for (std::int32_t g = 0; g < kv_.num_groups(); ++g)
-    num_blocks = std::max<std::int64_t>(num_blocks, kv_.group(g).num_blocks);
-  max_queued_tokens_ = static_cast<std::int64_t>(config_.max_queued_kv_caches *
-                                                 static_cast<double>(num_blocks * kv::kTokensPerBlock));
   const bool looks_ahead = config_.ttft_target_ms > 0 || config_.max_step_ms > 0.0;
   if (looks_ahead) {
     scheduler_.begin_with(
@@ -108,30 +114,15 @@ Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submi
   return ids;
 }
 
-// Whether the queue has room for them. Prompts of any length may wait alone.
-Status LocalEngine::check_queue(const std::vector<Submission>& submissions) const {
-  const std::int64_t limit = std::int64_t{config_.max_num_seqs} + config_.max_queued_requests;
-  if (num_unfinished_ + std::ssize(submissions) > limit) {
-    return make_error(ErrorKind::kUnavailable,
-                      fmt::format("queue: {} requests are waiting or running and {} came, the limit is {}",
-                                  num_unfinished_, submissions.size(), limit));
-  }
-  const std::int64_t num_waiting_tokens = gate_.num_waiting_prompt_tokens();
-  if (max_queued_tokens_ == 0 || num_waiting_tokens == 0) return {};
-  std::int64_t num_tokens = 0;
-  for (const Submission& submission : submissions)
-    num_tokens += std::ssize(submission.request.prompt_token_ids);
-  if (num_waiting_tokens + num_tokens <= max_queued_tokens_) return {};
-  return make_error(ErrorKind::kUnavailable,
-                    fmt::format("queue: {} prompt tokens are waiting and {} came, the limit is {}",
-                                num_waiting_tokens, num_tokens, max_queued_tokens_));
-}
-
 // Whether they are let in now, by the first of them.
 Status LocalEngine::check_entry(const std::vector<Submission>& submissions) {
   const Request& first = submissions.front().request;
   if (first.is_admitted) return {};
-  if (Status status = check_queue(submissions); !status) {
+  Arrivals arrivals{
+      .tenant = first.tenant, .priority = first.priority, .num_requests = std::ssize(submissions)};
+  for (const Submission& submission : submissions)
+    arrivals.num_prompt_tokens += std::ssize(submission.request.prompt_token_ids);
+  if (Status status = queue_bound_.check(arrivals, gate_.load()); !status) {
     num_beyond_queue_ += std::ssize(submissions);
     return status;
   }
@@ -147,9 +138,9 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
     const std::lock_guard lock(mutex_);
     if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
     if (const Status status = check_entry(submissions); !status) return std::unexpected(status.error());
-    num_unfinished_ += std::ssize(submissions);
     for (Submission& submission : submissions) {
       ids.push_back(RequestId{next_request_id_++});
+      queue_bound_.enter(submission.request.tenant);
       const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
       mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
     }
@@ -187,7 +178,7 @@ EngineStats LocalEngine::stats() const {
 void LocalEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;
-  const auto done = [this] { return num_unfinished_ == 0; };
+  const auto done = [this] { return queue_bound_.num_unfinished() == 0; };
   if (all_done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), done)) return;
   cancel_all_ = true;
   work_available_.notify_one();
@@ -472,9 +463,9 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   const bool request_finished = output.request_finished;
   request.sink(std::move(output));
   if (!request_finished) return;
+  delivered_.push_back(std::move(request.request.tenant));
   requests_.erase(static_cast<std::uint64_t>(id));
   ++counters_.num_requests_finished;
-  ++num_delivered_;
 }
 
 void LocalEngine::publish_stats() {
@@ -487,8 +478,9 @@ void LocalEngine::publish_stats() {
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
   // Who waits for the end reads the numbers then.
-  num_unfinished_ -= std::exchange(num_delivered_, 0);
-  if (num_unfinished_ == 0) all_done_.notify_all();
+  for (const std::string& tenant : delivered_) queue_bound_.leave(tenant);
+  delivered_.clear();
+  if (queue_bound_.num_unfinished() == 0) all_done_.notify_all();
   gate_.set_load(load_);
   for (const Command& command : mailbox_) {
     if (const auto* arrival = std::get_if<Arrival>(&command)) {

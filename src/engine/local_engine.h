@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "engine/active_request.h"
 #include "engine/loaded_model.h"
 #include "engine/memory_ahead.h"
+#include "engine/queue_bound.h"
 #include "engine/start_gate.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
@@ -52,7 +54,6 @@ class LocalEngine final : public Engine {
   using Command = std::variant<Arrival, Cancellation, ActivitySink>;
 
   // With mutex_ held.
-  Status check_queue(const std::vector<Submission>& submissions) const;
   Status check_entry(const std::vector<Submission>& submissions);
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
 
@@ -79,9 +80,9 @@ class LocalEngine final : public Engine {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
-  StartGate gate_;  // guarded by mutex_
+  QueueBound queue_bound_;  // guarded by mutex_
+  StartGate gate_;          // likewise
   runtime::ModelRunner runner_;
-  std::int64_t max_queued_tokens_ = 0;  // 0: any number
 
   // Confined to the engine thread.
   struct Stream {
@@ -95,7 +96,8 @@ class LocalEngine final : public Engine {
   sched::ModelStepResult step_result_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
-  std::int64_t num_delivered_ = 0;  // requests whose last output went out since the last publish_stats()
+  std::vector<std::string>
+      delivered_;  // tenants of requests whose last output went out since publish_stats()
   sched::LoadSnapshot load_;
 
   // Guarded by mutex_.
@@ -105,7 +107,6 @@ class LocalEngine final : public Engine {
   std::vector<Command> mailbox_;
   std::uint64_t next_request_id_ = 1;
   EngineStats stats_;
-  std::int64_t num_unfinished_ = 0;  // submitted, last output not yet delivered
   bool draining_ = false;
   bool cancel_all_ = false;
   bool stopping_ = false;

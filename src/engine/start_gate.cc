@@ -56,12 +56,6 @@ std::int32_t StartGate::enter(const Request& request) {
   return num_cached;
 }
 
-std::int64_t StartGate::num_waiting_prompt_tokens() const {
-  std::int64_t num_tokens = 0;
-  for (const sched::WaitingGroup& group : load_.groups) num_tokens += group.prompts.num_tokens;
-  return num_tokens;
-}
-
 void StartGate::add_waiting(const Request& request, std::int32_t expected_cached_tokens) {
   sched::WaitingGroup& group =
       load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));

@@ -25,8 +25,8 @@ class StartGate {
   // It waits from now on; returns how much of its prompt is expected to be cached.
   std::int32_t enter(const Request& request);
 
-  // Those that are not expected to be cached.
-  std::int64_t num_waiting_prompt_tokens() const;
+  // With those who entered since.
+  const sched::LoadSnapshot& load() const { return load_; }
 
   // Forgets who entered and takes the load as it is; those that it does not count yet are to be added.
   void set_load(const sched::LoadSnapshot& load) { load_ = load; }

@@ -50,6 +50,21 @@ TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
   EXPECT_EQ(engine->stats().num_requests_beyond_queue, 4);
 }
 
+TEST(Queue, OneKeyThatHasFilledItKeepsNoOtherOut) {
+  const auto engine = one_at_a_time({.max_queued_requests = 3});
+  ASSERT_NE(engine, nullptr);
+  const auto nobody = [](RequestOutput) {};
+  Request request = greedy_request({1, 2, 3}, 400);
+  request.tenant = "greedy";
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine->submit(request, nobody)) << i;
+  EXPECT_FALSE(engine->submit(request, nobody));
+  request.tenant = "other";
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(engine->submit(request, nobody)) << i;
+  EXPECT_FALSE(engine->submit(request, nobody));
+  stats_after(*engine, 6);
+  EXPECT_TRUE(engine->submit(request, nobody));
+}
+
 TEST(Queue, EndsWhatDoesNotStartInTheTimeThatTheEngineGives) {
   const auto engine = one_at_a_time({.queue_timeout_ms = 1});
   ASSERT_NE(engine, nullptr);

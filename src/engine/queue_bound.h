@@ -1,0 +1,52 @@
+// How much may be in the queue, and how much of that each tenant.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "kvasir/result.h"
+#include "sched/start_forecast.h"
+
+namespace kvasir {
+
+struct QueueLimits {
+  std::int32_t num_seats = 0;          // for those that run
+  std::int32_t num_requests = 0;       // behind them
+  std::int64_t num_prompt_tokens = 0;  // waiting; 0: any number
+};
+
+// Requests that want to enter together.
+struct Arrivals {
+  std::string_view tenant;
+  std::int32_t priority = 0;
+  std::int64_t num_requests = 0;
+  std::int64_t num_prompt_tokens = 0;
+};
+
+// A queue that one tenant has filled is still open to the others: each has room for an equal part of it. A
+// tenant alone has all of it. So there is at most the limit in it, times 1 + 1/2 + ... + 1/n with n tenants.
+// Requests behind priority 0 may fill half of it, so that they do not keep the others out.
+//
+// Thread safety: none; LocalEngine's mutex guards it.
+class QueueBound {
+ public:
+  explicit QueueBound(QueueLimits limits) : limits_(limits) {}
+
+  // Error (kUnavailable) naming what is there, what came and the limit. Prompts of any length may wait where
+  // no other of their tenant does.
+  Status check(const Arrivals& arrivals, const sched::LoadSnapshot& load) const;
+
+  void enter(std::string_view tenant);
+  void leave(std::string_view tenant);  // its last output is delivered
+  std::int64_t num_unfinished() const { return num_unfinished_; }
+
+ private:
+  const QueueLimits limits_;
+  std::map<std::string, std::int64_t, std::less<>> num_unfinished_of_;  // those with any
+  std::int64_t num_unfinished_ = 0;
+};
+
+}  // namespace kvasir
