@@ -93,6 +93,8 @@ def strings(value):
 
 def with_names_of_the_request(error, request):
     param = error.error.get("param")
+    if param == "prompt[0]" and isinstance(request["prompt"], str):  # it always sends a list
+        error.error = error.error | {"param": "prompt"}
     if RENAMED.get(param) in request and param not in request:
         error.error = error.error | {"param": RENAMED[param]}
     return error

@@ -84,7 +84,12 @@ ApiError RequestReader::refusal(const boost::beast::error_code& error) const {
   }
   if (error == http::error::body_limit) {
     const Limit& limit = limits_.body_bytes;
-    return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
+    const std::string_view length = to_string_view(parser_.get()[http::field::content_length]);
+    return {limit.status,
+            length.empty() ? fmt::format("more than {} {}", limit.max, limit.what)
+                           : fmt::format("{} {}, the limit is {}", length, limit.what, limit.max),
+            {},
+            "limit_exceeded"};
   }
   return malformed(error.message());
 }

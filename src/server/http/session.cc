@@ -1,5 +1,7 @@
 #include "server/http/session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <exception>
@@ -141,7 +143,18 @@ void Session::set_deadline(std::chrono::steady_clock::time_point when) {
 void Session::on_deadline() {
   const bool is_idle = state_ == State::kReading && reader_->untouched();
   if (state_ == State::kShaking || state_ == State::kLingering || is_idle) return close();
-  if (state_ == State::kReading) refuse({408, "the request did not arrive in time", {}, "request_timeout"});
+  if (state_ == State::kReading) refuse({408, what_is_late(), {}, "request_timeout"});
+}
+
+std::string Session::what_is_late() const {
+  using Seconds = std::chrono::duration<double>;
+  const Limits& limits = context_.limits;
+  if (!may_send_body_) {
+    return fmt::format("the headers did not arrive within {} s", Seconds(limits.header_timeout).count());
+  }
+  return fmt::format("{} bytes of the body arrived: it may take {} s, and longer at {} bytes/s or more",
+                     reader_->body_bytes(), Seconds(limits.body_timeout).count(),
+                     limits.body_min_bytes_per_s);
 }
 
 // Answers what could not become a request, and gives up on the connection.

@@ -66,6 +66,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);
   void on_deadline();
+  std::string what_is_late() const;
 
   // Writing.
   void send(std::string_view bytes);

@@ -9,7 +9,7 @@ namespace {
 
 CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const PlainPrompt& prompt,
                                       const std::vector<TokenId>& ids, const text::Tokenizer* tokenizer) {
-  if (const auto* text = std::get_if<std::string>(&prompt)) return {*text, ids};
+  if (const auto* text = std::get_if<std::string>(&prompt.content)) return {*text, ids};
   return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
 }
 
@@ -28,13 +28,12 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
   for (const PlainPrompt& prompt : request.prompts) {
     KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, context.engine,
                                                        {.parse_special = request.parse_special,
-                                                        .add_special = request.add_special_tokens},
-                                                       "prompt"));
+                                                        .add_special = request.add_special_tokens}));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, exchange->request().tenant, context.kv, std::move(ids));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.
     if (request.sampling.max_tokens == 0 && request.sampling.prompt_logprobs) wanted.use_prefix_cache = false;
-    KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
+    KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt.name));
     wanted.client_id = options.header.id;
     requests.push_back(std::move(wanted));
   }

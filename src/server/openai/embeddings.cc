@@ -22,14 +22,14 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<Exchange>& exchange) 
   for (const PlainPrompt& input : asked.inputs) {
     Request request;
     KVASIR_TRY(request.prompt_token_ids,
-               encode_prompt(input, context.engine, {.add_special = asked.add_special_tokens}, "input"));
+               encode_prompt(input, context.engine, {.add_special = asked.add_special_tokens}));
     request.pooling = asked.pooling;
     request.sampling.max_tokens = 0;
     request.use_prefix_cache = false;
     request.tenant = exchange->request().tenant.name;
     request.priority = asked.priority;
     request.client_id = id;
-    KVASIR_CHECKED(check_context(request, model.max_model_len_tokens, "input"));
+    KVASIR_CHECKED(check_context(request, model.max_model_len_tokens, input.name));
     requests.push_back(std::move(request));
   }
   auto format = std::make_unique<EmbeddingFormat>(context.model_name, asked.is_base64);

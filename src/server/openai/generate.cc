@@ -13,10 +13,10 @@ ApiResult<Request> engine_request_of(const ApiContext& context, const TextReques
   if (!request.prompt) return chat_engine_request(context, request, exchange);
   KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(*request.prompt, context.engine,
                                                      {.parse_special = request.parse_special,
-                                                      .add_special = request.add_special_tokens},
-                                                     "prompt"));
+                                                      .add_special = request.add_special_tokens}));
   Request wanted = engine_request(request, exchange.request().tenant, context.kv, std::move(ids));
-  KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, "prompt"));
+  KVASIR_CHECKED(
+      check_context(wanted, context.engine.model_info().max_model_len_tokens, request.prompt->name));
   return wanted;
 }
 

@@ -12,12 +12,12 @@ namespace {
 ApiResult<PlainPrompt> prompt_of(const FieldInput& field) {
   if (field.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(field));
-    return PlainPrompt(std::move(text));
+    return PlainPrompt{field.name, std::move(text)};
   }
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of token ids");
   KVASIR_TRY(std::vector<TokenId> ids, token_ids_of(field));
   if (ids.empty()) return bad_request(field.name + " must not be empty", field.name);
-  return PlainPrompt(std::move(ids));
+  return PlainPrompt{field.name, std::move(ids)};
 }
 
 }  // namespace
@@ -45,9 +45,9 @@ ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Li
 }
 
 ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const Engine& engine,
-                                              text::EncodeOptions options, std::string_view field) {
-  const std::string name(field);
-  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
+                                              text::EncodeOptions options) {
+  const auto& [name, content] = prompt;
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&content)) {
     const std::int32_t vocab_size = engine.model_info().vocab_size;
     const auto foreign = std::ranges::find_if(*ids, [&](TokenId id) { return id >= vocab_size; });
     if (foreign == ids->end()) return *ids;
@@ -57,7 +57,7 @@ ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const E
   if (engine.tokenizer() == nullptr) {
     return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", name), name);
   }
-  std::vector<TokenId> ids = engine.tokenizer()->encode(std::get<std::string>(prompt), options);
+  std::vector<TokenId> ids = engine.tokenizer()->encode(std::get<std::string>(content), options);
   if (ids.empty()) return bad_request(name + ": must not be empty", name);
   return ids;
 }

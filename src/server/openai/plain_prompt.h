@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -12,14 +11,17 @@
 
 namespace kvasir::server {
 
-using PlainPrompt = std::variant<std::string, std::vector<TokenId>>;
+struct PlainPrompt {
+  std::string name;  // where it stands in the request, for its errors: "prompt[1]"
+  std::variant<std::string, std::vector<TokenId>> content;
+};
 
 // A string, token ids, or an array of either, at most `limit`; none of token ids is empty. Errors (400).
 ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Limit& limit);
 
-// The prompt's token ids, at least one. Errors (400, naming the field): a text and no tokenizer, a text of no
-// tokens, ids outside the vocabulary.
+// The prompt's token ids, at least one. Errors (400, naming the prompt): a text and no tokenizer, a text of
+// no tokens, ids outside the vocabulary.
 ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const Engine& engine,
-                                              text::EncodeOptions options, std::string_view field);
+                                              text::EncodeOptions options);
 
 }  // namespace kvasir::server
