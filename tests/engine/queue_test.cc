@@ -74,6 +74,16 @@ TEST(Queue, EndsWhatDoesNotStartInTheTimeThatTheEngineGives) {
   EXPECT_EQ(stats_after(*engine, 2).num_requests_expired, 1);
 }
 
+TEST(Queue, WhatWasSubmittedIsCountedFromThenOn) {
+  const auto engine = one_at_a_time({});
+  ASSERT_NE(engine, nullptr);
+  Request request = greedy_request({1, 2, 3}, 1000);
+  request.sampling.n = 16;
+  ASSERT_TRUE(engine->submit(request, [](RequestOutput) {}));
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.num_running + stats.num_waiting, 0);
+}
+
 TEST(Queue, BoundsThePromptTokensThatWait) {
   const auto engine = one_at_a_time({.max_queued_kv_caches = 0.02});
   ASSERT_NE(engine, nullptr);
