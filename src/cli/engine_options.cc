@@ -166,9 +166,9 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
                   "them. Half as many may wait behind priority 0")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
-  verb.add_option(
-          "--max-queue-kv", options.max_queued_kv_caches,
-          "Prompt tokens that may wait, in times what the KV cache holds, by the same rules (0: any number)")
+  verb.add_option("--max-queue-kv", options.max_queued_kv_caches,
+                  "Prompt tokens that may wait, in times what the KV cache holds, by the same rules, or a "
+                  "prompt of any length where its key has none waiting (0: any number)")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   verb.add_option("--queue-timeout", options.queue_timeout_seconds,

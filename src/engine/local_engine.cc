@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <random>
 #include <utility>
 
@@ -51,7 +52,8 @@ QueueLimits queue_limits(const EngineConfig& config, const kv::KvCacheManager& k
   const auto num_cached_tokens = static_cast<double>(num_blocks * kv::kTokensPerBlock);
   return {.num_seats = config.max_num_seqs,
           .num_requests = config.max_queued_requests,
-          .num_prompt_tokens = static_cast<std::int64_t>(config.max_queued_kv_caches * num_cached_tokens)};
+          .num_prompt_tokens =
+              static_cast<std::int64_t>(std::ceil(config.max_queued_kv_caches * num_cached_tokens))};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Use {
 // Of so many tenants each may have its part when the whole is taken.
 Status check_room(std::string_view what, Use use, std::int64_t coming, std::int64_t limit,
                   std::int64_t num_tenants) {
-  const std::int64_t share = limit / num_tenants;
+  const std::int64_t share = std::max<std::int64_t>(1, limit / num_tenants);
   if (use.total + coming <= limit || use.own + coming <= share) return {};
   const std::string own = num_tenants == 1 ? ""
                                            : fmt::format(", or {} for each of {} keys with {} of this one",
@@ -29,13 +29,17 @@ Status check_room(std::string_view what, Use use, std::int64_t coming, std::int6
 }  // namespace
 
 Status QueueBound::check(const Arrivals& arrivals, const sched::LoadSnapshot& load) const {
-  const auto part = [&](std::int64_t count) { return arrivals.priority > 0 ? (count + 1) / 2 : count; };
+  const auto part = [&](std::int64_t count) { return arrivals.priority > 0 ? count / 2 : count; };
   const auto own = num_unfinished_of_.find(arrivals.tenant);
   const bool is_there = own != num_unfinished_of_.end();
   const std::int64_t num_tenants = std::ssize(num_unfinished_of_) + (is_there ? 0 : 1);
+  const std::int64_t limit = limits_.num_seats + part(limits_.num_requests);
+  if (arrivals.num_requests > limit) {  // nothing to try again
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {}",
+                                                     arrivals.num_requests, limit));
+  }
   KVASIR_CHECKED(check_room("requests are waiting or running", {num_unfinished_, is_there ? own->second : 0},
-                            arrivals.num_requests, limits_.num_seats + part(limits_.num_requests),
-                            num_tenants));
+                            arrivals.num_requests, limit, num_tenants));
   if (limits_.num_prompt_tokens == 0) return {};
   Use waiting;
   for (const sched::WaitingGroup& group : load.groups) {

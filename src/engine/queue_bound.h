@@ -26,17 +26,18 @@ struct Arrivals {
   std::int64_t num_prompt_tokens = 0;
 };
 
-// A queue that one tenant has filled is still open to the others: each has room for an equal part of it. A
-// tenant alone has all of it. So there is at most the limit in it, times 1 + 1/2 + ... + 1/n with n tenants.
-// Requests behind priority 0 may fill half of it, so that they do not keep the others out.
+// A queue that one tenant has filled is still open to the others: each has room for an equal part of it, and
+// for one request. A tenant alone has all of it. So there is at most the limit in it, times 1 + 1/2 + ... +
+// 1/n with n tenants. Requests behind priority 0 may fill half of it, so that they do not keep the others
+// out.
 //
 // Thread safety: none; LocalEngine's mutex guards it.
 class QueueBound {
  public:
   explicit QueueBound(QueueLimits limits) : limits_(limits) {}
 
-  // Error (kUnavailable) naming what is there, what came and the limit. Prompts of any length may wait where
-  // no other of their tenant does.
+  // Error (kUnavailable; kUsage where so many never fit) naming what is there, what came and the limit.
+  // Prompts of any length may wait where no other of their tenant does.
   Status check(const Arrivals& arrivals, const sched::LoadSnapshot& load) const;
 
   void enter(std::string_view tenant);

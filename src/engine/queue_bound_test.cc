@@ -61,6 +61,18 @@ TEST_F(QueueBoundTest, RequestsBehindPriorityZeroFillHalfOfIt) {
   EXPECT_EQ(fill("a", 0), 3);
 }
 
+TEST_F(QueueBoundTest, HoweverManyTenantsThereAreEachMayHaveOne) {
+  fill("a");
+  for (int i = 0; i < 20; ++i) EXPECT_GE(fill("tenant" + std::to_string(i)), 1);
+}
+
+TEST_F(QueueBoundTest, WhatNeverFitsIsNotToBeTriedAgain) {
+  EXPECT_EQ(bound_.check({"a", 0, 9, 9}, load_).error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(bound_.check({"a", 0, 8, 8}, load_));
+  bound_.enter("a");
+  EXPECT_EQ(bound_.check({"a", 0, 8, 8}, load_).error().kind, ErrorKind::kUnavailable);
+}
+
 TEST_F(QueueBoundTest, PromptTokensHaveTheSameRules) {
   let_wait("a", 95);
   EXPECT_TRUE(bound_.check({"a", 0, 1, 5}, load_));

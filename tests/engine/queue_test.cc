@@ -43,7 +43,7 @@ TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
   ASSERT_NE(engine, nullptr);
   const Request request = greedy_request({1, 2, 3}, 2);
   for (const Answer& answer : generate(*engine, {request, request, request, request})) {
-    EXPECT_EQ(answer.error, "queue: 0 requests are waiting or running and 4 came, the limit is 3");
+    EXPECT_EQ(answer.error, "queue: 4 requests came together, the limit is 3");
   }
   for (const Answer& answer : generate(*engine, {request, request, request})) EXPECT_EQ(answer.error, "");
   EXPECT_EQ(engine->stats().num_requests_rejected, 4);
@@ -94,7 +94,7 @@ TEST(Queue, BoundsThePromptTokensThatWait) {
   const auto refused = engine->submit(request, nobody);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
-  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 40")) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41")) << refused.error().message;
 }
 
 // Of what steps take the engine knows before anybody has asked. Forty such prompts are beyond anybody's
