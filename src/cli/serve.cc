@@ -237,6 +237,9 @@ void choose_serving_defaults(EngineOptions& options) {
   options.queue_timeout_seconds = 60;
 }
 
+// An empty name, of a variable that is not set, must not mean plain HTTP.
+std::string names_a_file(const std::string& path) { return path.empty() ? "must name a file" : ""; }
+
 }  // namespace
 
 void add_tracing_options(CLI::App& verb, server::TracingFlags& flags) {
@@ -279,8 +282,10 @@ void add_serve(CLI::App& app, Context& context) {
                    "Give the metrics another server's names too, for dashboards made for it")
       ->check(one_of({"vllm"}));
   verb->add_option("--tls-cert", options->server.tls_certificate_file,
-                   "A PEM file with the certificate and its chain: the server speaks HTTPS");
-  verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key");
+                   "A PEM file with the certificate and its chain: the server speaks HTTPS")
+      ->check(names_a_file);
+  verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key")
+      ->check(names_a_file);
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
   verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");

@@ -125,3 +125,10 @@ def test_errors_survive_another_process(llm: kvasir.LLM) -> None:
     error = refusal(kvasir.UsageError, llm.generate, "the quick", top_p=2.0)
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.param) == (kvasir.UsageError, str(error), "top_p")
+
+
+def test_what_the_package_says_itself_reads_as_the_engines(llm: kvasir.LLM) -> None:
+    with pytest.raises(kvasir.UsageError) as caught:
+        llm.generate(5)  # type: ignore[call-overload]
+    assert str(caught.value) == "prompt: must be a text, token ids or a list of either, got int"
+    assert caught.value.param == "prompt"

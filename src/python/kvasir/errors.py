@@ -7,6 +7,10 @@ class Error(Exception):
 
     param: str = ""
 
+    def __init__(self, message: str = "", param: str = "") -> None:
+        super().__init__(message)
+        self.param = param
+
 
 class UsageError(Error, ValueError):
     """A wrong parameter, setting, type or value, or a closed LLM."""
