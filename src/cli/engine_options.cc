@@ -162,8 +162,7 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
   verb.add_option("--max-queue", options.max_queued_requests,
                   "Requests that may wait; one too many is refused (503), unless its key has less than an "
-                  "equal part of "
-                  "them. Half as many may wait behind priority 0")
+                  "equal part of them. Half as many may wait behind priority 0")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   verb.add_option("--max-queue-kv", options.max_queued_kv_caches,
@@ -173,8 +172,7 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
       ->capture_default_str();
   verb.add_option("--queue-timeout", options.queue_timeout_seconds,
                   "A request that has not begun after so many seconds ends with a 503, or, where its stream "
-                  "has begun "
-                  "with a ping, with an error in it (0: it waits)")
+                  "has begun with a ping, with an error in it (0: it waits)")
       ->transform(whole_number(0, 86'400))
       ->capture_default_str();
 }

@@ -19,7 +19,6 @@ void take_counts(const sched::Scheduler& scheduler, sched::TimePoint now, Engine
   const sched::SchedulerStats counts = scheduler.stats();
   stats.num_running = counts.num_running;
   stats.num_running_tokens = counts.num_running_tokens;
-  stats.num_waiting = counts.num_waiting;
   stats.oldest_waiting_ms = counts.oldest_arrival ? Milliseconds(now - *counts.oldest_arrival).count() : 0.0;
   stats.num_requests_expired = counts.num_expired;
   stats.num_preemptions = counts.num_preemptions;

@@ -143,7 +143,6 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
     for (Submission& submission : submissions) {
       ids.push_back(RequestId{next_request_id_++});
       queue_bound_.enter(submission.request.tenant);
-      num_unseen_ += submission.request.sampling.n;
       const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
       mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
     }
@@ -171,7 +170,7 @@ void LocalEngine::look(ActivitySink sink) {
 EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.num_waiting += num_unseen_;
+  stats.num_waiting = gate_.num_waiting_sequences();
   stats.num_requests_rejected = num_rejected_;
   stats.num_requests_too_late = num_too_late_;
   stats.num_requests_beyond_queue = num_beyond_queue_;
@@ -486,11 +485,9 @@ void LocalEngine::publish_stats() {
   delivered_.clear();
   if (queue_bound_.num_unfinished() == 0) all_done_.notify_all();
   gate_.set_load(load_);
-  num_unseen_ = 0;
   for (const Command& command : mailbox_) {
     if (const auto* arrival = std::get_if<Arrival>(&command)) {
       gate_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
-      num_unseen_ += arrival->submission.request.sampling.n;
     }
   }
 }

@@ -107,7 +107,6 @@ class LocalEngine final : public Engine {
   std::vector<Command> mailbox_;
   std::uint64_t next_request_id_ = 1;
   EngineStats stats_;
-  std::int32_t num_unseen_ = 0;  // sequences that came after stats_ was taken
   bool draining_ = false;
   bool cancel_all_ = false;
   bool stopping_ = false;

@@ -56,6 +56,12 @@ std::int32_t StartGate::enter(const Request& request) {
   return num_cached;
 }
 
+std::int32_t StartGate::num_waiting_sequences() const {
+  std::int32_t num_sequences = 0;
+  for (const sched::WaitingGroup& group : load_.groups) num_sequences += group.num_sequences;
+  return num_sequences;
+}
+
 void StartGate::add_waiting(const Request& request, std::int32_t expected_cached_tokens) {
   sched::WaitingGroup& group =
       load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));

@@ -27,6 +27,7 @@ class StartGate {
 
   // With those who entered since.
   const sched::LoadSnapshot& load() const { return load_; }
+  std::int32_t num_waiting_sequences() const;
 
   // Forgets who entered and takes the load as it is; those that it does not count yet are to be added.
   void set_load(const sched::LoadSnapshot& load) { load_ = load; }

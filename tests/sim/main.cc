@@ -79,8 +79,7 @@ int main(int argc, char** argv) {
   fmt::print(
       "{} seeds passed: {} steps; {} sequences: {} finished, {} cancelled, {} expired; {} requests refused; "
       "{} preemptions, {} steps without some streams, {} prefix hit tokens, {} evictions, {} deduplicated "
-      "blocks, {} coarser cells in "
-      "{} rounds beyond the first of a step, {} moved, "
+      "blocks, {} coarser cells in {} rounds beyond the first of a step, {} moved, "
       "{} coarser or dropped ones in the journal, {} layer passes; {} cells went to disk, {} came back, {} "
       "could not\n",
       options->count, total.num_steps, total.num_sequences, total.num_finished, total.num_cancelled,

@@ -7,13 +7,16 @@ class Error(Exception):
 
     param: str = ""
 
-    def __init__(self, message: str = "", param: str = "") -> None:
-        super().__init__(message)
-        self.param = param
-
 
 class UsageError(Error, ValueError):
     """A wrong parameter, setting, type or value, or a closed LLM."""
+
+
+def usage_error(message: str, param: str) -> UsageError:
+    """Not a constructor of the class: the engine makes errors where no code of Python's may run (python_error.cc)."""
+    error = UsageError(message)
+    error.param = param
+    return error
 
 
 class ModelError(Error):

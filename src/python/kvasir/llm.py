@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _kvasir
-from .errors import UsageError
+from .errors import usage_error
 from .parameters import Pooling, RequestOptions, SamplingParams, Settings
 from .results import Answer, Gathering, ModelInfo, Score
 from .stream import Stream
@@ -105,7 +105,7 @@ class LLM:
         """As generate(), in pieces: `for piece in llm.stream(...)` or `async for`."""
         prompt_ids, is_one = self._prompts(prompt)
         if not is_one:
-            raise UsageError("prompt: a stream has one", "prompt")
+            raise usage_error("prompt: a stream has one", "prompt")
         return Stream(self, self._engine.submit([(prompt_ids[0], {**(params or {}), **options})]))
 
     def stream_chat(self, messages: Conversation, params: SamplingParams | None = None, *,
@@ -150,8 +150,8 @@ class LLM:
         if isinstance(prompts, str):
             return [self.tokenize(prompts)], True
         if not isinstance(prompts, Iterable):
-            raise UsageError(f"prompt: must be a text, token ids or a list of either, got {type(prompts).__name__}",
-                             "prompt")
+            raise usage_error(f"prompt: must be a text, token ids or a list of either, got {type(prompts).__name__}",
+                              "prompt")
         items = list(prompts)
         if items and not isinstance(items[0], (str, Iterable)):
             return [items], True
@@ -181,7 +181,7 @@ def _each(params: Any, options: Mapping[str, Any], count: int) -> list[dict[str,
         return [{**(params or {}), **options}] * count
     each = [{**one, **options} for one in params]
     if len(each) != count:
-        raise UsageError(f"params: must be one, or one for each of the {count} prompts, got {len(each)}", "params")
+        raise usage_error(f"params: must be one, or one for each of the {count} prompts, got {len(each)}", "params")
     return each
 
 
@@ -189,4 +189,4 @@ def _json(name: str, value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{name}: {error}", name) from None
+        raise usage_error(f"{name}: {error}", name) from None
