@@ -161,18 +161,20 @@ void add_queue_options(CLI::App& verb, EngineOptions& options) {
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
   verb.add_option("--max-queue", options.max_queued_requests,
-                  "Requests that may wait; one too many is refused (503), unless its key has less than an "
-                  "equal part of them. Half as many may wait behind priority 0")
+                  "Requests that may wait, where each prompt of a list is one, with all its choices; one too "
+                  "many is refused (503), unless its key has less than an equal part of them. Half as many "
+                  "may wait behind priority 0")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   verb.add_option("--max-queue-kv", options.max_queued_kv_caches,
-                  "Prompt tokens that may wait, in times what the KV cache holds, by the same rules, or a "
+                  "Prompt tokens that may wait and are not cached, in times what the KV cache holds, by the "
+                  "same rules, or a "
                   "prompt of any length where its key has none waiting (0: any number)")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   verb.add_option("--queue-timeout", options.queue_timeout_seconds,
-                  "A request that has not begun after so many seconds ends with a 503, or, where its stream "
-                  "has begun with a ping, with an error in it (0: it waits)")
+                  "A request of which nothing has begun after so many seconds ends with a 503, or, where its "
+                  "stream has begun with a ping, with an error in it (0: it waits)")
       ->transform(whole_number(0, 86'400))
       ->capture_default_str();
 }

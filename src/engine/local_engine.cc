@@ -97,60 +97,6 @@ LocalEngine::~LocalEngine() {
   thread_.join();
 }
 
-Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submissions) {
-  const auto num_requests = std::ssize(submissions);
-  for (Submission& submission : submissions) {
-    Request& request = submission.request;
-    if (auto status = check_request(request, loaded_.info, loaded_.tokenizer != nullptr); !status) {
-      num_rejected_ += num_requests;
-      return std::unexpected(std::move(status).error());
-    }
-    const auto prompt = static_cast<std::int32_t>(request.prompt_token_ids.size());
-    if (request.start_within_ms == 0 && !request.is_admitted)
-      request.start_within_ms = config_.queue_timeout_ms;
-    if (!request.sampling.max_tokens)
-      request.sampling.max_tokens = loaded_.info.max_model_len_tokens - prompt;
-  }
-  auto ids = enqueue(std::move(submissions));
-  if (!ids) num_rejected_ += num_requests;
-  return ids;
-}
-
-// Whether they are let in now, by the first of them.
-Status LocalEngine::check_entry(const std::vector<Submission>& submissions) {
-  const Request& first = submissions.front().request;
-  if (first.is_admitted) return {};
-  Arrivals arrivals{
-      .tenant = first.tenant, .priority = first.priority, .num_requests = std::ssize(submissions)};
-  for (const Submission& submission : submissions)
-    arrivals.num_prompt_tokens += std::ssize(submission.request.prompt_token_ids);
-  if (Status status = queue_bound_.check(arrivals, gate_.load()); !status) {
-    num_beyond_queue_ += std::ssize(submissions);
-    return status;
-  }
-  Status status = gate_.check(first, Clock::now());
-  if (!status) num_too_late_ += std::ssize(submissions);
-  return status;
-}
-
-Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> submissions) {
-  std::vector<RequestId> ids;
-  if (submissions.empty()) return ids;
-  {
-    const std::lock_guard lock(mutex_);
-    if (draining_ || stopping_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-    if (const Status status = check_entry(submissions); !status) return std::unexpected(status.error());
-    for (Submission& submission : submissions) {
-      ids.push_back(RequestId{next_request_id_++});
-      queue_bound_.enter(submission.request.tenant);
-      const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
-      mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
-    }
-  }
-  work_available_.notify_one();
-  return ids;
-}
-
 void LocalEngine::cancel(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
@@ -181,9 +127,11 @@ EngineStats LocalEngine::stats() const {
 void LocalEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;
-  const auto done = [this] { return queue_bound_.num_unfinished() == 0; };
+  const auto done = [this] {
+    return queue_bound_.num_unfinished() == 0 && (num_kept_open_ == 0 || is_closed_);
+  };
   if (all_done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), done)) return;
-  cancel_all_ = true;
+  cancel_all_ = is_closed_ = true;
   work_available_.notify_one();
   all_done_.wait(lock, done);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -37,6 +38,8 @@ class LocalEngine final : public Engine {
   const text::ChatTemplate* chat_template() const override { return loaded_.chat_template.get(); }
   using Engine::submit;
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
+  Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
+  std::shared_ptr<void> keep_open() override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void look(ActivitySink sink) override;
@@ -53,9 +56,14 @@ class LocalEngine final : public Engine {
   };
   using Command = std::variant<Arrival, Cancellation, ActivitySink>;
 
+  // local_engine_entry.cc
+  enum class Entry : std::uint8_t { kTogether, kWhatFits };
+  Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, Entry entry);
+  Status complete(Request& request) const;
   // With mutex_ held.
-  Status check_entry(const std::vector<Submission>& submissions);
-  Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions);
+  Status check_queue(std::span<const Submission> submissions) const;
+  Status check_entry(std::vector<Submission>& submissions, Entry entry);
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions, Entry entry);
 
   // The engine thread.
   void run();
@@ -107,7 +115,9 @@ class LocalEngine final : public Engine {
   std::vector<Command> mailbox_;
   std::uint64_t next_request_id_ = 1;
   EngineStats stats_;
+  std::int64_t num_kept_open_ = 0;
   bool draining_ = false;
+  bool is_closed_ = false;  // also for those that are is_admitted
   bool cancel_all_ = false;
   bool stopping_ = false;
 

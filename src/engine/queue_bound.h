@@ -23,7 +23,7 @@ struct Arrivals {
   std::string_view tenant;
   std::int32_t priority = 0;
   std::int64_t num_requests = 0;
-  std::int64_t num_prompt_tokens = 0;
+  std::int64_t num_prompt_tokens = 0;  // without what is expected to be cached
 };
 
 // A queue that one tenant has filled is still open to the others: each has room for an equal part of it, and
@@ -36,6 +36,7 @@ class QueueBound {
  public:
   explicit QueueBound(QueueLimits limits) : limits_(limits) {}
 
+  bool limits_prompt_tokens() const { return limits_.num_prompt_tokens > 0; }
   // Error (kUnavailable; kUsage where so many never fit) naming what is there, what came and the limit.
   // Prompts of any length may wait where no other of their tenant does.
   Status check(const Arrivals& arrivals, const sched::LoadSnapshot& load) const;

@@ -26,10 +26,7 @@ StartGate::StartGate(const sched::WaitingConfig& waiting, std::int32_t ttft_targ
 Status StartGate::check(const Request& request, sched::TimePoint now) {
   if (ttft_target_ms_ <= 0) return {};
   const double target_ms = sched::target_ms_of(ttft_target_ms_, request.priority);
-  const std::int32_t num_cached =
-      request.use_prefix_cache && prefix_cache_
-          ? recent_prompts_.find(request.cache_namespace, request.prompt_token_ids)
-          : 0;
+  const std::int32_t num_cached = expected_cached_tokens(request);
   sched::PromptWork prompt;
   prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
   const sched::StartForecast forecast =
@@ -46,6 +43,11 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
                              expected_ms / 1000, (expected_ms - excess_ms) / 1000),
       .param = {},
       .retry_after_s = static_cast<std::int32_t>(std::clamp(std::ceil(excess_ms / 1000), 1.0, 60.0))});
+}
+
+std::int32_t StartGate::expected_cached_tokens(const Request& request) const {
+  if (!request.use_prefix_cache || !prefix_cache_) return 0;
+  return recent_prompts_.find(request.cache_namespace, request.prompt_token_ids);
 }
 
 std::int32_t StartGate::enter(const Request& request) {

@@ -22,7 +22,9 @@ class StartGate {
 
   // Error (kUnavailable) naming the time expected and the limit, with when to try again.
   Status check(const Request& request, sched::TimePoint now);
-  // It waits from now on; returns how much of its prompt is expected to be cached.
+  // How much of its prompt is expected to be cached when it starts.
+  std::int32_t expected_cached_tokens(const Request& request) const;
+  // It waits from now on; returns the same.
   std::int32_t enter(const Request& request);
 
   // With those who entered since.

@@ -7,10 +7,10 @@
 
 namespace kvasir::sched {
 
-// First come, first served within a priority. Order is by arrival, not by insertion, so a preempted sequence
-// returns to the head of its priority.
+// First come, first served within a class. Order is by arrival, not by insertion, so a preempted sequence
+// returns to the head of its class.
 //
-// Thread safety: none. Borrows the sequences; a member's priority and id must not change.
+// Thread safety: none. Borrows the sequences; a member's running_class and id must not change.
 class RequestQueue {
  public:
   using Order = std::set<Sequence*, RunsBefore>;

@@ -7,10 +7,10 @@
 namespace kvasir::sched {
 namespace {
 
-Sequence make(std::int64_t id, std::int32_t priority) {
+Sequence make(std::int64_t id, std::int32_t running_class) {
   Sequence sequence;
   sequence.id = SequenceId{id};
-  sequence.priority = priority;
+  sequence.running_class = running_class;
   return sequence;
 }
 

@@ -96,6 +96,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.token_ids.reserve(static_cast<std::size_t>(expected_tokens(sequence)));
     sequence.token_ids = request.prompt_token_ids;
     sequence.account = &tenants_.enter(request.tenant, now);
+    sequence.running_class = running_class(request.priority, now);
     sequence.cache_namespace = request.cache_namespace;
     sequence.use_prefix_cache = request.use_prefix_cache;
     sequence.expected_cached_tokens = request.expected_cached_tokens;

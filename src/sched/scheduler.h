@@ -128,6 +128,7 @@ class Scheduler {
     Sequence* sequence = nullptr;
   };
 
+  std::int32_t running_class(std::int32_t priority, TimePoint now) const;
   void expire_waiting(TimePoint now);
   StepWork decoding_work() const;
   double full_step_ms(std::int32_t answer_tokens) const;

@@ -75,8 +75,8 @@ void Scheduler::order_prompts(TimePoint now) {
     WaitingKey key{.arrival = std::ssize(ordered_)};  // their order stays
     if (is_by_value) {
       key = key_of(config_.waiting, facts_of(*sequence, pace, now));
-      key.is_new = 1;  // that it has begun counts for one turn of its tenant
-      --key.tenant_turn;
+      key.is_new = 1;  // that it has begun counts for one turn of its tenant, as a class below 0 does
+      if (key.class_in_turn == 0) --key.tenant_turn;
       key.is_late = 0;
       key.negative_value = -std::numeric_limits<double>::infinity();
     }
@@ -108,6 +108,12 @@ bool Scheduler::leaves_seat_to_others(const Sequence& sequence, std::int32_t num
   const std::int32_t num_reserved = num_reserved_seats(num_tenants);
   if (num_reserved == 0 || sequence.account->num_running < seat_share(num_tenants)) return false;
   return num_running() > 0 && num_running() + num_reserved >= config_.max_num_seqs;
+}
+
+// Tenants do not preempt each other's by calling their own urgent.
+std::int32_t Scheduler::running_class(std::int32_t priority, TimePoint now) const {
+  const bool is_shared = config_.waiting.policy == WaitingPolicy::kSloValue && tenants_.num_present(now) > 1;
+  return is_shared ? std::max(0, priority) : priority;
 }
 
 void Scheduler::describe_load(LoadSnapshot& load) const {

@@ -165,6 +165,47 @@ TEST_F(SchedulerTest, StartsByPriorityThenArrival) {
   EXPECT_EQ(step()[0].id, normal);
 }
 
+// By value: one seat, and a tenant that has urgent requests without end.
+TEST_F(SchedulerTest, UrgentRequestsOfOneTenantLeaveTheOthersTheirTurns) {
+  build({.max_num_seqs = 1,
+         .max_num_batched_tokens = 64,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 100.0}},
+        {{.num_blocks = 8}});
+  std::uint64_t id = 0;
+  const auto add_of = [&](const char* tenant, std::int32_t priority) {
+    SequenceRequest request = make_request(++id, prompt_of(40, static_cast<TokenId>(100 * id)), 1);
+    request.tenant = tenant;
+    request.priority = priority;
+    return add(std::move(request));
+  };
+  const SequenceId plain = add_of("plain", 0);
+  add_of("urgent", -100);
+  int num_before = 0;
+  while (step()[0].id != plain) {
+    add_of("urgent", -100);
+    ASSERT_LT(++num_before, 20);
+  }
+  EXPECT_EQ(num_before, 5) << "two turns of 100 tokens, 41 each";
+}
+
+TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {
+  build({.max_num_seqs = 2, .max_num_batched_tokens = 64, .waiting = {.policy = WaitingPolicy::kSloValue}},
+        {{.num_blocks = 2}}, false);
+  const auto add_of = [&](const char* tenant, std::uint64_t id, std::int32_t priority) {
+    SequenceRequest request = make_request(id, prompt_of(15, static_cast<TokenId>(100 * id)), 10);
+    request.tenant = tenant;
+    request.priority = priority;
+    return add(std::move(request));
+  };
+  const SequenceId first = add_of("plain", 1, 0);
+  add_of("urgent", 2, -1);
+  step();
+  step();
+  const auto ran = step();  // the 17th token of each needs a second block
+  ASSERT_EQ(ran.size(), 1u);
+  EXPECT_EQ(ran[0].id, first);
+}
+
 TEST_F(SchedulerTest, TakesACachedPrefixAndReportsIt) {
   build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
   add(make_request(1, prompt_of(40), 1));

@@ -43,6 +43,8 @@ struct Sequence {
   RequestId request_id{};
   std::int32_t choice = 0;
   std::int32_t priority = 0;
+  std::int32_t running_class =
+      0;  // its priority, but not below 0 where it came beside other tenants' by value
   SequenceStatus status = SequenceStatus::kWaiting;
 
   std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
@@ -91,11 +93,10 @@ struct Sequence {
   bool awaits_prompt_logits() const { return want_prompt_logits && num_prompt_logits < num_prompt_tokens; }
 };
 
-// Who runs before whom, and the reverse of who is preempted first: lower priority value, then earlier
-// arrival.
+// Who runs before whom, and the reverse of who is preempted first: lower class, then earlier arrival.
 struct RunsBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
-    return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+    return a->running_class != b->running_class ? a->running_class < b->running_class : a->id < b->id;
   }
 };
 

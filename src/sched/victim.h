@@ -13,7 +13,7 @@ namespace kvasir::sched {
 // was preempted last, `last_victim`, unless it is alone. Requires: not empty.
 inline Sequence& choose_victim(std::span<Sequence* const> candidates, std::int32_t num_missing_tokens,
                                SequenceId last_victim) {
-  const std::int32_t last_class = candidates.back()->priority;
+  const std::int32_t last_class = candidates.back()->running_class;
   Sequence* victim = nullptr;
   const auto is_better = [&](const Sequence& a, const Sequence& b) {
     const bool a_frees_enough = a.num_computed_tokens >= num_missing_tokens;
@@ -23,7 +23,7 @@ inline Sequence& choose_victim(std::span<Sequence* const> candidates, std::int32
                           : a.num_computed_tokens >= b.num_computed_tokens;
   };
   for (Sequence* candidate : candidates) {
-    if (candidate->priority != last_class) continue;
+    if (candidate->running_class != last_class) continue;
     if (candidate->id == last_victim && candidates.size() > 1) continue;
     if (victim == nullptr || is_better(*candidate, *victim)) victim = candidate;
   }

@@ -20,8 +20,8 @@ TEST(Victim, IsTheCheapestThatFreesEnough) {
 }
 
 TEST(Victim, IsOfTheLastClass) {
-  Sequence a{.id = SequenceId{1}, .priority = 0, .num_computed_tokens = 100};
-  Sequence b{.id = SequenceId{2}, .priority = 1, .num_computed_tokens = 500};
+  Sequence a{.id = SequenceId{1}, .running_class = 0, .num_computed_tokens = 100};
+  Sequence b{.id = SequenceId{2}, .running_class = 1, .num_computed_tokens = 500};
   EXPECT_EQ(&choose_victim(std::vector<Sequence*>{&a, &b}, 16, kNobody), &b);
 }
 

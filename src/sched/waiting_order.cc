@@ -1,5 +1,6 @@
 #include "sched/waiting_order.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvasir::sched {
@@ -20,7 +21,10 @@ WaitingKey key_of(const WaitingConfig& config, const WaitingFacts& facts) {
   key.priority = facts.priority - static_cast<std::int64_t>(steps);
   if (config.policy == WaitingPolicy::kPriority) return key;
   key.is_new = facts.has_started ? 0 : 1;
-  key.tenant_turn = static_cast<std::int64_t>(facts.served_tokens / config.tenant_quantum_tokens);
+  key.class_in_turn = std::min<std::int64_t>(key.priority, 0);
+  key.priority -= key.class_in_turn;
+  key.tenant_turn = static_cast<std::int64_t>(facts.served_tokens / config.tenant_quantum_tokens) -
+                    (key.class_in_turn < 0 ? 1 : 0);
   const double expected_ms = facts.pending_ms + facts.prefill_ms;
   const bool has_missed = facts.target_ms > 0.0 && expected_ms > facts.target_ms;
   key.is_late = has_missed && expected_ms < kLatePatience * facts.target_ms ? 1 : 0;

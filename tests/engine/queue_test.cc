@@ -1,8 +1,10 @@
 // What becomes of requests that wait.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/start_gate.h"
@@ -50,6 +52,55 @@ TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
   EXPECT_EQ(engine->stats().num_requests_beyond_queue, 4);
 }
 
+TEST(Queue, TakesWhatFitsOfThoseThatComeInPieces) {
+  const auto engine = one_at_a_time({.max_queued_requests = 2});
+  ASSERT_NE(engine, nullptr);
+  std::vector<Submission> five;
+  for (int i = 0; i < 5; ++i) five.push_back({greedy_request({1, 2, 3}, 1000), [](RequestOutput) {}});
+  std::vector<RequestId> ids = engine->submit_some(five).value();
+  EXPECT_EQ(ids.size(), 3u);
+  const auto refused = engine->submit_some(five);
+  ASSERT_FALSE(refused) << "not even the first of others";
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
+  five.front().request.is_admitted = true;
+  EXPECT_EQ(engine->submit_some(five).value().size(), 1u) << "one of the same answer always comes in";
+  EXPECT_EQ(engine->stats().num_requests_rejected, 5);
+  engine->drain(0);
+}
+
+TEST(Queue, ADrainWaitsForTheRestOfAnAnswer) {
+  const auto engine = one_at_a_time({});
+  ASSERT_NE(engine, nullptr);
+  Request request = greedy_request({1, 2, 3}, 2);
+  std::shared_ptr<void> more = engine->keep_open();
+  std::thread drain([&] { engine->drain(600'000); });
+  const auto is_draining = [&] {
+    const auto id = engine->submit(request, [](RequestOutput) {});
+    return !id && id.error().message == "the server is shutting down";
+  };
+  while (!is_draining()) std::this_thread::yield();
+  request.is_admitted = true;
+  std::atomic<int> num_ended = 0;
+  const auto count = [&](const RequestOutput& output) { num_ended += output.request_finished ? 1 : 0; };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(engine->submit(request, count)) << i;
+    while (num_ended <= i) std::this_thread::yield();
+  }
+  more.reset();
+  drain.join();
+  engine->drain(0);
+}
+
+TEST(Queue, ADrainThatIsOverTakesNothingOfAnAnswerEither) {
+  const auto engine = one_at_a_time({});
+  ASSERT_NE(engine, nullptr);
+  const std::shared_ptr<void> more = engine->keep_open();
+  engine->drain(1);
+  Request request = greedy_request({1, 2, 3}, 2);
+  request.is_admitted = true;
+  EXPECT_FALSE(engine->submit(request, [](RequestOutput) {}));
+}
+
 TEST(Queue, OneKeyThatHasFilledItKeepsNoOtherOut) {
   const auto engine = one_at_a_time({.max_queued_requests = 3});
   ASSERT_NE(engine, nullptr);
@@ -89,12 +140,26 @@ TEST(Queue, BoundsThePromptTokensThatWait) {
   ASSERT_NE(engine, nullptr);
   const auto nobody = [](RequestOutput) {};
   ASSERT_TRUE(engine->submit(greedy_request({1, 2, 3}, 1000), nobody));
-  const Request request = greedy_request(std::vector<TokenId>(30, 7), 4);
+  Request request = greedy_request(std::vector<TokenId>(30, 7), 4);
+  request.use_prefix_cache = false;
   EXPECT_TRUE(engine->submit(request, nobody));
   const auto refused = engine->submit(request, nobody);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
   EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41")) << refused.error().message;
+}
+
+TEST(Queue, CountsOfPromptsThatComeWhatIsNotCached) {
+  const auto engine = one_at_a_time({.max_queued_kv_caches = 0.02});
+  ASSERT_NE(engine, nullptr);
+  const auto nobody = [](RequestOutput) {};
+  ASSERT_TRUE(engine->submit(greedy_request({1, 2, 3}, 1000), nobody));
+  const Request request = greedy_request(std::vector<TokenId>(33, 7), 4);
+  EXPECT_TRUE(engine->submit(request, nobody));
+  int num_entered = 0;  // with one token each
+  while (num_entered < 100 && engine->submit(request, nobody)) ++num_entered;
+  EXPECT_GE(num_entered, 5) << "41 are the limit, and the first one's three may be waiting yet";
+  EXPECT_LE(num_entered, 8);
 }
 
 // Of what steps take the engine knows before anybody has asked. Forty such prompts are beyond anybody's

@@ -36,6 +36,22 @@ TEST(Embeddings, AreOfMoreInputsThanTheQueueHolds) {
   EXPECT_EQ(answer["usage"]["prompt_tokens"].get_int64().value(), 200 / 5 * (1 + 2 + 3 + 4 + 5));
 }
 
+TEST(Embeddings, BeginWithAsManyInputsAsTheQueueHasRoomFor) {
+  const RunningServer server({.max_requests = 3});
+  const ClientResponse response = HttpClient(server.port()).request("POST", "/v1/embeddings", body_of(40));
+  EXPECT_EQ(response.status, 200) << response.body;
+}
+
+TEST(Embeddings, ThatHaveBegunAreWholeWhenTheServerDrains) {
+  RunningServer server({.prefill = 5ms, .max_requests = 1});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/embeddings", body_of(40)));
+  while (server.engine.num_running() == 0) std::this_thread::sleep_for(1ms);
+  server.server->stop();
+  const ClientResponse response = client.receive();
+  EXPECT_EQ(response.status, 200) << response.body;
+}
+
 TEST(Embeddings, OfTooManyInputsAreRefused) {
   const RunningServer server;
   const ClientResponse response = HttpClient(server.port()).request("POST", "/v1/embeddings", body_of(2049));

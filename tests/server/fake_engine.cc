@@ -51,13 +51,39 @@ Result<std::vector<RequestId>> FakeEngine::submit(std::vector<Submission> submis
       return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
   }
   const std::lock_guard lock(mutex_);
-  if (draining_) return make_error(ErrorKind::kUnavailable, "the server is shutting down");
-  if (running_.size() + submissions.size() > options_.max_requests)
+  if (!is_open_for(submissions.front().request))
+    return make_error(ErrorKind::kUnavailable, "the server is shutting down");
+  const bool is_admitted = submissions.front().request.is_admitted;
+  if (!is_admitted && running_.size() + submissions.size() > options_.max_requests)
     return make_error(ErrorKind::kUnavailable, "queue: full");
   std::vector<RequestId> ids;
   for (Submission& submission : submissions) ids.push_back(start(std::move(submission)));
   changed_.notify_all();
   return ids;
+}
+
+bool FakeEngine::is_open_for(const Request& first) const {
+  return !is_closed_ && (!draining_ || first.is_admitted);
+}
+
+Result<std::vector<RequestId>> FakeEngine::submit_some(std::vector<Submission> submissions) {
+  std::size_t room = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    room = options_.max_requests - std::min(options_.max_requests, running_.size());
+  }
+  submissions.resize(std::clamp<std::size_t>(submissions.size(), 1, std::max<std::size_t>(1, room)));
+  return submit(std::move(submissions));
+}
+
+std::shared_ptr<void> FakeEngine::keep_open() {
+  const std::lock_guard lock(mutex_);
+  ++num_kept_open_;
+  return {this, [](FakeEngine* engine) {
+            const std::lock_guard release(engine->mutex_);
+            --engine->num_kept_open_;
+            engine->changed_.notify_all();
+          }};
 }
 
 RequestId FakeEngine::start(Submission submission) {
@@ -113,8 +139,9 @@ void FakeEngine::look(ActivitySink sink) {
 void FakeEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;
-  const auto idle = [this] { return running_.empty(); };
+  const auto idle = [this] { return running_.empty() && (num_kept_open_ == 0 || is_closed_); };
   if (changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle)) return;
+  is_closed_ = true;
   for (const auto& running : running_) running->cancelled = true;
   changed_.notify_all();
   changed_.wait(lock, idle);

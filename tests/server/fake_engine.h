@@ -47,6 +47,8 @@ class FakeEngine final : public Engine {
   const text::Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   const text::ChatTemplate* chat_template() const override { return template_.get(); }
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
+  Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
+  std::shared_ptr<void> keep_open() override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void look(ActivitySink sink) override;
@@ -72,7 +74,8 @@ class FakeEngine final : public Engine {
     bool cancelled = false;
   };
 
-  RequestId start(Submission submission);  // with mutex_ held
+  bool is_open_for(const Request& first) const;  // with mutex_ held
+  RequestId start(Submission submission);        // likewise
   void run();
   void step_all();
   bool step(Running& running);  // false: it is over
@@ -89,7 +92,9 @@ class FakeEngine final : public Engine {
   std::deque<std::shared_ptr<Running>> running_;  // guarded
   Request last_request_;                          // guarded
   std::uint64_t next_id_ = 1;                     // guarded
+  std::int64_t num_kept_open_ = 0;                // guarded
   bool draining_ = false;                         // guarded
+  bool is_closed_ = false;                        // guarded
   bool stopping_ = false;                         // guarded
   std::atomic<std::int64_t> num_cancelled_{0};
   std::atomic<std::int64_t> num_generated_{0};

@@ -106,6 +106,7 @@ void Generation::submit(std::vector<Request> requests) {
   const auto self = shared_from_this();
   parts_.exchange->on_abort([self](AbortCause) {
     self->is_over_ = true;
+    self->more_.reset();
     if (self->num_in_flight_ == 0) return self->record();
     self->is_aborted_ = true;
     self->parts_.exchange->await_generation();
@@ -113,6 +114,7 @@ void Generation::submit(std::vector<Request> requests) {
   });
   requests_ = std::move(requests);
   submitted_at_ = Clock::now();
+  if (parts_.max_in_flight > 0) more_ = parts_.engine.keep_open();
   submit_waiting();
   if (!parts_.stream || is_over_) return;
   parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
@@ -132,11 +134,13 @@ void Generation::submit_waiting() {
     submissions.push_back({requests_[prompt], std::move(sink)});
     submissions.back().request.is_admitted = prompt > 0;
   }
-  auto ids = parts_.engine.submit(std::move(submissions));
+  auto ids = more_ == nullptr ? parts_.engine.submit(std::move(submissions))
+                              : parts_.engine.submit_some(std::move(submissions));
   if (!ids) return fail(to_api_error(ids.error()));
   ids_.insert(ids_.end(), ids->begin(), ids->end());
   num_in_flight_ += ids->size();
-  num_submitted_ = end;
+  num_submitted_ += ids->size();
+  if (num_submitted_ == requests_.size()) more_.reset();
 }
 
 void Generation::on_output(std::size_t prompt, RequestOutput output) {
@@ -288,6 +292,7 @@ void Generation::finish() {
 
 void Generation::fail(const ApiError& error) {
   is_over_ = true;
+  more_.reset();
   if (!ids_.empty()) record();
   cancel_all();
   if (!stream_begun_) return refuse(*parts_.exchange, error);

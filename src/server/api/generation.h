@@ -40,7 +40,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
                     const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
                     std::vector<Request> requests);
   // The same for requests that generate nothing, in one piece. There may be more than the engine's queue
-  // holds: a few are in it at once.
+  // holds: as many are in it at once as it has room for, a few at most.
   static void start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                             std::unique_ptr<AnswerFormat> format, std::vector<Request> requests);
 
@@ -72,6 +72,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Parts parts_;
   std::vector<Request> requests_;
   std::size_t num_submitted_ = 0, num_in_flight_ = 0;
+  std::shared_ptr<void> more_;      // while some are not submitted
   std::vector<RequestId> ids_;      // of those submitted
   std::vector<Usage> usages_;       // one a prompt, so far
   std::vector<RequestCost> costs_;  // likewise

@@ -237,7 +237,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"priority",
      "integer",
      {-kMaxInt32, kMaxInt32},
-     "lower runs first",
+     "lower runs first; below 0 before the key's others, not before those of other keys",
      read_integer<&GenerationRequest::priority>},
     {"cache_salt", "string", {}, "requests share cached prefixes only under one salt", read_cache_salt},
     {"kv_policy",
@@ -334,7 +334,8 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
   std::string message = fmt::format(
       "This model's maximum context length is {} tokens, the prompt is too long", max_model_len_tokens);
   if (prompt >= max_model_len_tokens) {
-    message += fmt::format(": it has {}", prompt);
+    const bool is_of_list = prompt_field.ends_with(']');
+    message += fmt::format(": {} has {}", is_of_list ? prompt_field : "it", prompt);
   } else {
     message += fmt::format(" for an answer of {} (max_tokens): its {} tokens make {} too many", wanted,
                            prompt, prompt + wanted - max_model_len_tokens);

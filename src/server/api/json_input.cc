@@ -50,28 +50,51 @@ std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view
                      field.name);
 }
 
-// The parser refuses integers beyond 64 bits like any other nonsense, without a name. The first member of the
-// body that is one; empty when none is.
-std::string oversized_integer(std::string_view body) {
-  namespace ondemand = simdjson::ondemand;
-  const simdjson::padded_string padded(body);
-  ondemand::parser parser;
-  ondemand::document document;
-  ondemand::object root;
-  if (parser.iterate(padded).get(document) || document.get_object().get(root)) return {};
-  for (auto field : root) {
+bool is_oversized_integer(simdjson::ondemand::value& value) {
+  const std::string_view token = value.raw_json_token();  // and the space behind it
+  const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
+  const std::string_view rest =
+      digits.substr(std::min(digits.size(), digits.find_first_not_of("0123456789")));
+  const bool is_integer = digits.size() > rest.size() && digits[0] != '0' &&
+                          rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return is_integer && value.get_int64().error() && value.get_uint64().error();
+}
+
+// The parser refuses integers beyond 64 bits like any other nonsense, without a name. The path of the first
+// one at or behind `value`, which is `path`; empty when none is.
+std::string oversized_integer(simdjson::ondemand::value value, const std::string& path) {
+  simdjson::ondemand::array array;
+  simdjson::ondemand::object object;
+  if (!value.get_array().get(array)) {
+    std::size_t index = 0;
+    for (auto item : array) {
+      simdjson::ondemand::value inner;
+      if (item.get(inner)) return {};
+      if (std::string found = oversized_integer(inner, fmt::format("{}[{}]", path, index)); !found.empty())
+        return found;
+      ++index;
+    }
+    return {};
+  }
+  if (value.get_object().get(object)) return is_oversized_integer(value) ? path : std::string();
+  for (auto field : object) {
     std::string_view key;
-    ondemand::value value;
-    if (field.unescaped_key().get(key) || field.value().get(value)) return {};
-    const std::string_view token = value.raw_json_token();  // and the space behind it
-    const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
-    const std::string_view rest =
-        digits.substr(std::min(digits.size(), digits.find_first_not_of("0123456789")));
-    const bool is_integer = digits.size() > rest.size() && digits[0] != '0' &&
-                            rest.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    if (is_integer && value.get_int64().error() && value.get_uint64().error()) return printable(key);
+    simdjson::ondemand::value inner;
+    if (field.unescaped_key().get(key) || field.value().get(inner)) return {};
+    const std::string name = printable(key);
+    if (std::string found = oversized_integer(inner, path.empty() ? name : path + "." + name); !found.empty())
+      return found;
   }
   return {};
+}
+
+std::string oversized_integer(std::string_view body) {
+  const simdjson::padded_string padded(body);
+  simdjson::ondemand::parser parser;
+  simdjson::ondemand::document document;
+  simdjson::ondemand::value root;
+  if (parser.iterate(padded).get(document) || document.get_value().get(root)) return {};
+  return oversized_integer(root, {});
 }
 
 // Where in `json` an object has a member twice, such as "[2].role"; none where all are distinct. The path is

@@ -51,14 +51,16 @@ ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const E
     const std::int32_t vocab_size = engine.model_info().vocab_size;
     const auto foreign = std::ranges::find_if(*ids, [&](TokenId id) { return id >= vocab_size; });
     if (foreign == ids->end()) return *ids;
+    const std::string of_token = fmt::format("{}[{}]", name, foreign - ids->begin());
     return bad_request(
-        fmt::format("{}: token id {} is outside the vocabulary of {}", name, *foreign, vocab_size), name);
+        fmt::format("{}: token id {} is outside the vocabulary of {}", of_token, *foreign, vocab_size),
+        of_token);
   }
   if (engine.tokenizer() == nullptr) {
     return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", name), name);
   }
   std::vector<TokenId> ids = engine.tokenizer()->encode(std::get<std::string>(content), options);
-  if (ids.empty()) return bad_request(name + ": must not be empty", name);
+  if (ids.empty()) return bad_request(name + " must not be empty", name);
   return ids;
 }
 
