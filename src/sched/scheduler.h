@@ -125,6 +125,7 @@ class Scheduler {
   struct Ordered {
     bool is_running = false;
     WaitingKey key;
+    std::int64_t urgent_class = 0;  // 0, or below it by value
     Sequence* sequence = nullptr;
   };
 
@@ -137,6 +138,7 @@ class Scheduler {
   WaitingFacts facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const;
   bool computes_prompts() const;
   void order_prompts(TimePoint now);
+  void order_urgent();
   bool leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const;
   void schedule_streams(StepBudget& budget);
   void schedule_prompts(StepBudget& budget, TimePoint now);
@@ -177,6 +179,7 @@ class Scheduler {
   TenantLedger tenants_;
   RequestQueue waiting_;
   std::vector<Ordered> ordered_;  // of order_prompts(), kept for its memory
+  std::vector<Ordered> urgent_;   // of order_urgent(), likewise
   std::vector<Sequence*> running_;
   std::vector<Sequence*> candidates_;  // of make_room(), likewise
   SequenceId last_victim_{-1};

@@ -70,27 +70,49 @@ void Scheduler::order_prompts(TimePoint now) {
   ordered_.clear();
   const Pace pace = this->pace();
   const bool is_by_value = config_.waiting.policy == WaitingPolicy::kSloValue;
-  for (Sequence* sequence : running_) {
-    if (sequence->num_remaining_tokens() == 1) continue;
-    WaitingKey key{.arrival = std::ssize(ordered_)};  // their order stays
-    if (is_by_value) {
-      key = key_of(config_.waiting, facts_of(*sequence, pace, now));
-      key.is_new = 1;  // that it has begun counts for one turn of its tenant, as a class below 0 does
-      if (key.class_in_turn == 0) --key.tenant_turn;
+  const auto add = [&](Sequence& sequence, bool is_running) {
+    const WaitingFacts facts = facts_of(sequence, pace, now);
+    WaitingKey key = key_of(config_.waiting, facts);
+    if (is_running && is_by_value) {
+      key.is_new = 1;  // that it has begun counts for one turn of its tenant
+      --key.tenant_turn;
       key.is_late = 0;
       key.negative_value = -std::numeric_limits<double>::infinity();
+    } else if (is_running) {
+      key = {.arrival = std::ssize(ordered_)};  // their order stays
     }
-    ordered_.push_back({.is_running = true, .key = key, .sequence = sequence});
+    const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(config_.waiting, facts));
+    ordered_.push_back({.is_running = is_running,
+                        .key = key,
+                        .urgent_class = is_by_value ? urgent_class : 0,
+                        .sequence = &sequence});
+  };
+  for (Sequence* sequence : running_) {
+    if (sequence->num_remaining_tokens() > 1) add(*sequence, true);
   }
-  for (Sequence* sequence : waiting_) {
-    ordered_.push_back({.is_running = false,
-                        .key = key_of(config_.waiting, facts_of(*sequence, pace, now)),
-                        .sequence = sequence});
-  }
+  for (Sequence* sequence : waiting_) add(*sequence, false);
   std::ranges::sort(ordered_, [is_by_value](const Ordered& a, const Ordered& b) {
     if (!is_by_value && a.is_running != b.is_running) return a.is_running;
     return a.key < b.key;
   });
+  order_urgent();
+}
+
+// A tenant's own change places: those that it calls urgent take the ones of those that come first.
+void Scheduler::order_urgent() {
+  const auto is_urgent = [](const Ordered& o) { return o.urgent_class < 0; };
+  if (std::ranges::none_of(ordered_, is_urgent)) return;
+  urgent_ = ordered_;
+  std::ranges::stable_sort(urgent_, [](const Ordered& a, const Ordered& b) {
+    if (a.sequence->account != b.sequence->account)
+      return a.sequence->account->name < b.sequence->account->name;
+    return a.urgent_class < b.urgent_class;
+  });
+  std::vector<Ordered*> places;
+  for (Ordered& place : ordered_) places.push_back(&place);
+  std::ranges::stable_sort(places, {},
+                           [](const Ordered* o) { return std::string_view(o->sequence->account->name); });
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = urgent_[i];
 }
 
 // Three of sixteen seats are for tenants that have less than their share of them, where there is more than

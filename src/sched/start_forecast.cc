@@ -28,11 +28,8 @@ struct Ahead {
 
 // What of a group starts before a request of its class whose tenant will have had `own_tokens` when that is
 // next: tenants take turns, so the group's gets no more until then, and half a turn because of their length.
-// Who is of a class below 0 and the other is not has one more.
-double share_before(const WaitingGroup& group, std::int32_t priority, double own_tokens,
-                    const WaitingConfig& config) {
-  const double num_turns = 0.5 + (group.priority < 0 ? 1.0 : 0.0) - (priority < 0 ? 1.0 : 0.0);
-  const double tokens = own_tokens + num_turns * config.tenant_quantum_tokens - group.served_tokens;
+double share_before(const WaitingGroup& group, double own_tokens, const WaitingConfig& config) {
+  const double tokens = own_tokens + config.tenant_quantum_tokens / 2 - group.served_tokens;
   const auto waiting_tokens = static_cast<double>(group.prompts.num_tokens);
   return tokens >= waiting_tokens ? 1.0 : std::max(0.0, tokens / waiting_tokens);
 }
@@ -56,7 +53,7 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     const bool is_equal = by_class && class_of(group.priority) == class_of(priority);
     const bool takes_turns = is_other && is_equal;
     double share = is_before || is_equal ? 1.0 : 0.0;
-    if (takes_turns) share = share_before(group, priority, own_tokens, config);
+    if (takes_turns) share = share_before(group, own_tokens, config);
     ahead.add(group, share);
     if (group.tenant == tenant && share > 0.0) ahead.own_prompts += group.prompts;
     // Who has begun is before all that wait; by value it is before its own turn and those behind

@@ -109,15 +109,16 @@ TEST(StartForecast, OthersTakeTheirTurnsBetweenTheTenantsOwn) {
   EXPECT_DOUBLE_EQ(forecast_start(load, kByValue, "two", 0, tokens(10)).wait_ms, 2.0 * 100'000 / 0.75);
 }
 
-TEST(StartForecast, AClassBelowZeroIsATurnAheadOfOthersAndBeforeAllOfItsOwn) {
+TEST(StartForecast, AClassBelowZeroIsBeforeItsTenantsOthersOnly) {
   LoadSnapshot load = full_house();
   load.num_tenants = 2;
   load.group("urgent", -1, 50'000.0).prompts.num_tokens = 100'000;
   load.group("plain", 0, 50'000.0).prompts.num_tokens = 10'000;
-  const double turn = kByValue.tenant_quantum_tokens;
-  EXPECT_EQ(forecast_start(load, kByValue, "plain", 0, tokens(10)).wait_ms, 2.0 * (20'000 + 1.5 * turn));
-  EXPECT_EQ(forecast_start(load, kByValue, "plain", -2, tokens(10)).wait_ms, 2.0 * turn / 2);
-  EXPECT_EQ(forecast_start(load, kByValue, "urgent", -2, tokens(10)).wait_ms, 100.0);
+  const double half_a_turn = kByValue.tenant_quantum_tokens / 2;
+  EXPECT_EQ(forecast_start(load, kByValue, "plain", 0, tokens(10)).wait_ms, 2.0 * (20'000 + half_a_turn));
+  EXPECT_EQ(forecast_start(load, kByValue, "plain", -2, tokens(10)).wait_ms, 2.0 * half_a_turn);
+  EXPECT_EQ(forecast_start(load, kByValue, "urgent", -2, tokens(10)).wait_ms, 2.0 * half_a_turn);
+  EXPECT_EQ(forecast_start(load, kByValue, "urgent", -1, tokens(10)).wait_ms, 2.0 * (100'000 + 10'000));
 }
 
 TEST(StartForecast, WhoHasBeenServedLeastIsComputedWithoutABreak) {

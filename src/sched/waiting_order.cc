@@ -14,17 +14,19 @@ constexpr double kUrgencyPower = 4.0;
 
 }  // namespace
 
+std::int64_t class_of(const WaitingConfig& config, const WaitingFacts& facts) {
+  const double steps = config.ageing_ms > 0.0 ? std::floor(facts.pending_ms / config.ageing_ms) : 0.0;
+  return facts.priority - static_cast<std::int64_t>(steps);
+}
+
 WaitingKey key_of(const WaitingConfig& config, const WaitingFacts& facts) {
   WaitingKey key{.arrival = facts.arrival};
   if (config.policy == WaitingPolicy::kFifo) return key;
-  const double steps = config.ageing_ms > 0.0 ? std::floor(facts.pending_ms / config.ageing_ms) : 0.0;
-  key.priority = facts.priority - static_cast<std::int64_t>(steps);
+  key.priority = class_of(config, facts);
   if (config.policy == WaitingPolicy::kPriority) return key;
+  key.priority = std::max<std::int64_t>(key.priority, 0);
   key.is_new = facts.has_started ? 0 : 1;
-  key.class_in_turn = std::min<std::int64_t>(key.priority, 0);
-  key.priority -= key.class_in_turn;
-  key.tenant_turn = static_cast<std::int64_t>(facts.served_tokens / config.tenant_quantum_tokens) -
-                    (key.class_in_turn < 0 ? 1 : 0);
+  key.tenant_turn = static_cast<std::int64_t>(facts.served_tokens / config.tenant_quantum_tokens);
   const double expected_ms = facts.pending_ms + facts.prefill_ms;
   const bool has_missed = facts.target_ms > 0.0 && expected_ms > facts.target_ms;
   key.is_late = has_missed && expected_ms < kLatePatience * facts.target_ms ? 1 : 0;

@@ -33,7 +33,6 @@ struct WaitingKey {
   std::int64_t priority = 0;
   std::int64_t is_new = 0;
   std::int64_t tenant_turn = 0;
-  std::int64_t class_in_turn = 0;  // below 0 before the tenant's other requests
   std::int64_t is_late = 0;
   double negative_value = 0.0;
   std::int64_t arrival = 0;
@@ -41,8 +40,11 @@ struct WaitingKey {
   auto operator<=>(const WaitingKey&) const = default;
 };
 
-// By value, a class below 0 is before the tenant's own requests and, for one turn of it, before those of
-// others: else a tenant that calls all of its own urgent would leave them nothing.
+// The class, aged.
+std::int64_t class_of(const WaitingConfig& config, const WaitingFacts& facts);
+
+// By value, classes below 0 count as 0: they are urgent among their tenant's own (scheduler_forecast.cc),
+// else a tenant that calls all of its own urgent would leave the others nothing.
 //
 // For requests that can still meet their target: the share of it that will be over when they have their first
 // token, to the fourth, times (1 + hit_ratio), over what they hold (the value of Apt-Serve, Gao et al. 2025,

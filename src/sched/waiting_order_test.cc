@@ -38,24 +38,18 @@ TEST(WaitingOrder, TheLeastServedTenantIsNext) {
   EXPECT_TRUE(first(kByValue, greedy, quiet));
 }
 
-TEST(WaitingOrder, AClassBelowZeroIsUrgentAmongItsTenantsAndATurnAheadOfOthers) {
-  const WaitingFacts urgent{.arrival = 9, .priority = -1, .held_token_ms = 1e9, .served_tokens = 5000.0};
-  WaitingFacts own{.arrival = 1, .pending_ms = 500.0, .held_token_ms = 1.0, .served_tokens = 5000.0};
-  EXPECT_TRUE(first(kByValue, urgent, own));
-  WaitingFacts others = own;
-  others.served_tokens = 4000.0;
-  EXPECT_TRUE(first(kByValue, urgent, others));
-  WaitingFacts most_urgent = urgent;
-  most_urgent.priority = -100;
-  EXPECT_TRUE(first(kByValue, most_urgent, urgent));
-  most_urgent.served_tokens = 9000.0;  // it had its turn
-  EXPECT_TRUE(first(kByValue, others, most_urgent));
-  others.priority = 1;
-  EXPECT_TRUE(first(kByValue, most_urgent, others));
-  others.pending_ms = 20'000.0;  // two classes better, as class 0 is: of the same turn
-  own.served_tokens = 4000.0;
-  own.pending_ms = 19'999.0;
-  EXPECT_TRUE(first(kByValue, others, own));
+TEST(WaitingOrder, ByValueAClassBelowZeroIsNotBeforeOthers) {
+  const WaitingFacts plain{.arrival = 1, .held_token_ms = 1.0, .served_tokens = 5000.0};
+  EXPECT_TRUE(first(kByValue, plain,
+                    {.arrival = 2, .priority = -100, .held_token_ms = 1.0, .served_tokens = 5000.0}));
+  WaitingFacts aged = plain;
+  aged.arrival = 0;
+  aged.priority = 1;
+  EXPECT_TRUE(first(kByValue, plain, aged));
+  aged.pending_ms = 20'000.0;  // two classes better: as class 0, and not before the least served
+  EXPECT_TRUE(first(kByValue, aged, plain));
+  aged.served_tokens = 9000.0;
+  EXPECT_TRUE(first(kByValue, plain, aged));
 }
 
 TEST(WaitingOrder, ValueIsUrgencyAndCacheHitsOverWhatIsHeld) {
