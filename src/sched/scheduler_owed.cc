@@ -11,7 +11,7 @@ namespace {
 // give some of their time.
 constexpr double kOwedStep = 1.2;
 // And what a stream waits that is left out: this step and the next, as they are expected to take.
-constexpr double kLongestWait = 1.6;
+constexpr double kLongestWait = 2.0;
 
 }  // namespace
 
