@@ -47,7 +47,7 @@ typedef struct kvasir_settings {
   int64_t memory_bytes; /* for weights, keys and values, and work; 0: half of what is available */
   int32_t max_num_seqs; /* requests that run at once */
   int32_t fast;         /* not 0: weights as bytes, faster prompts, not the file's numbers */
-  const char* kv_type;  /* "f16" or "f32" */
+  const char* kv_type;  /* "f16" or "f32"; NULL: f16 */
   int32_t prefix_cache; /* 0: every prompt is computed from its start */
   const char* chat_template; /* instead of the model's own; NULL: the model's own */
 } kvasir_settings;
@@ -63,7 +63,8 @@ kvasir_result kvasir_load(const char* path, const kvasir_settings* settings, kva
 void kvasir_free(kvasir_engine* engine);
 
 /* The next three write at most `capacity` items and set *count to how many there are, so a call with capacity
- * 0 (and a NULL buffer) asks for the size. KVASIR_LIMIT: the buffer is too small. */
+ * 0 (and a NULL buffer) asks for the size. KVASIR_LIMIT: the buffer is too small. What they read, and prompts,
+ * are below 2^31 items. */
 
 /* The tokens of a text of `text_bytes` bytes, BOS in front where the model wants one. */
 kvasir_result kvasir_tokenize(const kvasir_engine* engine, const char* text, size_t text_bytes,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -82,6 +84,14 @@ kvasir_result fail(kvasir_result status, std::string message) {
   return status;
 }
 
+// Of what the caller has: a difference that went below 0 is no such size.
+Status check_size(const char* name, size_t size) {
+  constexpr size_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (size <= kMost) return {};
+  return kvasir::make_error(ErrorKind::kUsage, fmt::format("{}: must be at most {}, is {}", name, kMost, size),
+                            name);
+}
+
 // Runs the work of a function; whatever it ends with becomes a status.
 template <class Work>
 kvasir_result run(const Work& work) noexcept {
@@ -154,6 +164,11 @@ Result<kvasir::KvParams> kv_of(const kvasir_sampling& sampling) {
 
 Result<kvasir::SamplingParams> params_of(const kvasir_sampling& sampling) {
   kvasir::SamplingParams params;
+  if (sampling.max_tokens < -1) {
+    return kvasir::make_error(ErrorKind::kUsage,
+                              fmt::format("max_tokens: must be at least -1, is {}", sampling.max_tokens),
+                              "max_tokens");
+  }
   if (sampling.max_tokens != -1) params.max_tokens = sampling.max_tokens;
   params.min_tokens = sampling.min_tokens;
   params.temperature = sampling.temperature;
@@ -222,6 +237,7 @@ kvasir_settings kvasir_default_settings(void) {
 kvasir_result kvasir_load(const char* path, const kvasir_settings* settings, kvasir_engine** engine) {
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"path", path}, {"engine", engine}}));
+    if (*path == '\0') return kvasir::make_error(ErrorKind::kUsage, "path: is empty", "path");
     KVASIR_TRY(const kvasir::EngineConfig config,
                config_of(path, settings == nullptr ? kvasir_default_settings() : *settings));
     KVASIR_TRY(std::shared_ptr<Engine> loaded, Engine::load(config));
@@ -243,6 +259,7 @@ kvasir_result kvasir_tokenize(const kvasir_engine* engine, const char* text, siz
                               int32_t* token_ids, size_t capacity, size_t* count) {
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"engine", engine}, {"text", text}, {"count", count}}));
+    KVASIR_CHECKED(check_size("text_bytes", text_bytes));
     KVASIR_TRY(const std::vector<TokenId> ids, engine->engine->encode({text, text_bytes}));
     return write_out(std::span<const TokenId>(ids), token_ids, capacity, count);
   });
@@ -252,6 +269,7 @@ kvasir_result kvasir_detokenize(const kvasir_engine* engine, const int32_t* toke
                                 char* text, size_t capacity, size_t* count) {
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"engine", engine}, {"token_ids", token_ids}, {"count", count}}));
+    KVASIR_CHECKED(check_size("num_token_ids", num_token_ids));
     KVASIR_TRY(const std::string decoded, engine->engine->decode({token_ids, num_token_ids}));
     return write_out(std::span<const char>(decoded), text, capacity, count);
   });
@@ -281,6 +299,7 @@ kvasir_result kvasir_submit(kvasir_engine* engine, const int32_t* prompt, size_t
                             kvasir_request** request) {
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"engine", engine}, {"prompt", prompt}, {"request", request}}));
+    KVASIR_CHECKED(check_size("num_prompt_tokens", num_prompt_tokens));
     if (on_piece == nullptr) return kvasir::make_error(ErrorKind::kUsage, "on_piece: is NULL", "on_piece");
     const kvasir_sampling wanted = sampling == nullptr ? kvasir_default_sampling() : *sampling;
     kvasir::Request asked;
@@ -326,6 +345,7 @@ kvasir_result kvasir_embed(kvasir_engine* engine, const int32_t* prompt, size_t 
                            kvasir_pooling pooling, float* vector, size_t capacity, size_t* count) {
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"engine", engine}, {"prompt", prompt}, {"count", count}}));
+    KVASIR_CHECKED(check_size("num_prompt_tokens", num_prompt_tokens));
     if (pooling != KVASIR_POOLING_MEAN && pooling != KVASIR_POOLING_LAST) {
       return kvasir::make_error(
           ErrorKind::kUsage,

@@ -136,7 +136,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   }
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
   auto opened = open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log);
-  if (!opened && opened.error().param == "max_model_len") {
+  if (!opened && opened.error().param == "ctx") {
     return make_error(
         ErrorKind::kUsage,
         fmt::format(

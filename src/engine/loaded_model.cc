@@ -37,7 +37,7 @@ Status validate_limits(const EngineConfig& config) {
       {"threads", config.num_threads, 0, 1024},
       {"max_num_seqs", config.max_num_seqs, 1, 4096},
       {"max_num_batched_tokens", config.max_num_batched_tokens, 1, 1 << 16},
-      {"max_model_len", config.max_model_len_tokens, 0, 1 << 28},
+      {"ctx", config.max_model_len_tokens, 0, 1 << 28},
       {"kv_cache_tokens", config.kv_cache_tokens, 0, 1ll << 32},
       {"memory", config.memory_bytes, 0, 1ll << 50},
       {"max_queued_requests", config.max_queued_requests, 1, 1 << 20},

@@ -53,9 +53,9 @@ std::int32_t prefill_only_tokens(const EngineConfig& config, const model::ModelC
 Result<std::int32_t> model_length(const EngineConfig& config, const model::ModelConfig& model) {
   if (config.max_model_len_tokens > model.context_length_tokens) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("max_model_len: the model was trained for {} tokens, {} were asked for",
+                      fmt::format("ctx: the model was trained for {} tokens, {} were asked for",
                                   model.context_length_tokens, config.max_model_len_tokens),
-                      "max_model_len");
+                      "ctx");
   }
   return config.max_model_len_tokens > 0 ? config.max_model_len_tokens : model.context_length_tokens;
 }

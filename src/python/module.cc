@@ -114,26 +114,29 @@ nb::dict stats_of(const Session& session) {
                  "kv_bytes_peak"_a = stats.kv_bytes_peak, "peak_rss_bytes"_a = stats.peak_rss_bytes);
 }
 
-std::vector<TokenId> encode(Session& session, nb::handle value, bool add_special, bool parse_special) {
+std::vector<TokenId> encode(Session& session, nb::handle value, nb::handle add_special,
+                            nb::handle parse_special) {
   const std::string text = text_of("text", value);
+  const text::EncodeOptions options{.parse_special = truth_of("parse_special", parse_special),
+                                    .add_special = truth_of("add_special", add_special)};
   const std::shared_ptr<Engine> engine = session.engine();
   if (engine->tokenizer() == nullptr) raise(engine->encode(text).error());
   const Session::Away away(session);
-  return engine->tokenizer()->encode(text, {.parse_special = parse_special, .add_special = add_special});
+  return engine->tokenizer()->encode(text, options);
 }
 
-nb::bytes decode(const Session& session, nb::handle token_ids, bool special) {
+nb::bytes decode(const Session& session, nb::handle token_ids, nb::handle special) {
   const std::vector<TokenId> ids = token_ids_of("token_ids", token_ids);
-  const std::string text = value_or_raise(session.engine()->decode(ids, special));
+  const std::string text = value_or_raise(session.engine()->decode(ids, truth_of("special", special)));
   return nb::bytes(text.data(), text.size());
 }
 
 std::vector<TokenId> encode_chat(Session& session, nb::handle messages, nb::handle tools,
-                                 nb::handle template_kwargs, bool add_generation_prompt) {
+                                 nb::handle template_kwargs, nb::handle add_generation_prompt) {
   const ChatPrompt prompt{.messages = text_of("messages", messages),
                           .tools = text_of("tools", tools),
                           .template_kwargs = text_of("template_kwargs", template_kwargs),
-                          .add_generation_prompt = add_generation_prompt};
+                          .add_generation_prompt = truth_of("add_generation_prompt", add_generation_prompt)};
   const std::shared_ptr<Engine> engine = session.engine();
   return value_or_raise([&] {
     const Session::Away away(session);
@@ -200,13 +203,13 @@ NB_MODULE(_kvasir, module) {
       .def_prop_ro("is_open", [](const Session& session) { return session.engine_if_open() != nullptr; })
       .def("info", info_of)
       .def("stats", stats_of)
-      .def("encode", encode, "text"_a, "add_special"_a, "parse_special"_a)
-      .def("decode", decode, "token_ids"_a, "special"_a)
+      .def("encode", encode, "text"_a.none(), "add_special"_a.none(), "parse_special"_a.none())
+      .def("decode", decode, "token_ids"_a.none(), "special"_a.none())
       .def("encode_chat", encode_chat, "messages"_a, "tools"_a, "template_kwargs"_a,
-           "add_generation_prompt"_a)
+           "add_generation_prompt"_a.none())
       .def("submit", submit, "requests"_a);
   module.def("end_all", &Session::end_all);
-  module.def("pull", pull, "name"_a, "progress"_a.none());
+  module.def("pull", pull, "name"_a.none(), "progress"_a.none());
   module.def("setting_names", setting_names);
   module.def("option_names", option_names);
   module.attr("version") = KVASIR_VERSION;

@@ -62,6 +62,8 @@ static void test_loading(const char* path) {
   EXPECT(strstr(kvasir_last_error(), "/no/such/file.gguf") != NULL);
   EXPECT(kvasir_load(NULL, NULL, &engine) == KVASIR_USAGE);
   EXPECT(strcmp(kvasir_last_error(), "path: is NULL") == 0);
+  EXPECT(kvasir_load("", NULL, &engine) == KVASIR_USAGE);
+  EXPECT(strcmp(kvasir_last_error(), "path: is empty") == 0);
   EXPECT(kvasir_load(path, NULL, NULL) == KVASIR_USAGE);
   settings.max_num_seqs = 0;
   EXPECT(kvasir_load(path, &settings, &engine) == KVASIR_USAGE);
@@ -98,6 +100,10 @@ static void test_tokens(kvasir_engine* engine) {
     EXPECT(strstr(kvasir_last_error(), "token_ids: ") == kvasir_last_error());
   }
   EXPECT(kvasir_tokenize(engine, NULL, 3, ids, kMaxTokens, &again) == KVASIR_USAGE);
+  EXPECT(kvasir_tokenize(engine, text, (size_t)-1, ids, kMaxTokens, &again) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "text_bytes: must be at most 2147483647, is ") == kvasir_last_error());
+  EXPECT(kvasir_detokenize(engine, ids, (size_t)-1, back, kMaxText, &again) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "num_token_ids: ") == kvasir_last_error());
   EXPECT(kvasir_tokenize(NULL, text, 3, ids, kMaxTokens, &again) == KVASIR_USAGE);
   EXPECT(kvasir_tokenize(engine, text, 3, ids, kMaxTokens, NULL) == KVASIR_USAGE);
 }
@@ -161,6 +167,9 @@ static void test_bad_requests(kvasir_engine* engine) {
   sampling = kvasir_default_sampling();
   sampling.max_tokens = 1 << 30;
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_LIMIT);
+  sampling.max_tokens = -7;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  EXPECT(strcmp(kvasir_last_error(), "max_tokens: must be at least -1, is -7") == 0);
   sampling = kvasir_default_sampling();
   sampling.num_stop = 1;
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
@@ -176,6 +185,7 @@ static void test_bad_requests(kvasir_engine* engine) {
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
   EXPECT(kvasir_submit(engine, &foreign, 1, NULL, collect, &answer, &request) == KVASIR_USAGE);
   EXPECT(kvasir_submit(engine, &first, 0, NULL, collect, &answer, &request) == KVASIR_USAGE);
+  EXPECT(kvasir_submit(engine, &first, (size_t)-1, NULL, collect, &answer, &request) == KVASIR_USAGE);
   EXPECT(kvasir_submit(engine, NULL, 1, NULL, collect, &answer, &request) == KVASIR_USAGE);
   EXPECT(kvasir_submit(engine, &first, 1, NULL, NULL, &answer, &request) == KVASIR_USAGE);
   EXPECT(kvasir_submit(NULL, &first, 1, NULL, collect, &answer, &request) == KVASIR_USAGE);

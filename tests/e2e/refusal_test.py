@@ -44,7 +44,7 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--kv-disk", "1"], "kv_disk_bytes"),
             (["run", LLAMA, "hi", "--threads", "-2"], "threads"),
             (["run", LLAMA, "hi", "--isa", "sse"], "isa"),
-            (["run", LLAMA, "hi", "--ctx", "1000000"], "max_model_len"),
+            (["run", LLAMA, "hi", "--ctx", "1000000"], "ctx: the model was trained for"),
             (["run", LLAMA, "hi", "--file", LLAMA], "file"),
             (["run", LLAMA, "--json"], "empty"),
             (["serve", LLAMA, "--port", "70000"], "--port: takes a whole number from 0 to 65535, not '70000'"),

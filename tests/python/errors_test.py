@@ -10,6 +10,9 @@ import pytest
 import kvasir
 from conftest import GEMMA, LLAMA, NO_TOKENIZER
 
+HI = {"role": "user", "content": "hi"}
+UNTYPED: Any = kvasir
+
 
 def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> kvasir.Error:
     with pytest.raises(kvasir.Error) as caught:
@@ -55,7 +58,7 @@ def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], sa
     ({"memory": "much"}, kvasir.UsageError, "memory: "),
     ({"memory": 1 << 20}, kvasir.MachineError, ""),
     ({"memory": [1]}, kvasir.UsageError, "memory: must be a whole number, got list"),
-    ({"ctx": 1 << 20}, kvasir.UsageError, ""),
+    ({"ctx": 1 << 20}, kvasir.UsageError, "ctx: the model was trained for 2048 tokens"),
     ({"kv_type": "f8"}, kvasir.UsageError, "kv_type: must be f16 or f32, got 'f8'"),
     ({"kv_disk": 1}, kvasir.UsageError, "kv_disk_bytes must be at least"),
     ({"max_step_ms": -1}, kvasir.UsageError, "max_step_ms: must be 0 or greater, got -1"),
@@ -86,6 +89,44 @@ def test_a_prompt_must_be_one(llm: kvasir.LLM) -> None:
     assert "no id -1" in str(refusal(kvasir.UsageError, llm.detokenize, [-1]))
     error = refusal(kvasir.LimitError, llm.generate, "the quick", max_tokens=1 << 20)
     assert error.param == "max_tokens" and "2048" in str(error)
+
+
+@pytest.mark.parametrize(("call", "says"), [
+    (lambda llm: UNTYPED.LLM(None), "model: must be a text or a path, got None"),
+    (lambda llm: UNTYPED.LLM(b"model.gguf"), "model: must be a text or a path, got bytes"),
+    (lambda llm: UNTYPED.LLM(LLAMA, progress=5), "progress: must be a function or None, got int"),
+    (lambda llm: UNTYPED.pull(None), "name: must be a text, got None"),
+    (lambda llm: UNTYPED.pull("smollm2:135m", progress=5), "progress: must be a function or None, got int"),
+    (lambda llm: llm.tokenize(None), "text: must be a text, got None"),
+    (lambda llm: llm.tokenize("the", add_special=None), "add_special: must be True or False, got None"),
+    (lambda llm: llm.detokenize([1], special=1), "special: must be True or False, got int"),
+    (lambda llm: llm.detokenize(None), "token_ids: must be token ids, got None"),
+    (lambda llm: llm.generate(None), "prompt: must be a text, token ids or a list of either, got None"),
+    (lambda llm: llm.generate(b"the"), "prompt: must be a text, token ids or a list of either, got bytes"),
+    (lambda llm: llm.generate({1: 2}), "prompt: must be a text, token ids or a list of either, got dict"),
+    (lambda llm: llm.generate({1, 2}), "prompt: must be a text, token ids or a list of either, got set"),
+    (lambda llm: llm.generate(["the", b"the"]), "prompt: must be a text or token ids, got bytes"),
+    (lambda llm: llm.generate("the", 5), "params: must be a dict of parameters, or one for each prompt, got int"),
+    (lambda llm: llm.generate("the", "hot"), "params: must be a dict of parameters, or one for each prompt, got str"),
+    (lambda llm: llm.generate(["the"], ["hot"]), "params[0]: must be a dict of parameters, got str"),
+    (lambda llm: llm.stream("the", "hot"), "params: must be one dict of parameters, got str"),
+    (lambda llm: llm.stream("the", [{}]), "params: must be one dict of parameters, got list"),
+    (lambda llm: llm.chat(None), "messages: must be a list of messages, or several, got None"),
+    (lambda llm: llm.chat({"role": "user"}), "messages: must be a list of messages, or several, got dict"),
+    (lambda llm: llm.chat([5]), "messages[0]: must be a list of messages, got int"),
+    (lambda llm: llm.encode_chat("hi"), "messages: must be a list of messages, got str"),
+    (lambda llm: llm.chat([HI], tools=5), "tools: must be a list of tools, got int"),
+    (lambda llm: llm.chat([HI], template_kwargs=5), "template_kwargs: must be a dict, got int"),
+])
+def test_a_wrong_type_is_named(llm: kvasir.LLM, call: Any, says: str) -> None:
+    error = refusal(kvasir.UsageError, call, llm)
+    assert str(error) == says
+    assert error.param == says.split(":")[0]
+
+
+def test_a_conversation_may_come_from_a_generator(llm: Any) -> None:
+    assert llm.encode_chat(iter([HI])) == llm.encode_chat([HI])
+    assert len(llm.chat(([HI] for _ in range(2)), max_tokens=1)) == 2
 
 
 def test_one_bad_prompt_of_many_runs_none(llm: kvasir.LLM) -> None:

@@ -147,6 +147,22 @@ def test_a_stream_ends_when_closed_left_or_dropped(llm: kvasir.LLM) -> None:
     assert wait_until_idle(llm)["num_requests_cancelled"] == cancelled + 4
 
 
+def test_a_second_task_does_not_wait_for_the_same_stream(llm: kvasir.LLM) -> None:
+    async def read() -> int:
+        stream = llm.stream("the quick", GREEDY)
+
+        async def count() -> int:
+            return len([piece async for piece in stream])
+
+        counts = await asyncio.gather(count(), count(), return_exceptions=True)
+        assert isinstance(counts[1], kvasir.UsageError), counts
+        assert str(counts[1]) == "stream: another task is waiting for its next piece"
+        assert isinstance(counts[0], int)
+        return counts[0]
+
+    assert asyncio.run(read()) == 16
+
+
 def test_a_stream_that_is_over_stays_over(llm: kvasir.LLM) -> None:
     stream = llm.stream("the quick", GREEDY)
     assert len(list(stream)) == 16

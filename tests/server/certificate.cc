@@ -11,7 +11,7 @@
 namespace kvasir::server {
 
 void write_certificate(const std::string& certificate_file, const std::string& key_file,
-                       const std::string& name) {
+                       const std::string& name, const std::string& passphrase) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
   X509_set_version(certificate.get(), X509_VERSION_3);
@@ -32,7 +32,12 @@ void write_certificate(const std::string& certificate_file, const std::string& k
                                                                   BIO_free);
   ASSERT_EQ(PEM_write_bio_X509(certificate_out.get(), certificate.get()), 1);
   const std::unique_ptr<BIO, decltype(&BIO_free)> key_out(BIO_new_file(key_file.c_str(), "w"), BIO_free);
-  ASSERT_EQ(PEM_write_bio_PrivateKey(key_out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr), 1);
+  const bool is_encrypted = !passphrase.empty();
+  ASSERT_EQ(PEM_write_bio_PrivateKey(
+                key_out.get(), key.get(), is_encrypted ? EVP_aes_256_cbc() : nullptr,
+                is_encrypted ? reinterpret_cast<const unsigned char*>(passphrase.data()) : nullptr,
+                static_cast<int>(passphrase.size()), nullptr, nullptr),
+            1);
 }
 
 }  // namespace kvasir::server

@@ -1,5 +1,6 @@
 // HTTPS: the same server behind a certificate, which may be replaced while it runs.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -85,11 +86,19 @@ TEST_F(TlsTest, AnswersAndSaysWhereTheAnswerEnds) {
   EXPECT_EQ(stream.end, boost::asio::error::eof);
 }
 
-TEST_F(TlsTest, TakesPlainHttpForNothing) {
+TEST_F(TlsTest, SaysToPlainHttpWhatItSpeaks) {
   const RunningServer server({}, config());
-  HttpClient plain(server.port());
-  plain.send("GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n");
-  EXPECT_TRUE(plain.closes_within(2000ms));
+  for (const char* method : {"GET", "POST", "PUT", "HEAD", "CONNECT"}) {
+    HttpClient plain(server.port());
+    plain.send(std::string(method) + " /v1/models HTTP/1.1\r\nHost: t\r\n\r\n");
+    const ClientResponse refused = plain.receive();
+    EXPECT_EQ(refused.status, 400) << method;
+    EXPECT_NE(refused.body.find("https_required"), std::string::npos) << refused.body;
+    EXPECT_TRUE(plain.closes_within(2000ms));
+  }
+  HttpClient nonsense(server.port());
+  nonsense.send("nonsense\r\n\r\n");
+  EXPECT_TRUE(nonsense.closes_within(2000ms));
   EXPECT_TRUE(ask(server.port(), closing_request("GET", "/health/live")).text.starts_with("HTTP/1.1 200"));
 }
 
@@ -103,6 +112,28 @@ TEST_F(TlsTest, TakesTheNewCertificateOfAFileThatChanged) {
   std::this_thread::sleep_for(1100ms);
   EXPECT_EQ(ask(server.port(), closing_request("GET", "/health/live")).certificate_name, "second");
   EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(TlsTest, WaitsForNoPipeAndNoPassphrase) {
+  ServerConfig bad = config();
+  bad.tls_key_file = std::filesystem::temp_directory_path().string();
+  FakeEngine engine;
+  EXPECT_TRUE(Server::create(engine, bad).error().message.ends_with(": cannot be read: it is a folder"));
+  bad.tls_key_file = key_file_ + "-pipe";
+  ASSERT_EQ(::mkfifo(bad.tls_key_file.c_str(), 0600), 0);
+  EXPECT_EQ(Server::create(engine, bad).error().message,
+            bad.tls_key_file + ": cannot be read: it is no regular file");
+  const RunningServer server({}, config());
+  std::filesystem::rename(bad.tls_key_file, key_file_);
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_EQ(ask(server.port(), closing_request("GET", "/health/live")).certificate_name, "first");
+  EXPECT_EQ(warnings_.size(), 1u);
+  std::filesystem::remove(key_file_);
+  write_certificate(certificate_file_, key_file_, "secret", "a passphrase");
+  const auto encrypted = Server::create(engine, config());
+  ASSERT_FALSE(encrypted);
+  EXPECT_TRUE(encrypted.error().message.starts_with(key_file_ + ": is encrypted;"))
+      << encrypted.error().message;
 }
 
 TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {

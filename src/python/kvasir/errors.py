@@ -19,6 +19,11 @@ def usage_error(message: str, param: str) -> UsageError:
     return error
 
 
+def wrong_type(name: str, wanted: str, value: object) -> UsageError:
+    kind = "None" if value is None else type(value).__name__
+    return usage_error(f"{name}: must be {wanted}, got {kind}", name)
+
+
 class ModelError(Error):
     """A model that is missing, broken or not supported."""
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _kvasir
-from .errors import usage_error
+from .errors import usage_error, wrong_type
 from .parameters import Pooling, RequestOptions, SamplingParams, Settings
 from .results import Answer, Gathering, ModelInfo, Score
 from .stream import Stream
@@ -31,7 +31,7 @@ class LLM:
                  **settings: Unpack[Settings]) -> None:
         """`progress` is called with a phase and a fraction while the model is loaded."""
         self._engine = _kvasir.Engine()
-        self._engine.load(os.fspath(model), settings, progress)
+        self._engine.load(_path(model), settings, _progress(progress))
         self.info = ModelInfo(**self._engine.info())
 
     def close(self) -> None:
@@ -65,8 +65,7 @@ class LLM:
                     template_kwargs: Mapping[str, Any] | None = None, add_generation_prompt: bool = True) -> list[int]:
         """A conversation through the model's chat template, which sees messages and tools as they are. What its texts
         look like never becomes a control token."""
-        return self._engine.encode_chat(_json("messages", list(messages)), _json("tools", list(tools)),
-                                        _json("template_kwargs", dict(template_kwargs or {})), add_generation_prompt)
+        return self._encode_chat("messages", messages, tools, template_kwargs, add_generation_prompt)
 
     @overload
     def generate(self, prompts: Prompt, params: SamplingParams | None = None,  # type: ignore[overload-overlap]  # a text is one prompt
@@ -93,10 +92,11 @@ class LLM:
     def chat(self, messages: Any, params: Any = None, *, tools: Sequence[Mapping[str, Any]] = (),
              template_kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """The model's turn in a conversation, or in each of several. Otherwise as generate() and encode_chat()."""
-        is_one = not messages or isinstance(messages[0], Mapping)
-        conversations = [messages] if is_one else messages
-        prompts = [self.encode_chat(conversation, tools=tools, template_kwargs=template_kwargs)
-                   for conversation in conversations]
+        items = _list("messages", messages, "a list of messages, or several")
+        is_one = not items or isinstance(items[0], Mapping)
+        named = [("messages", items)] if is_one else [(f"messages[{i}]", item) for i, item in enumerate(items)]
+        prompts = [self._encode_chat(name, conversation, tools, template_kwargs, True)
+                   for name, conversation in named]
         answers = self.generate(prompts, params, **options)
         return answers[0] if is_one else answers
 
@@ -106,6 +106,8 @@ class LLM:
         prompt_ids, is_one = self._prompts(prompt)
         if not is_one:
             raise usage_error("prompt: a stream has one", "prompt")
+        if params is not None and not isinstance(params, Mapping):
+            raise wrong_type("params", "one dict of parameters", params)
         return Stream(self, self._engine.submit([(prompt_ids[0], {**(params or {}), **options})]))
 
     def stream_chat(self, messages: Conversation, params: SamplingParams | None = None, *,
@@ -145,17 +147,23 @@ class LLM:
             scores.append(Score(answer.prompt_token_ids, logprobs, total))
         return scores[0] if is_one else scores
 
+    def _encode_chat(self, name: str, messages: Any, tools: Any, template_kwargs: Any,
+                     add_generation_prompt: bool) -> list[int]:
+        if template_kwargs is not None and not isinstance(template_kwargs, Mapping):
+            raise wrong_type("template_kwargs", "a dict", template_kwargs)
+        return self._engine.encode_chat(_json(name, _list(name, messages, "a list of messages")),
+                                        _json("tools", _list("tools", tools, "a list of tools")),
+                                        _json("template_kwargs", dict(template_kwargs or {})), add_generation_prompt)
+
     def _prompts(self, prompts: Any) -> tuple[list[list[int]], bool]:
         """Token ids of each, and whether it is one prompt rather than a list of them."""
         if isinstance(prompts, str):
             return [self.tokenize(prompts)], True
-        if not isinstance(prompts, Iterable):
-            raise usage_error(f"prompt: must be a text, token ids or a list of either, got {type(prompts).__name__}",
-                              "prompt")
-        items = list(prompts)
-        if items and not isinstance(items[0], (str, Iterable)):
+        items = _list("prompt", prompts, "a text, token ids or a list of either")
+        if items and not isinstance(items[0], Iterable):
             return [items], True
-        return [self.tokenize(item) if isinstance(item, str) else item for item in items], False
+        return [self.tokenize(item) if isinstance(item, str) else _list("prompt", item, "a text or token ids")
+                for item in items], False
 
     def _run(self, prompts: list[list[int]], options: Sequence[Mapping[str, Any]]) -> list[Gathering]:
         pending = self._engine.submit([(prompt, dict(each)) for prompt, each in zip(prompts, options)])
@@ -173,16 +181,37 @@ class LLM:
 def pull(name: str, *, progress: Callable[[str, int, int], object] | None = None) -> str:
     """Fetches a model of the catalogue, unless it is here and right, and returns its path. `progress` is called with a
     phase, the bytes so far and all of them (0: not known)."""
-    return _kvasir.pull(name, progress)
+    return _kvasir.pull(name, _progress(progress))
+
+
+def _path(model: Any) -> str:
+    if not isinstance(model, (str, os.PathLike)):
+        raise wrong_type("model", "a text or a path", model)
+    return os.fsdecode(model)
+
+
+def _progress(callback: Any) -> Any:
+    if callback is not None and not callable(callback):
+        raise wrong_type("progress", "a function or None", callback)
+    return callback
+
+
+def _list(name: str, value: Any, wanted: str) -> list[Any]:
+    if isinstance(value, (str, bytes, bytearray, Mapping, Set)) or not isinstance(value, Iterable):
+        raise wrong_type(name, wanted, value)
+    return list(value)
 
 
 def _each(params: Any, options: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
     if params is None or isinstance(params, Mapping):
         return [{**(params or {}), **options}] * count
-    each = [{**one, **options} for one in params]
+    each = _list("params", params, "a dict of parameters, or one for each prompt")
     if len(each) != count:
         raise usage_error(f"params: must be one, or one for each of the {count} prompts, got {len(each)}", "params")
-    return each
+    for i, one in enumerate(each):
+        if not isinstance(one, Mapping):
+            raise wrong_type(f"params[{i}]", "a dict of parameters", one)
+    return [{**one, **options} for one in each]
 
 
 def _json(name: str, value: Any) -> str:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import _kvasir
+from .errors import usage_error
 from .results import Piece, piece_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Stream:
         self._pending = pending
         self._outputs: deque[_kvasir.Output] = deque()
         self._closed = False
+        self._is_awaited = False
 
     def close(self) -> None:
         """Ends the request. Nothing comes any more."""
@@ -50,6 +52,8 @@ class Stream:
         return self
 
     async def __anext__(self) -> Piece:
+        if self._is_awaited:
+            raise usage_error("stream: another task is waiting for its next piece", "stream")
         try:
             if self._outputs:  # an answer that comes faster than it is read leaves the loop to others too
                 await asyncio.sleep(0)
@@ -90,7 +94,9 @@ class Stream:
 
         descriptor = self._pending.fileno()
         loop.add_reader(descriptor, arrive)
+        self._is_awaited = True
         try:
             await arrived
         finally:
+            self._is_awaited = False
             loop.remove_reader(descriptor)

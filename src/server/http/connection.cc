@@ -1,6 +1,10 @@
 #include "server/http/connection.h"
 
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
+
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <utility>
 
 namespace kvasir::server {
@@ -13,6 +17,15 @@ Connection::Connection(Socket socket, boost::asio::ssl::context* tls) : plain_(s
 
 void Connection::handshake(Done done) {
   secure_->async_handshake(boost::asio::ssl::stream_base::server, std::move(done));
+}
+
+bool Connection::falls_back(const error_code& error) {
+  if (error.category() != boost::asio::error::get_ssl_category()) return false;
+  const int reason = ERR_GET_REASON(static_cast<unsigned long>(error.value()));
+  if (reason != SSL_R_HTTP_REQUEST && reason != SSL_R_HTTPS_PROXY_REQUEST) return false;
+  plain_ = std::move(secure_->next_layer());
+  secure_.reset();
+  return true;
 }
 
 void Connection::read_some(boost::asio::mutable_buffer buffer, Moved moved) {

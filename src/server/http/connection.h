@@ -34,6 +34,9 @@ class Connection {
 
   // Before anything else where it is secure.
   void handshake(Done done);
+  // Of a handshake's error: whether the client speaks HTTP without TLS. Then the connection is not secure any
+  // more, so that it can be told; what it has sent is lost.
+  bool falls_back(const boost::system::error_code& error);
   void read_some(boost::asio::mutable_buffer buffer, Moved moved);
   void write_some(boost::asio::const_buffer buffer, Moved moved);
   // Until the socket fails while nothing is read from it.

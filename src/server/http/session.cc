@@ -36,7 +36,9 @@ void Session::start() {
   set_deadline(std::chrono::steady_clock::now() + context_.limits.header_timeout);
   connection_.handshake([self = shared_from_this()](const error_code& error) {
     if (self->state_ == State::kClosed) return;
-    error ? self->close() : self->begin();
+    if (!error) return self->begin();
+    if (!self->connection_.falls_back(error)) return self->close();
+    self->refuse({400, "this port speaks HTTPS, the request came as plain HTTP", {}, "https_required"});
   });
 }
 

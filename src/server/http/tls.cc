@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/printable.h"
@@ -18,12 +20,20 @@ namespace ssl = boost::asio::ssl;
 
 constexpr std::chrono::seconds kLookInterval{1};
 
-// OpenSSL says nothing of a file that cannot be opened.
+// OpenSSL says nothing of a file that cannot be opened, and waits for a pipe that nobody writes to; the
+// connections would wait with it.
 Status check_readable(const std::string& path, std::string_view flag) {
-  if (std::ifstream(path).is_open()) return {};
-  const std::string reason = std::strerror(errno);
-  return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), reason),
-                    std::string(flag));
+  const auto refuse = [&](std::string_view reason) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: cannot be read: {}", printable_line(path), reason), std::string(flag));
+  };
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (error) return refuse(error.message());
+  if (std::filesystem::is_directory(status)) return refuse("it is a folder");
+  if (!std::filesystem::is_regular_file(status)) return refuse("it is no regular file");
+  if (!std::ifstream(path).is_open()) return refuse(std::strerror(errno));
+  return {};
 }
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted,
@@ -51,10 +61,21 @@ Result<Tls::Context> Tls::load() const {
   KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));
   KVASIR_CHECKED(check_readable(key_file_, "tls-key"));
   // A key behind a passphrase cannot be used: without this OpenSSL asks the terminal for one.
-  context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); });
+  const auto is_encrypted = std::make_shared<bool>(false);
+  context->set_password_callback([is_encrypted](std::size_t, ssl::context::password_purpose) {
+    *is_encrypted = true;
+    return std::string();
+  });
   boost::system::error_code error;
   // The key first: where it does not belong to the certificate, that takes its place.
   context->use_private_key_file(key_file_, ssl::context::pem, error);
+  if (*is_encrypted) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{0}: is encrypted; a key without a passphrase is needed (openssl pkey -in "
+                                  "{0} -out ...)",
+                                  printable_line(key_file_)),
+                      "tls-key");
+  }
   if (error) return bad_file(key_file_, "private key", error, "tls-key");
   context->use_certificate_chain_file(certificate_file_, error);
   if (error) return bad_file(certificate_file_, "certificate", error, "tls-cert");
