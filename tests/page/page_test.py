@@ -6,6 +6,7 @@
 Exit codes: 0 all hold, 1 one does not, 2 wrong usage, 77 skipped (no model, browser or selenium).
 """
 import argparse
+import itertools
 import json
 import pathlib
 import sys
@@ -211,6 +212,8 @@ class Flows:
             # Long enough for the batch, whose number is of ten seconds, to be the load's.
             page.wait("the batch", lambda: page.number("Batch") > 2)
             driver.set_window_size(1100, 1330)
+            if self.screenshots:
+                short_answers(server, 60)  # so that the picture shows five minutes' beginning
             self.shoot(page, "operations")
             assert "secret" not in driver.page_source
         page.wait("it is over", lambda: "None at the moment" in page["#requests"].text)
@@ -323,6 +326,16 @@ class Flows:
 
 def operations_of(server):
     return json.load(urllib.request.urlopen(server.url + "/v1/operations", timeout=30))
+
+
+def short_answers(server, seconds):
+    """About two a second, whose prompts begin alike."""
+    end = time.monotonic() + seconds
+    for i in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+        body = {"prompt": "What all of them begin with. " * 20 + f"Question {i}:", "max_tokens": 12}
+        urllib.request.urlopen(urllib.request.Request(
+            server.url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}), timeout=60)
+        time.sleep(0.3)
 
 
 class streams:
