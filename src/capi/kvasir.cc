@@ -180,6 +180,12 @@ Result<kvasir::SamplingParams> params_of(const kvasir_sampling& sampling) {
   params.frequency_penalty = sampling.frequency_penalty;
   if (sampling.has_seed != 0) params.seed = sampling.seed;
   params.ignore_eos = sampling.ignore_eos != 0;
+  if (sampling.num_stop > static_cast<size_t>(kvasir::kMaxStopStrings)) {
+    return kvasir::make_error(
+        ErrorKind::kUsage,
+        fmt::format("num_stop: must be at most {}, is {}", kvasir::kMaxStopStrings, sampling.num_stop),
+        "num_stop");
+  }
   if (sampling.num_stop > 0) KVASIR_CHECKED(check_given({{"stop", sampling.stop}}));
   for (size_t i = 0; i < sampling.num_stop; ++i) {
     KVASIR_CHECKED(check_given({{"stop", sampling.stop[i]}}));

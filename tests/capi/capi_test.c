@@ -173,6 +173,9 @@ static void test_bad_requests(kvasir_engine* engine) {
   sampling = kvasir_default_sampling();
   sampling.num_stop = 1;
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  sampling.num_stop = (size_t)-1;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "num_stop: must be at most ") == kvasir_last_error());
   sampling = kvasir_default_sampling();
   sampling.kv_budget = "much";
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
