@@ -29,10 +29,13 @@ Status check_message(std::size_t index, const Value& message) {
   }
   const Value* role = message.as_dict().find("role");
   if (role == nullptr || !role->is_string()) return unusable("messages", name + " needs a role, a string");
+  const Value* content = message.as_dict().find("content");
   // Beside calls of tools there may be nothing else to say.
-  if (message.as_dict().find("content") != nullptr || message.as_dict().find("tool_calls") != nullptr)
-    return {};
-  return unusable("messages", name + " has no content");
+  const bool may_be_empty = message.as_dict().find("tool_calls") != nullptr;
+  if (content == nullptr) return may_be_empty ? Status() : unusable("messages", name + " has no content");
+  if (content->is_string() || content->is_list() || (content->is_none() && may_be_empty)) return {};
+  return unusable("messages", fmt::format("{}.content must be a string or a list of parts, is {}", name,
+                                          content->type_name()));
 }
 
 Result<Value> read_messages(std::string_view json) {

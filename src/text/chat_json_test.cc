@@ -25,7 +25,7 @@ TEST(ChatJson, MessagesReachTheTemplateAsTheyAre) {
 
 TEST(ChatJson, ToolCallsNeedNoContent) {
   EXPECT_EQ(fault_of(R"([{"role":"assistant","tool_calls":[]}])"), "");
-  EXPECT_EQ(fault_of(R"([{"role":"user","content":null}])"), "");
+  EXPECT_EQ(fault_of(R"([{"role":"assistant","content":null,"tool_calls":[]}])"), "");
 }
 
 TEST(ChatJson, AnErrorNamesWhatIsWrong) {
@@ -36,6 +36,8 @@ TEST(ChatJson, AnErrorNamesWhatIsWrong) {
   EXPECT_EQ(fault_of(R"([{"content":"hi"}])"), "messages: messages[0] needs a role, a string");
   EXPECT_EQ(fault_of(R"([{"role":"user","content":"hi"},{"role":"user"}])"),
             "messages: messages[1] has no content");
+  EXPECT_EQ(fault_of(R"([{"role":"user","content":null}])"),
+            "messages: messages[0].content must be a string or a list of parts, is NoneType");
   EXPECT_EQ(fault_of(kFine, "{}"), "tools: must be an array");
   EXPECT_EQ(fault_of(kFine, "", "[]"), "template_kwargs: must be an object");
   EXPECT_EQ(fault_of(kFine, "", R"({"tools":[]})"), "template_kwargs: tools has a place of its own");
