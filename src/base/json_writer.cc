@@ -54,6 +54,16 @@ void append_escaped(std::string& out, unsigned char byte) {
 
 }  // namespace
 
+std::int64_t json_string_bytes(std::string_view text) {
+  std::int64_t bytes = 2;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    // A byte that is no UTF-8 becomes U+FFFD, of three; of others 0x80 and above stand for themselves.
+    bytes += is_plain(byte) ? 1 : byte >= 0x80 ? 3 : byte >= 0x20 ? 2 : 6;
+  }
+  return bytes;
+}
+
 JsonWriter& JsonWriter::begin_object() {
   begin(true);
   return *this;

@@ -10,6 +10,9 @@
 
 namespace kvasir {
 
+// Of the text as a JSON string, its quotes included, at most.
+std::int64_t json_string_bytes(std::string_view text);
+
 // Appends one JSON value (RFC 8259) to a caller's string as the calls come in; commas, colons and indentation
 // are its work. The output is always valid UTF-8: each invalid piece of a string becomes U+FFFD. Numbers are
 // the shortest that read back as the same value; NaN and infinities, which JSON lacks, become null unless the
@@ -40,9 +43,7 @@ class JsonWriter {
   JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
   JsonWriter& value(std::same_as<bool> auto flag) { return literal(flag ? "true" : "false"); }
   JsonWriter& value(std::signed_integral auto number) { return integer(static_cast<std::int64_t>(number)); }
-  JsonWriter& value(std::unsigned_integral auto number)
-    requires(!std::same_as<decltype(number), bool>)
-  {
+  JsonWriter& value(std::unsigned_integral auto number) requires(!std::same_as<decltype(number), bool>) {
     return integer(static_cast<std::uint64_t>(number));
   }
   JsonWriter& value(float number);

@@ -12,6 +12,10 @@
 
 namespace kvasir {
 
+// What keeps it from being read as a file that is all there: opening a pipe, for one, waits for somebody who
+// writes to it. Nothing where nothing does.
+std::optional<std::string> why_unreadable(const std::string& path);
+
 // Nothing when the file cannot be read or holds more than `max_bytes`. Works on /proc and /sys, whose files
 // have no size.
 std::optional<std::string> read_text_file(const std::string& path, std::size_t max_bytes = 1 << 20);

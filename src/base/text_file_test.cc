@@ -26,6 +26,16 @@ class TextFile : public testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(TextFile, IsNoPipeAndNoFolder) {
+  EXPECT_EQ(why_unreadable(path()), "No such file or directory");
+  EXPECT_EQ(why_unreadable(folder_.string()), "it is a folder");
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  EXPECT_EQ(why_unreadable(path()), "it is no regular file");
+  std::filesystem::remove(path());
+  ASSERT_TRUE(replace_text_file(path(), "text"));
+  EXPECT_EQ(why_unreadable(path()), std::nullopt);
+}
+
 TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
   ASSERT_TRUE(can_replace_text_file(path()));
   EXPECT_EQ(num_files(), 0);

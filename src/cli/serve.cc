@@ -33,6 +33,7 @@
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "server/api_reference.h"
+#include "server/request_memory.h"
 #include "server/server.h"
 #include "server/tracing/tracing_config.h"
 
@@ -162,7 +163,8 @@ void give_memory_back_at_once() {
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
                                           const server::Limits& limits) {
   // Of one body of the greatest size, as it is read, and of what else is there.
-  const std::int64_t least_bytes = limits.body_bytes.max * 5 + (std::int64_t{8} << 20);
+  const std::int64_t least_bytes =
+      limits.body_bytes.max * (server::kBytesPerTextByte + 1) + (std::int64_t{8} << 20);
   if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
   const auto bytes = parse_bytes(size);
   if (bytes && *bytes >= least_bytes) return *bytes;

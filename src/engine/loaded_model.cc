@@ -163,9 +163,9 @@ Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
   const std::int64_t least = kv::CellArena::page_bytes(head_dim);
   if (config.kv_disk_bytes >= least) return {};
   return make_error(ErrorKind::kUsage,
-                    fmt::format("kv_disk_bytes must be at least {} for this model, got {}",
+                    fmt::format("kv_disk must be at least {} for this model, got {}",
                                 format_bytes(least), format_bytes(config.kv_disk_bytes)),
-                    "kv_disk_bytes");
+                    "kv_disk");
 }
 
 Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {

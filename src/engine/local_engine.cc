@@ -345,9 +345,10 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     output.token_ids.push_back(update.token);
     if (result.logprobs) output.logprobs.push_back(std::move(*result.logprobs));
   }
-  if (choice.completion_tokens <= 1) {  // its first news: the prompt is computed
-    if (stream.choice == 0) counters_.num_cached_prompt_tokens += update.num_cached_tokens;
-    request.cached_tokens = std::max(request.cached_tokens, update.num_cached_tokens);
+  // Its first news: the prompt is computed. The other choices find it cached by this one.
+  if (choice.completion_tokens <= 1 && stream.choice == 0) {
+    counters_.num_cached_prompt_tokens += update.num_cached_tokens;
+    request.cached_tokens = update.num_cached_tokens;
   }
   request.kv_bytes = update.kv_bytes;
   note_times(update.times, Clock::now(), request.cost);

@@ -46,9 +46,14 @@ Status QueueBound::check(const Arrivals& arrivals, const sched::LoadSnapshot& lo
     waiting.total += group.prompts.num_tokens;
     if (group.tenant == arrivals.tenant) waiting.own += group.prompts.num_tokens;
   }
-  if (waiting.own == 0) return {};
-  return check_room("prompt tokens are waiting", waiting, arrivals.num_prompt_tokens,
-                    part(limits_.num_prompt_tokens), num_tenants);
+  if (waiting.own == 0 && arrivals.num_requests == 1) return {};
+  const std::int64_t token_limit = part(limits_.num_prompt_tokens);
+  if (arrivals.num_requests > 1 && arrivals.num_prompt_tokens > token_limit) {
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} prompt tokens came together, the limit is {}",
+                                                     arrivals.num_prompt_tokens, token_limit));
+  }
+  return check_room("prompt tokens are waiting", waiting, arrivals.num_prompt_tokens, token_limit,
+                    num_tenants);
 }
 
 void QueueBound::enter(std::string_view tenant) {

@@ -38,7 +38,7 @@ class QueueBound {
 
   bool limits_prompt_tokens() const { return limits_.num_prompt_tokens > 0; }
   // Error (kUnavailable; kUsage where so many never fit) naming what is there, what came and the limit.
-  // Prompts of any length may wait where no other of their tenant does.
+  // One prompt may have any length where no other of its tenant waits.
   Status check(const Arrivals& arrivals, const sched::LoadSnapshot& load) const;
 
   void enter(std::string_view tenant);

@@ -19,6 +19,13 @@ bool is_whole_number(nb::handle value) {
   return PyIndex_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0;
 }
 
+// Python iterates over these too, but not over what a list of values means.
+bool is_list_like(nb::handle value) {
+  const bool is_other = PyUnicode_Check(value.ptr()) != 0 || PyBytes_Check(value.ptr()) != 0 ||
+                        PyByteArray_Check(value.ptr()) != 0 || PyDict_Check(value.ptr()) != 0;
+  return !is_other && nb::isinstance<nb::iterable>(value);
+}
+
 }  // namespace
 
 void raise_wrong_type(std::string_view field, std::string_view wanted, nb::handle value) {
@@ -59,7 +66,9 @@ double number_of(std::string_view field, nb::handle value) {
   if (PyBool_Check(value.ptr()) == 0) {
     const double number = PyFloat_AsDouble(value.ptr());
     if (PyErr_Occurred() == nullptr) return number;
+    const bool is_beyond = PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
     PyErr_Clear();
+    if (is_beyond) raise_usage(fmt::format("{}: is beyond what a float holds", field), std::string(field));
   }
   raise_wrong_type(field, "a number", value);
 }
@@ -76,16 +85,14 @@ std::string text_of(std::string_view field, nb::handle value) {
 
 std::vector<std::string> texts_of(std::string_view field, nb::handle value) {
   if (PyUnicode_Check(value.ptr()) != 0) return {text_of(field, value)};
-  if (!nb::isinstance<nb::iterable>(value)) raise_wrong_type(field, "a text or several", value);
+  if (!is_list_like(value)) raise_wrong_type(field, "a text or several", value);
   std::vector<std::string> texts;
   for (const nb::handle item : nb::borrow<nb::iterable>(value)) texts.push_back(text_of(field, item));
   return texts;
 }
 
 std::vector<TokenId> token_ids_of(std::string_view field, nb::handle value) {
-  if (PyUnicode_Check(value.ptr()) != 0 || !nb::isinstance<nb::iterable>(value)) {
-    raise_wrong_type(field, "token ids", value);
-  }
+  if (!is_list_like(value)) raise_wrong_type(field, "token ids", value);
   std::vector<TokenId> ids;
   for (const nb::handle item : nb::borrow<nb::iterable>(value)) ids.push_back(int32_of(field, item));
   return ids;

@@ -31,6 +31,7 @@ Pending::Pending(std::shared_ptr<Session> session, std::vector<Request> requests
 }
 
 std::vector<Output> Pending::take(bool wait) {
+  session_->check_process();  // what there is to take belongs to the process that loaded the engine
   std::vector<Output> outputs;
   while (true) {
     {
@@ -47,7 +48,7 @@ std::vector<Output> Pending::take(bool wait) {
 }
 
 void Pending::cancel() {
-  if (is_finished()) return;
+  if (is_finished() || session_->is_of_another_process()) return;
   const std::shared_ptr<Engine> engine = session_->engine_if_open();
   if (engine == nullptr) return;
   for (const RequestId id : ids_) engine->cancel(id);

@@ -44,7 +44,7 @@ void read_logit_bias(std::string_view name, nb::handle value, Request& request) 
 void read_seed(std::string_view name, nb::handle value, Request& request) {
   request.sampling.seed.reset();
   if (value.is_none()) return;
-  if (PyLong_Check(value.ptr()) != 0) {
+  if (PyLong_Check(value.ptr()) != 0 && PyBool_Check(value.ptr()) == 0) {
     const unsigned long long seed = PyLong_AsUnsignedLongLong(value.ptr());
     if (PyErr_Occurred() == nullptr) {
       request.sampling.seed = seed;

@@ -45,6 +45,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Engine> engine_if_open() const;
   // Raises a UsageError in a fork, where nothing would ever come.
   void check_process() const;
+  bool is_of_another_process() const;
   // Shows what the engine's thread had to say as a RuntimeWarning; raises where warnings are errors.
   void show_warning();
 
@@ -66,7 +67,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   Session() = default;
-  bool is_of_another_process() const;
 
   const pid_t process_ = ::getpid();  // that made it
   mutable std::mutex mutex_;          // never held while waiting for the interpreter

@@ -106,6 +106,7 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
     sequence.is_prefill_only = is_prefill_only;
     sequence.start_deadline = request.start_deadline;
     sequence.times.arrived = now;
+    sequence.place = {id, now};
     waiting_.push(&sequence);
   }
   return first;
@@ -247,6 +248,7 @@ void Scheduler::advance_in_order(StepBudget& budget, TimePoint now) {
     } else if (budget.has_room() && !awaits_sibling(sequence, running_)) {
       may_start = start(sequence, budget, now);
     }
+    if (sequence.status == SequenceStatus::kRunning) use_up_place(next);
   }
 }
 

@@ -49,10 +49,10 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
   const double to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
   const double prefill_ms = pace.ms(prompt_work_of(sequence));
   const double decode_ms = to_generate * pace.ms_per_generated_token;
-  return {.arrival = static_cast<std::int64_t>(sequence.id),
+  return {.arrival = static_cast<std::int64_t>(sequence.place.arrival),
           .priority = sequence.priority,
           .has_started = sequence.times.started.has_value(),
-          .pending_ms = Milliseconds(now - sequence.times.arrived).count(),
+          .pending_ms = Milliseconds(now - sequence.place.since).count(),
           .target_ms = target_ms_of(config_.ttft_target_ms, sequence.priority),
           .prefill_ms = prefill_ms,
           .hit_ratio = 1.0 - to_compute / num_tokens,
@@ -85,7 +85,8 @@ void Scheduler::order_prompts(TimePoint now) {
     ordered_.push_back({.is_running = is_running,
                         .key = key,
                         .urgent_class = is_by_value ? urgent_class : 0,
-                        .sequence = &sequence});
+                        .sequence = &sequence,
+                        .lender = &sequence});
   };
   for (Sequence* sequence : running_) {
     if (sequence->num_remaining_tokens() > 1) add(*sequence, true);
@@ -112,7 +113,16 @@ void Scheduler::order_urgent() {
   for (Ordered& place : ordered_) places.push_back(&place);
   std::ranges::stable_sort(places, {},
                            [](const Ordered* o) { return std::string_view(o->sequence->account->name); });
-  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = urgent_[i];
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Sequence* const lender = places[i]->sequence;
+    *places[i] = urgent_[i];
+    places[i]->lender = lender;
+  }
+}
+
+// Whoever lent it comes when the urgent one would have, so that others wait for one of the two only.
+void Scheduler::use_up_place(const Ordered& started) {
+  std::swap(started.sequence->place, started.lender->place);
 }
 
 // Three of sixteen seats are for tenants that have less than their share of them, where there is more than

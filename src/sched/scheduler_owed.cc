@@ -88,9 +88,11 @@ bool Scheduler::schedule_owed_prompt(TimePoint now) {
 bool Scheduler::advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now) {
   Sequence& sequence = *next.sequence;
   if (!next.is_running) {
-    return num_running() < config_.max_num_seqs &&
-           !leaves_seat_to_others(sequence, tenants_.num_present(now)) &&
-           !awaits_sibling(sequence, running_) && start(sequence, budget, now);
+    const bool starts = num_running() < config_.max_num_seqs &&
+                        !leaves_seat_to_others(sequence, tenants_.num_present(now)) &&
+                        !awaits_sibling(sequence, running_) && start(sequence, budget, now);
+    if (starts) use_up_place(next);
+    return starts;
   }
   const std::int32_t num_tokens =
       budget.take_chunk(sequence.num_remaining_tokens(), sequence.num_computed_tokens);

@@ -184,14 +184,34 @@ TEST_F(SchedulerTest, UrgentRequestsAreBeforeTheirTenantsOthersAndNobodyElses) {
   const SequenceId urgent = add_of("urgent", -1);
   const SequenceId most_urgent = add_of("urgent", -100);
   EXPECT_EQ(step()[0].id, most_urgent) << "in the place of its tenant's first";
-  EXPECT_EQ(step()[0].id, urgent);
-  EXPECT_EQ(step()[0].id, first) << "which came before the other tenant's";
   EXPECT_EQ(step()[0].id, other);
+  EXPECT_EQ(step()[0].id, urgent);
+  EXPECT_EQ(step()[0].id, first);
   const SequenceId late = add_of("plain", 0);
   const SequenceId last = add_of("urgent", 0);
   int num_before = 0;
   for (add_of("urgent", -1); step()[0].id != late; add_of("urgent", -1)) ASSERT_LT(++num_before, 4);
   EXPECT_EQ(scheduler_->sequences().at(last).status, SequenceStatus::kWaiting);
+}
+
+TEST_F(SchedulerTest, APlaceIsLentToOneUrgentRequestOnly) {
+  build({.max_num_seqs = 1,
+         .max_num_batched_tokens = 64,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 1e6}},
+        {{.num_blocks = 8}});
+  std::uint64_t id = 0;
+  const auto add_of = [&](const char* tenant, std::int32_t priority) {
+    SequenceRequest request = make_request(id, prompt_of(4, static_cast<TokenId>(100 * id)), 1);
+    ++id;
+    request.tenant = tenant;
+    request.priority = priority;
+    return add(std::move(request));
+  };
+  const SequenceId lender = add_of("a", 0), first = add_of("b", 0), second = add_of("b", 0);
+  const SequenceId urgent = add_of("a", -1), more_urgent = add_of("a", -2), last = add_of("b", 0);
+  for (const SequenceId next : {more_urgent, first, second, urgent, lender, last}) {
+    EXPECT_EQ(step()[0].id, next);
+  }
 }
 
 TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {

@@ -46,6 +46,11 @@ struct Sequence {
   std::int32_t running_class =
       0;  // its priority, but not below 0 where it came beside other tenants' by value
   SequenceStatus status = SequenceStatus::kWaiting;
+  // When it came, for the order of those that wait; exchanged where it starts in the place of another.
+  struct Place {
+    SequenceId arrival{};
+    TimePoint since{};
+  } place;
 
   std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
   std::int32_t num_prompt_tokens = 0;

@@ -1,6 +1,13 @@
 #include "server/request_memory.h"
 
+#include <algorithm>
+
 namespace kvasir::server {
+
+std::int64_t body_memory_bytes(std::string_view body) {
+  constexpr std::int64_t kBytesPerItem = 24;  // simdjson's tape and index of a number and its comma
+  return kBytesPerTextByte * std::ssize(body) + kBytesPerItem * std::ranges::count(body, ',');
+}
 
 bool RequestMemory::Share::resize(std::int64_t bytes) {
   const std::int64_t growth = bytes - bytes_;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "server/limits.h"
 
@@ -10,9 +11,11 @@ namespace kvasir::server {
 
 // The buffers of one connection, filled: a head, and what is read at once or comes behind it.
 constexpr std::int64_t connection_bytes(const Limits& limits) { return (16 << 10) + limits.header_bytes.max; }
-// Of a whole body: as it comes, as JSON, as text, as tokens. Before it is whole it takes what has come: who
-// sends half of one and no more shall not keep others out for four times that.
-inline constexpr std::int64_t kBytesPerBodyByte = 4;
+// Of a whole body: as it comes, as JSON, as text, as tokens, which may be as many as its bytes; and each item
+// of a list as JSON. Before it is whole it takes what has come: who sends half of one and no more shall not
+// keep others out for more than that.
+std::int64_t body_memory_bytes(std::string_view body);
+inline constexpr std::int64_t kBytesPerTextByte = 6;  // of a body without lists
 
 // Thread safety: any thread.
 class RequestMemory {

@@ -39,8 +39,8 @@ struct ServerConfig {
   std::function<void(std::string_view line)> warn;
 };
 
-// Thread safety: stop() may be called from any thread and from a signal handler, port(), grpc_port() and look()
-// from any thread, run() once.
+// Thread safety: stop() may be called from any thread and from a signal handler, port(), grpc_port() and
+// look() from any thread, run() once.
 class Server {
  public:
   // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The

@@ -41,7 +41,7 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--kv-type", "f8"], "kv-type"),
             (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
             (["run", LLAMA, "hi", "--kv-disk", "lots"], "kv-disk"),
-            (["run", LLAMA, "hi", "--kv-disk", "1"], "kv_disk_bytes"),
+            (["run", LLAMA, "hi", "--kv-disk", "1"], "kv_disk must be at least"),
             (["run", LLAMA, "hi", "--threads", "-2"], "threads"),
             (["run", LLAMA, "hi", "--isa", "sse"], "isa"),
             (["run", LLAMA, "hi", "--ctx", "1000000"], "ctx: the model was trained for"),

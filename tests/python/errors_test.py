@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pathlib
 import pickle
+import types
 from typing import Any
 
 import pytest
@@ -12,6 +13,13 @@ from conftest import GEMMA, LLAMA, NO_TOKENIZER
 
 HI = {"role": "user", "content": "hi"}
 UNTYPED: Any = kvasir
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> kvasir.Error:
@@ -40,6 +48,9 @@ def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> k
     ({"stop_token_ids": "abc"}, "stop_token_ids: must be token ids, got str"),
     ({"logit_bias": [1]}, "logit_bias: must be a dict of token ids and numbers, got list"),
     ({"logit_bias": {1: 101}}, "logit_bias must be between -100 and 100, got 101"),
+    ({"seed": True}, "seed: must be a whole number, got bool"),
+    ({"temperature": 10**400}, "temperature: is beyond what a float holds"),
+    ({"stop": {"a": 1}}, "stop: must be a text or several, got dict"),
     ({"seed": 1.0}, "seed: must be a whole number, got float"),
     ({"kv_policy": "best"}, "kv_policy: must be one of none, ladder,"),
     ({"kv_budget": "much"}, "kv_budget: must be a share above 0 and at most 1, a percentage or a size"),
@@ -60,7 +71,7 @@ def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], sa
     ({"memory": [1]}, kvasir.UsageError, "memory: must be a whole number, got list"),
     ({"ctx": 1 << 20}, kvasir.UsageError, "ctx: the model was trained for 2048 tokens"),
     ({"kv_type": "f8"}, kvasir.UsageError, "kv_type: must be f16 or f32, got 'f8'"),
-    ({"kv_disk": 1}, kvasir.UsageError, "kv_disk_bytes must be at least"),
+    ({"kv_disk": 1}, kvasir.UsageError, "kv_disk must be at least"),
     ({"max_step_ms": -1}, kvasir.UsageError, "max_step_ms: must be 0 or greater, got -1"),
     ({"isa": "mmx"}, kvasir.UsageError, ""),
     ({"chat_template": "{% if"}, kvasir.UsageError, ""),
@@ -100,6 +111,9 @@ def test_a_prompt_must_be_one(llm: kvasir.LLM) -> None:
     (lambda llm: llm.tokenize(None), "text: must be a text, got None"),
     (lambda llm: llm.tokenize("the", add_special=None), "add_special: must be True or False, got None"),
     (lambda llm: llm.detokenize([1], special=1), "special: must be True or False, got int"),
+    (lambda llm: llm.detokenize(b"abc"), "token_ids: must be token ids, got bytes"),
+    (lambda llm: llm.detokenize({1: 2}), "token_ids: must be token ids, got dict"),
+    (lambda llm: llm.chat([{"role": "user", "content": nested(5000)}]), "messages: is nested too deeply"),
     (lambda llm: llm.detokenize(None), "token_ids: must be token ids, got None"),
     (lambda llm: llm.generate(None), "prompt: must be a text, token ids or a list of either, got None"),
     (lambda llm: llm.generate(b"the"), "prompt: must be a text, token ids or a list of either, got bytes"),
@@ -126,6 +140,7 @@ def test_a_wrong_type_is_named(llm: kvasir.LLM, call: Any, says: str) -> None:
 
 def test_a_conversation_may_come_from_a_generator(llm: Any) -> None:
     assert llm.encode_chat(iter([HI])) == llm.encode_chat([HI])
+    assert llm.encode_chat([types.MappingProxyType(HI)]) == llm.encode_chat([HI])
     assert len(llm.chat(([HI] for _ in range(2)), max_tokens=1)) == 2
 
 

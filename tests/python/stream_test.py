@@ -149,7 +149,7 @@ def test_a_stream_ends_when_closed_left_or_dropped(llm: kvasir.LLM) -> None:
 
 def test_a_second_task_does_not_wait_for_the_same_stream(llm: kvasir.LLM) -> None:
     async def read() -> int:
-        stream = llm.stream("the quick", GREEDY)
+        stream = llm.stream("the quick", LONG, n=1, max_tokens=200)
 
         async def count() -> int:
             return len([piece async for piece in stream])
@@ -160,7 +160,27 @@ def test_a_second_task_does_not_wait_for_the_same_stream(llm: kvasir.LLM) -> Non
         assert isinstance(counts[0], int)
         return counts[0]
 
-    assert asyncio.run(read()) == 16
+    assert asyncio.run(read()) == 200
+
+
+def test_a_stream_that_another_task_closes_gives_nothing_more(llm: kvasir.LLM) -> None:
+    async def read() -> None:
+        stream = llm.stream("the quick", LONG, n=1)
+        pieces: list[kvasir.Piece] = []
+
+        async def collect() -> None:
+            async for piece in stream:
+                pieces.append(piece)
+
+        task = asyncio.create_task(collect())
+        while not pieces:
+            await asyncio.sleep(0)
+        stream.close()
+        count = len(pieces)
+        await task
+        assert len(pieces) == count
+
+    asyncio.run(read())
 
 
 def test_a_stream_that_is_over_stays_over(llm: kvasir.LLM) -> None:

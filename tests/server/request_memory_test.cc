@@ -40,33 +40,52 @@ TEST(RequestMemory, RefusesWhatDoesNotFitAndGoesOn) {
   for (int i = 0; i < 3; ++i) {
     HttpClient client(server.port());
     const ClientResponse refused = client.request("POST", "/v1/completions", completion(300'000));
-    EXPECT_EQ(refused.status, 503);
-    EXPECT_NE(refused.body.find(R"("code":"out_of_request_memory")"), std::string::npos) << refused.body;
-    EXPECT_FALSE(refused.header("retry-after").empty());
+    EXPECT_EQ(refused.status, 413) << "it is no use to come again";
+    EXPECT_NE(refused.body.find("the limit for all together is 1048576"), std::string::npos) << refused.body;
     HttpClient other(server.port());
     for (int j = 0; j < 8; ++j) {
-      const ClientResponse answer = other.request("POST", "/v1/completions", completion(200'000));
+      const ClientResponse answer = other.request("POST", "/v1/completions", completion(130'000));
       EXPECT_EQ(answer.status, 200) << "in turn: " << answer.body;
     }
   }
 }
 
-// Four times that much is needed of a whole body only.
+// Six times that much is needed of a whole body only.
 TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
   ServerConfig config;
   config.request_memory_bytes = 1 << 20;
   const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
   HttpClient first(server.port()), second(server.port());
-  const std::string request = http_request("POST", "/v1/completions", completion(200'000));
-  for (HttpClient* client : {&first, &second}) client->send(request.substr(0, 190'000));
+  const std::string request = http_request("POST", "/v1/completions", completion(150'000));
+  for (HttpClient* client : {&first, &second}) client->send(request.substr(0, 140'000));
   HttpClient other(server.port());
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(other.request("POST", "/v1/completions", completion(100'000)).status, 200);
+    EXPECT_EQ(other.request("POST", "/v1/completions", completion(60'000)).status, 200);
   }
-  first.send(request.substr(190'000));
-  EXPECT_EQ(first.receive().status, 503) << "4 x 200'000 and 190'000 are too much";
-  second.send(request.substr(190'000));
+  first.send(request.substr(140'000));
+  const ClientResponse refused = first.receive();
+  EXPECT_EQ(refused.status, 503) << "6 x 150'000 and 140'000 are too much";
+  EXPECT_NE(refused.body.find(R"("code":"out_of_request_memory")"), std::string::npos) << refused.body;
+  EXPECT_FALSE(refused.header("retry-after").empty());
+  second.send(request.substr(140'000));
   EXPECT_EQ(second.receive().status, 200);
+}
+
+TEST(RequestMemory, ListsTakeMoreThanText) {
+  EXPECT_EQ(body_memory_bytes(R"({"prompt":"aaaa"})"), 6 * 17);
+  EXPECT_EQ(body_memory_bytes(R"({"prompt":[1,2,3]})"), 6 * 18 + 2 * 24);
+}
+
+TEST(RequestMemory, CountsTheTextOfTokens) {
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  const RunningServer server({}, config);
+  std::string tokens = R"({"tokens":[258)";
+  for (int i = 0; i < 20'000; ++i) tokens += ",258";  // "<|im_end|>"
+  HttpClient client(server.port());
+  const ClientResponse refused = client.request("POST", "/detokenize", tokens + "]}");
+  EXPECT_EQ(refused.status, 413) << refused.body;
+  EXPECT_EQ(HttpClient(server.port()).request("POST", "/detokenize", R"({"tokens":[258]})").status, 200);
 }
 
 TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {
@@ -77,8 +96,8 @@ TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {
   const std::string much = R"(,"max_tokens":1000,"logprobs":5,"n":8)";
   // More than there is at any time, so it is no use to come again.
   const ClientResponse refused = client.request("POST", "/v1/completions", R"({"prompt":"x")" + much + "}");
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_NE(refused.body.find("the limit is 1048576"), std::string::npos) << refused.body;
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_NE(refused.body.find("the limit for all together is 1048576"), std::string::npos) << refused.body;
   EXPECT_EQ(
       client.request("POST", "/v1/completions", R"({"prompt":"x")" + much + R"(,"stream":true})").status,
       200);

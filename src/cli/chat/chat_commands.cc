@@ -7,6 +7,7 @@
 
 #include "base/nearest_name.h"
 #include "base/printable.h"
+#include "base/text_file.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/chat/chat.h"
@@ -162,7 +163,11 @@ void Chat::attach(const std::string& argument) {
     return print_notice(
         fmt::format("the limit is {} files for a message; /clear takes them away", kMaxAttachments));
   }
-  auto text = read_input_file(expand_home(argument), kMaxAttachmentBytes);
+  const std::string path = expand_home(argument);
+  if (const auto why = why_unreadable(path)) {
+    return print_notice(fmt::format("{}: cannot be read: {}", printable_line(path), *why));
+  }
+  auto text = read_input_file(path, kMaxAttachmentBytes);
   if (!text) return print_notice(text.error().message);
   if (!is_valid_utf8(*text) || text->contains('\0')) {
     return print_notice(fmt::format("{}: is no text in UTF-8", printable_line(argument)));

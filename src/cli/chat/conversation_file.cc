@@ -90,8 +90,10 @@ Result<std::vector<Message>> parse_conversation(std::string_view text) {
 
 Status save_conversation(const std::string& path, const std::vector<Message>& messages) {
   std::error_code ignored;
-  const bool is_other_file = std::filesystem::exists(path, ignored) &&
-                             std::filesystem::file_size(path, ignored) > 0 && !load_conversation(path);
+  const bool is_empty =
+      std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) == 0;
+  const bool is_other_file =
+      std::filesystem::exists(path, ignored) && !is_empty && !load_conversation(path);
   if (is_other_file) {
     return make_error(ErrorKind::kUsage, fmt::format("{}: exists and is no conversation; it stays as it is",
                                                      printable_line(path)));
@@ -100,6 +102,9 @@ Status save_conversation(const std::string& path, const std::vector<Message>& me
 }
 
 Result<std::vector<Message>> load_conversation(const std::string& path) {
+  if (const auto why = why_unreadable(path)) {
+    return bad_file(fmt::format("{}: cannot be read: {}", printable_line(path), *why));
+  }
   KVASIR_TRY(const std::string text, read_file(path, kMaxConversationBytes));
   auto messages = parse_conversation(text);
   if (!messages) return bad_file(fmt::format("{}: {}", printable_line(path), messages.error().message));

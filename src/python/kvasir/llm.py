@@ -216,6 +216,14 @@ def _each(params: Any, options: Mapping[str, Any], count: int) -> list[dict[str,
 
 def _json(name: str, value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json_default)
+    except RecursionError:
+        raise usage_error(f"{name}: is nested too deeply", name) from None
     except (TypeError, ValueError) as error:
         raise usage_error(f"{name}: {error}", name) from None
+
+
+def _json_default(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")

@@ -40,7 +40,7 @@ class Stream:
     def __next__(self) -> Piece:
         if not self._outputs and not self._is_over():
             try:
-                self._outputs.extend(self._pending.take(wait=True))
+                self._take(wait=True)
             except BaseException:
                 self.close()
                 raise
@@ -54,15 +54,19 @@ class Stream:
     async def __anext__(self) -> Piece:
         if self._is_awaited:
             raise usage_error("stream: another task is waiting for its next piece", "stream")
+        self._is_awaited = True
         try:
             if self._outputs:  # an answer that comes faster than it is read leaves the loop to others too
                 await asyncio.sleep(0)
             while not self._outputs and not self._is_over():
-                await self._readable()
-                self._outputs.extend(self._pending.take(wait=False))
+                self._take(wait=False)
+                if not self._outputs and not self._is_over():
+                    await self._readable()
         except BaseException:
             self.close()
             raise
+        finally:
+            self._is_awaited = False
         if not self._outputs:
             raise StopAsyncIteration
         return piece_of(self._outputs.popleft())
@@ -81,6 +85,11 @@ class Stream:
                         trace: TracebackType | None) -> None:
         self.close()
 
+    def _take(self, *, wait: bool) -> None:
+        self._outputs.extend(self._pending.take(wait=wait))
+        if self._closed:  # meanwhile, by another task or thread
+            self._outputs.clear()
+
     def _is_over(self) -> bool:
         return self._closed or self._pending.finished
 
@@ -94,9 +103,7 @@ class Stream:
 
         descriptor = self._pending.fileno()
         loop.add_reader(descriptor, arrive)
-        self._is_awaited = True
         try:
             await arrived
         finally:
-            self._is_awaited = False
             loop.remove_reader(descriptor)

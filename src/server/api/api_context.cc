@@ -25,6 +25,13 @@ ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_
   return admitted;
 }
 
+ApiStatus plan_answer(const ApiContext& context, const Exchange& exchange, std::int64_t bytes,
+                      RequestMemory::Share& share) {
+  if (share.resize(bytes)) return {};
+  const std::int64_t all_bytes = body_memory_bytes(exchange.request().body) + bytes;
+  return std::unexpected(out_of_request_memory(context.memory.limit_bytes(), all_bytes));
+}
+
 void add_warnings(const Warnings& warnings, Exchange& exchange) {
   if (warnings.messages.empty()) return;
   exchange.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});

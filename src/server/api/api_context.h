@@ -41,6 +41,9 @@ ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
 // headers. Error: 429.
 ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens);
+// Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
+ApiStatus plan_answer(const ApiContext& context, const Exchange& exchange, std::int64_t bytes,
+                      RequestMemory::Share& share);
 void add_warnings(const Warnings& warnings, Exchange& exchange);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, Exchange& exchange);

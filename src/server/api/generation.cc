@@ -20,12 +20,14 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 // Of a token with its alternatives, collected and then as JSON, twice: written, and waiting to be sent.
 constexpr std::int64_t kBytesPerToken = 64;
 constexpr std::int64_t kBytesPerAlternative = 200;
+// A float of an embedding, and its digits twice.
+constexpr std::int64_t kBytesPerDimension = 4 + 2 * 15;
 // Answers are seldom as long as they may be.
 constexpr std::int32_t kExpectedTokens = 1024;
 
 // What the answers to the requests take before they are sent: much where they come in one piece, with
 // logprobs.
-std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests) {
+std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std::int64_t hidden_size) {
   std::int64_t bytes = 0;
   for (const Request& request : requests) {
     const SamplingParams& sampling = request.sampling;
@@ -35,7 +37,8 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests) {
     const std::int64_t scored = sampling.prompt_logprobs ? std::ssize(request.prompt_token_ids) : 0;
     const std::int64_t per_scored =
         kBytesPerToken + kBytesPerAlternative * sampling.prompt_logprobs.value_or(0);
-    bytes += (is_kept ? answer * per_token : 0) + scored * per_scored;
+    const std::int64_t embedding = request.pooling == Pooling::kNone ? 0 : hidden_size * kBytesPerDimension;
+    bytes += (is_kept ? answer * per_token : 0) + scored * per_scored + embedding;
   }
   return bytes;
 }
@@ -83,14 +86,10 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
     return refuse(exchange, admitted.error());
   }
-  const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests);
-  if (context.memory.limit_bytes() > 0 && wanted_bytes > context.memory.limit_bytes()) {  // at any time
-    return refuse(exchange, beyond({.max = context.memory.limit_bytes(),
-                                    .what = "bytes that answers of so many tokens and alternatives may take"},
-                                   wanted_bytes));
-  }
-  if (!parts.memory.resize(wanted_bytes)) {
-    return refuse(exchange, out_of_request_memory(context.memory.limit_bytes()));
+  const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests,
+                                                   context.engine.model_info().hidden_size);
+  if (const ApiStatus planned = plan_answer(context, exchange, wanted_bytes, parts.memory); !planned) {
+    return refuse(exchange, planned.error());
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }

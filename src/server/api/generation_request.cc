@@ -88,7 +88,8 @@ ApiStatus read_logit_bias(const FieldInput& field, GenerationRequest& request) {
   for (const auto [key, json] : biases) {
     TokenId token = kNoToken;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (error != std::errc() || end != key.data() + key.size() || token < 0) {
+    const bool is_id = error == std::errc() && end == key.data() + key.size() && token >= 0;
+    if (!is_id || key != fmt::format_int(token).c_str()) {  // "05" would be 5 given twice
       return bad_request(fmt::format("{}: keys must be token ids", field.name), field.name);
     }
     FieldInput bias = field.at(key, json);
@@ -237,7 +238,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"priority",
      "integer",
      {-kMaxInt32, kMaxInt32},
-     "lower runs first; below 0 before the key's others, not before those of other keys",
+     "lower runs first; below 0 before the key's others, in their places",
      read_integer<&GenerationRequest::priority>},
     {"cache_salt", "string", {}, "requests share cached prefixes only under one salt", read_cache_salt},
     {"kv_policy",
@@ -337,7 +338,7 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
     const bool is_of_list = prompt_field.ends_with(']');
     message += fmt::format(": {} has {}", is_of_list ? prompt_field : "it", prompt);
   } else {
-    message += fmt::format(" for an answer of {} (max_tokens): its {} tokens make {} too many", wanted,
+    message += fmt::format(" for an answer of {} tokens: its {} make {} too many", wanted,
                            prompt, prompt + wanted - max_model_len_tokens);
   }
   return bad_request(std::move(message), std::string(prompt_field), "context_length_exceeded");

@@ -60,41 +60,41 @@ bool is_oversized_integer(simdjson::ondemand::value& value) {
   return is_integer && value.get_int64().error() && value.get_uint64().error();
 }
 
-// The parser refuses integers beyond 64 bits like any other nonsense, without a name. The path of the first
-// one at or behind `value`, which is `path`; empty when none is.
-std::string oversized_integer(simdjson::ondemand::value value, const std::string& path) {
-  simdjson::ondemand::array array;
-  simdjson::ondemand::object object;
-  if (!value.get_array().get(array)) {
+// The parser refuses integers beyond 64 bits like any other nonsense, without a name. Where at or behind
+// `value` the first one is, such as ".seed"; none where there is none so many levels down. The path is made
+// on the way back, so that it costs nothing as long as nothing is found.
+std::optional<std::string> oversized_integer(simdjson::ondemand::value value, std::int64_t max_depth) {
+  using simdjson::ondemand::json_type;
+  json_type type{};
+  if (max_depth == 0 || value.type().get(type)) return std::nullopt;
+  if (type == json_type::number && is_oversized_integer(value)) return std::string();
+  simdjson::ondemand::value inner;
+  if (type == json_type::array) {
     std::size_t index = 0;
-    for (auto item : array) {
-      simdjson::ondemand::value inner;
-      if (item.get(inner)) return {};
-      if (std::string found = oversized_integer(inner, fmt::format("{}[{}]", path, index)); !found.empty())
-        return found;
+    for (auto item : value.get_array()) {
+      if (item.get(inner)) return std::nullopt;
+      if (const auto found = oversized_integer(inner, max_depth - 1))
+        return fmt::format("[{}]{}", index, *found);
       ++index;
     }
-    return {};
   }
-  if (value.get_object().get(object)) return is_oversized_integer(value) ? path : std::string();
-  for (auto field : object) {
+  if (type != json_type::object) return std::nullopt;
+  for (auto field : value.get_object()) {
     std::string_view key;
-    simdjson::ondemand::value inner;
-    if (field.unescaped_key().get(key) || field.value().get(inner)) return {};
+    if (field.unescaped_key().get(key) || field.value().get(inner)) return std::nullopt;
     const std::string name = printable(key);
-    if (std::string found = oversized_integer(inner, path.empty() ? name : path + "." + name); !found.empty())
-      return found;
+    if (const auto found = oversized_integer(inner, max_depth - 1)) return "." + name + *found;
   }
-  return {};
+  return std::nullopt;
 }
 
-std::string oversized_integer(std::string_view body) {
+std::optional<std::string> oversized_integer(std::string_view body, std::int64_t max_depth) {
   const simdjson::padded_string padded(body);
   simdjson::ondemand::parser parser;
   simdjson::ondemand::document document;
   simdjson::ondemand::value root;
-  if (parser.iterate(padded).get(document) || document.get_value().get(root)) return {};
-  return oversized_integer(root, {});
+  if (parser.iterate(padded).get(document) || document.get_value().get(root)) return std::nullopt;
+  return oversized_integer(root, max_depth);
 }
 
 // Where in `json` an object has a member twice, such as "[2].role"; none where all are distinct. The path is
@@ -133,8 +133,8 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
   auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
   if (!code) code = parser->parse(body.data(), body.size()).get_object().get(root);
   if (code == simdjson::NUMBER_ERROR) {
-    const std::string name = oversized_integer(body);
-    if (!name.empty()) {
+    if (const auto path = oversized_integer(body, limits.json_depth.max)) {
+      const std::string name = path->substr(1);  // without the dot
       return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", name,
                                      std::numeric_limits<std::uint64_t>::max()),
                          name);

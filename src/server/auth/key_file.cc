@@ -106,11 +106,11 @@ Status check_key_name(std::string_view name) {
 }
 
 Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(path), std::strerror(errno)),
+  if (const auto why = why_unreadable(path)) {  // a pipe would hold up whoever asks with a key
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), *why),
                       "api-keys");
   }
+  std::ifstream file(path);
   std::vector<ApiKey> keys;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -124,7 +124,7 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
     }
     keys.push_back(std::move(*key));
   }
-  if (file.bad()) {  // a folder, for one
+  if (file.bad()) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("{}: cannot be read: {}", printable_line(path), std::strerror(errno)),
                       "api-keys");

@@ -44,8 +44,9 @@ void CallAnswer::begin(ApiStatus admitted) {
 
 void CallAnswer::answer(const ApiStatus& admitted) {
   if (!admitted) return respond(error_response(admitted.error(), request()));
-  if (!memory_.resize(kBytesPerBodyByte * std::ssize(request().body))) {
-    return respond(error_response(out_of_request_memory(context().memory.limit_bytes()), request()));
+  const std::int64_t bytes = body_memory_bytes(request().body);
+  if (!memory_.resize(bytes)) {
+    return respond(error_response(out_of_request_memory(context().memory.limit_bytes(), bytes), request()));
   }
   try {
     context().router.handle(self());

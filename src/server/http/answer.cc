@@ -20,7 +20,7 @@ void Answer::respond(HttpResponse response) {
   options_.keep_alive &= !context().draining;
   session_->give_body_back();
   send_head(response, BodyFraming::kLength, State::kOpen);
-  if (request().method != "HEAD") session_->send(response.body);
+  if (request().method != "HEAD") session_->send(std::move(response.body));
   finish(options_.keep_alive);
 }
 
@@ -50,7 +50,7 @@ void Answer::write(std::string_view piece) {
 void Answer::end_stream(bool keep_alive) {
   if (state() != State::kStreaming) return;
   session_->give_body_back();
-  if (!options_.is_http_1_0) session_->send(kLastHttpChunk);
+  if (!options_.is_http_1_0) session_->send(std::string(kLastHttpChunk));
   finish(keep_alive && options_.keep_alive);
 }
 

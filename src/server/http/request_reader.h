@@ -31,7 +31,8 @@ class RequestReader {
   bool untouched() const { return !touched_; }
   // Whether the client waits for "100 Continue" before it sends the body. Requires: the header is complete.
   bool expects_continue() const { return expects_continue_; }
-  std::int64_t body_bytes() const { return static_cast<std::int64_t>(parser_.get().body().size()); }
+  std::string_view body() const { return parser_.get().body(); }  // as far as it has come
+  std::int64_t body_bytes() const { return std::ssize(parser_.get().body()); }
 
   // What is known of it: all but the body once the header is complete, nothing before.
   const HttpRequest& head() const { return head_; }

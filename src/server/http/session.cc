@@ -100,9 +100,8 @@ void Session::advance() {
   input_.erase(0, consumed);
   if (!progress) return refuse(progress.error());
   const bool is_complete = *progress == RequestReader::Progress::kComplete;
-  if (!body_memory_.resize(reader_->body_bytes() * (is_complete ? kBytesPerBodyByte : 1))) {
-    return refuse(out_of_request_memory(context_.memory.limit_bytes()));
-  }
+  const std::int64_t bytes = is_complete ? body_memory_bytes(reader_->body()) : reader_->body_bytes();
+  if (!body_memory_.resize(bytes)) return refuse(out_of_request_memory(context_.memory.limit_bytes(), bytes));
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (is_complete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
@@ -229,9 +228,13 @@ void Session::upgrade(HttpRequest request) {
       ->start();
 }
 
-void Session::send(std::string_view bytes) {
+void Session::send(std::string bytes) {
   if (state_ == State::kClosed || bytes.empty()) return;
-  outgoing_ += bytes;
+  if (outgoing_.empty()) {
+    outgoing_ = std::move(bytes);  // a large answer is not there twice
+  } else {
+    outgoing_ += bytes;
+  }
   if (writing_.empty()) write_some();
   note_unsent();
 }

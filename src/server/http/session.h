@@ -69,7 +69,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string what_is_late() const;
 
   // Writing.
-  void send(std::string_view bytes);
+  void send(std::string bytes);
   void note_unsent();
   // Calls back once when nothing is left unsent; not after the connection is gone.
   void when_sent(std::function<void()> callback);

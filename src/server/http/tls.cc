@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/printable.h"
+#include "base/text_file.h"
 
 namespace kvasir::server {
 namespace {
@@ -23,17 +19,10 @@ constexpr std::chrono::seconds kLookInterval{1};
 // OpenSSL says nothing of a file that cannot be opened, and waits for a pipe that nobody writes to; the
 // connections would wait with it.
 Status check_readable(const std::string& path, std::string_view flag) {
-  const auto refuse = [&](std::string_view reason) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: cannot be read: {}", printable_line(path), reason), std::string(flag));
-  };
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (error) return refuse(error.message());
-  if (std::filesystem::is_directory(status)) return refuse("it is a folder");
-  if (!std::filesystem::is_regular_file(status)) return refuse("it is no regular file");
-  if (!std::ifstream(path).is_open()) return refuse(std::strerror(errno));
-  return {};
+  const auto why = why_unreadable(path);
+  if (!why) return {};
+  return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), *why),
+                    std::string(flag));
 }
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted,

@@ -25,6 +25,9 @@ std::string base64_of(const std::vector<float>& floats) {
 
 std::string EmbeddingFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   std::string body;
+  std::size_t num_floats = 0;
+  for (const ChoiceResult& choice : choices) num_floats += choice.embedding.size();
+  body.reserve(num_floats * (is_base64_ ? 6 : 15));  // at once: a string that grows is there twice
   JsonWriter json(body);
   json.begin_object().member("object", "list").key("data").begin_array();
   for (std::size_t i = 0; i < choices.size(); ++i) {

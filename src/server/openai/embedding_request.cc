@@ -67,7 +67,7 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
     {"priority",
      "integer",
      {-kMaxInt32, kMaxInt32},
-     "lower runs first; below 0 before the key's others, not before those of other keys",
+     "lower runs first; below 0 before the key's others, in their places",
      read_integer<&EmbeddingRequest::priority>},
     {"user", "string", {}, "ignored", read_unused<string_of>},
 });

@@ -26,12 +26,35 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Token
   return chat_prompt(request, *context.engine.chat_template(), tokenizer);
 }
 
+constexpr std::int64_t kAnswerFrameBytes = 256;  // around what it is about
+
+std::int64_t tokens_json_bytes(std::span<const TokenId> tokens, const text::Tokenizer& tokenizer,
+                               bool with_strings) {
+  std::int64_t bytes = kAnswerFrameBytes;
+  for (const TokenId token : tokens) {
+    bytes += std::ssize(fmt::format_int(token)) + 1;
+    if (with_strings) bytes += json_string_bytes(tokenizer.decode_token(token, true)) + 1;
+  }
+  return bytes;
+}
+
+// At most.
+std::int64_t text_bytes_of(std::span<const TokenId> tokens, const text::Vocab& vocab) {
+  std::int64_t bytes = 0;
+  for (const TokenId token : tokens) bytes += std::ssize(vocab.text(token));
+  return bytes;
+}
+
 ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
   KVASIR_TRY(const TokenizeRequest request, read_request(context, exchange, parse_tokenize_request));
   KVASIR_CHECKED(admit(context, exchange, 0));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
+  RequestMemory::Share memory(context.memory);
+  const std::int64_t answer_bytes = tokens_json_bytes(tokens, *tokenizer, request.return_token_strs);
+  KVASIR_CHECKED(plan_answer(context, exchange, answer_bytes, memory));
   HttpResponse response;
+  response.body.reserve(static_cast<std::size_t>(answer_bytes));
   JsonWriter json(response.body);
   json.begin_object().member("count", tokens.size());
   json.member("max_model_len", context.engine.model_info().max_model_len_tokens);
@@ -60,8 +83,14 @@ ApiStatus detokenize(const ApiContext& context, Exchange& exchange) {
     const std::string name = fmt::format("tokens[{}]", i);
     return bad_request(fmt::format("{} must be below {}, got {}", name, vocab_size, request.tokens[i]), name);
   }
+  RequestMemory::Share memory(context.memory);
+  const std::int64_t text_bytes = text_bytes_of(request.tokens, tokenizer->vocab());
+  KVASIR_CHECKED(plan_answer(context, exchange, text_bytes, memory));
   const std::string text = tokenizer->decode(request.tokens, !request.skip_special_tokens);
+  const std::int64_t answer_bytes = kAnswerFrameBytes + 2 * json_string_bytes(text);
+  KVASIR_CHECKED(plan_answer(context, exchange, text_bytes + answer_bytes, memory));
   HttpResponse response;
+  response.body.reserve(static_cast<std::size_t>(answer_bytes));
   JsonWriter json(response.body);
   // vLLM's name for it, and llama.cpp's.
   json.begin_object().member("prompt", text).member("content", text).end_object();

@@ -16,6 +16,15 @@ namespace kvasir::server {
 namespace websocket = boost::beast::websocket;
 using boost::system::error_code;
 
+namespace {
+
+std::string_view text_of(const boost::beast::flat_buffer& buffer) {
+  const auto bytes = buffer.cdata();
+  return {static_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
 Channel::Channel(Connection connection, ConnectionCounter::Slot slot, std::string early,
                  HttpRequest handshake, const SessionContext& context)
     : context_(context),
@@ -51,14 +60,11 @@ void Channel::read() {
 void Channel::on_read(const error_code& error) {
   if (error) return abort(AbortCause::kDisconnected);
   const bool is_done = stream_.is_message_done();
-  if (!memory_.resize(held_bytes() +
-                      (is_done ? kBytesPerBodyByte - 1 : 0) * static_cast<std::int64_t>(input_.size()))) {
-    return close(CloseCode::try_again_later);
-  }
+  const std::int64_t message_bytes = is_done ? body_memory_bytes(text_of(input_)) : 0;
+  if (!memory_.resize(held_bytes() + message_bytes)) return close(CloseCode::try_again_later);
   if (is_done) {
     if (!stream_.got_text()) return close(CloseCode::unknown_data);
-    const auto bytes = input_.cdata();
-    take({static_cast<const char*>(bytes.data()), bytes.size()});
+    take(text_of(input_));
     input_.clear();
     if (input_.capacity() > kReadBytes) input_.shrink_to_fit();
     note_memory();

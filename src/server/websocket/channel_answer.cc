@@ -13,7 +13,7 @@ ChannelAnswer::ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, H
       channel_(std::move(channel)),
       id_(std::move(id)),
       memory_(context().memory) {
-  memory_.set(kBytesPerBodyByte * std::ssize(this->request().body));
+  memory_.set(body_memory_bytes(this->request().body));
   ++context().metrics.num_answering;
 }
 

@@ -55,6 +55,9 @@ ApiResult<ChannelMessage> parse_channel_message(std::string_view text, const Lim
   }
   if (const auto cancel = find_member(document.root(), "cancel")) {
     KVASIR_TRY(message.cancel, boolean_of({"cancel", *cancel, limits}));
+    if (message.cancel && (find_member(document.root(), "path") || find_member(document.root(), "body"))) {
+      return bad_request("cancel: a message that cancels has neither path nor body", "cancel");
+    }
     if (message.cancel) return message;
   }
   KVASIR_TRY(const FieldInput path, member("path"));
