@@ -128,18 +128,21 @@ def test_an_exception_ends_an_interpreter_with_its_own_code() -> None:
 
 def test_a_fork_is_told_to_load_its_own() -> None:
     done = run_script(LOAD + (
-        "import os\n"
+        "import asyncio, os\n"
         "stream = llm.stream('the quick', temperature=0, ignore_eos=True)\n"
+        "other = llm.stream('the quick', temperature=0, ignore_eos=True)\n"
+        "async def read(): return [piece async for piece in other]\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    for call in (lambda: llm.generate('the'), lambda: list(stream)):\n"
+        "    for call in (lambda: llm.generate('the'), lambda: list(stream), lambda: asyncio.run(read())):\n"
         "        try: call()\n"
         "        except kvasir.UsageError as error: print(error, flush=True)\n"
         "    llm.close()\n"
         "    sys.exit(3)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(list(stream)) > 5)\n"), LLAMA)
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(list(stream)) > 5,\n"
+        "      len(asyncio.run(read())) > 5)\n"), LLAMA)
     said = "LLM: was loaded before this process was forked; a process that computes loads its own\n"
-    assert (done.stdout, done.returncode) == (said * 2 + "3 True\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == (said * 3 + "3 True True\n", 0), done.stderr
 
 
 def test_what_a_policy_takes_out_goes_to_a_file(tmp_path: pathlib.Path) -> None:
