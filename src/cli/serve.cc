@@ -159,6 +159,15 @@ void give_memory_back_at_once() {
 #endif
 }
 
+// A thread of gRPC's that waits for a certificate's file to be opened, a pipe by now, does not keep the
+// process.
+void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
+  const std::future<void> closed = std::async(std::launch::async, [&server] { server.reset(); });
+  if (closed.wait_for(kCancelGrace) == std::future_status::ready) return;
+  logger.error("the server did not close within {} s", kCancelGrace.count());
+  std::_Exit(kExitMachine);
+}
+
 // An eighth of the memory budget unless a flag says how much.
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
                                           const server::Limits& limits) {
@@ -219,14 +228,17 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   }
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
-  KVASIR_TRY(const auto server, server::Server::create(*session.engine, options.server));
+  KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
   announce(*session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 url_of(options.server, server->port()));
-  return serve_until_signal(*server, Heartbeat(*session.engine, *server, manager), manager,
-                            std::chrono::seconds(options.drain_seconds), signals, logger);
+  const Result<int> exit_code =
+      serve_until_signal(*server, Heartbeat(*session.engine, *server, manager), manager,
+                         std::chrono::seconds(options.drain_seconds), signals, logger);
+  close_server(std::move(server), logger);
+  return exit_code;
 }
 
 // What keeps the server's promises where other verbs have one user.
