@@ -61,7 +61,7 @@ class LocalEngine final : public Engine {
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, Entry entry);
   Status complete(Request& request) const;
   // With mutex_ held.
-  Status check_queue(std::span<const Submission> submissions) const;
+  Status check_queue(std::span<const Submission> submissions, std::int64_t num_spared) const;
   Status check_entry(std::vector<Submission>& submissions, Entry entry);
   Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions, Entry entry);
 

@@ -37,10 +37,11 @@ Status LocalEngine::complete(Request& request) const {
   return {};
 }
 
-Status LocalEngine::check_queue(std::span<const Submission> submissions) const {
+Status LocalEngine::check_queue(std::span<const Submission> submissions, std::int64_t num_spared) const {
   const Request& first = submissions.front().request;
-  Arrivals arrivals{
-      .tenant = first.tenant, .priority = first.priority, .num_requests = std::ssize(submissions)};
+  Arrivals arrivals{.tenant = first.tenant,
+                    .priority = first.priority,
+                    .num_requests = std::ssize(submissions) + num_spared};
   if (queue_bound_.limits_prompt_tokens()) {
     for (const Submission& submission : submissions) {
       const Request& request = submission.request;
@@ -56,7 +57,7 @@ Status LocalEngine::check_entry(std::vector<Submission>& submissions, Entry entr
   const Request& first = submissions.front().request;
   if (!first.is_admitted) {
     const auto num_needed = entry == Entry::kTogether ? submissions.size() : 1;
-    if (Status status = check_queue(std::span(submissions).first(num_needed)); !status) {
+    if (Status status = check_queue(std::span(submissions).first(num_needed), 0); !status) {
       num_beyond_queue_ += std::ssize(submissions);
       return status;
     }
@@ -66,8 +67,9 @@ Status LocalEngine::check_entry(std::vector<Submission>& submissions, Entry entr
     }
   }
   if (entry == Entry::kTogether) return {};
+  // They come again and again: a place is left to whoever asks for one answer.
   std::size_t num_fitting = submissions.size();
-  while (num_fitting > 1 && !check_queue(std::span(submissions).first(num_fitting))) --num_fitting;
+  while (num_fitting > 1 && !check_queue(std::span(submissions).first(num_fitting), 1)) --num_fitting;
   submissions.resize(num_fitting);
   return {};
 }
