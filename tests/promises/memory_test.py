@@ -2,9 +2,9 @@
 
 Usage: memory_test.py [--sizes 600MiB 1GiB] [--minutes 2] [--only PART ...] [--without PART ...] [--no-cgroup]
 First long prompts fill the prefix cache, so that all KV memory has been touched. Then the mix, all at once for
---minutes: long contexts, n=16 with 20 logprobs, scored prompts with 20 logprobs, embeddings,
-bodies of almost 8 MiB, half-sent ones, readers that take nothing, 64 idle connections (parts: contexts, choices,
-scores, embeddings, bodies, half_bodies, stalled, idle). Checked for each size: VmHWM, which counts all of the process
+--minutes: long contexts, n=16 with 20 logprobs, scored prompts with 20 logprobs, embeddings, texts of many tokens,
+bodies of almost 8 MiB, half-sent ones, readers that take nothing, 64 idle connections (parts: contexts, choices, scores,
+embeddings, texts, bodies, half_bodies, stalled, idle). Checked for each size: VmHWM, which counts all of the process
 including mapped files, is at most SIZE + 3%; the server ends with 0 and a canary answers the same afterwards. Then
 again in a memory cgroup with a limit of SIZE + 5%: nothing is killed. Kvasir packs the weights into memory of its own
 and gives the pages of the model's file back, but for the rows of token embeddings, which it reads from the mapped
@@ -30,6 +30,7 @@ UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
 OVER_BUDGET = 1.03
 OVER_LIMIT = 1.05
 BODY_BYTES = 8_000_000
+LONG_TOKEN = 9  # "<issue_comment>"
 SERVER_ARGS = ("--ttft-target-ms", 0)
 
 
@@ -39,7 +40,7 @@ def size_bytes(text):
 
 class Mix:
     """Each part is a method that asks once; `run` repeats the parts from threads until the time is over."""
-    PARTS = {"contexts": 8, "choices": 4, "scores": 3, "embeddings": 2, "bodies": 6, "half_bodies": 16, "stalled": 24,
+    PARTS = {"contexts": 8, "choices": 4, "scores": 3, "embeddings": 4, "texts": 4, "bodies": 6, "half_bodies": 16, "stalled": 24,
              "idle": 64}
 
     def __init__(self, server, parts, length, end):
@@ -97,7 +98,12 @@ class Mix:
         self.ask("/v1/completions", {"prompt": prompt, "max_tokens": max_tokens, "echo": True, "logprobs": 20})
 
     def embeddings(self, rng):
-        self.ask("/v1/embeddings", {"input": [running_server.random_prompt(rng, 100) for _ in range(128)]})
+        count, length = rng.choice(((128, 100), (2048, 1)))
+        self.ask("/v1/embeddings", {"input": [running_server.random_prompt(rng, length) for _ in range(count)]})
+
+    def texts(self, rng):
+        """Of tokens that are longer than their numbers."""
+        self.ask("/detokenize", {"tokens": [LONG_TOKEN] * rng.randrange(10_000, 600_000)})
 
     def bodies(self, rng):
         prompt = rng.choice(("word " * (BODY_BYTES // 5), list(range(1000, 2000)) * (BODY_BYTES // 6000)))
