@@ -45,7 +45,7 @@ std::optional<std::string> why_unreadable(const std::string& path) {
   if (error) return error.message();
   if (std::filesystem::is_directory(status)) return "it is a folder";
   if (!std::filesystem::is_regular_file(status)) return "it is no regular file";
-  if (::access(path.c_str(), R_OK) != 0) return std::strerror(errno);
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) return std::strerror(errno);
   return std::nullopt;
 }
 

@@ -127,7 +127,7 @@ class Scheduler {
     WaitingKey key;
     std::int64_t urgent_class = 0;  // 0, or below it by value
     Sequence* sequence = nullptr;
-    Sequence* lender = nullptr;  // in whose place it is; itself but for urgent ones
+    Sequence::Place place;  // where it is; its own but for urgent ones and who lent it
   };
 
   std::int32_t running_class(std::int32_t priority, TimePoint now) const;
@@ -140,7 +140,7 @@ class Scheduler {
   bool computes_prompts() const;
   void order_prompts(TimePoint now);
   void order_urgent();
-  static void use_up_place(const Ordered& started);
+  void use_up_place(const Ordered& started);
   bool leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const;
   void schedule_streams(StepBudget& budget);
   void schedule_prompts(StepBudget& budget, TimePoint now);

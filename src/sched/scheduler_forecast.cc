@@ -81,12 +81,14 @@ void Scheduler::order_prompts(TimePoint now) {
     } else if (is_running) {
       key = {.arrival = std::ssize(ordered_)};  // their order stays
     }
-    const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(config_.waiting, facts));
+    WaitingFacts by_age = facts;  // who lends its place does not become younger
+    by_age.pending_ms = Milliseconds(now - sequence.times.arrived).count();
+    const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(config_.waiting, by_age));
     ordered_.push_back({.is_running = is_running,
                         .key = key,
                         .urgent_class = is_by_value ? urgent_class : 0,
                         .sequence = &sequence,
-                        .lender = &sequence});
+                        .place = sequence.place});
   };
   for (Sequence* sequence : running_) {
     if (sequence->num_remaining_tokens() > 1) add(*sequence, true);
@@ -99,30 +101,37 @@ void Scheduler::order_prompts(TimePoint now) {
   order_urgent();
 }
 
-// A tenant's own change places: those that it calls urgent take the ones of those that come first.
+// A tenant's own change places: those that it calls urgent take the ones of those that come first. Who was
+// preempted keeps its own: that it goes on first is for the sake of who reads it.
 void Scheduler::order_urgent() {
-  const auto is_urgent = [](const Ordered& o) { return o.urgent_class < 0; };
-  if (std::ranges::none_of(ordered_, is_urgent)) return;
-  urgent_ = ordered_;
-  std::ranges::stable_sort(urgent_, [](const Ordered& a, const Ordered& b) {
-    if (a.sequence->account != b.sequence->account)
-      return a.sequence->account->name < b.sequence->account->name;
+  if (std::ranges::none_of(ordered_, [](const Ordered& o) { return o.urgent_class < 0; })) return;
+  const auto may_change = [](const Ordered& o) { return o.is_running || !o.sequence->times.started; };
+  const auto tenant_of = [](const Ordered& o) { return std::string_view(o.sequence->account->name); };
+  urgent_.clear();
+  std::ranges::copy_if(ordered_, std::back_inserter(urgent_), may_change);
+  std::ranges::stable_sort(urgent_, [&](const Ordered& a, const Ordered& b) {
+    if (a.sequence->account != b.sequence->account) return tenant_of(a) < tenant_of(b);
     return a.urgent_class < b.urgent_class;
   });
   std::vector<Ordered*> places;
-  for (Ordered& place : ordered_) places.push_back(&place);
-  std::ranges::stable_sort(places, {},
-                           [](const Ordered* o) { return std::string_view(o->sequence->account->name); });
+  for (Ordered& place : ordered_) {
+    if (may_change(place)) places.push_back(&place);
+  }
+  std::ranges::stable_sort(places, {}, [&](const Ordered* o) { return tenant_of(*o); });
   for (std::size_t i = 0; i < places.size(); ++i) {
-    Sequence* const lender = places[i]->sequence;
+    const Sequence::Place place = places[i]->place;
     *places[i] = urgent_[i];
-    places[i]->lender = lender;
+    places[i]->place = place;
   }
 }
 
-// Whoever lent it comes when the urgent one would have, so that others wait for one of the two only.
+// Whoever has it now comes when the one that started would have, so that others wait for one of the two only.
 void Scheduler::use_up_place(const Ordered& started) {
-  std::swap(started.sequence->place, started.lender->place);
+  if (started.place.arrival == started.sequence->place.arrival) return;
+  for (const Ordered& other : ordered_) {
+    if (other.sequence->place.arrival != started.place.arrival) continue;
+    return std::swap(started.sequence->place, other.sequence->place);
+  }
 }
 
 // Three of sixteen seats are for tenants that have less than their share of them, where there is more than

@@ -214,6 +214,24 @@ TEST_F(SchedulerTest, APlaceIsLentToOneUrgentRequestOnly) {
   }
 }
 
+TEST_F(SchedulerTest, WhoLendsItsPlaceAgesAllTheSame) {
+  build({.max_num_seqs = 1,
+         .max_num_batched_tokens = 64,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .ageing_ms = 1000.0}},
+        {{.num_blocks = 8}});
+  std::uint64_t id = 0;
+  std::int64_t now_ms = 0;
+  const auto add_at = [&](std::int32_t priority) {
+    SequenceRequest request = make_request(id, prompt_of(4, static_cast<TokenId>(100 * id)), 1);
+    ++id;
+    request.priority = priority;
+    return scheduler_->add(std::move(request), at_ms(now_ms)).value();
+  };
+  const SequenceId plain = add_at(0);
+  for (add_at(-1); step(at_ms(now_ms))[0].id != plain; add_at(-1)) ASSERT_LE(now_ms += 100, 2000);
+  EXPECT_GE(now_ms, 1000);
+}
+
 TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {
   build({.max_num_seqs = 2, .max_num_batched_tokens = 64, .waiting = {.policy = WaitingPolicy::kSloValue}},
         {{.num_blocks = 2}}, false);

@@ -133,7 +133,8 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
   auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
   if (!code) code = parser->parse(body.data(), body.size()).get_object().get(root);
   if (code == simdjson::NUMBER_ERROR) {
-    if (const auto path = oversized_integer(body, limits.json_depth.max)) {
+    const auto path = oversized_integer(body, limits.json_depth.max);
+    if (path && path->starts_with('.')) {
       const std::string name = path->substr(1);  // without the dot
       return bad_request(fmt::format("{} must be an integer of at most 64 bits, up to {}", name,
                                      std::numeric_limits<std::uint64_t>::max()),

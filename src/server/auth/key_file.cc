@@ -106,11 +106,13 @@ Status check_key_name(std::string_view name) {
 }
 
 Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
-  if (const auto why = why_unreadable(path)) {  // a pipe would hold up whoever asks with a key
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), *why),
+  const auto unreadable = [&](std::string_view why) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), why),
                       "api-keys");
-  }
+  };
+  if (const auto why = why_unreadable(path)) return unreadable(*why);  // a pipe would hold up who asks
   std::ifstream file(path);
+  if (!file) return unreadable(std::strerror(errno));
   std::vector<ApiKey> keys;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -124,11 +126,7 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
     }
     keys.push_back(std::move(*key));
   }
-  if (file.bad()) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: cannot be read: {}", printable_line(path), std::strerror(errno)),
-                      "api-keys");
-  }
+  if (file.bad()) return unreadable(std::strerror(errno));
   return keys;
 }
 

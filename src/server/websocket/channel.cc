@@ -61,7 +61,10 @@ void Channel::on_read(const error_code& error) {
   if (error) return abort(AbortCause::kDisconnected);
   const bool is_done = stream_.is_message_done();
   const std::int64_t message_bytes = is_done ? body_memory_bytes(text_of(input_)) : 0;
-  if (!memory_.resize(held_bytes() + message_bytes)) return close(CloseCode::try_again_later);
+  if (!memory_.resize(held_bytes() + message_bytes)) {
+    const bool never_fits = message_bytes > context_.memory.limit_bytes();
+    return close(never_fits ? CloseCode::too_big : CloseCode::try_again_later);
+  }
   if (is_done) {
     if (!stream_.got_text()) return close(CloseCode::unknown_data);
     take(text_of(input_));
