@@ -212,8 +212,8 @@ class Engine {
   virtual Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) = 0;
   // One alone.
   Result<RequestId> submit(Request request, OutputSink sink);
-  // Of them, from the first on, as many as the queue has room for now but one, all in one step; the first is
-  // let in or refused as by submit().
+  // Queues them from the first on, in one step, while the queue has room for two more: a place is left to
+  // others. The first alone is let in or refused as by submit(). One id for each that came in.
   virtual Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) = 0;
   // For an answer whose requests come piece by piece: until what it returns is destroyed, drain() waits for
   // more that are is_admitted. Must not outlive the engine.

@@ -85,10 +85,10 @@ kvasir_result fail(kvasir_result status, std::string message) {
 }
 
 // Of what the caller has: a difference that went below 0 is no such size.
-Status check_size(const char* name, size_t size) {
-  constexpr size_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (size <= kMost) return {};
-  return kvasir::make_error(ErrorKind::kUsage, fmt::format("{}: must be at most {}, is {}", name, kMost, size),
+Status check_size(const char* name, size_t size,
+                  std::int32_t most = std::numeric_limits<std::int32_t>::max()) {
+  if (size <= static_cast<size_t>(most)) return {};
+  return kvasir::make_error(ErrorKind::kUsage, fmt::format("{}: must be at most {}, is {}", name, most, size),
                             name);
 }
 
@@ -180,12 +180,7 @@ Result<kvasir::SamplingParams> params_of(const kvasir_sampling& sampling) {
   params.frequency_penalty = sampling.frequency_penalty;
   if (sampling.has_seed != 0) params.seed = sampling.seed;
   params.ignore_eos = sampling.ignore_eos != 0;
-  if (sampling.num_stop > static_cast<size_t>(kvasir::kMaxStopStrings)) {
-    return kvasir::make_error(
-        ErrorKind::kUsage,
-        fmt::format("num_stop: must be at most {}, is {}", kvasir::kMaxStopStrings, sampling.num_stop),
-        "num_stop");
-  }
+  KVASIR_CHECKED(check_size("num_stop", sampling.num_stop, kvasir::kMaxStopStrings));
   if (sampling.num_stop > 0) KVASIR_CHECKED(check_given({{"stop", sampling.stop}}));
   for (size_t i = 0; i < sampling.num_stop; ++i) {
     KVASIR_CHECKED(check_given({{"stop", sampling.stop[i]}}));

@@ -34,6 +34,15 @@ class SchedulerTest : public testing::Test {
     scheduler_.emplace(config, *kv_);
   }
   SequenceId add(SequenceRequest request) { return scheduler_->add(std::move(request), at_ms(0)).value(); }
+  // A request for one token to a prompt of its own, at now_ms_.
+  SequenceId add_short(const char* tenant, std::int32_t priority, std::int32_t num_prompt_tokens) {
+    const std::uint64_t id = num_short_++;
+    SequenceRequest request =
+        make_request(id, prompt_of(num_prompt_tokens, static_cast<TokenId>(100 * id)), 1);
+    request.tenant = tenant;
+    request.priority = priority;
+    return scheduler_->add(std::move(request), at_ms(now_ms_)).value();
+  }
   // One whole step; what it ran.
   std::vector<ScheduledSequence> step(TimePoint now = at_ms(0)) {
     const SchedulerOutput& output = scheduler_->schedule(now);
@@ -67,7 +76,8 @@ class SchedulerTest : public testing::Test {
   std::optional<kv::KvCacheManager> kv_;
   std::optional<Scheduler> scheduler_;
   std::span<const SequenceUpdate> updates_;
-  std::int64_t now_ms_ = 0;  // of timed_step()
+  std::int64_t now_ms_ = 0;  // of timed_step() and add_short()
+  std::uint64_t num_short_ = 0;
 };
 
 TEST_F(SchedulerTest, ComputesAPromptInChunksAndThenOneTokenAStep) {
@@ -171,13 +181,8 @@ TEST_F(SchedulerTest, UrgentRequestsAreBeforeTheirTenantsOthersAndNobodyElses) {
          .max_num_batched_tokens = 64,
          .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 100.0}},
         {{.num_blocks = 8}});
-  std::uint64_t id = 0;
   const auto add_of = [&](const char* tenant, std::int32_t priority) {
-    SequenceRequest request = make_request(id, prompt_of(40, static_cast<TokenId>(100 * id)), 1);
-    ++id;
-    request.tenant = tenant;
-    request.priority = priority;
-    return add(std::move(request));
+    return add_short(tenant, priority, 40);
   };
   const SequenceId first = add_of("urgent", 0);
   const SequenceId other = add_of("plain", 0);
@@ -199,13 +204,8 @@ TEST_F(SchedulerTest, APlaceIsLentToOneUrgentRequestOnly) {
          .max_num_batched_tokens = 64,
          .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 1e6}},
         {{.num_blocks = 8}});
-  std::uint64_t id = 0;
   const auto add_of = [&](const char* tenant, std::int32_t priority) {
-    SequenceRequest request = make_request(id, prompt_of(4, static_cast<TokenId>(100 * id)), 1);
-    ++id;
-    request.tenant = tenant;
-    request.priority = priority;
-    return add(std::move(request));
+    return add_short(tenant, priority, 4);
   };
   const SequenceId lender = add_of("a", 0), first = add_of("b", 0), second = add_of("b", 0);
   const SequenceId urgent = add_of("a", -1), more_urgent = add_of("a", -2), last = add_of("b", 0);
@@ -219,17 +219,11 @@ TEST_F(SchedulerTest, WhoLendsItsPlaceAgesAllTheSame) {
          .max_num_batched_tokens = 64,
          .waiting = {.policy = WaitingPolicy::kSloValue, .ageing_ms = 1000.0}},
         {{.num_blocks = 8}});
-  std::uint64_t id = 0;
-  std::int64_t now_ms = 0;
-  const auto add_at = [&](std::int32_t priority) {
-    SequenceRequest request = make_request(id, prompt_of(4, static_cast<TokenId>(100 * id)), 1);
-    ++id;
-    request.priority = priority;
-    return scheduler_->add(std::move(request), at_ms(now_ms)).value();
-  };
-  const SequenceId plain = add_at(0);
-  for (add_at(-1); step(at_ms(now_ms))[0].id != plain; add_at(-1)) ASSERT_LE(now_ms += 100, 2000);
-  EXPECT_GE(now_ms, 1000);
+  const SequenceId plain = add_short("", 0, 4);
+  for (add_short("", -1, 4); step(at_ms(now_ms_))[0].id != plain; add_short("", -1, 4)) {
+    ASSERT_LE(now_ms_ += 100, 2000);
+  }
+  EXPECT_GE(now_ms_, 1000);
 }
 
 TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {

@@ -43,8 +43,7 @@ struct Sequence {
   RequestId request_id{};
   std::int32_t choice = 0;
   std::int32_t priority = 0;
-  std::int32_t running_class =
-      0;  // its priority, but not below 0 where it came beside other tenants' by value
+  std::int32_t running_class = 0;  // its priority; by value at least 0 where it came beside others
   SequenceStatus status = SequenceStatus::kWaiting;
   // When it came, for the order of those that wait; exchanged where it starts in the place of another.
   struct Place {
