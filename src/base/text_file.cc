@@ -39,14 +39,18 @@ bool write_all(int fd, std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> why_unreadable(const std::string& path) {
+Status check_readable(const std::string& path, std::string_view param) {
+  const auto refuse = [&](std::string_view why) {
+    return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), why),
+                      std::string(param));
+  };
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (error) return error.message();
-  if (std::filesystem::is_directory(status)) return "it is a folder";
-  if (!std::filesystem::is_regular_file(status)) return "it is no regular file";
-  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) return std::strerror(errno);
-  return std::nullopt;
+  if (error) return refuse(error.message());
+  if (std::filesystem::is_directory(status)) return refuse("it is a folder");
+  if (!std::filesystem::is_regular_file(status)) return refuse("it is no regular file");
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) return refuse(std::strerror(errno));
+  return {};
 }
 
 std::optional<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {

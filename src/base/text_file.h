@@ -12,9 +12,9 @@
 
 namespace kvasir {
 
-// What keeps it from being read as a file that is all there: opening a pipe, for one, waits for somebody who
-// writes to it. Nothing where nothing does.
-std::optional<std::string> why_unreadable(const std::string& path);
+// Whether it can be read as a file that is all there: opening a pipe, for one, waits for somebody who writes to
+// it. Error (kBadFile) naming the path, about `param`.
+Status check_readable(const std::string& path, std::string_view param = {});
 
 // Nothing when the file cannot be read or holds more than `max_bytes`. Works on /proc and /sys, whose files
 // have no size.

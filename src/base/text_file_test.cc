@@ -27,13 +27,14 @@ class TextFile : public testing::Test {
 };
 
 TEST_F(TextFile, IsNoPipeAndNoFolder) {
-  EXPECT_EQ(why_unreadable(path()), "No such file or directory");
-  EXPECT_EQ(why_unreadable(folder_.string()), "it is a folder");
+  EXPECT_EQ(check_readable(path()).error().message, path() + ": cannot be read: No such file or directory");
+  EXPECT_EQ(check_readable(folder_.string()).error().message,
+            folder_.string() + ": cannot be read: it is a folder");
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
-  EXPECT_EQ(why_unreadable(path()), "it is no regular file");
+  EXPECT_EQ(check_readable(path()).error().message, path() + ": cannot be read: it is no regular file");
   std::filesystem::remove(path());
   ASSERT_TRUE(replace_text_file(path(), "text"));
-  EXPECT_EQ(why_unreadable(path()), std::nullopt);
+  EXPECT_TRUE(check_readable(path()));
 }
 
 TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
@@ -44,7 +45,7 @@ TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
   ASSERT_TRUE(replace_text_file(path(), "two", 0600));
   EXPECT_EQ(read_text_file(path()), "two");
   EXPECT_EQ(num_files(), 1);
-  struct stat about{};
+  struct stat about {};
   ASSERT_EQ(::stat(path().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }

@@ -164,9 +164,7 @@ void Chat::attach(const std::string& argument) {
         fmt::format("the limit is {} files for a message; /clear takes them away", kMaxAttachments));
   }
   const std::string path = expand_home(argument);
-  if (const auto why = why_unreadable(path)) {
-    return print_notice(fmt::format("{}: cannot be read: {}", printable_line(path), *why));
-  }
+  if (const Status status = check_readable(path); !status) return print_notice(status.error().message);
   auto text = read_input_file(path, kMaxAttachmentBytes);
   if (!text) return print_notice(text.error().message);
   if (!is_valid_utf8(*text) || text->contains('\0')) {

@@ -102,9 +102,7 @@ Status save_conversation(const std::string& path, const std::vector<Message>& me
 }
 
 Result<std::vector<Message>> load_conversation(const std::string& path) {
-  if (const auto why = why_unreadable(path)) {
-    return bad_file(fmt::format("{}: cannot be read: {}", printable_line(path), *why));
-  }
+  KVASIR_CHECKED(check_readable(path));
   KVASIR_TRY(const std::string text, read_file(path, kMaxConversationBytes));
   auto messages = parse_conversation(text);
   if (!messages) return bad_file(fmt::format("{}: {}", printable_line(path), messages.error().message));

@@ -106,13 +106,14 @@ Status check_key_name(std::string_view name) {
 }
 
 Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
-  const auto unreadable = [&](std::string_view why) {
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), why),
+  const auto unreadable = [&] {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: cannot be read: {}", printable_line(path), std::strerror(errno)),
                       "api-keys");
   };
-  if (const auto why = why_unreadable(path)) return unreadable(*why);  // a pipe would hold up who asks
+  KVASIR_CHECKED(check_readable(path, "api-keys"));  // a pipe would hold up who asks
   std::ifstream file(path);
-  if (!file) return unreadable(std::strerror(errno));
+  if (!file) return unreadable();
   std::vector<ApiKey> keys;
   int number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -126,7 +127,7 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path) {
     }
     keys.push_back(std::move(*key));
   }
-  if (file.bad()) return unreadable(std::strerror(errno));
+  if (file.bad()) return unreadable();
   return keys;
 }
 

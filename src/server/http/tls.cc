@@ -16,15 +16,6 @@ namespace ssl = boost::asio::ssl;
 
 constexpr std::chrono::seconds kLookInterval{1};
 
-// OpenSSL says nothing of a file that cannot be opened, and waits for a pipe that nobody writes to; the
-// connections would wait with it.
-Status check_readable(const std::string& path, std::string_view flag) {
-  const auto why = why_unreadable(path);
-  if (!why) return {};
-  return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read: {}", printable_line(path), *why),
-                    std::string(flag));
-}
-
 std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted,
                                 const boost::system::error_code& error, std::string_view flag) {
   return make_error(ErrorKind::kBadFile,
@@ -47,6 +38,7 @@ Result<Tls::Context> Tls::load() const {
   auto context = std::make_unique<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections hold none
+  // OpenSSL says nothing of a file that cannot be opened, and waits for a pipe that nobody writes to.
   KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));
   KVASIR_CHECKED(check_readable(key_file_, "tls-key"));
   // A key behind a passphrase cannot be used: without this OpenSSL asks the terminal for one.
