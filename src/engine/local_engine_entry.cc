@@ -1,4 +1,6 @@
 // LocalEngine: who is let in.
+#include <bit>
+
 #include "engine/local_engine.h"
 #include "engine/request_check.h"
 
@@ -84,10 +86,13 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
       return make_error(ErrorKind::kUnavailable, "the server is shutting down");
     if (const Status status = check_entry(submissions, entry); !status)
       return std::unexpected(status.error());
+    // Short of memory it fails before it has counted somebody who does not come.
+    ids.reserve(submissions.size());
+    mailbox_.reserve(std::bit_ceil(mailbox_.size() + submissions.size()));
     for (Submission& submission : submissions) {
-      ids.push_back(RequestId{next_request_id_++});
-      queue_bound_.enter(submission.request.tenant);
       const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
+      queue_bound_.enter(submission.request.tenant);
+      ids.push_back(RequestId{next_request_id_++});
       mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
     }
   }
@@ -96,8 +101,11 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
 }
 
 std::shared_ptr<void> LocalEngine::keep_open() {
-  const std::lock_guard lock(mutex_);
-  ++num_kept_open_;
+  {
+    const std::lock_guard lock(mutex_);
+    ++num_kept_open_;
+  }
+  // Without the lock, for it calls what takes it when there is no memory.
   return {this, [](LocalEngine* engine) {
             const std::lock_guard release(engine->mutex_);
             if (--engine->num_kept_open_ == 0) engine->all_done_.notify_all();

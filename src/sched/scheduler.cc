@@ -296,15 +296,19 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     stats_.prefix_queries_tokens += asked_cache ? sequence.num_prompt_tokens : 0;
     stats_.prefix_hits_tokens += asked_cache ? num_cached : 0;
   }
+  mark_running(sequence);
+  running_.insert(std::ranges::upper_bound(running_, &sequence, RunsBefore{}), &sequence);
+  return true;
+}
+
+// The request has begun: neither its other choices nor, when it is preempted, this one expire.
+void Scheduler::mark_running(Sequence& sequence) {
+  for (Sequence* waiting : waiting_) {
+    if (waiting->request_id == sequence.request_id) waiting->start_deadline.reset();
+  }
   waiting_.remove(&sequence);
   sequence.status = SequenceStatus::kRunning;
   ++sequence.account->num_running;
-  running_.insert(std::ranges::upper_bound(running_, &sequence, RunsBefore{}), &sequence);
-  // The request has begun: its other choices no longer expire.
-  for (Sequence* other : waiting_) {
-    if (other->request_id == sequence.request_id) other->start_deadline.reset();
-  }
-  return true;
 }
 
 bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
@@ -315,9 +319,7 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
     return false;
   }
   sequence.times.started = now;
-  waiting_.remove(&sequence);
-  sequence.status = SequenceStatus::kRunning;
-  ++sequence.account->num_running;
+  mark_running(sequence);
   prefill_only_.join(sequence);
   stats_.num_hidden_rows_peak = std::max<std::int64_t>(stats_.num_hidden_rows_peak, prefill_only_.num_rows());
   return true;

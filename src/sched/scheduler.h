@@ -158,6 +158,7 @@ class Scheduler {
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);
+  void mark_running(Sequence& sequence);
   std::int32_t num_running() const {
     return static_cast<std::int32_t>(running_.size()) + prefill_only_.size();
   }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "sched/scheduler.h"
 
@@ -57,7 +59,7 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
           .prefill_ms = prefill_ms,
           .hit_ratio = 1.0 - to_compute / num_tokens,
           .held_token_ms = std::max(1.0, num_tokens * (prefill_ms + decode_ms) + to_generate / 2 * decode_ms),
-          .served_tokens = sequence.account->served_tokens};
+          .served_tokens = tenants_.served_tokens(*sequence.account)};
 }
 
 bool Scheduler::computes_prompts() const {
@@ -74,10 +76,12 @@ void Scheduler::order_prompts(TimePoint now) {
     const WaitingFacts facts = facts_of(sequence, pace, now);
     WaitingKey key = key_of(config_.waiting, facts);
     if (is_running && is_by_value) {
-      key.is_new = 1;  // that it has begun counts for one turn of its tenant
-      --key.tenant_turn;
-      key.is_late = 0;
-      key.negative_value = -std::numeric_limits<double>::infinity();
+      key.is_new = 1;
+      if (!sequence.has_lent_turn) {  // that it has begun counts for one turn of its tenant
+        --key.tenant_turn;
+        key.is_late = 0;
+        key.negative_value = -std::numeric_limits<double>::infinity();
+      }
     } else if (is_running) {
       key = {.arrival = std::ssize(ordered_)};  // their order stays
     }
@@ -130,6 +134,7 @@ void Scheduler::use_up_place(const Ordered& started) {
   if (started.place.arrival == started.sequence->place.arrival) return;
   for (const Ordered& other : ordered_) {
     if (other.sequence->place.arrival != started.place.arrival) continue;
+    other.sequence->has_lent_turn = other.is_running;
     return std::swap(started.sequence->place, other.sequence->place);
   }
 }
@@ -167,11 +172,19 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
   StepWork typical;
   typical.add_chunk(0, kTypicalPromptTokens);
   load.typical_prompt_ms = step_times_.predict_ms(typical);
+  // Of the groups: each request may have a class of its own, and a search for each would take long.
+  std::map<std::pair<const TenantLedger::Account*, std::int32_t>, std::size_t> places;
   for (const auto& [id, sequence] : sequences_) {
     const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
     const double decode_ms = to_generate * pace.ms_per_generated_token;
-    WaitingGroup& group =
-        load.group(sequence.account->name, sequence.priority, sequence.account->served_tokens);
+    const TenantLedger::Account& account = *sequence.account;
+    const auto [place, is_new] = places.try_emplace({&account, sequence.priority}, load.groups.size());
+    if (is_new) {
+      load.groups.push_back({.tenant = account.name,
+                             .priority = sequence.priority,
+                             .served_tokens = tenants_.served_tokens(account)});
+    }
+    WaitingGroup& group = load.groups[place->second];
     if (sequence.status == SequenceStatus::kRunning) {
       PromptWork left;
       left.add(sequence.num_computed_tokens, sequence.num_remaining_tokens() - 1);
@@ -196,8 +209,8 @@ void Scheduler::describe_tenants(LoadSnapshot& load) const {
     recent_tokens += TenantLedger::recent_tokens(account, now_);
     if (account.num_unfinished > 0) {
       ++load.num_tenants;
-    } else if (account.served_tokens > load.entry_tokens) {
-      load.absent.push_back({.tenant = name, .served_tokens = account.served_tokens});
+    } else if (tenants_.served_tokens(account) > load.entry_tokens) {
+      load.absent.push_back({.tenant = name, .served_tokens = tenants_.served_tokens(account)});
     }
   }
   const std::int32_t num_present = tenants_.num_present(now_);

@@ -73,9 +73,11 @@ bool Scheduler::schedule_owed_prompt(TimePoint now) {
   const std::optional<StepWork> streams = streams_of_owed(next);
   if (!streams) return false;
   const double others_ms = step_times_.predict_ms(decoding_work()) - step_times_.predict_ms(*streams);
+  const double max_ms = kLongestWait * config_.max_step_ms - others_ms;
   StepBudget budget({.max_tokens = config_.max_num_batched_tokens,
                      .max_chunk_tokens = max_chunk_tokens_,
-                     .max_ms = kLongestWait * config_.max_step_ms - others_ms},
+                     .max_ms = max_ms,
+                     .owed_ms = max_ms},
                     *streams, step_times_);
   if (!advance_owed_prompt(next, budget, now)) return false;
   for (Sequence* stream : running_) {

@@ -165,6 +165,23 @@ TEST_F(SchedulerTest, StepsAreShorterBesideOtherTenantsAndLongerForOneThatIsOwed
   EXPECT_EQ(timed_step(), 32);
 }
 
+TEST_F(SchedulerTest, AnOwedPromptKeepsToItsTimeWhereLessIsCachedThanWasThought) {
+  build({.max_num_seqs = 16,
+         .max_num_batched_tokens = 512,
+         .max_step_ms = 75.0,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 400.0}},
+        {{.num_blocks = 400}});
+  SequenceRequest greedy = make_request(1, prompt_of(200), 1000);
+  greedy.tenant = "greedy";
+  add(std::move(greedy));
+  for (int i = 0; i < 600; ++i) timed_step();
+  SequenceRequest modest = make_request(2, prompt_of(480, 2000), 1000);
+  modest.tenant = "modest";
+  modest.expected_cached_tokens = 350;
+  add(std::move(modest));
+  for (int i = 0; i < 4; ++i) EXPECT_LE(timed_step(), 150);
+}
+
 TEST_F(SchedulerTest, StartsByPriorityThenArrival) {
   build({.max_num_seqs = 1, .max_num_batched_tokens = 64}, {{.num_blocks = 8}});
   SequenceRequest late_but_urgent = make_request(2, prompt_of(4), 1);
@@ -242,6 +259,74 @@ TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {
   const auto ran = step();  // the 17th token of each needs a second block
   ASSERT_EQ(ran.size(), 1u);
   EXPECT_EQ(ran[0].id, first);
+}
+
+TEST_F(SchedulerTest, WhoWasPreemptedLendsItsPlaceToNobody) {
+  build({.max_num_seqs = 2, .max_num_batched_tokens = 64, .waiting = {.policy = WaitingPolicy::kSloValue}},
+        {{.num_blocks = 2}}, false);
+  const auto add_of = [&](const char* tenant, std::uint64_t id, std::int32_t priority) {
+    SequenceRequest request = make_request(id, prompt_of(15, static_cast<TokenId>(100 * id)), 10);
+    request.tenant = tenant;
+    request.priority = priority;
+    return add(std::move(request));
+  };
+  const SequenceId first = add_of("plain", 1, 0);
+  const SequenceId preempted = add_of("urgent", 2, 0);
+  for (int i = 0; i < 3; ++i) step();  // the 17th token of each needs a second block
+  ASSERT_EQ(scheduler_->sequences().at(preempted).status, SequenceStatus::kWaiting);
+  add_of("urgent", 3, -1);
+  while (scheduler_->sequences().contains(first)) step();
+  const auto ran = step();  // it needs both blocks
+  ASSERT_EQ(ran.size(), 1u);
+  EXPECT_EQ(ran[0].id, preempted);
+}
+
+TEST_F(SchedulerTest, APromptThatHasBegunLendsItsTurnOnce) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 512, .waiting = {.policy = WaitingPolicy::kSloValue}},
+        {{.num_blocks = 1000}}, false);
+  add_short("urgent", 0, 600);
+  timed_step();
+  const SequenceId other = add_short("plain", 0, 100);
+  while (scheduler_->sequences().contains(other)) {
+    add_short("urgent", -1, 512);
+    timed_step();
+  }
+  EXPECT_LE(now_ms_, 4 * 512);
+}
+
+TEST_F(SchedulerTest, WhoHasBegunDoesNotExpireWhenItIsPreempted) {
+  build({.max_num_seqs = 2, .max_num_batched_tokens = 64}, {{.num_blocks = 2}}, false);
+  add(make_request(1, prompt_of(15), 17));
+  SequenceRequest request = make_request(2, prompt_of(15, 100), 10);
+  request.start_deadline = at_ms(100);
+  const SequenceId preempted = add(std::move(request));
+  for (int i = 0; i < 3; ++i) step(at_ms(i));  // the 17th token of each needs a second block
+  ASSERT_EQ(scheduler_->sequences().at(preempted).status, SequenceStatus::kWaiting);
+  while (scheduler_->sequences().contains(preempted)) step(at_ms(200));
+  EXPECT_EQ(scheduler_->stats().num_expired, 0);
+}
+
+// Who keeps a cheap stream all the time does not get ahead for later, nor do those who come meanwhile.
+TEST_F(SchedulerTest, NobodyWaitsLongForWhatAnotherLeftUnused) {
+  build({.max_num_seqs = 2,
+         .max_num_batched_tokens = 512,
+         .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 512}},
+        {{.num_blocks = 1000}}, false);
+  SequenceRequest trickle = make_request(9999, prompt_of(4, 5), 10'000);
+  trickle.tenant = "trickle";
+  add(std::move(trickle));
+  for (int i = 0; i < 400; ++i) {
+    add_short("busy", 0, 400);
+    timed_step();
+  }
+  while (scheduler_->sequences().size() > 1) timed_step();
+  const std::int64_t began_ms = now_ms_;
+  const SequenceId busy = add_short("busy", 0, 400);
+  while (scheduler_->sequences().contains(busy)) {
+    add_short("new", 0, 400);
+    timed_step();
+  }
+  EXPECT_LT(now_ms_ - began_ms, 2 * TenantLedger::kCreditTokens);
 }
 
 TEST_F(SchedulerTest, TakesACachedPrefixAndReportsIt) {

@@ -50,6 +50,7 @@ struct Sequence {
     SequenceId arrival{};
     TimePoint since{};
   } place;
+  bool has_lent_turn = false;  // of a prompt that has begun: the turn by which it is ahead, to an urgent one
 
   std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
   std::int32_t num_prompt_tokens = 0;

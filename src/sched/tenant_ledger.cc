@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "base/check.h"
 
@@ -25,51 +24,39 @@ TenantLedger::Account& TenantLedger::enter(std::string_view tenant, TimePoint no
     found->second.name = tenant;
   }
   Account& account = found->second;
-  if (account.num_unfinished == 0) account.served_tokens = std::max(account.served_tokens, entry_tokens());
   ++account.num_unfinished;
   account.last_seen = now;
   return account;
 }
 
 bool TenantLedger::is_owed(const Account& account, double tokens) const {
+  const double least = served_tokens(account) + tokens;
   return std::ranges::any_of(accounts_, [&](const auto& entry) {
-    return entry.second.num_unfinished > 0 && entry.second.served_tokens >= account.served_tokens + tokens;
+    return entry.second.num_unfinished > 0 && served_tokens(entry.second) >= least;
   });
 }
 
 bool TenantLedger::may_owe(double tokens, TimePoint now) const {
   double most = 0.0;
   for (const auto& [name, account] : accounts_) {
-    if (account.num_unfinished > 0) most = std::max(most, account.served_tokens);
+    if (account.num_unfinished > 0) most = std::max(most, served_tokens(account));
   }
-  const double entry = entry_tokens();
   return std::ranges::any_of(accounts_, [&](const auto& item) {
-    const Account& account = item.second;
-    const double served =
-        account.num_unfinished > 0 ? account.served_tokens : std::max(account.served_tokens, entry);
-    return is_present(account, now) && most >= served + tokens;
+    return is_present(item.second, now) && most >= served_tokens(item.second) + tokens;
   });
-}
-
-double TenantLedger::entry_tokens() const {
-  std::optional<double> least;
-  for (const auto& [name, account] : accounts_) {
-    if (account.num_unfinished > 0)
-      least = std::min(least.value_or(account.served_tokens), account.served_tokens);
-  }
-  return std::max(0.0, least.value_or(last_served_tokens_) - kCreditTokens);
 }
 
 void TenantLedger::leave(Account& account, TimePoint now) {
   CHECK(account.num_unfinished > 0);
   account.last_seen = now;
-  if (--account.num_unfinished == 0) last_served_tokens_ = account.served_tokens;
+  --account.num_unfinished;
 }
 
 void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
                           TimePoint now) {
   const double tokens = num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
-  account.served_tokens += tokens;
+  account.charged_tokens = served_tokens(account) + tokens;
+  most_served_tokens_ = std::max(most_served_tokens_, account.charged_tokens);
   account.recent_tokens = recent_tokens(account, now) + tokens;
   account.charged_at = now;
 }

@@ -1,6 +1,7 @@
 // What each tenant has been given, so that nobody gets more by asking for more.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,8 +13,10 @@
 namespace kvasir::sched {
 
 // Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): whoever has been
-// served least is next. A tenant that comes back brings along little of what it left unused: its counter
-// begins at most a credit below the least of those that are there, or the last one's that was.
+// served least is next. What a tenant leaves unused is soon gone: its counter is at most a credit below the
+// greatest that there ever was, whether it is away or asks for little. (The paper lifts a counter to the
+// least of those that are there when a tenant comes back. One that keeps a single stream for an hour would
+// never be lifted, and take those with it that come meanwhile: they would have an hour ahead of all others.)
 //
 // Thread safety: none; the engine thread is the only caller.
 class TenantLedger {
@@ -24,14 +27,21 @@ class TenantLedger {
 
   struct Account {
     std::string name;
-    double served_tokens = 0.0;  // a generated one counts as two of a prompt
-    double recent_tokens = 0.0;  // of these, older ones forgotten; as of charged_at
+    double charged_tokens = 0.0;  // the counter, when it was last charged
+    double recent_tokens = 0.0;   // of these, older ones forgotten; as of charged_at
     TimePoint charged_at{};
     std::int32_t num_unfinished = 0;  // sequences, waiting or running
     std::int32_t num_running = 0;     // of them
     TimePoint last_seen{};            // with something unfinished
     OutputLengths lengths;            // of its answers
   };
+
+  // The counter now. A generated token counts as two of a prompt.
+  double served_tokens(const Account& account) const {
+    return std::max(account.charged_tokens, entry_tokens());
+  }
+  // That of a tenant nobody knows, and the least there is.
+  double entry_tokens() const { return std::max(0.0, most_served_tokens_ - kCreditTokens); }
 
   // One more sequence of the tenant; the account stays where it is until its last one has left.
   Account& enter(std::string_view tenant, TimePoint now);
@@ -45,8 +55,6 @@ class TenantLedger {
   bool is_owed(const Account& account, double tokens) const;
   // Whether a tenant that is there, or was within the last minute, is owed so many or would be if it came.
   bool may_owe(double tokens, TimePoint now) const;
-  // What a tenant with nothing unfinished begins with at least.
-  double entry_tokens() const;
   const std::map<std::string, Account, std::less<>>& accounts() const { return accounts_; }
 
   // Tenants that have been there within the last minute.
@@ -58,7 +66,7 @@ class TenantLedger {
   void forget_oldest();
 
   std::map<std::string, Account, std::less<>> accounts_;
-  double last_served_tokens_ = 0.0;  // of the tenant that left last
+  double most_served_tokens_ = 0.0;  // of all counters
 };
 
 }  // namespace kvasir::sched

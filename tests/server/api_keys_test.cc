@@ -1,5 +1,6 @@
 // A server with API keys: who has none learns nothing, tenants share no prefixes, what is revoked is refused.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "http_client.h"
 #include "running_server.h"
 #include "server/auth/key_file.h"
+#include "server/auth/key_ring.h"
 
 namespace kvasir::server {
 namespace {
@@ -18,6 +20,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr char kPrompt[] = R"({"prompt":"a","max_tokens":1})";
+
+// While it lives, no file can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 class ApiKeys : public testing::Test {
  protected:
@@ -191,7 +209,34 @@ TEST_F(ApiKeys, OfAFileThatCannotBeReadStartNoServer) {
   config.api_keys_file = std::filesystem::temp_directory_path().string();
   const auto of_a_folder = Server::create(engine, config);
   ASSERT_FALSE(of_a_folder);
-  EXPECT_NE(of_a_folder.error().message.find("it is a folder"), std::string::npos) << of_a_folder.error().message;
+  EXPECT_NE(of_a_folder.error().message.find("it is a folder"), std::string::npos)
+      << of_a_folder.error().message;
+}
+
+// As where connections have taken all descriptors.
+TEST_F(ApiKeys, OfAFileThatCannotBeOpenedStayUntilItCan) {
+  const auto ring = KeyRing::open(path_, [this](std::string_view line) { warnings_.emplace_back(line); });
+  ASSERT_TRUE(ring);
+  const auto admits = [&](const char* key) {
+    HttpRequest request;
+    request.headers = {{"Authorization", std::string("Bearer ") + key}};
+    return (*ring)->admit(request).has_value();
+  };
+  write({{.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
+  std::this_thread::sleep_for(1100ms);
+  {
+    const NoDescriptors none_left;
+    EXPECT_FALSE(read_key_file(path_)) << "it is no file without keys";
+    EXPECT_TRUE(admits("kv-ann"));
+    EXPECT_TRUE(admits("kv-bob"));
+    std::this_thread::sleep_for(1100ms);
+    EXPECT_TRUE(admits("kv-bob"));
+  }
+  ASSERT_EQ(warnings_.size(), 1u) << "of one version of the file";
+  EXPECT_NE(warnings_[0].find("Too many open files"), std::string::npos) << warnings_[0];
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_FALSE(admits("kv-ann")) << "who was revoked meanwhile";
+  EXPECT_TRUE(admits("kv-bob"));
 }
 
 TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {

@@ -108,7 +108,10 @@ void Simulation::step() {
   disturb(Moment::kBeforeSchedule);
   const bool has_work = scheduler_.has_unfinished();
   const sched::SchedulerOutput& output = scheduler_.schedule(time_of_step(step_));
-  for (const SequenceId id : output.expired) end(id, End::kExpired);
+  for (const SequenceId id : output.expired) {
+    if (choices_.at(id).started) fail("a sequence that had begun expired");
+    end(id, End::kExpired);
+  }
   if (has_work && output.empty() && scheduler_.has_unfinished())
     fail("work is left but nothing was scheduled");
   check_order_of_starts();

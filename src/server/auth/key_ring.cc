@@ -54,13 +54,14 @@ KeyRing::Keys KeyRing::keys() {
   looked_ = now;
   const FileStamp stamp = FileStamp::of(path_);
   if (stamp == stamp_) return keys_;
-  stamp_ = stamp;
   auto read = read_key_file(path_);
   if (read) {
     keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(*read));
-  } else {
+    stamp_ = stamp;
+  } else if (stamp != warned_) {
     warn_(fmt::format("{}; the API keys stay as they were", read.error().message));
   }
+  warned_ = stamp;
   return keys_;
 }
 

@@ -18,8 +18,8 @@
 namespace kvasir::server {
 
 // Asks every request for a key, but those for health and the page. A key that is revoked in the file is
-// refused within a second. A file that cannot be read any more leaves the keys as they were, and is warned of
-// once.
+// refused within a second. A file that cannot be read any more leaves the keys as they were until it can, and
+// is warned of once.
 //
 // Thread safety: admit() may be called from any thread.
 class KeyRing {
@@ -43,7 +43,8 @@ class KeyRing {
   const Warn warn_;
   std::mutex mutex_;  // of all below
   Keys keys_;
-  FileStamp stamp_;
+  FileStamp stamp_;   // of what keys_ are from
+  FileStamp warned_;  // of what was last tried: it is tried each second, and warned of once
   std::chrono::steady_clock::time_point looked_;
 };
 

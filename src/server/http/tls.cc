@@ -27,8 +27,7 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted
 
 Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn) {
   auto tls = std::unique_ptr<Tls>(new Tls(std::move(certificate_file), std::move(key_file), std::move(warn)));
-  tls->certificate_stamp_ = FileStamp::of(tls->certificate_file_);
-  tls->key_stamp_ = FileStamp::of(tls->key_file_);
+  tls->stamps_ = tls->stamps();
   KVASIR_TRY(tls->context_, tls->load());
   tls->looked_ = std::chrono::steady_clock::now();
   return tls;
@@ -73,15 +72,15 @@ ssl::context& Tls::context() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < kLookInterval) return *context_;
   looked_ = now;
-  const FileStamp certificate_stamp = FileStamp::of(certificate_file_), key_stamp = FileStamp::of(key_file_);
-  if (certificate_stamp == certificate_stamp_ && key_stamp == key_stamp_) return *context_;
-  certificate_stamp_ = certificate_stamp;
-  key_stamp_ = key_stamp;
+  const Stamps stamps = this->stamps();
+  if (stamps == stamps_) return *context_;
   if (auto context = load()) {
     context_ = std::move(*context);
-  } else {
+    stamps_ = stamps;
+  } else if (stamps != warned_) {
     warn_(fmt::format("{}; the certificate stays as it was", context.error().message));
   }
+  warned_ = stamps;
   return *context_;
 }
 

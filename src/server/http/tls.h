@@ -14,7 +14,7 @@
 namespace kvasir::server {
 
 // TLS 1.2 and later. Connections that are open keep the certificate they began with; files that cannot be
-// used any more leave the last ones in place, and are warned of once.
+// used any more leave the last ones in place until they can, and are warned of once.
 //
 // Thread safety: context() from one thread at a time.
 class Tls {
@@ -29,17 +29,23 @@ class Tls {
 
  private:
   using Context = std::unique_ptr<boost::asio::ssl::context>;
+  struct Stamps {
+    FileStamp certificate, key;
+    bool operator==(const Stamps&) const = default;
+  };
 
   Tls(std::string certificate_file, std::string key_file, Warn warn)
       : certificate_file_(std::move(certificate_file)),
         key_file_(std::move(key_file)),
         warn_(std::move(warn)) {}
   Result<Context> load() const;
+  Stamps stamps() const { return {FileStamp::of(certificate_file_), FileStamp::of(key_file_)}; }
 
   const std::string certificate_file_, key_file_;
   const Warn warn_;
   Context context_;
-  FileStamp certificate_stamp_, key_stamp_;
+  Stamps stamps_;  // of what context_ is from
+  Stamps warned_;  // of what was last tried: it is tried each second, and warned of once
   std::chrono::steady_clock::time_point looked_;
 };
 
