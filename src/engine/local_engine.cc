@@ -173,13 +173,17 @@ void LocalEngine::take_commands() {
     commands.swap(mailbox_);
     std::swap(cancel_all, cancel_all_);
   }
+  std::optional<Activity> activity;  // the same for all who look meanwhile: it takes long in a large cache
   for (Command& command : commands) {
     if (auto* arrival = std::get_if<Arrival>(&command)) {
       start_request(std::move(*arrival));
+      activity.reset();
     } else if (const auto* cancellation = std::get_if<Cancellation>(&command)) {
       cancel_request(cancellation->id);
+      activity.reset();
     } else {
-      std::get<ActivitySink>(command)(describe_activity(requests_, scheduler_, kv_, Clock::now()));
+      if (!activity) activity = describe_activity(requests_, scheduler_, kv_, Clock::now());
+      std::get<ActivitySink>(command)(*activity);
     }
   }
   if (cancel_all) cancel_everything();
@@ -384,6 +388,7 @@ void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishRea
   RequestOutput output;
   output.finish_reason = reason;
   output.error = std::move(error);
+  if (OutputProcessor* text = request.choices[choice].text.get()) output.text = text->flush();
   deliver(request, choice, std::move(output));
 }
 

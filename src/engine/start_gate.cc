@@ -51,9 +51,10 @@ std::int32_t StartGate::expected_cached_tokens(const Request& request) const {
 }
 
 std::int32_t StartGate::enter(const Request& request) {
-  const std::int32_t num_cached = request.use_prefix_cache && prefix_cache_
-                                      ? recent_prompts_.add(request.cache_namespace, request.prompt_token_ids)
-                                      : 0;
+  const std::int32_t num_cached =
+      request.use_prefix_cache && prefix_cache_
+          ? recent_prompts_.add(request.tenant, request.cache_namespace, request.prompt_token_ids)
+          : 0;
   add_waiting(request, num_cached);
   return num_cached;
 }

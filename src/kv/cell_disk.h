@@ -8,8 +8,8 @@
 namespace kvasir::kv {
 
 // Copies are named by offset and format, as cells are; whoever asks has seen to it that copies do not
-// overlap. Called on the engine thread between two steps, when no conversion is pending for the cells that it
-// is about.
+// overlap. Called on the engine thread between two steps, with cells whose bytes are there before any pending
+// conversion has run.
 class CellDisk {
  public:
   virtual ~CellDisk() = default;

@@ -51,6 +51,7 @@ void CellStore::clear(std::int32_t group, BlockId block) {
 void CellStore::begin_demotions() {
   CHECK(!is_demoting_);
   is_demoting_ = is_first_round_ = true;
+  moved_from_.clear();
   is_moving_ = arena_.close_sparse_pages(kMaxMoves);
 }
 
@@ -91,17 +92,24 @@ bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t 
   return true;
 }
 
+// The copy is made at once, so of a cell that was moved among these demotions from where its bytes still are:
+// conversions, which come later, are the first to write anywhere.
 void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from,
                              KvFormat kept_as) {
   const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as);
   if (copy.is_gone()) {
     ++disk_use_.num_full;
-  } else if (disk_->write(from, copy)) {
+  } else if (disk_->write(bytes_of(from), copy)) {
     ++disk_use_.num_writes;
   } else {
     ++disk_use_.num_errors;
     copies_.forget(group, block, cell);
   }
+}
+
+KvCellRef CellStore::bytes_of(KvCellRef cell) const {
+  const auto moved = moved_from_.find(cell.offset());
+  return moved == moved_from_.end() ? cell : moved->second;
 }
 
 // The copy is read at once, before any conversion. So its target must not be what a round has left behind,
@@ -166,6 +174,7 @@ void CellStore::move_out_of_closed_pages() {
       if (!target) continue;
       conversions_.add({ref, *target});
       left_behind_.push_back(ref);
+      moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
       ref = *target;
     }
   }

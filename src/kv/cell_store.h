@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -59,7 +60,7 @@ class CellStore {
   // begin_demotions().
   bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
   // Makes a cell a ghost, and copies it to the disk in a format that is its own or coarser where that can be.
-  // Otherwise as demote(). Requires: the cell's bytes are written.
+  // Otherwise as demote(). Requires: the cell's bytes were written when demotions began.
   bool demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as);
   // Makes a ghost what its copy is. False when there is no room beside what demotions may need, or when the
   // copy cannot be read: then it is forgotten. Requires: it has one.
@@ -109,6 +110,7 @@ class CellStore {
     GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
     return {of_group.directory + index(group, block, 0), static_cast<std::size_t>(of_group.cells_per_block)};
   }
+  KvCellRef bytes_of(KvCellRef cell) const;
   void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
   std::optional<KvCellRef> allocate_target(KvFormat format);
   void free_left_behind();
@@ -124,6 +126,9 @@ class CellStore {
   DiskUse disk_use_;
   CellConversions conversions_;
   std::vector<KvCellRef> left_behind_;  // by demotions of this round
+  // By the offset of each cell that was moved among these demotions: where its bytes are until conversions
+  // run.
+  std::unordered_map<std::int64_t, KvCellRef> moved_from_;
   bool is_demoting_ = false;
   bool is_first_round_ = true;
   bool is_moving_ = false;  // pages of the arena are closed

@@ -324,6 +324,37 @@ TEST_F(CellStoreWithDisk, LeavesAGhostWhoseCopyCannotBeRead) {
   EXPECT_EQ(store_.disk_use().num_errors, 1);
 }
 
+// As GathersWhatStaysWhereNoPageRunsEmpty; then what stayed, and was moved for that, goes to the disk.
+TEST(CellStore, CopiesAMovedCellToTheDiskFromWhereItsBytesAre) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 512, .cells_per_block = 4}};
+  KeptCopies disk;
+  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(bytes_for(groups)), kNumSparePages,
+                  DiskSpace{&disk, bytes_for(groups)});
+  std::vector<std::int64_t> before;
+  for (std::int32_t b = 0; b < 512; ++b) {
+    ASSERT_TRUE(store.fill(0, BlockId{b}));
+    for (std::int32_t c = 1; c < 4; c += 2) before.push_back(store.at(0, BlockId{b}, c).offset());
+  }
+  store.begin_demotions();
+  for (std::int32_t b = 0; b < 512; ++b) {
+    for (std::int32_t c = 0; c < 4; c += 2) {
+      while (!store.demote(0, BlockId{b}, c, KvFormat::kK8V4)) ASSERT_TRUE(store.gather());
+    }
+  }
+  std::int64_t num_moved = 0;
+  std::size_t i = 0;
+  for (std::int32_t b = 0; b < 512; ++b) {
+    for (std::int32_t c = 1; c < 4; c += 2) {
+      num_moved += store.at(0, BlockId{b}, c).offset() != before[i++] ? 1 : 0;
+      ASSERT_TRUE(store.demote_to_ghost(0, BlockId{b}, c, KvFormat::kK8V4));
+    }
+  }
+  EXPECT_GT(num_moved, 100);
+  ASSERT_EQ(disk.written.size(), before.size());
+  for (i = 0; i < before.size(); ++i) EXPECT_EQ(disk.written[i].from.offset(), before[i]);
+  store.end_demotions();
+}
+
 TEST_F(CellStoreWithDisk, MakesGhostsWithoutCopiesWhenTheDiskIsFull) {
   ASSERT_TRUE(store_.fill(0, kBlock));
   make_ghost(0, KvFormat::kK3V2);  // the file's only page is for its format now

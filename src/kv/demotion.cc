@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked_math.h"
 #include "kv/kv_cache_manager.h"
 
 namespace kvasir::kv {
@@ -41,7 +42,7 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
                   .settings = kv.policy,
                   .costs = config_.format_costs,
                   .group = g,
-                  .budget_bytes_per_cell = kv.policy.budget_bytes / num_full_cells_,
+                  .budget_bytes_per_cell = ceil_div(kv.policy.budget_bytes, num_full_cells_),
                   .blocks = kv.table(g).blocks(),
                   .num_full_blocks = num_full_blocks,
                   .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),

@@ -157,14 +157,20 @@ std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenI
   const std::int32_t num_blocks = longest_usable_prefix(path_);
   if (num_blocks == 0) return 0;
   take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
-    const BlockId block = index_.block(path_[static_cast<std::size_t>(i)], group);
-    mutable_pool(group).count_hit(block);
-    return block;
+    return index_.block(path_[static_cast<std::size_t>(i)], group);
   });
   if (kv.tenant_root != kNoPrefixNode && num_blocks > kv.num_public_blocks) leave_public_prefix(kv);
   kv.cursor = index_.move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
   kv.num_indexed_blocks = num_blocks;
   return num_blocks * kTokensPerBlock;
+}
+
+void KvCacheManager::count_hits(const SequenceKv& kv) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    for (std::int32_t i = 0; i < std::min(kv.num_indexed_blocks, kv.table(g).size()); ++i) {
+      if (const BlockId block = kv.table(g)[i]; block != kHole) mutable_pool(g).count_hit(block);
+    }
+  }
 }
 
 // The largest L such that every group has the blocks it needs of nodes[0, L): all for a full group, the last

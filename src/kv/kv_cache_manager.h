@@ -82,6 +82,8 @@ class KvCacheManager {
   // length in tokens (a multiple of 16). Full groups need each of its blocks, window groups those that the
   // next token can still see. Requires: `kv` is fresh from open().
   std::int32_t match_prefix(SequenceKv& kv, std::span<const TokenId> tokens);
+  // What match_prefix() took is of use, which is what makes it worth keeping: `kv` runs, for the first time.
+  void count_hits(const SequenceKv& kv);
 
   // Shares the full blocks of the first `num_tokens` that `from` holds and has computed, without the prefix
   // index; returns the tokens shared (a multiple of 16), 0 when `from` has slid past them. Requires: `to` is

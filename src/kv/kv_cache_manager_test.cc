@@ -102,6 +102,28 @@ TEST(KvCacheManager, ForgetsAPrefixWhoseBlockWasReused) {
   EXPECT_EQ(manager.stats().num_evictions, 1);
 }
 
+// A sequence that waits for room looks its prefix up in every step, which makes it worth no more.
+TEST(KvCacheManager, KeepsWhatWasOfUseNotWhatWasLookedUp) {
+  for (const bool is_used : {false, true}) {
+    KvCacheManager manager = make_manager({{.num_blocks = 3}});
+    SequenceKv first = computed(manager, iota_tokens(16));
+    manager.free(first);
+    for (int i = 0; i < 100; ++i) {
+      SequenceKv again = manager.open("", true, 64);
+      EXPECT_EQ(manager.match_prefix(again, iota_tokens(17)), 16);
+      if (is_used) manager.count_hits(again);
+      manager.free(again);
+    }
+    for (TokenId token = 1000; token < 5000; token += 1000) {
+      SequenceKv other = computed(manager, iota_tokens(16, token));
+      manager.free(other);
+    }
+    SequenceKv last = manager.open("", true, 64);
+    EXPECT_EQ(manager.match_prefix(last, iota_tokens(17)), is_used ? 16 : 0);
+    manager.free(last);
+  }
+}
+
 TEST(KvCacheManager, KeepsOneCopyOfAPrefixComputedTwice) {
   KvCacheManager manager = make_manager({{.num_blocks = 8}});
   SequenceKv first = computed(manager, iota_tokens(40));

@@ -29,28 +29,45 @@ void RecentPrompts::for_each_hash(std::string_view cache_namespace, std::span<co
 std::int32_t RecentPrompts::find(std::string_view cache_namespace, std::span<const TokenId> prompt) const {
   std::int32_t num_known = 0;
   for_each_hash(cache_namespace, prompt, [&](std::uint64_t hash) {
-    num_known += times_.contains(hash) ? 1 : 0;
-    return times_.contains(hash);
+    num_known += places_.contains(hash) ? 1 : 0;
+    return places_.contains(hash);
   });
   return num_known * kv::kTokensPerBlock;
 }
 
-std::int32_t RecentPrompts::add(std::string_view cache_namespace, std::span<const TokenId> prompt) {
+std::int32_t RecentPrompts::add(std::string_view tenant, std::string_view cache_namespace,
+                                std::span<const TokenId> prompt) {
   const std::int32_t num_known = find(cache_namespace, prompt);
+  auto part = parts_.find(tenant);
+  if (part == parts_.end()) part = parts_.try_emplace(std::string(tenant)).first;
   for_each_hash(cache_namespace, prompt, [&](std::uint64_t hash) {
-    remember(hash);
+    remember(part, hash);
     return true;
   });
+  if (part->second.empty()) parts_.erase(part);
   return num_known;
 }
 
-void RecentPrompts::remember(std::uint64_t hash) {
-  ++times_[hash];
-  order_.push_back(hash);
-  if (order_.size() <= max_blocks_) return;
-  const auto oldest = times_.find(order_.front());
-  if (--oldest->second == 0) times_.erase(oldest);
-  order_.pop_front();
+void RecentPrompts::remember(Part part, std::uint64_t hash) {
+  Hashes& hashes = part->second;
+  const auto [known, is_new] = places_.try_emplace(hash);
+  Place& place = known->second;
+  if (is_new) {
+    place = {part, hashes.insert(hashes.end(), hash)};
+    if (places_.size() > max_blocks_) forget_one(part);
+  } else {
+    hashes.splice(hashes.end(), place.part->second, place.hash);
+    place.part = part;
+  }
+}
+
+void RecentPrompts::forget_one(Part newest) {
+  Part part = newest;
+  if (newest->second.size() * parts_.size() <= max_blocks_) {
+    part = std::ranges::max_element(parts_, {}, [](const auto& entry) { return entry.second.size(); });
+  }
+  places_.erase(part->second.front());
+  part->second.pop_front();
 }
 
 }  // namespace kvasir::sched

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <functional>
+#include <list>
+#include <map>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -13,8 +16,10 @@
 
 namespace kvasir::sched {
 
-// Remembers hashes of the prompts' first 16, 32, ... tokens, each behind its namespace; the oldest are
-// forgotten. A guess: what came may have been evicted since, or not be computed yet.
+// Remembers hashes of the prompts' first 16, 32, ... tokens, each behind its namespace. When there are too
+// many, those that a tenant asked for longest ago are forgotten: its own where it has more than an equal
+// part, else those of whoever has the most. A guess: what came may have been evicted since, or not be
+// computed yet.
 //
 // Thread safety: none.
 class RecentPrompts {
@@ -24,18 +29,27 @@ class RecentPrompts {
 
   // Tokens, whole blocks and less than all, that the prompt has in common with one that came before.
   std::int32_t find(std::string_view cache_namespace, std::span<const TokenId> prompt) const;
-  // The same; and now this one came.
-  std::int32_t add(std::string_view cache_namespace, std::span<const TokenId> prompt);
+  // The same; and now this one of the tenant came.
+  std::int32_t add(std::string_view tenant, std::string_view cache_namespace,
+                   std::span<const TokenId> prompt);
 
  private:
   template <class Visit>
   void for_each_hash(std::string_view cache_namespace, std::span<const TokenId> prompt, Visit visit) const;
-  void remember(std::uint64_t hash);
+  using Hashes = std::list<std::uint64_t>;  // the one that came longest ago first
+  using Part = std::map<std::string, Hashes, std::less<>>::iterator;
+  struct Place {
+    Part part;
+    Hashes::iterator hash;
+  };
+
+  void remember(Part part, std::uint64_t hash);
+  void forget_one(Part newest);
 
   const kv::SipKey key_;
   const std::size_t max_blocks_;
-  std::unordered_map<std::uint64_t, std::uint32_t> times_;  // how often each is in order_
-  std::deque<std::uint64_t> order_;                         // the oldest first
+  std::map<std::string, Hashes, std::less<>> parts_;  // by tenant
+  std::unordered_map<std::uint64_t, Place> places_;
 };
 
 }  // namespace kvasir::sched

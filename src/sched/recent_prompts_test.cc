@@ -16,11 +16,11 @@ std::vector<TokenId> tokens(std::int32_t count, TokenId first = 0) {
 
 TEST(RecentPrompts, FindsWholeBlocksAndLeavesATokenToCompute) {
   RecentPrompts prompts({1, 2});
-  EXPECT_EQ(prompts.add("", tokens(64)), 0);
+  EXPECT_EQ(prompts.add("ann", "", tokens(64)), 0);
   EXPECT_EQ(prompts.find("", tokens(64)), 48);
   EXPECT_EQ(prompts.find("", tokens(65)), 48);  // the fourth block was not whole with a token behind it
   EXPECT_EQ(prompts.find("", tokens(40)), 32);
-  EXPECT_EQ(prompts.add("", tokens(100)), 48);
+  EXPECT_EQ(prompts.add("ann", "", tokens(100)), 48);
   EXPECT_EQ(prompts.find("", tokens(65)), 64);
   EXPECT_EQ(prompts.find("", tokens(64, 1)), 0);
   EXPECT_EQ(prompts.find("", {}), 0);
@@ -28,20 +28,29 @@ TEST(RecentPrompts, FindsWholeBlocksAndLeavesATokenToCompute) {
 
 TEST(RecentPrompts, NamespacesShareNothing) {
   RecentPrompts prompts({1, 2});
-  prompts.add("a", tokens(64));
+  prompts.add("ann", "a", tokens(64));
   EXPECT_EQ(prompts.find("b", tokens(64)), 0);
 }
 
-TEST(RecentPrompts, ForgetsTheOldest) {
+TEST(RecentPrompts, ForgetsWhatCameLongestAgo) {
   RecentPrompts prompts({1, 2}, 4);
-  prompts.add("", tokens(33));
-  prompts.add("", tokens(33));  // its blocks are in twice
+  for (int i = 0; i < 10; ++i) prompts.add("ann", "", tokens(33));  // its blocks are in once
+  prompts.add("ann", "", tokens(33, 1000));
+  EXPECT_EQ(prompts.add("ann", "", tokens(33)), 32);
+  prompts.add("ann", "", tokens(33, 2000));
   EXPECT_EQ(prompts.find("", tokens(33)), 32);
-  prompts.add("", tokens(33, 1000));
-  EXPECT_EQ(prompts.find("", tokens(33)), 32);
-  prompts.add("", tokens(33, 2000));
-  EXPECT_EQ(prompts.find("", tokens(33)), 0);
-  EXPECT_EQ(prompts.find("", tokens(33, 1000)), 32);
+  EXPECT_EQ(prompts.find("", tokens(33, 1000)), 0);
+  EXPECT_EQ(prompts.find("", tokens(33, 2000)), 32);
+}
+
+TEST(RecentPrompts, ATenantWithManyForgetsItsOwn) {
+  RecentPrompts prompts({1, 2}, 8);
+  for (TokenId first = 0; first < 10'000; first += 1000) prompts.add("many", "m", tokens(33, first));
+  prompts.add("few", "f", tokens(49));
+  for (TokenId first = 0; first < 10'000; first += 1000) prompts.add("many", "m", tokens(33, first));
+  EXPECT_EQ(prompts.find("f", tokens(49)), 48);
+  EXPECT_EQ(prompts.find("m", tokens(33, 9000)), 32);
+  EXPECT_EQ(prompts.find("m", tokens(33, 1000)), 0);
 }
 
 }  // namespace

@@ -295,6 +295,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     const bool asked_cache = sequence.kv.cursor != kv::kNoPrefixNode;
     stats_.prefix_queries_tokens += asked_cache ? sequence.num_prompt_tokens : 0;
     stats_.prefix_hits_tokens += asked_cache ? num_cached : 0;
+    kv_.count_hits(sequence.kv);
   }
   mark_running(sequence);
   running_.insert(std::ranges::upper_bound(running_, &sequence, RunsBefore{}), &sequence);

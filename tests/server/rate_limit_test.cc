@@ -51,6 +51,22 @@ TEST_F(Limiter, LetsAMinutesRequestsPassAtOnceAndThenOneByOne) {
   EXPECT_EQ(refused({"bob", {.requests_per_minute = 6}}, 1000, 0.0), 0);
 }
 
+TEST_F(Limiter, KeepsWhatIsLeftWhenTheLimitsChange) {
+  const Tenant before{"ann", {.tokens_per_minute = 6000}}, after{"ann", {.tokens_per_minute = 600}};
+  EXPECT_EQ(refused(before, 100, 0.0), 0);
+  EXPECT_EQ(refused(after, 600, 0.0), 0);
+  for (int i = 0; i < 10; ++i) {
+    limiter_.charge(before, 1, at_s(0.0));  // a stream that began earlier
+    EXPECT_GT(refused(after, 100, 0.0), 0);
+  }
+  EXPECT_EQ(refused(before, 100, 2.0), 1) << "10 a second have come in";
+  EXPECT_EQ(refused(before, 100, 3.0), 0) << "and 100";
+  const Tenant unlimited{"ann", {}};
+  EXPECT_EQ(refused(unlimited, 100'000, 3.0), 0);
+  limiter_.charge(unlimited, 100'000, at_s(3.0));
+  EXPECT_EQ(refused(after, 600, 3.0), 0) << "what was taken without a limit is not owed";
+}
+
 TEST_F(Limiter, TakesPromptsInAdvanceAndAnswersAsTheyCome) {
   const Tenant ann{"ann", {.tokens_per_minute = 600}};
   EXPECT_EQ(refused(ann, 500, 0.0), 0);
@@ -74,10 +90,10 @@ TEST_F(Limiter, KnowsNoLimitWhereNoneIsSet) {
   EXPECT_TRUE(headers_.empty());
 }
 
-TEST_F(Limiter, BeginsAnewWhenTheKeysLimitChanges) {
+TEST_F(Limiter, FillsAtTheNewRateWhenTheKeysLimitChanges) {
   EXPECT_EQ(refused({"ann", {.requests_per_minute = 1}}, 1, 0.0), 0);
   EXPECT_EQ(refused({"ann", {.requests_per_minute = 1}}, 1, 0.0), 60);
-  EXPECT_EQ(refused({"ann", {.requests_per_minute = 2}}, 1, 0.0), 0);
+  EXPECT_EQ(refused({"ann", {.requests_per_minute = 2}}, 1, 0.0), 30);
 }
 
 TEST(RateLimits, AnswerWith429AndSayWhatIsLeft) {

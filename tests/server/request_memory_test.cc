@@ -44,30 +44,30 @@ TEST(RequestMemory, RefusesWhatDoesNotFitAndGoesOn) {
     EXPECT_NE(refused.body.find("the limit for all together is 1048576"), std::string::npos) << refused.body;
     HttpClient other(server.port());
     for (int j = 0; j < 8; ++j) {
-      const ClientResponse answer = other.request("POST", "/v1/completions", completion(130'000));
+      const ClientResponse answer = other.request("POST", "/v1/completions", completion(90'000));
       EXPECT_EQ(answer.status, 200) << "in turn: " << answer.body;
     }
   }
 }
 
-// Six times that much is needed of a whole body only.
+// Six times that much is needed of a whole body only, and four bytes for each token, which is a byte here.
 TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
   ServerConfig config;
   config.request_memory_bytes = 1 << 20;
   const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
   HttpClient first(server.port()), second(server.port());
-  const std::string request = http_request("POST", "/v1/completions", completion(150'000));
-  for (HttpClient* client : {&first, &second}) client->send(request.substr(0, 140'000));
+  const std::string request = http_request("POST", "/v1/completions", completion(90'000));
+  for (HttpClient* client : {&first, &second}) client->send(request.substr(0, 80'000));
   HttpClient other(server.port());
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(other.request("POST", "/v1/completions", completion(60'000)).status, 200);
+    EXPECT_EQ(other.request("POST", "/v1/completions", completion(40'000)).status, 200);
   }
-  first.send(request.substr(140'000));
+  first.send(request.substr(80'000));
   const ClientResponse refused = first.receive();
-  EXPECT_EQ(refused.status, 503) << "6 x 150'000 and 140'000 are too much";
+  EXPECT_EQ(refused.status, 503) << "10 x 90'000 and 80'000 and what connections have are too much";
   EXPECT_NE(refused.body.find(R"("code":"out_of_request_memory")"), std::string::npos) << refused.body;
   EXPECT_FALSE(refused.header("retry-after").empty());
-  second.send(request.substr(140'000));
+  second.send(request.substr(80'000));
   EXPECT_EQ(second.receive().status, 200);
 }
 
@@ -86,6 +86,18 @@ TEST(RequestMemory, CountsTheTextOfTokens) {
   const ClientResponse refused = client.request("POST", "/detokenize", tokens + "]}");
   EXPECT_EQ(refused.status, 413) << refused.body;
   EXPECT_EQ(HttpClient(server.port()).request("POST", "/detokenize", R"({"tokens":[258]})").status, 200);
+}
+
+TEST(RequestMemory, CountsThePromptOfEachChoice) {
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  const RunningServer server({.max_model_len_tokens = 100'000}, config);
+  HttpClient client(server.port());
+  const auto status_of = [&](const std::string& more) {
+    return client.request("POST", "/v1/completions", completion(50'000, more)).status;
+  };
+  EXPECT_EQ(status_of(R"(,"stream":true)"), 200);
+  EXPECT_EQ(status_of(R"(,"stream":true,"n":4)"), 413);
 }
 
 TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {

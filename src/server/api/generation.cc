@@ -25,8 +25,8 @@ constexpr std::int64_t kBytesPerDimension = 4 + 2 * 15;
 // Answers are seldom as long as they may be.
 constexpr std::int32_t kExpectedTokens = 1024;
 
-// What the answers to the requests take before they are sent: much where they come in one piece, with
-// logprobs.
+// What the requests take besides their bodies: the prompts of choices, each of which has its own while it
+// waits, and the answers before they are sent, which is much where they come in one piece with logprobs.
 std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std::int64_t hidden_size) {
   std::int64_t bytes = 0;
   for (const Request& request : requests) {
@@ -38,7 +38,8 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std
     const std::int64_t per_scored =
         kBytesPerToken + kBytesPerAlternative * sampling.prompt_logprobs.value_or(0);
     const std::int64_t embedding = request.pooling == Pooling::kNone ? 0 : hidden_size * kBytesPerDimension;
-    bytes += (is_kept ? answer * per_token : 0) + scored * per_scored + embedding;
+    const auto prompt = static_cast<std::int64_t>(request.prompt_token_ids.size() * sizeof(TokenId));
+    bytes += sampling.n * prompt + (is_kept ? answer * per_token : 0) + scored * per_scored + embedding;
   }
   return bytes;
 }
@@ -143,6 +144,8 @@ void Generation::submit_waiting() {
 }
 
 void Generation::on_output(std::size_t prompt, RequestOutput output) {
+  // First: what is written below may be what a slow reader is cut off for, and nobody else would record it.
+  if (output.request_finished) --num_in_flight_;
   if (is_aborted_) return end_aborted(prompt, output);
   if (is_over_) return;
   const std::size_t choice =
@@ -170,7 +173,6 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     collect(choice, std::move(output));
   }
   if (!request_finished || is_over_) return;
-  --num_in_flight_;
   if (--num_unfinished_ == 0) return finish();
   submit_waiting();
 }
@@ -179,7 +181,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
 void Generation::end_aborted(std::size_t prompt, const RequestOutput& output) {
   usages_[prompt] = output.usage;
   costs_[prompt] = output.cost;
-  if (output.request_finished && --num_in_flight_ == 0) record();
+  if (output.request_finished && num_in_flight_ == 0) record();
 }
 
 void Generation::observe(std::size_t choice, const RequestOutput& output) {
@@ -279,13 +281,16 @@ void Generation::finish() {
   is_over_ = true;
   record();
   parts_.metrics.request.observe(Clock::now() - parts_.exchange->received_at());
-  if (!parts_.stream) {
-    return parts_.exchange->respond({.body = parts_.format->whole(choices_, total_usage())});
+  std::string end;
+  if (parts_.stream) {
+    parts_.format->append_last_events(total_usage(), end);
+    parts_.format->append_end(end);
+  } else {
+    end = parts_.format->whole(choices_, total_usage());
   }
-  std::string events;
-  parts_.format->append_last_events(total_usage(), events);
-  parts_.format->append_end(events);
-  send_events(events);
+  parts_.memory.set(0);  // who gets the answer may come again at once
+  if (!parts_.stream) return parts_.exchange->respond({.body = std::move(end)});
+  send_events(end);
   parts_.exchange->end_stream();
 }
 

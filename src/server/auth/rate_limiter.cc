@@ -47,24 +47,34 @@ std::unexpected<ApiError> too_many(const Tenant& tenant, std::string_view what, 
 }  // namespace
 
 RateLimiter::Account& RateLimiter::account_of(const Tenant& tenant, TimePoint now) {
-  const auto [found, is_new] = accounts_.try_emplace(tenant.name);
-  Account& account = found->second;
-  if (is_new || account.limits != tenant.limits) {
-    account = {.limits = tenant.limits,
-               .requests = static_cast<double>(tenant.limits.requests_per_minute),
-               .tokens = static_cast<double>(tenant.limits.tokens_per_minute),
-               .filled_at = now};
+  Account& account = accounts_.try_emplace(tenant.name).first->second;
+  fill(account, now);
+  const auto adopt = [](std::int64_t limit, std::int64_t& known, double& level) {
+    const auto most = static_cast<double>(limit);
+    level = known == 0 ? most : std::min(level, most);
+    known = limit;
+  };
+  if (account.limits != tenant.limits) {
+    adopt(tenant.limits.requests_per_minute, account.limits.requests_per_minute, account.requests);
+    adopt(tenant.limits.tokens_per_minute, account.limits.tokens_per_minute, account.tokens);
   }
+  return account;
+}
+
+void RateLimiter::fill(Account& account, TimePoint now) {
   const double seconds = std::max(0.0, std::chrono::duration<double>(now - account.filled_at).count());
   account.requests = filled(account.requests, account.limits.requests_per_minute, seconds);
   account.tokens = filled(account.tokens, account.limits.tokens_per_minute, seconds);
   account.filled_at = std::max(account.filled_at, now);
-  return account;
 }
 
 ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
                              std::vector<Header>& headers) {
-  if (!has_limit(tenant)) return {};
+  const std::lock_guard lock(mutex_);
+  if (!has_limit(tenant)) {
+    accounts_.erase(tenant.name);
+    return {};
+  }
   const auto [requests_per_minute, tokens_per_minute] = tenant.limits;
   const auto needed = static_cast<double>(num_prompt_tokens);
   if (tokens_per_minute > 0 && num_prompt_tokens > tokens_per_minute) {
@@ -72,7 +82,6 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
                                    num_prompt_tokens, tokens_per_minute),
                        "prompt", "limit_exceeded");
   }
-  const std::lock_guard lock(mutex_);
   Account& account = account_of(tenant, now);
   const bool has_request = requests_per_minute == 0 || account.requests >= 1.0;
   const bool has_tokens = tokens_per_minute == 0 || account.tokens >= needed;
@@ -94,9 +103,11 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
 }
 
 void RateLimiter::charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now) {
-  if (tenant.limits.tokens_per_minute == 0) return;
   const std::lock_guard lock(mutex_);
-  account_of(tenant, now).tokens -= static_cast<double>(num_tokens);
+  const auto found = accounts_.find(tenant.name);
+  if (found == accounts_.end()) return;
+  fill(found->second, now);
+  found->second.tokens -= static_cast<double>(num_tokens);
 }
 
 }  // namespace kvasir::server

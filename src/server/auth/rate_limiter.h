@@ -27,18 +27,20 @@ class RateLimiter {
   // Errors: 429 with the time after which it would pass, 400 for a prompt that never would.
   ApiStatus admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
                   std::vector<Header>& headers);
-  // So many tokens of an answer.
+  // So many tokens of an answer, which may have been asked for when the tenant's limits were others.
   void charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now);
 
  private:
   struct Account {
-    RateLimits limits;
+    RateLimits
+        limits;  // as of the last admit(); others leave what is in the buckets, if there is room for it
     double requests = 0.0;
     double tokens = 0.0;
     TimePoint filled_at;
   };
 
-  Account& account_of(const Tenant& tenant, TimePoint now);  // with mutex_ held
+  Account& account_of(const Tenant& tenant, TimePoint now);  // with mutex_ held, as the other
+  static void fill(Account& account, TimePoint now);
 
   std::mutex mutex_;
   std::map<std::string, Account> accounts_;  // of tenants with a limit: no more than there are keys

@@ -1,0 +1,155 @@
+// How a generation ends that loses its reader: with one line in the log, whenever that is.
+#include "server/api/generation.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kvasir/engine.h"
+
+namespace kvasir::server {
+namespace {
+
+// Whose outputs are the test's to give.
+class PassiveEngine final : public Engine {
+ public:
+  const ModelInfo& model_info() const override { return info_; }
+  const text::Tokenizer* tokenizer() const override { return nullptr; }
+  const text::ChatTemplate* chat_template() const override { return nullptr; }
+  Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override {
+    std::vector<RequestId> ids;
+    for (Submission& submission : submissions) {
+      sinks.push_back(std::move(submission.sink));
+      ids.push_back(RequestId{sinks.size()});
+    }
+    return ids;
+  }
+  Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override {
+    return submit(std::move(submissions));
+  }
+  std::shared_ptr<void> keep_open() override { return {}; }
+  void cancel(RequestId) override { ++num_cancelled; }
+  EngineStats stats() const override { return {}; }
+  void look(ActivitySink) override {}
+  void drain(std::int64_t) override {}
+
+  std::vector<OutputSink> sinks;
+  int num_cancelled = 0;
+
+ private:
+  ModelInfo info_;
+};
+
+// A reader who may take nothing any more; the log as Answer and TrackedExchange write it.
+class SlowExchange final : public Exchange {
+ public:
+  const HttpRequest& request() const override { return request_; }
+  Clock::time_point received_at() const override { return {}; }
+  void note_generation(const GenerationRecord&) override {
+    if (std::exchange(is_log_waiting_, false)) ++num_log_lines;
+    awaits_generation_ = false;
+  }
+  void await_generation() override { awaits_generation_ = true; }
+  void add_header(Header) override {}
+  void post(std::function<void()> task) override { task(); }
+  void on_abort(std::function<void(AbortCause)> callback) override { on_abort_ = std::move(callback); }
+  void respond(HttpResponse) override { end_stream(); }
+  void begin_stream(HttpResponse) override {}
+  void write(std::string_view) override {
+    if (!is_full || std::exchange(is_over_, true)) return;
+    std::exchange(on_abort_, nullptr)(AbortCause::kSlowReader);
+    is_log_waiting_ = awaits_generation_;
+    num_log_lines += awaits_generation_ ? 0 : 1;
+  }
+  void end_stream() override {
+    if (!std::exchange(is_over_, true)) ++num_log_lines;
+  }
+  void fail_stream() override { end_stream(); }
+  void when_sent(std::function<void()>) override {}
+  void when_quiet(std::chrono::milliseconds, std::function<void()>) override {}
+
+  bool is_full = false;
+  int num_log_lines = 0;
+
+ private:
+  HttpRequest request_;
+  std::function<void(AbortCause)> on_abort_;
+  bool is_over_ = false, awaits_generation_ = false, is_log_waiting_ = false;
+};
+
+class OnePiece final : public AnswerFormat {
+ public:
+  std::string whole(const std::vector<ChoiceResult>&, const Usage&) override { return {}; }
+  void append_events(std::int32_t, const RequestOutput&, const Usage&, std::string& events) override {
+    events += "data: piece\n\n";
+  }
+  void append_last_events(const Usage&, std::string&) override {}
+};
+
+RequestOutput piece(std::optional<FinishReason> reason = {}) {
+  RequestOutput output;
+  output.token_ids = {5};
+  output.finish_reason = reason;
+  output.request_finished = reason.has_value();
+  return output;
+}
+
+class ReaderThatIsCutOff : public testing::Test {
+ protected:
+  ReaderThatIsCutOff() {
+    GenerationRequest asked;
+    asked.stream = true;
+    Request request;
+    request.prompt_token_ids = {1, 2, 3};
+    Generation::start(context_, exchange_, asked, std::make_unique<OnePiece>(), {request});
+    give(piece());
+    exchange_->is_full = true;
+  }
+  void give(RequestOutput output) { engine_.sinks[0](std::move(output)); }
+
+  PassiveEngine engine_;
+  Limits limits_;
+  KvParams kv_;
+  ServerMetrics metrics_;
+  RateLimiter rate_limiter_;
+  RequestMemory memory_{0};
+  IdSource ids_;
+  std::atomic<bool> draining_{false};
+  ApiContext context_{.engine = engine_,
+                      .limits = limits_,
+                      .kv = kv_,
+                      .metrics = metrics_,
+                      .rate_limiter = rate_limiter_,
+                      .memory = memory_,
+                      .ids = ids_,
+                      .model_name = "m",
+                      .fingerprint = "",
+                      .draining = draining_};
+  std::shared_ptr<SlowExchange> exchange_ = std::make_shared<SlowExchange>();
+};
+
+TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheEngineHasLetGo) {
+  give(piece());
+  EXPECT_EQ(engine_.num_cancelled, 1);
+  EXPECT_EQ(exchange_->num_log_lines, 0);
+  give(piece(FinishReason::kCancelled));
+  EXPECT_EQ(exchange_->num_log_lines, 1);
+}
+
+TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheLastPieceIsTooMuch) {
+  give(piece(FinishReason::kLength));
+  EXPECT_EQ(exchange_->num_log_lines, 1);
+}
+
+TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheErrorIsTooMuch) {
+  RequestOutput failure = piece(FinishReason::kError);
+  failure.error = Error{ErrorKind::kBadFile, "x", ""};
+  give(std::move(failure));
+  EXPECT_EQ(exchange_->num_log_lines, 1);
+}
+
+}  // namespace
+}  // namespace kvasir::server
