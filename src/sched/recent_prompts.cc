@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "kv/cell.h"
 
@@ -56,8 +57,9 @@ void RecentPrompts::remember(Part part, std::uint64_t hash) {
     place = {part, hashes.insert(hashes.end(), hash)};
     if (places_.size() > max_blocks_) forget_one(part);
   } else {
-    hashes.splice(hashes.end(), place.part->second, place.hash);
-    place.part = part;
+    const Part before = std::exchange(place.part, part);
+    hashes.splice(hashes.end(), before->second, place.hash);
+    if (before->second.empty()) parts_.erase(before);
   }
 }
 
@@ -68,6 +70,7 @@ void RecentPrompts::forget_one(Part newest) {
   }
   places_.erase(part->second.front());
   part->second.pop_front();
+  if (part->second.empty() && part != newest) parts_.erase(part);
 }
 
 }  // namespace kvasir::sched

@@ -154,6 +154,7 @@ class Scheduler {
   std::optional<StepWork> streams_of_owed(const Ordered& next) const;
   bool schedule_owed_prompt(TimePoint now);
   bool advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
+  void describe_groups(LoadSnapshot& load) const;
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
@@ -181,8 +182,9 @@ class Scheduler {
   std::map<SequenceId, Sequence> sequences_;  // owns; addresses are stable
   TenantLedger tenants_;
   RequestQueue waiting_;
-  std::vector<Ordered> ordered_;  // of order_prompts(), kept for its memory
-  std::vector<Ordered> urgent_;   // of order_urgent(), likewise
+  std::vector<Ordered> ordered_;                    // of order_prompts(), kept for its memory
+  std::vector<Ordered> urgent_;                     // of order_urgent(), likewise
+  mutable std::vector<const Sequence*> described_;  // likewise, of describe_load()
   std::vector<Sequence*> running_;
   std::vector<Sequence*> candidates_;  // of make_room(), likewise
   SequenceId last_victim_{-1};

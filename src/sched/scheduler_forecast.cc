@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <map>
-#include <utility>
+#include <tuple>
 
 #include "sched/scheduler.h"
 
@@ -19,6 +18,13 @@ PromptWork prompt_work_of(const Sequence& sequence) {
   const std::int32_t num_cached = sequence.expected_first_position();
   PromptWork work;
   work.add(num_cached, sequence.num_tokens() - num_cached);
+  return work;
+}
+
+// What of a running sequence's prompt is left, without the last token.
+PromptWork remaining_work_of(const Sequence& sequence) {
+  PromptWork work;
+  work.add(sequence.num_computed_tokens, sequence.num_remaining_tokens() - 1);
   return work;
 }
 
@@ -172,33 +178,42 @@ void Scheduler::describe_load(LoadSnapshot& load) const {
   StepWork typical;
   typical.add_chunk(0, kTypicalPromptTokens);
   load.typical_prompt_ms = step_times_.predict_ms(typical);
-  // Of the groups: each request may have a class of its own, and a search for each would take long.
-  std::map<std::pair<const TenantLedger::Account*, std::int32_t>, std::size_t> places;
+  described_.clear();
   for (const auto& [id, sequence] : sequences_) {
+    described_.push_back(&sequence);
     const std::int32_t to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
     const double decode_ms = to_generate * pace.ms_per_generated_token;
-    const TenantLedger::Account& account = *sequence.account;
-    const auto [place, is_new] = places.try_emplace({&account, sequence.priority}, load.groups.size());
-    if (is_new) {
-      load.groups.push_back({.tenant = account.name,
-                             .priority = sequence.priority,
-                             .served_tokens = tenants_.served_tokens(account)});
-    }
-    WaitingGroup& group = load.groups[place->second];
-    if (sequence.status == SequenceStatus::kRunning) {
-      PromptWork left;
-      left.add(sequence.num_computed_tokens, sequence.num_remaining_tokens() - 1);
-      group.running_prompts += left;
-      load.busy_seats_ms.push_back(pace.ms(left) + pace.ms_per_prompt_token + decode_ms);
-      load.hold_ms += decode_ms;
-      continue;
-    }
-    ++group.num_sequences;
-    group.prompts += prompt_work_of(sequence);
     load.hold_ms += decode_ms;
+    if (sequence.status == SequenceStatus::kWaiting) continue;
+    load.busy_seats_ms.push_back(pace.ms(remaining_work_of(sequence)) + pace.ms_per_prompt_token + decode_ms);
   }
   load.num_holding = static_cast<std::int32_t>(sequences_.size());
+  describe_groups(load);
   describe_tenants(load);
+}
+
+// Sorted, because each request may have a class of its own and a search for each would take long.
+void Scheduler::describe_groups(LoadSnapshot& load) const {
+  std::ranges::sort(described_, {}, [](const Sequence* s) {
+    return std::tuple(std::string_view(s->account->name), s->priority, s->id);
+  });
+  const Sequence* last = nullptr;
+  for (const Sequence* sequence : described_) {
+    const TenantLedger::Account& account = *sequence->account;
+    if (last == nullptr || last->account != &account || last->priority != sequence->priority) {
+      load.groups.push_back({.tenant = account.name,
+                             .priority = sequence->priority,
+                             .served_tokens = tenants_.served_tokens(account)});
+    }
+    last = sequence;
+    WaitingGroup& group = load.groups.back();
+    if (sequence->status == SequenceStatus::kRunning) {
+      group.running_prompts += remaining_work_of(*sequence);
+    } else {
+      ++group.num_sequences;
+      group.prompts += prompt_work_of(*sequence);
+    }
+  }
 }
 
 // Behind their groups.
