@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/checked_math.h"
 #include "kv/kv_cache_manager.h"
 
 namespace kvasir::kv {
@@ -34,6 +33,9 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
   // What the whole prompt may keep is there for its beginning, which stays fine as long as there is room.
   const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
   const double share_before = bytes_share(kv, num_budget_blocks);
+  std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
+  if (kv.policy.budget_bytes > 0)
+    bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
   std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     if (!group(g).is_full()) continue;  // what leaves a window goes by itself
@@ -42,7 +44,7 @@ void KvCacheManager::demote(SequenceKv& kv, std::int32_t num_computed_tokens,
                   .settings = kv.policy,
                   .costs = config_.format_costs,
                   .group = g,
-                  .budget_bytes_per_cell = ceil_div(kv.policy.budget_bytes, num_full_cells_),
+                  .budget_bytes_per_cell = bytes_per_cell,
                   .blocks = kv.table(g).blocks(),
                   .num_full_blocks = num_full_blocks,
                   .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <utility>
 
 #include "kv/cell.h"
@@ -36,41 +37,40 @@ std::int32_t RecentPrompts::find(std::string_view cache_namespace, std::span<con
   return num_known * kv::kTokensPerBlock;
 }
 
+// The end of the prompt first, which is then forgotten before its beginning.
 std::int32_t RecentPrompts::add(std::string_view tenant, std::string_view cache_namespace,
                                 std::span<const TokenId> prompt) {
   const std::int32_t num_known = find(cache_namespace, prompt);
-  auto part = parts_.find(tenant);
-  if (part == parts_.end()) part = parts_.try_emplace(std::string(tenant)).first;
+  added_.clear();
   for_each_hash(cache_namespace, prompt, [&](std::uint64_t hash) {
-    remember(part, hash);
+    added_.push_back(hash);
     return true;
   });
-  if (part->second.empty()) parts_.erase(part);
+  if (added_.empty()) return num_known;
+  auto part = parts_.find(tenant);
+  if (part == parts_.end()) part = parts_.try_emplace(std::string(tenant)).first;
+  for (const std::uint64_t hash : added_ | std::views::reverse) remember(part, hash);
+  while (places_.size() > max_blocks_) forget_one();
   return num_known;
 }
 
 void RecentPrompts::remember(Part part, std::uint64_t hash) {
   Hashes& hashes = part->second;
-  const auto [known, is_new] = places_.try_emplace(hash);
-  Place& place = known->second;
-  if (is_new) {
-    place = {part, hashes.insert(hashes.end(), hash)};
-    if (places_.size() > max_blocks_) forget_one(part);
-  } else {
-    const Part before = std::exchange(place.part, part);
-    hashes.splice(hashes.end(), before->second, place.hash);
+  if (const auto known = places_.find(hash); known != places_.end()) {
+    const Part before = std::exchange(known->second.part, part);
+    hashes.splice(hashes.end(), before->second, known->second.hash);
     if (before->second.empty()) parts_.erase(before);
+  } else {
+    places_.emplace(hash, Place{part, hashes.insert(hashes.end(), hash)});
   }
 }
 
-void RecentPrompts::forget_one(Part newest) {
-  Part part = newest;
-  if (newest->second.size() * parts_.size() <= max_blocks_) {
-    part = std::ranges::max_element(parts_, {}, [](const auto& entry) { return entry.second.size(); });
-  }
-  places_.erase(part->second.front());
-  part->second.pop_front();
-  if (part->second.empty() && part != newest) parts_.erase(part);
+void RecentPrompts::forget_one() {
+  const auto fullest =
+      std::ranges::max_element(parts_, {}, [](const auto& part) { return part.second.size(); });
+  places_.erase(fullest->second.front());
+  fullest->second.pop_front();
+  if (fullest->second.empty()) parts_.erase(fullest);
 }
 
 }  // namespace kvasir::sched

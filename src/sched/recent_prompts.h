@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "kv/siphash.h"
 #include "kvasir/ids.h"
@@ -17,9 +18,8 @@
 namespace kvasir::sched {
 
 // Remembers hashes of the prompts' first 16, 32, ... tokens, each behind its namespace. When there are too
-// many, those that a tenant asked for longest ago are forgotten: its own where it has more than an equal
-// part, else those of whoever has the most. A guess: what came may have been evicted since, or not be
-// computed yet.
+// many, those that whoever has the most asked for longest ago are forgotten. A guess: what came may have been
+// evicted since, or not be computed yet.
 //
 // Thread safety: none.
 class RecentPrompts {
@@ -44,12 +44,13 @@ class RecentPrompts {
   };
 
   void remember(Part part, std::uint64_t hash);
-  void forget_one(Part newest);
+  void forget_one();
 
   const kv::SipKey key_;
   const std::size_t max_blocks_;
   std::map<std::string, Hashes, std::less<>> parts_;  // by tenant
   std::unordered_map<std::uint64_t, Place> places_;
+  std::vector<std::uint64_t> added_;  // of add(), kept for its memory
 };
 
 }  // namespace kvasir::sched

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace kvasir::sched {
@@ -41,6 +42,15 @@ TEST(RecentPrompts, ForgetsWhatCameLongestAgo) {
   EXPECT_EQ(prompts.find("", tokens(33)), 32);
   EXPECT_EQ(prompts.find("", tokens(33, 1000)), 0);
   EXPECT_EQ(prompts.find("", tokens(33, 2000)), 32);
+}
+
+TEST(RecentPrompts, ForgetsOfWhoeverHasTheMostAlsoWhenItIsGone) {
+  RecentPrompts prompts({1, 2}, 100);
+  prompts.add("gone", "g", tokens(1617));
+  for (int i = 0; i < 10; ++i) prompts.add("few" + std::to_string(i), std::to_string(i), tokens(17));
+  for (int turn = 0; turn < 3; ++turn) prompts.add("chat", "c", tokens(641));
+  EXPECT_EQ(prompts.find("c", tokens(641)), 640);
+  EXPECT_EQ(prompts.find("g", tokens(1617)), 800) << "the beginning is forgotten last";
 }
 
 TEST(RecentPrompts, ATenantWithManyForgetsItsOwn) {

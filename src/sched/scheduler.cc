@@ -209,6 +209,7 @@ void Scheduler::preempt(Sequence& sequence) {
   kv_.free(sequence.kv);
   sequence.num_computed_tokens = 0;
   sequence.status = SequenceStatus::kWaiting;
+  sequence.has_lent_turn = false;
   waiting_.push(&sequence);
   has_preempted_ = true;
   ++sequence.num_preemptions;

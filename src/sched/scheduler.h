@@ -137,6 +137,7 @@ class Scheduler {
   Pace pace() const;
   StepBudget open_budget() const;
   WaitingFacts facts_of(const Sequence& sequence, const Pace& pace, TimePoint now) const;
+  WaitingConfig waiting_config() const;
   bool computes_prompts() const;
   void order_prompts(TimePoint now);
   void order_urgent();

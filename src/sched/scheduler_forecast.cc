@@ -68,6 +68,13 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
           .served_tokens = tenants_.served_tokens(*sequence.account)};
 }
 
+// With the turn of as many tenants as there are.
+WaitingConfig Scheduler::waiting_config() const {
+  WaitingConfig waiting = config_.waiting;
+  waiting.tenant_quantum_tokens *= TenantLedger::turn_scale(tenants_.num_unfinished_tenants());
+  return waiting;
+}
+
 bool Scheduler::computes_prompts() const {
   return std::ranges::any_of(running_, [](const Sequence* s) { return s->num_remaining_tokens() > 1; });
 }
@@ -77,12 +84,13 @@ bool Scheduler::computes_prompts() const {
 void Scheduler::order_prompts(TimePoint now) {
   ordered_.clear();
   const Pace pace = this->pace();
-  const bool is_by_value = config_.waiting.policy == WaitingPolicy::kSloValue;
+  const WaitingConfig waiting = waiting_config();
+  const bool is_by_value = waiting.policy == WaitingPolicy::kSloValue;
   const auto add = [&](Sequence& sequence, bool is_running) {
     const WaitingFacts facts = facts_of(sequence, pace, now);
-    WaitingKey key = key_of(config_.waiting, facts);
+    WaitingKey key = key_of(waiting, facts);
     if (is_running && is_by_value) {
-      key.is_new = 1;
+      key.is_new = sequence.num_generated_tokens() > 0 ? 0 : 1;  // of one that was preempted all chunks
       if (!sequence.has_lent_turn) {  // that it has begun counts for one turn of its tenant
         --key.tenant_turn;
         key.is_late = 0;
@@ -93,7 +101,7 @@ void Scheduler::order_prompts(TimePoint now) {
     }
     WaitingFacts by_age = facts;  // who lends its place does not become younger
     by_age.pending_ms = Milliseconds(now - sequence.times.arrived).count();
-    const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(config_.waiting, by_age));
+    const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(waiting, by_age));
     ordered_.push_back({.is_running = is_running,
                         .key = key,
                         .urgent_class = is_by_value ? urgent_class : 0,

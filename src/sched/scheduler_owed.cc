@@ -17,14 +17,14 @@ constexpr double kLongestWait = 2.0;
 
 bool Scheduler::is_owed(const Sequence& sequence) const {
   return config_.waiting.policy == WaitingPolicy::kSloValue &&
-         tenants_.is_owed(*sequence.account, config_.waiting.tenant_quantum_tokens);
+         tenants_.is_owed(*sequence.account, waiting_config().tenant_quantum_tokens);
 }
 
 double Scheduler::owed_limit_ms() const { return kOwedStep * config_.max_step_ms; }
 
 bool Scheduler::may_owe() const {
   return config_.waiting.policy == WaitingPolicy::kSloValue &&
-         tenants_.may_owe(config_.waiting.tenant_quantum_tokens, now_);
+         tenants_.may_owe(waiting_config().tenant_quantum_tokens, now_);
 }
 
 // Half as long where a tenant may come that is owed a turn, so that it need not wait long for the step that

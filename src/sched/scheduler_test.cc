@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace kvasir::sched {
@@ -327,6 +329,59 @@ TEST_F(SchedulerTest, NobodyWaitsLongForWhatAnotherLeftUnused) {
     timed_step();
   }
   EXPECT_LT(now_ms_ - began_ms, 2 * TenantLedger::kCreditTokens);
+}
+
+// Who had the machine to itself is not last of many for long, whether they stay or ever new ones come.
+TEST_F(SchedulerTest, NobodyWaitsForTheCreditOfManyTenants) {
+  for (const bool are_new : {false, true}) {
+    build({.max_num_seqs = 4,
+           .max_num_batched_tokens = 512,
+           .waiting = {.policy = WaitingPolicy::kSloValue, .ageing_ms = 0.0}},
+          {{.num_blocks = 1000}}, false);
+    for (int i = 0; i < 100; ++i) {
+      add_short("busy", 0, 400);
+      timed_step();
+    }
+    const std::int64_t began_ms = now_ms_;
+    std::map<SequenceId, int> others;  // by which of twenty
+    int num_names = 0;
+    const auto add_other = [&](int which) {
+      const std::string name = "other" + std::to_string(are_new ? num_names++ : which);
+      others[add_short(name.c_str(), 0, 300)] = which;
+    };
+    for (int which = 0; which < 20; ++which) add_other(which);
+    add_short("busy", 0, 400);
+    const SequenceId second = add_short("busy", 0, 400);
+    while (scheduler_->sequences().contains(second)) {
+      timed_step();
+      std::vector<int> ended;
+      std::erase_if(others, [&](const auto& other) {
+        if (scheduler_->sequences().contains(other.first)) return false;
+        ended.push_back(other.second);
+        return true;
+      });
+      for (const int which : ended) add_other(which);
+      ASSERT_LT(now_ms_ - began_ms, 100'000);
+    }
+    EXPECT_LT(now_ms_ - began_ms, 50'000) << are_new;
+  }
+}
+
+TEST_F(SchedulerTest, WhoIsPreemptedHasItsTurnAgain) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 32, .waiting = {.policy = WaitingPolicy::kSloValue}},
+        {{.num_blocks = 8}}, false);
+  SequenceRequest first = make_request(1000, prompt_of(20, 5), 100);
+  first.tenant = "plain";
+  add(std::move(first));
+  SequenceRequest second = make_request(1001, prompt_of(60, 300), 60);
+  second.tenant = "urgent";
+  const SequenceId lender = add(std::move(second));
+  timed_step();  // 20 and 12 tokens
+  add_short("urgent", -1, 4);
+  timed_step();
+  ASSERT_TRUE(scheduler_->sequences().at(lender).has_lent_turn);
+  while (scheduler_->sequences().at(lender).num_preemptions == 0) timed_step();
+  EXPECT_FALSE(scheduler_->sequences().at(lender).has_lent_turn);
 }
 
 TEST_F(SchedulerTest, TakesACachedPrefixAndReportsIt) {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <queue>
 
+#include "sched/tenant_ledger.h"
+
 namespace kvasir::sched {
 namespace {
 
@@ -26,10 +28,15 @@ struct Ahead {
   }
 };
 
+// Of as many tenants as there are.
+double turn_tokens(const LoadSnapshot& load, const WaitingConfig& config) {
+  return config.tenant_quantum_tokens * TenantLedger::turn_scale(load.num_tenants);
+}
+
 // What of a group starts before a request of its class whose tenant will have had `own_tokens` when that is
 // next: tenants take turns, so the group's gets no more until then, and half a turn because of their length.
-double share_before(const WaitingGroup& group, double own_tokens, const WaitingConfig& config) {
-  const double tokens = own_tokens + config.tenant_quantum_tokens / 2 - group.served_tokens;
+double share_before(const WaitingGroup& group, double own_tokens, double turn_tokens) {
+  const double tokens = own_tokens + turn_tokens / 2 - group.served_tokens;
   const auto waiting_tokens = static_cast<double>(group.prompts.num_tokens);
   return tokens >= waiting_tokens ? 1.0 : std::max(0.0, tokens / waiting_tokens);
 }
@@ -53,7 +60,7 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     const bool is_equal = by_class && class_of(group.priority) == class_of(priority);
     const bool takes_turns = is_other && is_equal;
     double share = is_before || is_equal ? 1.0 : 0.0;
-    if (takes_turns) share = share_before(group, own_tokens, config);
+    if (takes_turns) share = share_before(group, own_tokens, turn_tokens(load, config));
     ahead.add(group, share);
     if (group.tenant == tenant && share > 0.0) ahead.own_prompts += group.prompts;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
@@ -170,7 +177,7 @@ StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& conf
 
 bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant) {
   if (config.policy != WaitingPolicy::kSloValue) return false;
-  const double least = load.served_tokens(tenant) + config.tenant_quantum_tokens;
+  const double least = load.served_tokens(tenant) + turn_tokens(load, config);
   return std::ranges::any_of(load.groups,
                              [&](const WaitingGroup& group) { return group.served_tokens > least; });
 }

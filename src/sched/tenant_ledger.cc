@@ -24,7 +24,7 @@ TenantLedger::Account& TenantLedger::enter(std::string_view tenant, TimePoint no
     found->second.name = tenant;
   }
   Account& account = found->second;
-  ++account.num_unfinished;
+  if (account.num_unfinished++ == 0) ++num_unfinished_tenants_;
   account.last_seen = now;
   return account;
 }
@@ -49,7 +49,7 @@ bool TenantLedger::may_owe(double tokens, TimePoint now) const {
 void TenantLedger::leave(Account& account, TimePoint now) {
   CHECK(account.num_unfinished > 0);
   account.last_seen = now;
-  --account.num_unfinished;
+  if (--account.num_unfinished == 0) --num_unfinished_tenants_;
 }
 
 void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
@@ -57,6 +57,7 @@ void TenantLedger::charge(Account& account, std::int32_t num_prompt_tokens, std:
   const double tokens = num_prompt_tokens + kGeneratedTokenWeight * num_generated_tokens;
   account.charged_tokens = served_tokens(account) + tokens;
   most_served_tokens_ = std::max(most_served_tokens_, account.charged_tokens);
+  level_tokens_ += tokens / std::max(1, num_unfinished_tenants_);
   account.recent_tokens = recent_tokens(account, now) + tokens;
   account.charged_at = now;
 }

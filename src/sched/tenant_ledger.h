@@ -14,16 +14,19 @@ namespace kvasir::sched {
 
 // Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): whoever has been
 // served least is next. What a tenant leaves unused is soon gone: its counter is at most a credit below the
-// greatest that there ever was, whether it is away or asks for little. (The paper lifts a counter to the
-// least of those that are there when a tenant comes back. One that keeps a single stream for an hour would
-// never be lifted, and take those with it that come meanwhile: they would have an hour ahead of all others.)
+// greatest that there ever was, or below what each would have had if those that were there had all been given
+// the same, whether it is away or asks for little. (The paper lifts a counter to the least of those that are
+// there when a tenant comes back. One that keeps a single stream for an hour would never be lifted, and take
+// those with it that come meanwhile: they would have an hour ahead of all others.)
 //
 // Thread safety: none; the engine thread is the only caller.
 class TenantLedger {
  public:
   // Two turns of WaitingConfig::tenant_quantum_tokens: whoever asks for less than its share is ahead of those
-  // who ask for more, also while it is served.
+  // who ask for more, also while it is served. Turns and credit of up to four tenants; less where there are
+  // more, or who has had the most would wait for the whole credit of each.
   static constexpr double kCreditTokens = 8192.0;
+  static double turn_scale(std::int32_t num_tenants) { return 4.0 / std::max(4, num_tenants); }
 
   struct Account {
     std::string name;
@@ -41,7 +44,10 @@ class TenantLedger {
     return std::max(account.charged_tokens, entry_tokens());
   }
   // That of a tenant nobody knows, and the least there is.
-  double entry_tokens() const { return std::max(0.0, most_served_tokens_ - kCreditTokens); }
+  double entry_tokens() const {
+    const double credit_tokens = turn_scale(num_unfinished_tenants_) * kCreditTokens;
+    return std::max(0.0, std::max(most_served_tokens_, level_tokens_) - credit_tokens);
+  }
 
   // One more sequence of the tenant; the account stays where it is until its last one has left.
   Account& enter(std::string_view tenant, TimePoint now);
@@ -59,6 +65,8 @@ class TenantLedger {
 
   // Tenants that have been there within the last minute.
   std::int32_t num_present(TimePoint now) const;
+  // With something unfinished.
+  std::int32_t num_unfinished_tenants() const { return num_unfinished_tenants_; }
   std::size_t num_accounts() const { return accounts_.size(); }
 
  private:
@@ -67,6 +75,8 @@ class TenantLedger {
 
   std::map<std::string, Account, std::less<>> accounts_;
   double most_served_tokens_ = 0.0;  // of all counters
+  double level_tokens_ = 0.0;        // what each would have, had those that were there got the same
+  std::int32_t num_unfinished_tenants_ = 0;
 };
 
 }  // namespace kvasir::sched

@@ -198,6 +198,17 @@ TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
   EXPECT_NE(warnings_[0].find(":1: the hash must have 64"), std::string::npos) << warnings_[0];
 }
 
+TEST_F(ApiKeys, OfAFileThatIsGoneStayAndThatIsSaid) {
+  const RunningServer server({}, config());
+  std::filesystem::remove(path_);
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(1100ms);
+    EXPECT_EQ(status_with(server, "Bearer kv-ann"), 200);
+  }
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("No such file"), std::string::npos) << warnings_[0];
+}
+
 TEST_F(ApiKeys, OfAFileThatCannotBeReadStartNoServer) {
   FakeEngine engine;
   ServerConfig config = this->config();

@@ -64,7 +64,16 @@ TEST_F(Limiter, KeepsWhatIsLeftWhenTheLimitsChange) {
   const Tenant unlimited{"ann", {}};
   EXPECT_EQ(refused(unlimited, 100'000, 3.0), 0);
   limiter_.charge(unlimited, 100'000, at_s(3.0));
-  EXPECT_EQ(refused(after, 600, 3.0), 0) << "what was taken without a limit is not owed";
+  EXPECT_EQ(refused(after, 600, 63.0), 0) << "what was taken without a limit is not owed";
+}
+
+TEST_F(Limiter, KeysOfOneNameDoNotFillEachOthersBuckets) {
+  const Tenant by_tokens{"ann", {.tokens_per_minute = 100}}, by_requests{"ann", {.requests_per_minute = 60}};
+  EXPECT_EQ(refused(by_tokens, 100, 0.0), 0);
+  for (const Tenant& other : {by_requests, Tenant{"ann", {}}}) {
+    EXPECT_EQ(refused(other, 100, 0.0), 0);
+    EXPECT_GT(refused(by_tokens, 100, 0.0), 0);
+  }
 }
 
 TEST_F(Limiter, TakesPromptsInAdvanceAndAnswersAsTheyCome) {

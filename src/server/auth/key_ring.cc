@@ -40,7 +40,7 @@ ApiResult<std::string_view> token_of(const HttpRequest& request) {
 
 Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
   auto ring = std::unique_ptr<KeyRing>(new KeyRing(std::move(path), std::move(warn)));
-  ring->stamp_ = FileStamp::of(ring->path_);
+  ring->stamp_ = ring->warned_ = FileStamp::of(ring->path_);
   KVASIR_TRY(std::vector<ApiKey> keys, read_key_file(ring->path_));
   ring->keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(keys));
   ring->looked_ = std::chrono::steady_clock::now();

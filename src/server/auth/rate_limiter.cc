@@ -50,6 +50,7 @@ RateLimiter::Account& RateLimiter::account_of(const Tenant& tenant, TimePoint no
   Account& account = accounts_.try_emplace(tenant.name).first->second;
   fill(account, now);
   const auto adopt = [](std::int64_t limit, std::int64_t& known, double& level) {
+    if (limit == 0) return;  // this key has none; another one of the name may have
     const auto most = static_cast<double>(limit);
     level = known == 0 ? most : std::min(level, most);
     known = limit;
@@ -70,11 +71,7 @@ void RateLimiter::fill(Account& account, TimePoint now) {
 
 ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
                              std::vector<Header>& headers) {
-  const std::lock_guard lock(mutex_);
-  if (!has_limit(tenant)) {
-    accounts_.erase(tenant.name);
-    return {};
-  }
+  if (!has_limit(tenant)) return {};
   const auto [requests_per_minute, tokens_per_minute] = tenant.limits;
   const auto needed = static_cast<double>(num_prompt_tokens);
   if (tokens_per_minute > 0 && num_prompt_tokens > tokens_per_minute) {
@@ -82,12 +79,13 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
                                    num_prompt_tokens, tokens_per_minute),
                        "prompt", "limit_exceeded");
   }
+  const std::lock_guard lock(mutex_);
   Account& account = account_of(tenant, now);
   const bool has_request = requests_per_minute == 0 || account.requests >= 1.0;
   const bool has_tokens = tokens_per_minute == 0 || account.tokens >= needed;
   if (has_request && has_tokens) {
-    account.requests -= 1.0;
-    account.tokens -= needed;
+    if (requests_per_minute > 0) account.requests -= 1.0;
+    if (tokens_per_minute > 0) account.tokens -= needed;
   }
   add_headers("requests", requests_per_minute, account.requests, headers);
   add_headers("tokens", tokens_per_minute, account.tokens, headers);
@@ -103,6 +101,7 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
 }
 
 void RateLimiter::charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now) {
+  if (tenant.limits.tokens_per_minute == 0) return;
   const std::lock_guard lock(mutex_);
   const auto found = accounts_.find(tenant.name);
   if (found == accounts_.end()) return;

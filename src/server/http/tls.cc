@@ -27,7 +27,7 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted
 
 Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn) {
   auto tls = std::unique_ptr<Tls>(new Tls(std::move(certificate_file), std::move(key_file), std::move(warn)));
-  tls->stamps_ = tls->stamps();
+  tls->stamps_ = tls->warned_ = tls->stamps();
   KVASIR_TRY(tls->context_, tls->load());
   tls->looked_ = std::chrono::steady_clock::now();
   return tls;
