@@ -198,6 +198,14 @@ TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
   EXPECT_NE(warnings_[0].find(":1: the hash must have 64"), std::string::npos) << warnings_[0];
 }
 
+TEST_F(ApiKeys, NobodyWithoutOneFillsTheMemoryOfBodies) {
+  const RunningServer server({}, config());
+  HttpClient client(server.port());
+  const ClientResponse answer = client.request("POST", "/health", std::string(100'000, 'x'));
+  EXPECT_EQ(answer.status, 413) << answer.body;
+  EXPECT_NE(answer.body.find("takes no body"), std::string::npos) << answer.body;
+}
+
 TEST_F(ApiKeys, OfAFileThatIsGoneStayAndThatIsSaid) {
   const RunningServer server({}, config());
   std::filesystem::remove(path_);

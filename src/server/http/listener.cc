@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/strand.hpp>
+#include <exception>
 #include <utility>
 
 namespace kvasir::server {
@@ -38,7 +39,11 @@ void Listener::accept() {
     if (error == boost::asio::error::operation_aborted) return;
     // Out of descriptors, most likely: the queue of the kernel holds the client meanwhile.
     if (error && error != boost::asio::error::connection_aborted) return accept_later();
-    if (!error) admit(std::move(socket));
+    try {
+      if (!error) admit(std::move(socket));
+    } catch (const std::exception&) {
+      return accept_later();  // short of memory: this client is gone, the next ones are not
+    }
     accept();
   });
 }

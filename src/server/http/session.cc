@@ -68,7 +68,8 @@ void Session::on_read(const error_code& error, std::size_t num_bytes) {
     input_ended_ = true;
     return on_half_closed();
   }
-  if (error) return answer_ != nullptr ? abort(AbortCause::kDisconnected) : close();
+  // Also an answer that is over may be cut off on its way, which is logged.
+  if (error) return state_ == State::kAnswering ? abort(AbortCause::kDisconnected) : close();
   if (state_ == State::kLingering) {
     lingered_bytes_ += num_bytes;
     return lingered_bytes_ > kMaxLingerBytes ? close() : read();
@@ -105,7 +106,11 @@ void Session::advance() {
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (is_complete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
-    if (const auto tenant = admit(reader_->head()); !tenant) return refuse(tenant.error());
+    const auto tenant = admit(reader_->head());
+    if (!tenant) return refuse(tenant.error());
+    if (context_.keys != nullptr && tenant->key_id.empty()) {  // the memory is for those who may ask
+      return refuse({413, "what needs no API key takes no body", {}, "limit_exceeded"});
+    }
   }
   if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
       !std::exchange(said_continue_, true)) {
@@ -269,6 +274,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
   written_ += num_bytes;
   if (written_ == writing_.size()) {
     writing_.clear();
+    if (writing_.capacity() > kReadBytes) writing_.shrink_to_fit();  // nobody counts it
     written_ = 0;
     note_unsent();
   }
