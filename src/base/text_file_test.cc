@@ -45,7 +45,7 @@ TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
   ASSERT_TRUE(replace_text_file(path(), "two", 0600));
   EXPECT_EQ(read_text_file(path()), "two");
   EXPECT_EQ(num_files(), 1);
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(::stat(path().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }

@@ -227,12 +227,11 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
 // Behind their groups.
 void Scheduler::describe_tenants(LoadSnapshot& load) const {
   load.entry_tokens = tenants_.entry_tokens();
+  load.num_tenants = tenants_.num_unfinished_tenants();
   double recent_tokens = 0.0;
   for (const auto& [name, account] : tenants_.accounts()) {
     recent_tokens += TenantLedger::recent_tokens(account, now_);
-    if (account.num_unfinished > 0) {
-      ++load.num_tenants;
-    } else if (tenants_.served_tokens(account) > load.entry_tokens) {
+    if (account.num_unfinished == 0 && tenants_.served_tokens(account) > load.entry_tokens) {
       load.absent.push_back({.tenant = name, .served_tokens = tenants_.served_tokens(account)});
     }
   }

@@ -36,11 +36,12 @@ class SchedulerTest : public testing::Test {
     scheduler_.emplace(config, *kv_);
   }
   SequenceId add(SequenceRequest request) { return scheduler_->add(std::move(request), at_ms(0)).value(); }
-  // A request for one token to a prompt of its own, at now_ms_.
-  SequenceId add_short(const char* tenant, std::int32_t priority, std::int32_t num_prompt_tokens) {
+  // A request with a prompt of its own, at now_ms_; for one token unless said otherwise.
+  SequenceId add_short(const char* tenant, std::int32_t priority, std::int32_t num_prompt_tokens,
+                       std::int32_t max_tokens = 1) {
     const std::uint64_t id = num_short_++;
     SequenceRequest request =
-        make_request(id, prompt_of(num_prompt_tokens, static_cast<TokenId>(100 * id)), 1);
+        make_request(id, prompt_of(num_prompt_tokens, static_cast<TokenId>(100 * id)), max_tokens);
     request.tenant = tenant;
     request.priority = priority;
     return scheduler_->add(std::move(request), at_ms(now_ms_)).value();
@@ -173,9 +174,7 @@ TEST_F(SchedulerTest, AnOwedPromptKeepsToItsTimeWhereLessIsCachedThanWasThought)
          .max_step_ms = 75.0,
          .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 400.0}},
         {{.num_blocks = 400}});
-  SequenceRequest greedy = make_request(1, prompt_of(200), 1000);
-  greedy.tenant = "greedy";
-  add(std::move(greedy));
+  add_short("greedy", 0, 200, 1000);
   for (int i = 0; i < 600; ++i) timed_step();
   SequenceRequest modest = make_request(2, prompt_of(480, 2000), 1000);
   modest.tenant = "modest";
@@ -248,14 +247,8 @@ TEST_F(SchedulerTest, WhoLendsItsPlaceAgesAllTheSame) {
 TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {
   build({.max_num_seqs = 2, .max_num_batched_tokens = 64, .waiting = {.policy = WaitingPolicy::kSloValue}},
         {{.num_blocks = 2}}, false);
-  const auto add_of = [&](const char* tenant, std::uint64_t id, std::int32_t priority) {
-    SequenceRequest request = make_request(id, prompt_of(15, static_cast<TokenId>(100 * id)), 10);
-    request.tenant = tenant;
-    request.priority = priority;
-    return add(std::move(request));
-  };
-  const SequenceId first = add_of("plain", 1, 0);
-  add_of("urgent", 2, -1);
+  const SequenceId first = add_short("plain", 0, 15, 10);
+  add_short("urgent", -1, 15, 10);
   step();
   step();
   const auto ran = step();  // the 17th token of each needs a second block
@@ -266,17 +259,11 @@ TEST_F(SchedulerTest, TenantsPreemptEachOthersByArrivalWhateverTheyCallUrgent) {
 TEST_F(SchedulerTest, WhoWasPreemptedLendsItsPlaceToNobody) {
   build({.max_num_seqs = 2, .max_num_batched_tokens = 64, .waiting = {.policy = WaitingPolicy::kSloValue}},
         {{.num_blocks = 2}}, false);
-  const auto add_of = [&](const char* tenant, std::uint64_t id, std::int32_t priority) {
-    SequenceRequest request = make_request(id, prompt_of(15, static_cast<TokenId>(100 * id)), 10);
-    request.tenant = tenant;
-    request.priority = priority;
-    return add(std::move(request));
-  };
-  const SequenceId first = add_of("plain", 1, 0);
-  const SequenceId preempted = add_of("urgent", 2, 0);
+  const SequenceId first = add_short("plain", 0, 15, 10);
+  const SequenceId preempted = add_short("urgent", 0, 15, 10);
   for (int i = 0; i < 3; ++i) step();  // the 17th token of each needs a second block
   ASSERT_EQ(scheduler_->sequences().at(preempted).status, SequenceStatus::kWaiting);
-  add_of("urgent", 3, -1);
+  add_short("urgent", -1, 15, 10);
   while (scheduler_->sequences().contains(first)) step();
   const auto ran = step();  // it needs both blocks
   ASSERT_EQ(ran.size(), 1u);
@@ -314,9 +301,7 @@ TEST_F(SchedulerTest, NobodyWaitsLongForWhatAnotherLeftUnused) {
          .max_num_batched_tokens = 512,
          .waiting = {.policy = WaitingPolicy::kSloValue, .tenant_quantum_tokens = 512}},
         {{.num_blocks = 1000}}, false);
-  SequenceRequest trickle = make_request(9999, prompt_of(4, 5), 10'000);
-  trickle.tenant = "trickle";
-  add(std::move(trickle));
+  add_short("trickle", 0, 4, 10'000);
   for (int i = 0; i < 400; ++i) {
     add_short("busy", 0, 400);
     timed_step();
@@ -370,12 +355,8 @@ TEST_F(SchedulerTest, NobodyWaitsForTheCreditOfManyTenants) {
 TEST_F(SchedulerTest, WhoIsPreemptedHasItsTurnAgain) {
   build({.max_num_seqs = 4, .max_num_batched_tokens = 32, .waiting = {.policy = WaitingPolicy::kSloValue}},
         {{.num_blocks = 8}}, false);
-  SequenceRequest first = make_request(1000, prompt_of(20, 5), 100);
-  first.tenant = "plain";
-  add(std::move(first));
-  SequenceRequest second = make_request(1001, prompt_of(60, 300), 60);
-  second.tenant = "urgent";
-  const SequenceId lender = add(std::move(second));
+  add_short("plain", 0, 20, 100);
+  const SequenceId lender = add_short("urgent", 0, 60, 60);
   timed_step();  // 20 and 12 tokens
   add_short("urgent", -1, 4);
   timed_step();

@@ -32,8 +32,7 @@ class RateLimiter {
 
  private:
   struct Account {
-    RateLimits
-        limits;  // as of the last admit(); others leave what is in the buckets, if there is room for it
+    RateLimits limits;  // as of the last admit(); what is in the buckets stays as far as it fits
     double requests = 0.0;
     double tokens = 0.0;
     TimePoint filled_at;
