@@ -168,12 +168,15 @@ void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
   std::_Exit(kExitMachine);
 }
 
+// Of one body of the greatest size, as it is read.
+std::int64_t largest_body_bytes(const server::Limits& limits) {
+  return limits.body_bytes.max * (server::kBytesPerTextByte + 1);
+}
+
 // An eighth of the memory budget unless a flag says how much.
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
                                           const server::Limits& limits) {
-  // Of one body of the greatest size, as it is read, and of what else is there.
-  const std::int64_t least_bytes =
-      limits.body_bytes.max * (server::kBytesPerTextByte + 1) + (std::int64_t{8} << 20);
+  const std::int64_t least_bytes = largest_body_bytes(limits) + (std::int64_t{8} << 20);  // and what else is
   if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
   const auto bytes = parse_bytes(size);
   if (bytes && *bytes >= least_bytes) return *bytes;
@@ -192,6 +195,16 @@ Result<std::optional<server::TracingConfig>> tracing_config(const server::Tracin
   KVASIR_TRY(auto config, server::make_tracing_config(flags, env_string, warn));
   if (config) config->version = build_info().version;
   return config;
+}
+
+// So many connections that all of them leave a body its room.
+void fit_connections(std::int64_t request_memory_bytes, server::Limits& limits, Logger& logger) {
+  const std::int64_t room_bytes = request_memory_bytes - largest_body_bytes(limits);
+  const std::int64_t most = room_bytes / server::connection_bytes(limits);
+  if (most >= limits.connections.max) return;
+  logger.info("{} of request memory are enough for {} connections at a time beside a large body",
+              format_bytes(request_memory_bytes), most);
+  limits.connections.max = most;
 }
 
 // Many systems start programs with fewer descriptors than there may be connections.
@@ -219,6 +232,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
+  fit_connections(config.reserved_bytes, options.server.limits, logger);
   raise_descriptor_limit(options.server.limits, logger);
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,

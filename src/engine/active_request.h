@@ -31,6 +31,7 @@ struct ActiveRequest {
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
   std::vector<ActiveChoice> choices;
   bool owes_prompt_logprobs = false;              // they go out with choice 0's first output
+  bool has_failed = false;                        // one of its choices
   std::vector<PositionLogprobs> prompt_logprobs;  // gathered until then
   std::int32_t num_unfinished = 0;
   std::optional<runtime::EmbeddingSum> embedding;  // with Request::pooling

@@ -331,7 +331,7 @@ void LocalEngine::finish_failed(const sched::SchedulerOutput& output,
   for (Failure& failure : failures) {
     const Stream stream = streams_.at(failure.id);
     scheduler_.finish(failure.id);
-    ++counters_.num_requests_failed;
+    if (!std::exchange(stream.request->has_failed, true)) ++counters_.num_requests_failed;
     emit_end(*stream.request, stream.choice, FinishReason::kError, std::move(failure.error));
   }
 }

@@ -60,20 +60,6 @@ std::unexpected<ApiError> not_supported(std::string_view param, std::string_view
                      "unsupported_parameter");
 }
 
-ApiError out_of_request_memory(std::int64_t limit_bytes, std::int64_t wanted_bytes) {
-  if (wanted_bytes > limit_bytes) {
-    return {.status = 413,
-            .message = fmt::format("the request or its answer takes {} bytes of memory, the limit for all "
-                                   "together is {} (--request-memory)",
-                                   wanted_bytes, limit_bytes),
-            .code = "limit_exceeded"};
-  }
-  return {.status = 503,
-          .message = fmt::format(
-              "the requests being answered have all of the {} bytes that there are for them", limit_bytes),
-          .code = "out_of_request_memory"};
-}
-
 ApiError to_api_error(Error error) {
   ApiError answer{500, std::move(error.message), std::move(error.param)};
   switch (error.kind) {

@@ -31,9 +31,6 @@ std::unexpected<ApiError> bad_request(std::string message, std::string param = {
 std::unexpected<ApiError> not_supported(std::string_view param, std::string_view what);
 // An error of the engine or the template as an answer: kUsage and kUnmet 400, kUnavailable and kMachine 503.
 ApiError to_api_error(Error error);
-// A 503: those being answered have the memory that requests may take. Or a 413: what this one wants is more
-// than there is at any time.
-ApiError out_of_request_memory(std::int64_t limit_bytes, std::int64_t wanted_bytes);
 // The refusal of a limit.
 ApiError beyond(const Limit& limit, std::int64_t actual, std::string param = {});
 

@@ -108,7 +108,7 @@ void append_limits(std::string& out) {
     out += fmt::format("| {} | {} s | {} | `--{}` |\n", limit.what, (limits.*limit.time).count() / 1000,
                        limit.answer, limit.flag);
   }
-  out += fmt::format("\nFast enough is {} bytes a second.\n", limits.body_min_bytes_per_s);
+  out += fmt::format("\nFast enough is {} bytes a second.\n", limits.min_bytes_per_s);
 }
 
 }  // namespace
@@ -118,7 +118,8 @@ std::string api_reference() {
       "# The server's API\n\n"
       "Made from the tables that check requests: `kvasir serve --api-reference`. A field that is null counts "
       "as "
-      "absent; one\nthat no table has is ignored, and the header `X-Kvasir-Warning` says so, as it does of tool "
+      "absent; one\nthat no table has is ignored, and the header `X-Kvasir-Warning` says so, as it does of "
+      "tool "
       "calls in earlier\nmessages that the model's chat template does not show. What is refused gets\n"
       "`{\"error\":{\"message\",\"type\",\"param\",\"code\"}}` with a status of its own, below "
       "`/v1/messages`\n"

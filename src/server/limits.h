@@ -45,11 +45,12 @@ struct Limits {
   Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader", "max-unsent-bytes", 64 << 20};
 
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request; 408
-  // A body may take this long, and longer only as fast as body_min_bytes_per_s; 408.
+  // A body may take this long, and longer only as fast as min_bytes_per_s; 408.
   std::chrono::milliseconds body_timeout{30'000};
-  std::int64_t body_min_bytes_per_s = 1024;
-  std::chrono::milliseconds idle_timeout{75'000};         // between requests; the connection closes
-  std::chrono::milliseconds write_stall_timeout{30'000};  // without progress; the connection aborts
+  std::chrono::milliseconds idle_timeout{75'000};  // between requests; the connection closes
+  // The same for what waits to be sent; the connection aborts.
+  std::chrono::milliseconds write_stall_timeout{30'000};
+  std::int64_t min_bytes_per_s = 1024;
 };
 
 // All of them, for the API reference and the flags.
@@ -87,8 +88,9 @@ inline constexpr std::array kTimeLimits = {
               "body-timeout"},
     TimeLimit{&Limits::idle_timeout, "between requests of a connection", "the connection closes",
               "idle-timeout"},
-    TimeLimit{&Limits::write_stall_timeout, "without a reader taking anything", "the connection aborts",
-              "write-stall-timeout"},
+    TimeLimit{&Limits::write_stall_timeout,
+              "for what waits to be sent, and longer as long as it is taken fast enough",
+              "the connection aborts", "write-stall-timeout"},
 };
 
 }  // namespace kvasir::server

@@ -1,6 +1,23 @@
 #include "server/metrics.h"
 
 namespace kvasir::server {
+namespace {
+
+void add(const CostSums& more, CostSums& sums) {
+  sums.num_requests += more.num_requests;
+  sums.prompt_tokens += more.prompt_tokens;
+  sums.cached_tokens += more.cached_tokens;
+  sums.completion_tokens += more.completion_tokens;
+  sums.preprocess_ms += more.preprocess_ms;
+  sums.flush_ms += more.flush_ms;
+  sums.cost.queue_ms += more.cost.queue_ms;
+  sums.cost.prefill_ms += more.cost.prefill_ms;
+  sums.cost.decode_ms += more.cost.decode_ms;
+  sums.cost.cpu_ms += more.cost.cpu_ms;
+  sums.cost.kv_byte_seconds += more.cost.kv_byte_seconds;
+}
+
+}  // namespace
 
 void ServerMetrics::count_response(std::string_view route, int status) {
   const std::lock_guard lock(mutex_);
@@ -14,24 +31,33 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
   const std::lock_guard lock(mutex_);
   slices_.count(record);
   if (tenants_.size() < kMaxTenants) tenants_.insert(record.tenant);
-  CostSums& sums =
-      costs_[{tenants_.contains(record.tenant) ? record.tenant : std::string(kOthers), record.route}];
-  ++sums.num_requests;
-  sums.prompt_tokens += generation.usage.prompt_tokens;
-  sums.cached_tokens += generation.usage.cached_tokens;
-  sums.completion_tokens += generation.usage.completion_tokens;
-  sums.preprocess_ms += generation.preprocess_ms;
-  sums.flush_ms += record.flush_ms;
-  sums.cost.queue_ms += generation.cost.queue_ms;
-  sums.cost.prefill_ms += generation.cost.prefill_ms;
-  sums.cost.decode_ms += generation.cost.decode_ms;
-  sums.cost.cpu_ms += generation.cost.cpu_ms;
-  sums.cost.kv_byte_seconds += generation.cost.kv_byte_seconds;
+  add({.num_requests = 1,
+       .prompt_tokens = generation.usage.prompt_tokens,
+       .cached_tokens = generation.usage.cached_tokens,
+       .completion_tokens = generation.usage.completion_tokens,
+       .preprocess_ms = generation.preprocess_ms,
+       .flush_ms = record.flush_ms,
+       .cost = generation.cost},
+      costs_[{record.tenant, record.route}]);
 }
 
 std::vector<std::pair<std::pair<std::string, std::string>, CostSums>> ServerMetrics::costs() const {
   const std::lock_guard lock(mutex_);
-  return {costs_.begin(), costs_.end()};
+  std::map<std::pair<std::string, std::string>, CostSums> shown;
+  for (const auto& [key, sums] : costs_) {
+    const auto& [tenant, route] = key;
+    add(sums, shown[{tenants_.contains(tenant) ? tenant : std::string(kOthers), route}]);
+  }
+  return {shown.begin(), shown.end()};
+}
+
+CostSums ServerMetrics::cost_of(const std::string& tenant) const {
+  const std::lock_guard lock(mutex_);
+  CostSums all;
+  for (auto at = costs_.lower_bound({tenant, {}}); at != costs_.end() && at->first.first == tenant; ++at) {
+    add(at->second, all);
+  }
+  return all;
 }
 
 std::map<RequestSlices::Slice, RequestSlices::Sums> ServerMetrics::slices() const {

@@ -34,14 +34,15 @@ struct CostSums {
 class ServerMetrics {
  public:
   void count_response(std::string_view route, int status);
-  // Of requests that the engine worked for, by tenant and route, and by slices; tenants beyond the first 64
-  // are one.
+  // Of requests that the engine worked for, by tenant and route, and by slices.
   void count_cost(const AccessRecord& record);
   void count_abort(AbortCause cause) { ++aborts_[static_cast<std::size_t>(cause)]; }
 
   // (route, status) and how often.
   std::vector<std::pair<std::pair<std::string, int>, std::int64_t>> responses() const;
+  // By tenant and route; tenants beyond the first 64 are one.
   std::vector<std::pair<std::pair<std::string, std::string>, CostSums>> costs() const;
+  CostSums cost_of(const std::string& tenant) const;
   std::map<RequestSlices::Slice, RequestSlices::Sums> slices() const;
   std::int64_t aborts(AbortCause cause) const { return aborts_[static_cast<std::size_t>(cause)]; }
 
@@ -67,7 +68,7 @@ class ServerMetrics {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, std::int64_t> responses_;  // guarded; bounded by routes x statuses
   std::map<std::pair<std::string, std::string>, CostSums> costs_;  // guarded; by tenant and route
-  std::set<std::string> tenants_;                                  // guarded
+  std::set<std::string> tenants_;                                  // guarded; the first
   RequestSlices slices_;                                           // guarded
 };
 

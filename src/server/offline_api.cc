@@ -34,7 +34,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   void post(std::function<void()> task) override {
     boost::asio::post(thread_, [self = shared_from_this(), task = std::move(task)] { task(); });
   }
-  void on_abort(std::function<void(AbortCause)> callback) override { abort_ = std::move(callback); }
+  void on_abort(std::function<void()> callback) override { abort_ = std::move(callback); }
   void when_sent(std::function<void()> callback) override { callback(); }
   void when_quiet(std::chrono::milliseconds, std::function<void()>) override {}
 
@@ -46,7 +46,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   void begin_stream(HttpResponse) override {
     const auto abort = std::exchange(abort_, nullptr);
     respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}, request()));
-    if (abort) abort(AbortCause::kDisconnected);
+    if (abort) abort();
   }
   void write(std::string_view) override {}
   void end_stream() override {}
@@ -56,7 +56,7 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   boost::asio::thread_pool& thread_;
   const HttpRequest request_;
   std::function<void(const HttpResponse&)> answered_;
-  std::function<void(AbortCause)> abort_;
+  std::function<void()> abort_;
   const Clock::time_point received_at_ = Clock::now();
 };
 

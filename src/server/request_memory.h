@@ -1,10 +1,14 @@
 // What connections, bodies and answers may take together of the memory that is planned for requests.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include "server/api_error.h"
 #include "server/limits.h"
 
 namespace kvasir::server {
@@ -17,6 +21,9 @@ constexpr std::int64_t connection_bytes(const Limits& limits) { return (16 << 10
 std::int64_t body_memory_bytes(std::string_view body);
 inline constexpr std::int64_t kBytesPerTextByte = 6;  // of a body without lists
 
+// A tenant that has some may have as much as is still free for others, so that however slowly one key sends
+// what it sends, another finds room.
+//
 // Thread safety: any thread.
 class RequestMemory {
  public:
@@ -26,31 +33,48 @@ class RequestMemory {
   RequestMemory& operator=(const RequestMemory&) = delete;
 
   std::int64_t limit_bytes() const { return limit_bytes_; }
-  std::int64_t used_bytes() const { return used_bytes_; }
+  std::int64_t used_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return used_bytes_;
+  }
 
   // One user's part, given back at its end.
   //
   // Thread safety: none; each share has one user at a time.
   class Share {
    public:
-    explicit Share(RequestMemory& memory) : memory_(&memory) {}
-    Share(Share&& other) noexcept : memory_(other.memory_), bytes_(other.bytes_) { other.bytes_ = 0; }
+    // Without a name it is nobody's, and only the limit counts.
+    explicit Share(RequestMemory& memory, std::string tenant = {})
+        : memory_(&memory), tenant_(std::move(tenant)) {}
+    Share(Share&& other) noexcept
+        : memory_(other.memory_), tenant_(std::move(other.tenant_)), bytes_(other.bytes_) {
+      other.bytes_ = 0;
+    }
     Share& operator=(Share&&) = delete;
     ~Share() { set(0); }
 
-    // What it is from now on; false, and as it was, when that is more than the limit leaves.
-    bool resize(std::int64_t bytes);
+    void belong_to(const std::string& tenant);
+    // What it is from now on, or as it was where that is too much. Errors: 503 when others have what there
+    // is, 413 when this and what the same request has `beside_bytes` would never fit.
+    ApiStatus resize(std::int64_t bytes, std::int64_t beside_bytes = 0);
     // The same for what is there anyway: it may exceed the limit, and leaves others less.
     void set(std::int64_t bytes);
 
    private:
     RequestMemory* memory_;
+    std::string tenant_;
     std::int64_t bytes_ = 0;
   };
 
  private:
+  // Of what a tenant has. Requires: mutex_ held, as the other.
+  std::int64_t used_by(const std::string& tenant) const;
+  void add(const std::string& tenant, std::int64_t bytes);
+
   const std::int64_t limit_bytes_;
-  std::atomic<std::int64_t> used_bytes_{0};
+  mutable std::mutex mutex_;
+  std::int64_t used_bytes_ = 0;
+  std::map<std::string, std::int64_t> tenants_;  // those that have some
 };
 
 }  // namespace kvasir::server

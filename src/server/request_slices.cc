@@ -32,8 +32,11 @@ void RequestSlices::add(std::string_view kind, std::string value, const AccessRe
   Slice slice(kind, std::move(value));
   if (!sums_.contains(slice)) {
     int& num_values = num_values_[slice.first];
-    if (num_values >= kMaxValues) slice.second = kOthers;
-    ++num_values;
+    if (num_values == kMaxValues) {
+      slice.second = kOthers;
+    } else {
+      ++num_values;
+    }
   }
   Sums& sums = sums_[slice];
   ++sums.num_requests;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "eventually.h"
 #include "http_client.h"
 #include "running_server.h"
 
@@ -29,6 +30,37 @@ TEST(Connection, AnswersPipelinedRequestsInOrder) {
     EXPECT_NE(response.body.find(text), std::string::npos) << response.body;
   }
   EXPECT_EQ(client.receive().body, R"({"status":"live"})");
+}
+
+TEST(Connection, AnswersWhatWasPipelinedBeforeTheClientEnded) {
+  const RunningServer server({.answer = "!"});
+  for (int round = 0; round < 50; ++round) {
+    HttpClient client(server.port());
+    std::string requests;
+    for (int i = 0; i < 20; ++i) requests += http_request("GET", "/health/live");
+    client.send(requests + http_request("POST", "/v1/completions", completion("a")));
+    const auto end = std::chrono::steady_clock::now() + round * 20us;  // while one or the other is answered
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    client.finish_sending();
+    for (int i = 0; i < 20; ++i) ASSERT_EQ(client.receive().status, 200) << round << ": " << i;
+    int status = client.receive().status;
+    if (status == 100) status = client.receive().status;  // looks whether the client still reads
+    ASSERT_EQ(status, 200) << round;
+    ASSERT_TRUE(client.closes_within(2s)) << round;
+  }
+}
+
+TEST(Connection, NoticesThatAClientWhoPipelinedALotHasGone) {
+  const RunningServer server({.answer = std::string(200, 'a'), .step = 20ms});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":200})"));
+  std::string more;
+  for (int i = 0; i < 4000; ++i) more += http_request("GET", "/health/live");
+  client.send(more);
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 1; }));
+  client.reset();
+  EXPECT_TRUE(eventually([&] { return server.engine.num_cancelled() == 1; }));
 }
 
 TEST(Connection, TakesAThousandPipelinedRequests) {

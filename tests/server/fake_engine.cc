@@ -1,6 +1,7 @@
 #include "fake_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "text/synthetic_vocab.h"
@@ -51,6 +52,7 @@ Result<std::vector<RequestId>> FakeEngine::submit(std::vector<Submission> submis
       return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");
   }
   const std::lock_guard lock(mutex_);
+  if (++num_calls_ == options_.throws_at_call) throw std::bad_alloc();
   if (!is_open_for(submissions.front().request))
     return make_error(ErrorKind::kUnavailable, "the server is shutting down");
   const bool is_admitted = submissions.front().request.is_admitted;

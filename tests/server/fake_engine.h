@@ -31,6 +31,7 @@ class FakeEngine final : public Engine {
     std::int32_t max_model_len_tokens = 256;
     std::size_t max_requests = 8;
     std::int32_t fail_after_tokens = -1;  // then the request fails
+    std::int64_t throws_at_call = 0;      // of submit(), the first is 1; 0: never
     bool has_template = true;
     bool calls_tools = false;  // its template shows calls as <tool_call>{}</tool_call>
     bool has_tokenizer = true;
@@ -93,6 +94,7 @@ class FakeEngine final : public Engine {
   Request last_request_;                          // guarded
   std::uint64_t next_id_ = 1;                     // guarded
   std::int64_t num_kept_open_ = 0;                // guarded
+  std::int64_t num_calls_ = 0;                    // guarded; of submit()
   bool draining_ = false;                         // guarded
   bool is_closed_ = false;                        // guarded
   bool stopping_ = false;                         // guarded

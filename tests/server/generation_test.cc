@@ -55,12 +55,12 @@ class SlowExchange final : public Exchange {
   void await_generation() override { awaits_generation_ = true; }
   void add_header(Header) override {}
   void post(std::function<void()> task) override { task(); }
-  void on_abort(std::function<void(AbortCause)> callback) override { on_abort_ = std::move(callback); }
+  void on_abort(std::function<void()> callback) override { on_abort_ = std::move(callback); }
   void respond(HttpResponse) override { end_stream(); }
   void begin_stream(HttpResponse) override {}
   void write(std::string_view) override {
     if (!is_full || std::exchange(is_over_, true)) return;
-    std::exchange(on_abort_, nullptr)(AbortCause::kSlowReader);
+    std::exchange(on_abort_, nullptr)();
     is_log_waiting_ = awaits_generation_;
     num_log_lines += awaits_generation_ ? 0 : 1;
   }
@@ -76,7 +76,7 @@ class SlowExchange final : public Exchange {
 
  private:
   HttpRequest request_;
-  std::function<void(AbortCause)> on_abort_;
+  std::function<void()> on_abort_;
   bool is_over_ = false, awaits_generation_ = false, is_log_waiting_ = false;
 };
 

@@ -43,6 +43,17 @@ void HttpClient::close() {
 
 void HttpClient::finish_sending() { shutdown(fd_, SHUT_WR); }
 
+void HttpClient::reset() {
+  const linger at_once = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  close();
+}
+
+void HttpClient::take_some(std::size_t num_bytes) {
+  std::string bytes(num_bytes, '\0');
+  (void)!::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+}
+
 void HttpClient::shrink_receive_buffer() {
   const int bytes = 2048;
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);

@@ -32,9 +32,13 @@ class HttpClient {
   ClientResponse receive(bool is_head = false);
   // What arrives until the text has been seen, the peer closes, or time is up.
   std::string receive_until(std::string_view text);
+  // Reads so many bytes at most, and forgets them.
+  void take_some(std::size_t num_bytes);
   // Whether the peer closes (after what it may still send) within the time.
   bool closes_within(std::chrono::milliseconds time);
   void close();
+  // Closes so that the server's kernel knows it at once, whatever it has not read.
+  void reset();
   // Sends no more, but still reads.
   void finish_sending();
   void shrink_receive_buffer();

@@ -132,6 +132,20 @@ TEST(Stop, ASecondTimeEndsAtOnce) {
   EXPECT_LT(Clock::now() - began, 2s);
 }
 
+// Memory, in practice.
+TEST(Server, AnswersAndGoesOnWhenARequestCannotBeProcessed) {
+  for (const std::int64_t call : {1, 2}) {  // as it comes, and when the engine has begun with it
+    const RunningServer server({.step = 20ms, .max_requests = 4, .throws_at_call = call});
+    HttpClient client(server.port());
+    const ClientResponse failed =
+        client.request("POST", "/v1/embeddings", R"({"input":["a","b","c","d","e","f","g","h"]})");
+    EXPECT_EQ(failed.status, 500) << call << failed.body;
+    EXPECT_NE(failed.body.find("the request could not be processed"), std::string::npos) << failed.body;
+    EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
+    EXPECT_EQ(client.request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":2})").status, 200);
+  }
+}
+
 TEST(Stop, WithNothingToDoIsImmediate) {
   RunningServer server;
   HttpClient idle(server.port());

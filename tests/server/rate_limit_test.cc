@@ -87,6 +87,26 @@ TEST_F(Limiter, TakesPromptsInAdvanceAndAnswersAsTheyCome) {
   EXPECT_EQ(refused(ann, 100, 40.1), 0);
 }
 
+TEST_F(Limiter, TellsInAdvanceWhatWouldNotPassAndTakesNothing) {
+  const Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
+  std::vector<Header> headers;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(limiter_.check(ann, at_s(0.0), headers));
+  EXPECT_TRUE(headers.empty()) << "they come with the answer";
+  EXPECT_EQ(refused(ann, 60, 0.0), 0);
+  EXPECT_EQ(limiter_.check(ann, at_s(0.0), headers).error().status, 429);
+  EXPECT_FALSE(headers.empty());
+}
+
+TEST_F(Limiter, TakesBackWhatNothingWasDoneFor) {
+  const Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
+  EXPECT_EQ(refused(ann, 60, 0.0), 0);
+  limiter_.give_back(ann, 60, at_s(0.0));
+  EXPECT_EQ(refused(ann, 100, 0.0), 0);
+  for (int i = 0; i < 2; ++i) limiter_.give_back(ann, 100, at_s(0.0));
+  EXPECT_EQ(refused(ann, 100, 0.0), 0);
+  EXPECT_GT(refused(ann, 1, 0.0), 0) << "no more than a minute holds";
+}
+
 TEST_F(Limiter, RefusesForGoodWhatNoMinuteCovers) {
   const ApiStatus status = limiter_.admit({"ann", {.tokens_per_minute = 600}}, 601, at_s(0.0), headers_);
   ASSERT_FALSE(status);

@@ -15,18 +15,44 @@ TEST(RequestMemory, SharesAreBoundedTogetherAndComeBack) {
   RequestMemory memory(100);
   {
     RequestMemory::Share first(memory), second(memory);
-    EXPECT_TRUE(first.resize(60));
-    EXPECT_FALSE(second.resize(41));
-    EXPECT_TRUE(second.resize(40));
-    EXPECT_TRUE(first.resize(50));
+    EXPECT_TRUE(first.resize(60).has_value());
+    EXPECT_EQ(second.resize(41).error().status, 503);
+    EXPECT_EQ(second.resize(41, 60).error().status, 413) << "what it has elsewhere counts";
+    EXPECT_TRUE(second.resize(40).has_value());
+    EXPECT_TRUE(first.resize(50).has_value());
     second.set(80);  // is there anyway
     EXPECT_EQ(memory.used_bytes(), 130);
-    EXPECT_FALSE(first.resize(51));
-    EXPECT_TRUE(first.resize(10)) << "less is always possible";
+    EXPECT_FALSE(first.resize(51).has_value());
+    EXPECT_TRUE(first.resize(10).has_value()) << "less is always possible";
   }
   EXPECT_EQ(memory.used_bytes(), 0);
   RequestMemory unlimited(0);
-  EXPECT_TRUE(RequestMemory::Share(unlimited).resize(1'000'000'000'000));
+  EXPECT_TRUE(RequestMemory::Share(unlimited).resize(1'000'000'000'000).has_value());
+}
+
+TEST(RequestMemory, ATenantLeavesRoomForOthers) {
+  RequestMemory memory(100);
+  RequestMemory::Share large(memory, "a");
+  EXPECT_TRUE(large.resize(90).has_value()) << "one request may have what there is";
+  EXPECT_TRUE(large.resize(40).has_value());
+  RequestMemory::Share more(memory, "a"), other(memory, "b"), third(memory);
+  EXPECT_TRUE(more.resize(10).has_value());
+  const ApiStatus refused = more.resize(11);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().status, 503);
+  EXPECT_EQ(
+      refused.error().message,
+      "the requests of a have 50 of the 100 bytes that there are for all, and the rest is left for others");
+  EXPECT_TRUE(other.resize(30).has_value());
+  EXPECT_FALSE(more.resize(11).has_value());
+  third.set(5);
+  third.belong_to("b");
+  EXPECT_FALSE(other.resize(31).has_value()) << "36 of b and 14 left";
+  third.belong_to("");
+  EXPECT_TRUE(other.resize(31).has_value()) << "nothing else of b";
+  other.set(0);
+  large.set(0);
+  EXPECT_TRUE(more.resize(60).has_value());
 }
 
 std::string completion(std::size_t prompt_bytes, const std::string& more = "") {

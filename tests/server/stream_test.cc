@@ -262,5 +262,22 @@ TEST(SlowReader, IsCutOffWhenItTakesNothingForTooLong) {
   }));
 }
 
+TEST(SlowReader, IsCutOffWhenItTakesALittleNowAndThen) {
+  RunningServer server({.answer = std::string(60'000, 'a'), .max_model_len_tokens = 1 << 20},
+                       {.limits = {.output_buffer_bytes = {1 << 30, 503, ""},
+                                   .write_stall_timeout = 1000ms,
+                                   .min_bytes_per_s = 1 << 30}});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/chat/completions", kLargeEvents));
+  HttpClient other(server.port());
+  bool is_cut_off = false;
+  for (int i = 0; i < 200 && !is_cut_off; ++i) {
+    client.take_some(64 << 10);
+    std::this_thread::sleep_for(20ms);
+    is_cut_off = other.request("GET", "/metrics").body.find("cause=\"slow_reader\"} 1") != std::string::npos;
+  }
+  EXPECT_TRUE(is_cut_off);
+}
+
 }  // namespace
 }  // namespace kvasir::server

@@ -86,6 +86,17 @@ TEST_F(TlsTest, AnswersAndSaysWhereTheAnswerEnds) {
   EXPECT_EQ(stream.end, boost::asio::error::eof);
 }
 
+// The kernel resets a connection that closes with something unread, and the client would not see the answer.
+TEST_F(TlsTest, ReadsOnPastARefusalInTheMiddleOfABody) {
+  const RunningServer server({}, config());
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n"
+      "Content-Length: 100000000\r\n\r\n";
+  const Answer refused = ask(server.port(), head + std::string(16 << 20, ' '));
+  EXPECT_TRUE(refused.text.starts_with("HTTP/1.1 413 ")) << refused.text << refused.end.message();
+  EXPECT_EQ(refused.end, boost::asio::error::eof);
+}
+
 TEST_F(TlsTest, SaysToPlainHttpWhatItSpeaks) {
   const RunningServer server({}, config());
   for (const char* method : {"GET", "POST", "PUT", "HEAD", "CONNECT"}) {

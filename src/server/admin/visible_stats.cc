@@ -4,15 +4,10 @@ namespace kvasir::server {
 
 EngineStats visible_stats(EngineStats stats, const ServerMetrics& metrics, const Tenant& tenant) {
   if (tenant.is_operator) return stats;
-  stats.num_prompt_tokens = 0;
-  stats.num_cached_prompt_tokens = 0;
-  stats.num_generated_tokens = 0;
-  for (const auto& [key, sums] : metrics.costs()) {
-    if (key.first != tenant.name) continue;
-    stats.num_prompt_tokens += sums.prompt_tokens;
-    stats.num_cached_prompt_tokens += sums.cached_tokens;
-    stats.num_generated_tokens += sums.completion_tokens;
-  }
+  const CostSums own = metrics.cost_of(tenant.name);
+  stats.num_prompt_tokens = own.prompt_tokens;
+  stats.num_cached_prompt_tokens = own.cached_tokens;
+  stats.num_generated_tokens = own.completion_tokens;
   stats.prefix_queries_tokens = stats.num_prompt_tokens;
   stats.prefix_hits_tokens = stats.num_cached_prompt_tokens;
   return stats;

@@ -25,11 +25,15 @@ ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_
   return admitted;
 }
 
-ApiStatus plan_answer(const ApiContext& context, const Exchange& exchange, std::int64_t bytes,
-                      RequestMemory::Share& share) {
-  if (share.resize(bytes)) return {};
-  const std::int64_t all_bytes = body_memory_bytes(exchange.request().body) + bytes;
-  return std::unexpected(out_of_request_memory(context.memory.limit_bytes(), all_bytes));
+ApiStatus check_limits(const ApiContext& context, Exchange& exchange) {
+  std::vector<Header> headers;
+  ApiStatus passes = context.rate_limiter.check(exchange.request().tenant, Exchange::Clock::now(), headers);
+  for (Header& header : headers) exchange.add_header(std::move(header));
+  return passes;
+}
+
+ApiStatus plan_answer(const Exchange& exchange, std::int64_t bytes, RequestMemory::Share& share) {
+  return share.resize(bytes, body_memory_bytes(exchange.request().body));
 }
 
 void add_warnings(const Warnings& warnings, Exchange& exchange) {

@@ -41,18 +41,20 @@ ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
 // headers. Error: 429.
 ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens);
+// Before anything is done for a request: 429 if the limits of its tenant let none through now. Takes nothing.
+ApiStatus check_limits(const ApiContext& context, Exchange& exchange);
 // Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
-ApiStatus plan_answer(const ApiContext& context, const Exchange& exchange, std::int64_t bytes,
-                      RequestMemory::Share& share);
+ApiStatus plan_answer(const Exchange& exchange, std::int64_t bytes, RequestMemory::Share& share);
 void add_warnings(const Warnings& warnings, Exchange& exchange);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, Exchange& exchange);
 
-// The body as an endpoint's parser reads it; warnings go with the answer. Errors: the parser's, and another
-// model's name.
+// The body as an endpoint's parser reads it; warnings go with the answer. Errors: check_limits(), the
+// parser's, and another model's name.
 template <class Request>
 ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
                                 ApiResult<Request> (*parse)(std::string_view, const Limits&, Warnings&)) {
+  KVASIR_CHECKED(check_limits(context, exchange));
   Warnings warnings;
   KVASIR_TRY(Request request, parse(exchange.request().body, context.limits, warnings));
   add_warnings(warnings, exchange);

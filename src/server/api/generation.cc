@@ -61,7 +61,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exc
                  .choices_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
-                 .memory = RequestMemory::Share(context.memory)};
+                 .memory = RequestMemory::Share(context.memory, exchange->request().tenant.name)};
   begin(context, std::move(parts), std::move(requests));
 }
 
@@ -73,7 +73,7 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchan
                  .exchange = exchange,
                  .format = std::move(format),
                  .max_in_flight = kMaxScoringInFlight,
-                 .memory = RequestMemory::Share(context.memory)};
+                 .memory = RequestMemory::Share(context.memory, exchange->request().tenant.name)};
   begin(context, std::move(parts), std::move(requests));
 }
 
@@ -84,13 +84,13 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
   Exchange& exchange = *parts.exchange;
-  if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
-    return refuse(exchange, admitted.error());
-  }
   const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests,
                                                    context.engine.model_info().hidden_size);
-  if (const ApiStatus planned = plan_answer(context, exchange, wanted_bytes, parts.memory); !planned) {
+  if (const ApiStatus planned = plan_answer(exchange, wanted_bytes, parts.memory); !planned) {
     return refuse(exchange, planned.error());
+  }
+  if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
+    return refuse(exchange, admitted.error());
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
@@ -104,7 +104,7 @@ void Generation::submit(std::vector<Request> requests) {
   if (!parts_.stream) choices_.resize(num_choices);
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
-  parts_.exchange->on_abort([self](AbortCause) {
+  parts_.exchange->on_abort([self] {
     self->is_over_ = true;
     self->more_.reset();
     if (self->num_in_flight_ == 0) return self->record();
@@ -124,6 +124,7 @@ void Generation::submit_waiting() {
   const std::size_t limit = parts_.max_in_flight == 0 ? requests_.size() : parts_.max_in_flight;
   const std::size_t end = std::min(requests_.size(), num_submitted_ + limit - num_in_flight_);
   if (end == num_submitted_) return;
+  ids_.reserve(end);  // what the engine has begun can be cancelled
   std::vector<Submission> submissions;
   for (std::size_t prompt = num_submitted_; prompt < end; ++prompt) {
     auto sink = [self = shared_from_this(), prompt](RequestOutput output) {
@@ -136,7 +137,10 @@ void Generation::submit_waiting() {
   }
   auto ids = more_ == nullptr ? parts_.engine.submit(std::move(submissions))
                               : parts_.engine.submit_some(std::move(submissions));
-  if (!ids) return fail(to_api_error(ids.error()));
+  if (!ids) {
+    if (ids_.empty()) give_back();
+    return fail(to_api_error(ids.error()));
+  }
   ids_.insert(ids_.end(), ids->begin(), ids->end());
   num_in_flight_ += ids->size();
   num_submitted_ += ids->size();
@@ -304,6 +308,13 @@ void Generation::fail(const ApiError& error) {
   parts_.format->append_failure(error, events);
   parts_.exchange->write(events);
   parts_.exchange->fail_stream();
+}
+
+// Of a request that the engine has no place for: who comes again as told does not pay twice.
+void Generation::give_back() {
+  std::int64_t num_prompt_tokens = 0;
+  for (const Request& request : requests_) num_prompt_tokens += std::ssize(request.prompt_token_ids);
+  parts_.rate_limiter.give_back(parts_.exchange->request().tenant, num_prompt_tokens, Clock::now());
 }
 
 void Generation::cancel_all() {

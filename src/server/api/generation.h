@@ -64,6 +64,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void begin_stream();
   void finish();
   void fail(const ApiError& error);
+  void give_back();
   void cancel_all();
   Usage total_usage() const;
   RequestCost total_cost() const;

@@ -4,12 +4,11 @@
 #include <openssl/crypto.h>
 
 #include <boost/beast/core/string.hpp>
+#include <chrono>
 #include <utility>
 
 namespace kvasir::server {
 namespace {
-
-constexpr std::chrono::seconds kLookInterval{1};
 
 std::unexpected<ApiError> refuse(std::string message) {
   return std::unexpected(ApiError{401, std::move(message), {}, "invalid_api_key"});
@@ -40,28 +39,20 @@ ApiResult<std::string_view> token_of(const HttpRequest& request) {
 
 Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
   auto ring = std::unique_ptr<KeyRing>(new KeyRing(std::move(path), std::move(warn)));
-  ring->stamp_ = ring->warned_ = FileStamp::of(ring->path_);
   KVASIR_TRY(std::vector<ApiKey> keys, read_key_file(ring->path_));
   ring->keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(keys));
-  ring->looked_ = std::chrono::steady_clock::now();
   return ring;
 }
 
 KeyRing::Keys KeyRing::keys() {
   const std::lock_guard lock(mutex_);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < kLookInterval) return keys_;
-  looked_ = now;
-  const FileStamp stamp = FileStamp::of(path_);
-  if (stamp == stamp_) return keys_;
-  auto read = read_key_file(path_);
-  if (read) {
+  if (!file_.has_changed(std::chrono::steady_clock::now())) return keys_;
+  if (auto read = read_key_file(path_)) {
     keys_ = std::make_shared<const std::vector<ApiKey>>(std::move(*read));
-    stamp_ = stamp;
-  } else if (stamp != warned_) {
+    file_.accept();
+  } else if (file_.reject()) {
     warn_(fmt::format("{}; the API keys stay as they were", read.error().message));
   }
-  warned_ = stamp;
   return keys_;
 }
 

@@ -1,7 +1,6 @@
 // Who may use the server: a file of API keys, read again when it changes.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_stamp.h"
+#include "base/file_watch.h"
 #include "server/api_error.h"
 #include "server/auth/key_file.h"
 #include "server/http/message.h"
@@ -35,7 +34,7 @@ class KeyRing {
  private:
   using Keys = std::shared_ptr<const std::vector<ApiKey>>;
 
-  KeyRing(std::string path, Warn warn) : path_(std::move(path)), warn_(std::move(warn)) {}
+  KeyRing(std::string path, Warn warn) : path_(std::move(path)), warn_(std::move(warn)), file_({path_}) {}
   // As the file has them, or had them a second ago.
   Keys keys();
 
@@ -43,9 +42,7 @@ class KeyRing {
   const Warn warn_;
   std::mutex mutex_;  // of all below
   Keys keys_;
-  FileStamp stamp_;   // of what keys_ are from
-  FileStamp warned_;  // of what was last tried: it is tried each second, and warned of once
-  std::chrono::steady_clock::time_point looked_;
+  FileWatch file_;
 };
 
 }  // namespace kvasir::server

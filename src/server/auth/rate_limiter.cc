@@ -24,7 +24,8 @@ double seconds_until(double needed, double level, std::int64_t per_minute) {
   return std::max(0.0, (needed - level) * kPeriodSeconds / static_cast<double>(per_minute));
 }
 
-void add_headers(std::string_view what, std::int64_t limit, double level, std::vector<Header>& headers) {
+void add_bucket_headers(std::string_view what, std::int64_t limit, double level,
+                        std::vector<Header>& headers) {
   if (limit == 0) return;
   headers.push_back({fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", limit)});
   headers.push_back({fmt::format("x-ratelimit-remaining-{}", what),
@@ -81,23 +82,53 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
   }
   const std::lock_guard lock(mutex_);
   Account& account = account_of(tenant, now);
-  const bool has_request = requests_per_minute == 0 || account.requests >= 1.0;
-  const bool has_tokens = tokens_per_minute == 0 || account.tokens >= needed;
-  if (has_request && has_tokens) {
+  ApiStatus admitted = covers(account, tenant, needed);
+  if (admitted) {
     if (requests_per_minute > 0) account.requests -= 1.0;
     if (tokens_per_minute > 0) account.tokens -= needed;
   }
-  add_headers("requests", requests_per_minute, account.requests, headers);
-  add_headers("tokens", tokens_per_minute, account.tokens, headers);
-  if (!has_request) {
+  add_headers(tenant.limits, account, headers);
+  return admitted;
+}
+
+ApiStatus RateLimiter::check(const Tenant& tenant, TimePoint now, std::vector<Header>& headers) {
+  if (!has_limit(tenant)) return {};
+  const std::lock_guard lock(mutex_);
+  const Account& account = account_of(tenant, now);
+  ApiStatus passes = covers(account, tenant, 0.0);
+  if (!passes) add_headers(tenant.limits, account, headers);
+  return passes;
+}
+
+ApiStatus RateLimiter::covers(const Account& account, const Tenant& tenant, double num_tokens) {
+  const auto [requests_per_minute, tokens_per_minute] = tenant.limits;
+  if (requests_per_minute > 0 && account.requests < 1.0) {
     return too_many(tenant, "requests", requests_per_minute,
                     seconds_until(1.0, account.requests, requests_per_minute));
   }
-  if (!has_tokens) {
+  if (tokens_per_minute > 0 && account.tokens < num_tokens) {
     return too_many(tenant, "tokens", tokens_per_minute,
-                    seconds_until(needed, account.tokens, tokens_per_minute));
+                    seconds_until(num_tokens, account.tokens, tokens_per_minute));
   }
   return {};
+}
+
+void RateLimiter::add_headers(const RateLimits& limits, const Account& account,
+                              std::vector<Header>& headers) {
+  add_bucket_headers("requests", limits.requests_per_minute, account.requests, headers);
+  add_bucket_headers("tokens", limits.tokens_per_minute, account.tokens, headers);
+}
+
+void RateLimiter::give_back(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now) {
+  if (!has_limit(tenant)) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = accounts_.find(tenant.name);
+  if (found == accounts_.end()) return;
+  Account& account = found->second;
+  fill(account, now);
+  account.requests = filled(account.requests + 1.0, account.limits.requests_per_minute, 0.0);
+  account.tokens =
+      filled(account.tokens + static_cast<double>(num_prompt_tokens), account.limits.tokens_per_minute, 0.0);
 }
 
 void RateLimiter::charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now) {

@@ -27,6 +27,11 @@ class RateLimiter {
   // Errors: 429 with the time after which it would pass, 400 for a prompt that never would.
   ApiStatus admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
                   std::vector<Header>& headers);
+  // Whether a request without a prompt would pass; takes nothing. What is left goes into `headers` of a
+  // refusal only.
+  ApiStatus check(const Tenant& tenant, TimePoint now, std::vector<Header>& headers);
+  // Takes back an admit() for which nothing was done.
+  void give_back(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now);
   // So many tokens of an answer, which may have been asked for when the tenant's limits were others.
   void charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now);
 
@@ -40,6 +45,8 @@ class RateLimiter {
 
   Account& account_of(const Tenant& tenant, TimePoint now);  // with mutex_ held, as the other
   static void fill(Account& account, TimePoint now);
+  static void add_headers(const RateLimits& limits, const Account& account, std::vector<Header>& headers);
+  static ApiStatus covers(const Account& account, const Tenant& tenant, double num_tokens);
 
   std::mutex mutex_;
   std::map<std::string, Account> accounts_;  // of tenants with a limit: no more than there are keys

@@ -1,7 +1,6 @@
 #include "server/grpc/call_answer.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "server/grpc/message_json.h"
@@ -34,6 +33,7 @@ CallAnswer::CallAnswer(boost::asio::any_io_executor executor, HttpRequest reques
     : TrackedExchange(executor, std::move(request), Clock::now(), context),
       line_(&line),
       stall_(executor),
+      write_rate_(context.limits.write_stall_timeout, context.limits.min_bytes_per_s),
       memory_(context.memory) {
   ++context.metrics.num_answering;
 }
@@ -45,14 +45,11 @@ void CallAnswer::begin(ApiStatus admitted) {
 void CallAnswer::answer(const ApiStatus& admitted) {
   if (!admitted) return respond(error_response(admitted.error(), request()));
   const std::int64_t bytes = body_memory_bytes(request().body);
-  if (!memory_.resize(bytes)) {
-    return respond(error_response(out_of_request_memory(context().memory.limit_bytes(), bytes), request()));
+  memory_.belong_to(request().tenant.name);
+  if (const ApiStatus fits = memory_.resize(bytes); !fits) {
+    return respond(error_response(fits.error(), request()));
   }
-  try {
-    context().router.handle(self());
-  } catch (const std::exception&) {  // memory, in practice
-    respond(error_response({500, "the request could not be processed", {}, "internal_error"}, request()));
-  }
+  context().router.handle(self());
 }
 
 void CallAnswer::add_initial_metadata() {
@@ -94,6 +91,7 @@ void CallAnswer::send(std::string_view event) {
   if (failure_) return;
   const auto limit = static_cast<std::size_t>(context().limits.output_buffer_bytes.max);
   if (unsent_bytes_ > 0 && unsent_bytes_ + event.size() > limit) return abort(AbortCause::kSlowReader);
+  if (outgoing_.empty()) write_rate_.begin(Clock::now());
   unsent_bytes_ += event.size();
   outgoing_.emplace_back(event);
   note_write();
@@ -111,7 +109,7 @@ void CallAnswer::write_next() {
 }
 
 void CallAnswer::watch_reader() {
-  stall_.expires_after(context().limits.write_stall_timeout);
+  stall_.expires_at(write_rate_.deadline());
   stall_.async_wait([self = self()](const boost::system::error_code& error) {
     // What has left meanwhile did not stall, and a wait that has fired cannot be cancelled any more.
     if (error || !self->is_writing_ || self->stall_.expiry() > Clock::now()) return;
@@ -127,6 +125,7 @@ void CallAnswer::after_write(bool is_sent) {
   is_writing_ = false;
   stall_.cancel();
   if (!outgoing_.empty()) {
+    write_rate_.moved(std::ssize(outgoing_.front()), Clock::now());
     unsent_bytes_ -= outgoing_.front().size();
     outgoing_.pop_front();
   }

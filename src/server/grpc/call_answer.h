@@ -13,6 +13,7 @@
 
 #include "server/grpc/call_error.h"
 #include "server/grpc/call_line.h"
+#include "server/http/least_rate.h"
 #include "server/http/tracked_exchange.h"
 
 namespace kvasir::server {
@@ -65,6 +66,7 @@ class CallAnswer final : public TrackedExchange {
   std::optional<CallError> end_;      // of the call, when all is written
   std::function<void()> sent_callback_;
   boost::asio::steady_timer stall_;
+  LeastRate write_rate_;
   RequestMemory::Share memory_;  // of the request's body and of what is not sent
   bool is_aborted_ = false;
   std::optional<AccessRecord> record_;  // of an answer that came to its end

@@ -29,8 +29,13 @@ bool Connection::falls_back(const error_code& error) {
 }
 
 void Connection::read_some(boost::asio::mutable_buffer buffer, Moved moved) {
-  if (is_secure()) return secure_->async_read_some(buffer, std::move(moved));
-  plain_.async_read_some(buffer, std::move(moved));
+  if (!is_secure() || has_ended_sending_) return socket().async_read_some(buffer, std::move(moved));
+  secure_->async_read_some(
+      buffer, [this, buffer, moved = std::move(moved)](const error_code& error, std::size_t num_bytes) {
+        // TLS is over, which a read that was under way takes for the end of what the client sends.
+        if (error && has_ended_sending_) return read_some(buffer, moved);
+        moved(error, num_bytes);
+      });
 }
 
 void Connection::write_some(boost::asio::const_buffer buffer, Moved moved) {
@@ -46,10 +51,20 @@ void Connection::send_at_once() {
 }
 
 void Connection::end_sending(Done done) {
-  if (is_secure()) return secure_->async_shutdown(std::move(done));
+  if (!is_secure()) {
+    const error_code error = shut_down_sending();
+    return boost::asio::post(executor(), [done = std::move(done), error] { done(error); });
+  }
+  // As if the client had said so too: waiting for it would take more of a body for an error (RFC 8446, 6.1).
+  SSL_set_shutdown(secure_->native_handle(), SSL_RECEIVED_SHUTDOWN);
+  secure_->async_shutdown([this, done = std::move(done)](const error_code&) { done(shut_down_sending()); });
+}
+
+error_code Connection::shut_down_sending() {
+  has_ended_sending_ = true;
   error_code error;
-  plain_.shutdown(Socket::shutdown_send, error);
-  boost::asio::post(plain_.get_executor(), [done = std::move(done), error] { done(error); });
+  socket().shutdown(Socket::shutdown_send, error);
+  return error;
 }
 
 void Connection::close() {

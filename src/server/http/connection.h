@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
+#include <boost/system/error_code.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -42,16 +43,18 @@ class Connection {
   // Until the socket fails while nothing is read from it.
   void wait_for_error(Done done);
   void send_at_once();  // small pieces are not held back for more
-  // No more will be written; what arrives may still be read. With TLS the client is told, and nothing may be
-  // read before `done`.
+  // No more will be written, and with TLS the client is told. What still arrives may be read to be thrown
+  // away: it is not deciphered any more. Lives until `done` is called.
   void end_sending(Done done);
   void close();
 
  private:
+  boost::system::error_code shut_down_sending();
   Socket& socket() { return is_secure() ? secure_->next_layer() : plain_; }
 
   Socket plain_;  // moved into secure_ where that is
   std::unique_ptr<boost::asio::ssl::stream<Socket>> secure_;
+  bool has_ended_sending_ = false;
 };
 
 }  // namespace kvasir::server

@@ -51,8 +51,9 @@ class Exchange {
   virtual void add_header(Header header) = 0;
 
   virtual void post(std::function<void()> task) = 0;
-  // Called once if the answer can no longer reach the client, instead of it; replaces an earlier callback.
-  virtual void on_abort(std::function<void(AbortCause)> callback) = 0;
+  // Called once if the answer can no longer reach the client, or cannot be made, instead of it; replaces an
+  // earlier callback.
+  virtual void on_abort(std::function<void()> callback) = 0;
 
   virtual void respond(HttpResponse response) = 0;
 

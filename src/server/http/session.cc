@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <exception>
 #include <utility>
 
 #include "server/api_error.h"
@@ -23,7 +22,8 @@ Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot sl
       context_(context),
       deadline_(connection_.executor()),
       stall_(connection_.executor()),
-      reader_(std::make_unique<RequestReader>(context.limits)) {
+      reader_(std::make_unique<RequestReader>(context.limits)),
+      write_rate_(context.limits.write_stall_timeout, context.limits.min_bytes_per_s) {
   ++context_.metrics.num_connections;
 }
 
@@ -64,7 +64,7 @@ void Session::read() {
 void Session::on_read(const error_code& error, std::size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
-  if (error == boost::asio::error::eof && state_ == State::kAnswering) {
+  if (error == boost::asio::error::eof && (state_ == State::kAnswering || will_advance_)) {
     input_ended_ = true;
     return on_half_closed();
   }
@@ -76,7 +76,20 @@ void Session::on_read(const error_code& error, std::size_t num_bytes) {
   }
   input_.append(read_buffer_.data(), num_bytes);
   if (state_ == State::kReading) return advance();
-  if (input_.size() < kMaxPipelinedBytes) read();
+  read_ahead();
+}
+
+void Session::read_ahead() {
+  if (input_ended_) return on_half_closed();
+  input_.size() < kMaxPipelinedBytes ? read() : watch_unread();
+}
+
+void Session::watch_unread() {
+  if (std::exchange(is_watched_, true)) return;
+  connection_.wait_for_error([self = shared_from_this()](const error_code& error) {
+    self->is_watched_ = false;
+    if (!error && self->answer_ != nullptr) self->abort(AbortCause::kDisconnected);
+  });
 }
 
 // The client sends no more: either it has finished its request and still reads (shutdown), or it is gone
@@ -84,12 +97,9 @@ void Session::on_read(const error_code& error, std::size_t num_bytes) {
 // writes anyway. Before the answer begins an interim response is written, which every HTTP/1.1 client must
 // skip (RFC 9110, 15.2); HTTP/1.0 knows none, so there an answer of which nothing is sent yet is given up.
 void Session::on_half_closed() {
-  if (answer_ == nullptr) return;  // it is on its way, and writing it will tell
+  if (answer_ == nullptr) return;  // it is on its way, and writing it will tell, or not yet begun
   if (!answer_->has_begun() && answer_->is_http_1_0()) return abort(AbortCause::kDisconnected);
-  // Before the write: an event that has passed wakes nobody.
-  connection_.wait_for_error([self = shared_from_this()](const error_code& error) {
-    if (!error && self->answer_ != nullptr) self->abort(AbortCause::kDisconnected);
-  });
+  watch_unread();  // before the write: an event that has passed wakes nobody
   if (!answer_->has_begun()) send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
@@ -102,7 +112,7 @@ void Session::advance() {
   if (!progress) return refuse(progress.error());
   const bool is_complete = *progress == RequestReader::Progress::kComplete;
   const std::int64_t bytes = is_complete ? body_memory_bytes(reader_->body()) : reader_->body_bytes();
-  if (!body_memory_.resize(bytes)) return refuse(out_of_request_memory(context_.memory.limit_bytes(), bytes));
+  if (const ApiStatus fits = body_memory_.resize(bytes); !fits) return refuse(fits.error());
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (is_complete) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
@@ -111,6 +121,7 @@ void Session::advance() {
     if (context_.keys != nullptr && tenant->key_id.empty()) {  // the memory is for those who may ask
       return refuse({413, "what needs no API key takes no body", {}, "limit_exceeded"});
     }
+    body_memory_.belong_to(tenant->name);
   }
   if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
       !std::exchange(said_continue_, true)) {
@@ -129,13 +140,11 @@ void Session::set_read_deadline(RequestReader::Progress progress) {
   if (progress == RequestReader::Progress::kHeader) {
     return set_deadline(request_began_ + limits.header_timeout);
   }
-  if (!body_deadline_) body_deadline_ = request_began_ + limits.body_timeout;
+  if (!body_rate_) body_rate_.emplace(limits.body_timeout, limits.min_bytes_per_s).begin(request_began_);
   const std::int64_t num_new =
       reader_->body_bytes() - std::exchange(timed_body_bytes_, reader_->body_bytes());
-  const std::chrono::milliseconds earned(num_new * 1000 / limits.body_min_bytes_per_s);
-  // What came fast buys no long silence.
-  body_deadline_ = std::min(*body_deadline_ + earned, std::chrono::steady_clock::now() + limits.body_timeout);
-  set_deadline(*body_deadline_);
+  body_rate_->moved(num_new, std::chrono::steady_clock::now());
+  set_deadline(body_rate_->deadline());
 }
 
 void Session::set_deadline(std::chrono::steady_clock::time_point when) {
@@ -159,21 +168,20 @@ std::string Session::what_is_late() const {
     return fmt::format("the headers did not arrive within {} s", Seconds(limits.header_timeout).count());
   }
   return fmt::format("{} bytes of the body arrived: it may take {} s, and longer at {} bytes/s or more",
-                     reader_->body_bytes(), Seconds(limits.body_timeout).count(),
-                     limits.body_min_bytes_per_s);
+                     reader_->body_bytes(), Seconds(limits.body_timeout).count(), limits.min_bytes_per_s);
 }
 
 // Answers what could not become a request, and gives up on the connection.
 void Session::refuse(const ApiError& error) {
   state_ = State::kAnswering;
   deadline_.cancel();
-  ++context_.metrics.num_answering;
   HttpRequest incoming = reader_->take_request();
   std::string().swap(incoming.body);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   body_memory_.set(0);
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming),
                                      Answer::Options{.received_at = std::chrono::steady_clock::now()});
+  ++context_.metrics.num_answering;
   const auto answer = answer_;
   answer->respond(error_response(error, answer->request()));
 }
@@ -198,17 +206,20 @@ void Session::answer_request() {
     if (page) return upgrade(std::move(incoming));
     tenant = std::unexpected(page.error());
   }
-  if (tenant) incoming.tenant = *std::move(tenant);
-  ++context_.metrics.num_answering;
+  if (tenant) {
+    incoming.tenant = *std::move(tenant);
+    body_memory_.belong_to(incoming.tenant.name);
+  }
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
+  ++context_.metrics.num_answering;
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
   may_send_body_ = false;
   timed_body_bytes_ = 0;
-  body_deadline_.reset();
+  body_rate_.reset();
   const auto answer = answer_;
   const HttpRequest& request = answer->request();
-  try {
+  answer->attempt([&] {
     if (context_.cors.is_preflight(request)) {
       answer->respond(
           context_.cors.preflight_response(request, context_.router.allowed_methods(request.path)));
@@ -217,12 +228,8 @@ void Session::answer_request() {
     } else {
       context_.router.handle(answer);
     }
-  } catch (const std::exception&) {
-    // Memory, in practice. The request at hand ends; the others do not notice.
-    answer->respond(
-        error_response({500, "the request could not be processed", {}, "internal_error"}, request));
-  }
-  if (state_ == State::kAnswering && input_.size() < kMaxPipelinedBytes) read();
+  });
+  if (state_ == State::kAnswering) read_ahead();
 }
 
 void Session::upgrade(HttpRequest request) {
@@ -235,6 +242,7 @@ void Session::upgrade(HttpRequest request) {
 
 void Session::send(std::string bytes) {
   if (state_ == State::kClosed || bytes.empty()) return;
+  if (unsent_bytes() == 0) write_rate_.begin(std::chrono::steady_clock::now());
   if (outgoing_.empty()) {
     outgoing_ = std::move(bytes);  // a large answer is not there twice
   } else {
@@ -255,7 +263,7 @@ void Session::when_sent(std::function<void()> callback) {
 
 void Session::write_some() {
   if (writing_.empty()) std::swap(writing_, outgoing_);
-  stall_.expires_after(context_.limits.write_stall_timeout);
+  stall_.expires_at(write_rate_.deadline());
   stall_.async_wait([self = shared_from_this()](const error_code& error) {
     // As with deadline_; and what was written meanwhile did not stall.
     if (error || self->stall_.expiry() > std::chrono::steady_clock::now() || self->writing_.empty()) return;
@@ -272,6 +280,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
   if (state_ == State::kClosed) return;
   if (error) return abort(AbortCause::kDisconnected);
   written_ += num_bytes;
+  write_rate_.moved(static_cast<std::int64_t>(num_bytes), std::chrono::steady_clock::now());
   if (written_ == writing_.size()) {
     writing_.clear();
     if (writing_.capacity() > kReadBytes) writing_.shrink_to_fit();  // nobody counts it
@@ -302,7 +311,9 @@ void Session::on_answered() {
   state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);
   // Posted: a long row of pipelined requests must not become a deep stack.
+  will_advance_ = true;
   boost::asio::post(connection_.executor(), [self = shared_from_this()] {
+    self->will_advance_ = false;
     if (self->state_ == State::kReading) self->advance();
   });
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "server/http/connection.h"
+#include "server/http/least_rate.h"
 #include "server/http/request_reader.h"
 #include "server/http/session_context.h"
 
@@ -54,6 +55,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void begin();
   void read();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);
+  // While an answer is made: as far as the buffer goes.
+  void read_ahead();
+  // Ends an answer whose client is seen to be gone while nothing is read.
+  void watch_unread();
   void on_half_closed();
   void advance();
   void refuse(const ApiError& error);
@@ -85,7 +90,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
   static constexpr std::size_t kReadBytes = 16 << 10;
   static constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
-  // Whoever sends a whole body gets to see the answer.
 
   ConnectionCounter::Slot slot_;
   Connection connection_;
@@ -103,10 +107,12 @@ class Session : public std::enable_shared_from_this<Session> {
   bool said_continue_ = false;
   bool may_send_body_ = false;  // of this request: who sends it has been asked
   bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
+  bool will_advance_ = false;   // posted: what is pipelined is looked at before the connection closes
+  bool is_watched_ = false;     // an error wakes the session though nothing is read
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
-  // Of its body: what has come, and until when more must; none before it begins.
+  // Of its body: what has come, and how fast more must; none before it begins.
   std::int64_t timed_body_bytes_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> body_deadline_;
+  std::optional<LeastRate> body_rate_;
   std::size_t lingered_bytes_ = 0;
 
   std::shared_ptr<Answer> answer_;
@@ -117,6 +123,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::function<void()> sent_callback_;
   std::string writing_;
   std::size_t written_ = 0;  // of writing_; 0 when that is empty
+  LeastRate write_rate_;     // of what is unsent
 };
 
 }  // namespace kvasir::server

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -13,8 +14,6 @@ namespace kvasir::server {
 namespace {
 
 namespace ssl = boost::asio::ssl;
-
-constexpr std::chrono::seconds kLookInterval{1};
 
 std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted,
                                 const boost::system::error_code& error, std::string_view flag) {
@@ -27,9 +26,7 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted
 
 Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn) {
   auto tls = std::unique_ptr<Tls>(new Tls(std::move(certificate_file), std::move(key_file), std::move(warn)));
-  tls->stamps_ = tls->warned_ = tls->stamps();
   KVASIR_TRY(tls->context_, tls->load());
-  tls->looked_ = std::chrono::steady_clock::now();
   return tls;
 }
 
@@ -69,18 +66,13 @@ Result<Tls::Context> Tls::load() const {
 }
 
 ssl::context& Tls::context() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < kLookInterval) return *context_;
-  looked_ = now;
-  const Stamps stamps = this->stamps();
-  if (stamps == stamps_) return *context_;
+  if (!files_.has_changed(std::chrono::steady_clock::now())) return *context_;
   if (auto context = load()) {
     context_ = std::move(*context);
-    stamps_ = stamps;
-  } else if (stamps != warned_) {
+    files_.accept();
+  } else if (files_.reject()) {
     warn_(fmt::format("{}; the certificate stays as it was", context.error().message));
   }
-  warned_ = stamps;
   return *context_;
 }
 

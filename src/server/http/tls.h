@@ -2,13 +2,12 @@
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "base/file_stamp.h"
+#include "base/file_watch.h"
 #include "kvasir/result.h"
 
 namespace kvasir::server {
@@ -29,24 +28,18 @@ class Tls {
 
  private:
   using Context = std::unique_ptr<boost::asio::ssl::context>;
-  struct Stamps {
-    FileStamp certificate, key;
-    bool operator==(const Stamps&) const = default;
-  };
 
   Tls(std::string certificate_file, std::string key_file, Warn warn)
       : certificate_file_(std::move(certificate_file)),
         key_file_(std::move(key_file)),
-        warn_(std::move(warn)) {}
+        warn_(std::move(warn)),
+        files_({certificate_file_, key_file_}) {}
   Result<Context> load() const;
-  Stamps stamps() const { return {FileStamp::of(certificate_file_), FileStamp::of(key_file_)}; }
 
   const std::string certificate_file_, key_file_;
   const Warn warn_;
   Context context_;
-  Stamps stamps_;  // of what context_ is from
-  Stamps warned_;  // of what was last tried: it is tried each second, and warned of once
-  std::chrono::steady_clock::time_point looked_;
+  FileWatch files_;
 };
 
 }  // namespace kvasir::server

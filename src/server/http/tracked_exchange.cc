@@ -1,6 +1,7 @@
 #include "server/http/tracked_exchange.h"
 
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <utility>
 
 #include "server/api_error.h"
@@ -45,10 +46,21 @@ TrackedExchange::TrackedExchange(boost::asio::any_io_executor executor, HttpRequ
 
 void TrackedExchange::post(std::function<void()> task) {
   boost::asio::post(quiet_timer_.get_executor(),
-                    [self = shared_from_this(), task = std::move(task)] { task(); });
+                    [self = shared_from_this(), task = std::move(task)] { self->attempt(task); });
 }
 
-void TrackedExchange::on_abort(std::function<void(AbortCause)> callback) {
+void TrackedExchange::attempt(const std::function<void()>& task) {
+  try {
+    return task();
+  } catch (const std::exception&) {
+    // Whoever works on the answer hears of it first: what the engine still does for it is for nobody.
+    if (const auto callback = std::exchange(abort_callback_, nullptr)) callback();
+  }
+  if (state_ == State::kStreaming) return fail_stream();
+  respond(error_response({500, "the request could not be processed", {}, "internal_error"}, request_));
+}
+
+void TrackedExchange::on_abort(std::function<void()> callback) {
   if (state_ != State::kDone) abort_callback_ = std::move(callback);
 }
 
@@ -84,7 +96,7 @@ void TrackedExchange::note_generation(const GenerationRecord& record) {
 void TrackedExchange::end_aborted(AbortCause cause) {
   const auto callback = std::exchange(abort_callback_, nullptr);
   end();
-  if (callback) callback(cause);
+  if (callback) callback();
   AccessRecord aborted = record();
   aborted.abort_cause = name_of(cause);
   if (awaits_generation_) {

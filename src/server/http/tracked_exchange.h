@@ -23,8 +23,11 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   void await_generation() override { awaits_generation_ = true; }
   void add_header(Header header) override { headers_.push_back(std::move(header)); }
   void post(std::function<void()> task) override;
-  void on_abort(std::function<void(AbortCause)> callback) override;
+  void on_abort(std::function<void()> callback) override;
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
+
+  // What throws, for want of memory in practice, ends this exchange, and the others do not notice.
+  void attempt(const std::function<void()>& task);
 
  protected:
   enum class State : std::uint8_t { kOpen, kStreaming, kDone };
@@ -64,7 +67,7 @@ class TrackedExchange : public Exchange, public std::enable_shared_from_this<Tra
   bool awaits_generation_ = false;
   std::optional<AccessRecord> waiting_record_;
   std::vector<Header> headers_;
-  std::function<void(AbortCause)> abort_callback_;
+  std::function<void()> abort_callback_;
 
   boost::asio::steady_timer quiet_timer_;
   std::chrono::milliseconds quiet_{0};

@@ -50,9 +50,9 @@ ApiStatus tokenize(const ApiContext& context, Exchange& exchange) {
   KVASIR_CHECKED(admit(context, exchange, 0));
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(context));
   KVASIR_TRY(const std::vector<TokenId> tokens, tokens_of(context, request, *tokenizer));
-  RequestMemory::Share memory(context.memory);
+  RequestMemory::Share memory(context.memory, exchange.request().tenant.name);
   const std::int64_t answer_bytes = tokens_json_bytes(tokens, *tokenizer, request.return_token_strs);
-  KVASIR_CHECKED(plan_answer(context, exchange, answer_bytes, memory));
+  KVASIR_CHECKED(plan_answer(exchange, answer_bytes, memory));
   HttpResponse response;
   response.body.reserve(static_cast<std::size_t>(answer_bytes));
   JsonWriter json(response.body);
@@ -83,12 +83,12 @@ ApiStatus detokenize(const ApiContext& context, Exchange& exchange) {
     const std::string name = fmt::format("tokens[{}]", i);
     return bad_request(fmt::format("{} must be below {}, got {}", name, vocab_size, request.tokens[i]), name);
   }
-  RequestMemory::Share memory(context.memory);
+  RequestMemory::Share memory(context.memory, exchange.request().tenant.name);
   const std::int64_t text_bytes = text_bytes_of(request.tokens, tokenizer->vocab());
-  KVASIR_CHECKED(plan_answer(context, exchange, text_bytes, memory));
+  KVASIR_CHECKED(plan_answer(exchange, text_bytes, memory));
   const std::string text = tokenizer->decode(request.tokens, !request.skip_special_tokens);
   const std::int64_t answer_bytes = kAnswerFrameBytes + 2 * json_string_bytes(text);
-  KVASIR_CHECKED(plan_answer(context, exchange, text_bytes + answer_bytes, memory));
+  KVASIR_CHECKED(plan_answer(exchange, text_bytes + answer_bytes, memory));
   HttpResponse response;
   response.body.reserve(static_cast<std::size_t>(answer_bytes));
   JsonWriter json(response.body);

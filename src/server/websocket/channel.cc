@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <exception>
 #include <utility>
 
 #include "base/printable.h"
@@ -30,7 +29,8 @@ Channel::Channel(Connection connection, ConnectionCounter::Slot slot, std::strin
     : context_(context),
       slot_(std::move(slot)),
       handshake_(std::move(handshake)),
-      stream_(std::move(connection), std::move(early)),
+      stream_(std::move(connection), std::move(early),
+              LeastRate(context.limits.write_stall_timeout, context.limits.min_bytes_per_s)),
       stall_(stream_.get_executor()) {
   ++context_.metrics.num_connections;
 }
@@ -61,9 +61,8 @@ void Channel::on_read(const error_code& error) {
   if (error) return abort(AbortCause::kDisconnected);
   const bool is_done = stream_.is_message_done();
   const std::int64_t message_bytes = is_done ? body_memory_bytes(text_of(input_)) : 0;
-  if (!memory_.resize(held_bytes() + message_bytes)) {
-    const bool never_fits = message_bytes > context_.memory.limit_bytes();
-    return close(never_fits ? CloseCode::too_big : CloseCode::try_again_later);
+  if (const ApiStatus fits = memory_.resize(held_bytes() + message_bytes); !fits) {
+    return close(fits.error().status == 413 ? CloseCode::too_big : CloseCode::try_again_later);
   }
   if (is_done) {
     if (!stream_.got_text()) return close(CloseCode::unknown_data);
@@ -101,12 +100,7 @@ void Channel::answer(ChannelMessage message) {
   const auto answer = std::make_shared<ChannelAnswer>(shared_from_this(), message.id, *std::move(request));
   answers_.emplace(message.id, answer);
   add_warnings(message.warnings, *answer);
-  try {
-    context_.router.handle(answer);
-  } catch (const std::exception&) {  // memory, in practice
-    answer->respond(
-        error_response({500, "the request could not be processed", {}, "internal_error"}, answer->request()));
-  }
+  answer->attempt([this, &answer] { context_.router.handle(answer); });
 }
 
 ApiResult<HttpRequest> Channel::request_of(ChannelMessage& message) const {
@@ -141,7 +135,9 @@ void Channel::send(std::string message) {
   unsent_bytes_ += message.size();
   outgoing_.push_back(std::move(message));
   note_memory();
-  if (outgoing_.size() == 1) write();
+  if (outgoing_.size() > 1) return;
+  stream_.next_layer().begin_writing();
+  write();
 }
 
 void Channel::write() {
@@ -167,12 +163,12 @@ void Channel::on_written(const error_code& error) {
 
 // A message may be long, so it is its bytes that must move.
 void Channel::watch_reader() {
-  const auto began = std::chrono::steady_clock::now();
-  stall_.expires_after(context_.limits.write_stall_timeout);
-  stall_.async_wait([self = shared_from_this(), began](const error_code& error) {
+  stall_.expires_at(stream_.next_layer().write_deadline());
+  stall_.async_wait([self = shared_from_this()](const error_code& error) {
+    const auto now = std::chrono::steady_clock::now();
     if (error || self->is_closed_ || self->outgoing_.empty()) return;
-    if (self->stall_.expiry() > std::chrono::steady_clock::now()) return;  // set anew meanwhile
-    if (self->stream_.next_layer().last_written() > began) return self->watch_reader();
+    if (self->stall_.expiry() > now) return;  // set anew meanwhile
+    if (self->stream_.next_layer().write_deadline() > now) return self->watch_reader();
     self->abort(AbortCause::kSlowReader);
   });
 }

@@ -12,7 +12,7 @@ ChannelAnswer::ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, H
     : TrackedExchange(channel->executor(), std::move(request), Clock::now(), channel->context_),
       channel_(std::move(channel)),
       id_(std::move(id)),
-      memory_(context().memory) {
+      memory_(context().memory, this->request().tenant.name) {
   memory_.set(body_memory_bytes(this->request().body));
   ++context().metrics.num_answering;
 }

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/role.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include <utility>
 
 #include "server/http/connection.h"
+#include "server/http/least_rate.h"
 
 namespace kvasir::server {
 
@@ -27,12 +29,14 @@ class ConnectionStream {
   using Clock = std::chrono::steady_clock;
 
   // `early` is what has been read already.
-  ConnectionStream(Connection connection, std::string early)
-      : connection_(std::move(connection)), early_(std::move(early)) {}
+  ConnectionStream(Connection connection, std::string early, const LeastRate& write_rate)
+      : connection_(std::move(connection)), early_(std::move(early)), write_rate_(write_rate) {}
 
   executor_type get_executor() { return connection_.executor(); }
-  // When the client last took something.
-  Clock::time_point last_written() const { return last_written_; }
+  // Something is to be sent after a time of nothing.
+  void begin_writing() { write_rate_.begin(Clock::now()); }
+  // Until when the client must take more.
+  Clock::time_point write_deadline() const { return write_rate_.deadline(); }
   void close() { connection_.close(); }
   // Sends no more, and is done when the client has closed too, or has had its time to see why.
   void linger(std::function<void()> done);
@@ -85,7 +89,7 @@ class ConnectionStream {
   void write(boost::asio::const_buffer buffer, Moved moved) {
     connection_.write_some(buffer, [this, moved = std::move(moved)](const boost::system::error_code& error,
                                                                     std::size_t num_bytes) {
-      last_written_ = Clock::now();
+      write_rate_.moved(static_cast<std::int64_t>(num_bytes), Clock::now());
       moved(error, num_bytes);
     });
   }
@@ -100,7 +104,7 @@ class ConnectionStream {
 
   Connection connection_;
   std::string early_;
-  Clock::time_point last_written_ = Clock::now();
+  LeastRate write_rate_;
 };
 
 // What Beast calls when the closing handshake is done, or time is up.
