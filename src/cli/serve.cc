@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/checked_math.h"
 #include "base/env.h"
 #include "base/json_writer.h"
 #include "base/logger.h"
@@ -175,8 +176,10 @@ std::int64_t largest_body_bytes(const server::Limits& limits) {
 
 // An eighth of the memory budget unless a flag says how much.
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
-                                          const server::Limits& limits) {
-  const std::int64_t least_bytes = largest_body_bytes(limits) + (std::int64_t{8} << 20);  // and what else is
+                                          const server::ServerConfig& config) {
+  const server::Limits& limits = config.limits;
+  std::int64_t least_bytes = largest_body_bytes(limits) + (std::int64_t{8} << 20);  // and what else is
+  if (config.grpc_port) least_bytes += ceil_div(least_bytes, std::int64_t{3});  // of which it takes a quarter
   if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
   const auto bytes = parse_bytes(size);
   if (bytes && *bytes >= least_bytes) return *bytes;
@@ -198,12 +201,16 @@ Result<std::optional<server::TracingConfig>> tracing_config(const server::Tracin
 }
 
 // So many connections that all of them leave a body its room.
-void fit_connections(std::int64_t request_memory_bytes, server::Limits& limits, Logger& logger) {
-  const std::int64_t room_bytes = request_memory_bytes - largest_body_bytes(limits);
-  const std::int64_t most = room_bytes / server::connection_bytes(limits);
+void fit_connections(server::ServerConfig& config, Logger& logger) {
+  server::Limits& limits = config.limits;
+  const std::int64_t all_bytes = config.request_memory_bytes;
+  const std::int64_t grpc_bytes = config.grpc_port ? server::grpc_bytes(all_bytes) : 0;
+  const std::int64_t room_bytes = all_bytes - grpc_bytes - largest_body_bytes(limits);
+  const std::int64_t most =
+      room_bytes / server::connection_bytes(limits, !config.tls_certificate_file.empty());
   if (most >= limits.connections.max) return;
   logger.info("{} of request memory are enough for {} connections at a time beside a large body",
-              format_bytes(request_memory_bytes), most);
+              format_bytes(all_bytes), most);
   limits.connections.max = most;
 }
 
@@ -227,12 +234,12 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_TRY(config.reserved_bytes,
-             request_memory_bytes(options.request_memory, config.memory_bytes, options.server.limits));
+             request_memory_bytes(options.request_memory, config.memory_bytes, options.server));
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
   Logger logger = make_logger(globals);
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
-  fit_connections(config.reserved_bytes, options.server.limits, logger);
+  fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,

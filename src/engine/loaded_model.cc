@@ -160,12 +160,16 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig
 }
 
 Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
+  constexpr std::int64_t kMaxDiskBytes = std::int64_t{16} << 40;
   const std::int64_t least = kv::CellArena::page_bytes(head_dim);
-  if (config.kv_disk_bytes >= least) return {};
-  return make_error(ErrorKind::kUsage,
-                    fmt::format("kv_disk must be at least {} for this model, got {}",
-                                format_bytes(least), format_bytes(config.kv_disk_bytes)),
-                    "kv_disk");
+  const std::int64_t bytes = config.kv_disk_bytes;
+  if (bytes == 0 || (bytes >= least && bytes <= kMaxDiskBytes)) return {};
+  const bool is_small = bytes < least;
+  return make_error(
+      ErrorKind::kUsage,
+      fmt::format("kv_disk must be at {} {} for this model, got {}", is_small ? "least" : "most",
+                  format_bytes(is_small ? least : kMaxDiskBytes), format_bytes(bytes)),
+      "kv_disk");
 }
 
 Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {
@@ -189,6 +193,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   KVASIR_TRY(loaded.source, io::open_gguf(config.model_path));
   KVASIR_TRY(const model::ModelConfig model_config, in_file(config, model::load_config(*loaded.source)));
 
+  KVASIR_CHECKED(check_disk(config, model_config.head_dim));
+  const std::int64_t disk_table_bytes =
+      kv::CellArena::table_bytes(config.kv_disk_bytes, model_config.head_dim);
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
   // exact.
   std::int64_t file_bytes = 0;
@@ -196,8 +203,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   const std::int64_t available_bytes = available_memory_bytes();
   // Rows of embeddings are read where they lie in the file; in time all of them.
   const TensorView* embedding = loaded.source->find("token_embd.weight");
-  const std::int64_t mapped_bytes = embedding == nullptr ? 0 : embedding->num_bytes();
-  KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, rss_bytes() + mapped_bytes, available_bytes));
+  const std::int64_t later_bytes = (embedding == nullptr ? 0 : embedding->num_bytes()) + disk_table_bytes;
+  KVASIR_CHECKED(plan_memory(config, model_config, file_bytes, rss_bytes() + later_bytes, available_bytes));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_TRY(loaded.tokenizer, in_file(config, load_tokenizer(*loaded.source)));
@@ -213,16 +220,16 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
                                       .max_logit_rows = loaded.max_logit_rows};
   KVASIR_TRY(loaded.model,
-             in_file(config, model::load_model(*loaded.source, *loaded.backend, limits,
-                                               [&](double fraction) { return say("weights", fraction).has_value(); })));
+             in_file(config, model::load_model(*loaded.source, *loaded.backend, limits, [&](double fraction) {
+                       return say("weights", fraction).has_value();
+                     })));
   const std::int64_t weight_bytes = loaded.model->weight_bytes();
-  const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + mapped_bytes;
+  const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + later_bytes;
   KVASIR_TRY(loaded.memory, plan_memory(config, model_config, weight_bytes, process_bytes, available_bytes));
   loaded.kv = kv_config(config, model_config, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(calibrate(config.model_path, loaded.kv));
   KVASIR_TRY(loaded.kv_memory, reserve_kv_memory(loaded.kv));
   if (config.kv_disk_bytes > 0) {
-    KVASIR_CHECKED(check_disk(config, loaded.kv.head_dim));
     KVASIR_TRY(loaded.kv_file, runtime::CellFile::create(config.kv_disk_directory,
                                                          {.backend = loaded.backend.get(),
                                                           .cells = loaded.kv_memory.data(),

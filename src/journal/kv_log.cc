@@ -44,8 +44,8 @@ KvLog::KvLog(std::string path, Options options, std::unique_ptr<Database> databa
       thread_([this] { write_until_closed(); }) {}
 
 KvLog::~KvLog() {
+  closing_.release();  // first: who is woken by the other looks at this
   queue_.close();
-  closing_.release();
   thread_.join();
 }
 

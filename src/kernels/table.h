@@ -159,7 +159,8 @@ struct KvConvertArgs {
   std::byte* target = nullptr;  // does not overlap
 };
 
-// Measures a cell whose 16 tokens are all there, of a format that is not rotated.
+// Measures a cell whose 16 tokens are all there. A rotated half is measured as it was before: of a cell that
+// was computed elsewhere, the sum of unit keys goes on with those of other formats.
 struct CellMeasureArgs {
   std::int32_t head_dim = 0;
   KvFormat format = KvFormat::kF16;

@@ -17,6 +17,15 @@ class BytesUse {
     sum_ += after;
     ++count_;
   }
+  // And then on another hold, of the same sequence.
+  BytesUse followed_by(const BytesUse& later) const {
+    if (later.count_ == 0) return *this;
+    BytesUse both = later;
+    both.peak_ = std::max(peak_, later.peak_);
+    both.sum_ += sum_;
+    both.count_ += count_;
+    return both;
+  }
   double last_share() const { return last_; }
   double mean_share() const { return count_ == 0 ? 1.0 : sum_ / count_; }
   double peak_share() const { return count_ == 0 ? 1.0 : peak_; }

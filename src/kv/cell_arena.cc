@@ -49,6 +49,12 @@ std::int64_t CellArena::bytes_for(std::int64_t num_cells, KvFormat format, std::
   return ceil_div(num_cells, page_bytes(head_dim) / cell_bytes(format, head_dim)) * page_bytes(head_dim);
 }
 
+std::int64_t CellArena::table_bytes(std::int64_t capacity_bytes, std::int32_t head_dim) {
+  constexpr std::int64_t kBitsPerPage = kNumKvFormats + 1;
+  const std::int64_t num_pages = capacity_bytes / page_bytes(head_dim);
+  return num_pages * static_cast<std::int64_t>(sizeof(Page)) + num_pages * kBitsPerPage / 8;
+}
+
 CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim, std::int64_t num_spare_pages)
     : page_bytes_(page_bytes(head_dim)), num_spare_pages_(num_spare_pages) {
   const std::int64_t num_pages = capacity_bytes / page_bytes_;
@@ -109,13 +115,21 @@ void CellArena::free(KvCellRef cell) {
   const auto slot = static_cast<std::int32_t>(cell.offset() % page_bytes_ / of_format.cell_bytes);
   Page& page = pages_[static_cast<std::size_t>(number)];
   CHECK(page.format == cell.format() && page.num_used > 0 && slot < page.num_started);
-  if (page.num_used == of_format.cells_per_page && !page.is_closed) of_format.roomy.insert(number);
+  if (page.is_closed) {
+    ++of_format.num_closed_slots;
+  } else if (page.num_used == of_format.cells_per_page) {
+    of_format.roomy.insert(number);
+  }
   page.next_free[static_cast<std::size_t>(slot)] = static_cast<std::int16_t>(page.first_free);
   page.first_free = slot;
   --of_format.num_cells;
   used_bytes_ -= of_format.cell_bytes;
   if (--page.num_used > 0) return;
-  if (!page.is_closed) of_format.roomy.erase(number);
+  if (page.is_closed) {
+    of_format.num_closed_slots -= of_format.cells_per_page;
+  } else {
+    of_format.roomy.erase(number);
+  }
   --of_format.num_pages;
   free_pages_.insert(number);
   page.is_closed = false;
@@ -146,7 +160,9 @@ bool CellArena::close_sparse_pages(std::int32_t max_cells) {
     max_cells -= page.num_used;
     ++closed;
     page.is_closed = true;
-    size_class(page.format).roomy.erase(number);
+    SizeClass& of_format = size_class(page.format);
+    of_format.num_closed_slots += of_format.cells_per_page - page.num_used;
+    of_format.roomy.erase(number);
     closed_pages_.push_back(number);
   }
   return !closed_pages_.empty();
@@ -157,14 +173,17 @@ void CellArena::reopen_pages() {
     Page& page = pages_[static_cast<std::size_t>(number)];
     if (!page.is_closed) continue;  // it ran empty
     page.is_closed = false;
-    if (page.num_used < size_class(page.format).cells_per_page) size_class(page.format).roomy.insert(number);
+    SizeClass& of_format = size_class(page.format);
+    of_format.num_closed_slots -= of_format.cells_per_page - page.num_used;
+    if (page.num_used < of_format.cells_per_page) of_format.roomy.insert(number);
   }
   closed_pages_.clear();
 }
 
 std::int64_t CellArena::num_available(KvFormat format) const {
   const SizeClass& of_format = size_class(format);
-  return (num_free_pages() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells;
+  return (num_free_pages() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells -
+         of_format.num_closed_slots;
 }
 
 }  // namespace kvasir::kv

@@ -33,6 +33,9 @@ class CellArena {
   // Whole pages that hold so many cells of the format.
   static std::int64_t bytes_for(std::int64_t num_cells, KvFormat format, std::int32_t head_dim);
 
+  // What the bookkeeping takes whatever is in use: without the places within pages.
+  static std::int64_t table_bytes(std::int64_t capacity_bytes, std::int32_t head_dim);
+
   // A cell of the format; empty when no page has room.
   std::optional<KvCellRef> allocate(KvFormat format);
   // Requires: allocate() gave it, and it was not freed since.
@@ -90,7 +93,8 @@ class CellArena {
     std::int32_t cells_per_page = 0;
     std::int64_t num_pages = 0;
     std::int64_t num_cells = 0;
-    PageSet roomy;  // its pages with a free slot
+    std::int64_t num_closed_slots = 0;  // free ones of closed pages
+    PageSet roomy;                      // its other pages with a free slot
   };
 
   std::int64_t num_pages() const { return static_cast<std::int64_t>(pages_.size()); }

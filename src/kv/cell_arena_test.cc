@@ -97,6 +97,39 @@ TEST(CellArena, NeverGivesAByteTwice) {
   }
 }
 
+TEST(CellArena, GivesNothingOfAClosedPage) {
+  for (const std::size_t num_freed_while_closed : {0, 2, 3}) {
+    CellArena arena(pages(4), kHeadDim, /*num_spare_pages=*/1);
+    const std::int64_t per_page = pages(1) / cell_bytes(KvFormat::kQ8, kHeadDim);
+    std::vector<KvCellRef> cells;
+    for (std::int64_t i = 0; i < 3 * per_page; ++i) cells.push_back(*arena.allocate(KvFormat::kQ8));
+    for (std::int64_t i = 3; i < per_page; ++i) {  // three cells are left of each of the last two pages
+      for (const std::int64_t page : {1, 2}) arena.free(cells[static_cast<std::size_t>(page * per_page + i)]);
+    }
+    ASSERT_TRUE(arena.close_sparse_pages(3));
+    std::vector<KvCellRef> closed;
+    for (const std::int64_t page : {1, 2}) {
+      for (std::int64_t i = 0; i < 3; ++i) {
+        const KvCellRef cell = cells[static_cast<std::size_t>(page * per_page + i)];
+        if (arena.is_closed(cell)) closed.push_back(cell);
+      }
+    }
+    ASSERT_EQ(closed.size(), 3u);
+    for (std::size_t i = 0; i < num_freed_while_closed; ++i) arena.free(closed[i]);
+    const bool ran_empty = num_freed_while_closed == 3;
+    EXPECT_EQ(arena.num_available(KvFormat::kQ8), per_page - 3 + (ran_empty ? per_page : 0));
+    std::int64_t num_given = 0;
+    while (const auto cell = arena.allocate(KvFormat::kQ8)) {
+      EXPECT_TRUE(ran_empty || !arena.is_closed(*cell));
+      ++num_given;
+    }
+    EXPECT_EQ(num_given, per_page - 3 + per_page + (ran_empty ? per_page : 0)) << "with the spare page";
+    arena.reopen_pages();
+    EXPECT_EQ(arena.num_available(KvFormat::kQ8),
+              (ran_empty ? 0 : per_page - 3 + static_cast<std::int64_t>(num_freed_while_closed)) - per_page);
+  }
+}
+
 TEST(CellArena, RefusesACellThatItDidNotGive) {
   CellArena arena(pages(1), kHeadDim);
   const auto cell = arena.allocate(KvFormat::kF16);

@@ -215,6 +215,17 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
       const BlockId block = block_of(g, i);
       add_reference(g, block);
       kv.table(g).append(block);
+      if (cells_.has_disk() && !kv.scores.empty()) know_ghosts(kv, g, i);
+    }
+  }
+}
+
+// What somebody else's policy has left of a block.
+void KvCacheManager::know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const {
+  SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
+  for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {
+    if (cells_.at(group, kv.table(group)[logical_block], cell).format() == KvFormat::kGhost) {
+      scores.set_ghost(cell, logical_block, true);
     }
   }
 }

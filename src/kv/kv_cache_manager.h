@@ -171,6 +171,7 @@ class KvCacheManager {
   std::int32_t longest_usable_prefix(std::span<const PrefixNodeId> nodes);
   template <class BlockOf>
   void take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of);
+  void know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const;
   void open_cursor(SequenceKv& kv, const CacheScope& scope);
   CacheOwner owner_of(std::string_view tenant);
   void leave_public_prefix(SequenceKv& kv);

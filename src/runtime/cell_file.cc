@@ -16,9 +16,13 @@ namespace kvasir::runtime {
 
 Result<std::unique_ptr<CellFile>> CellFile::create(const std::string& directory, const Memory& memory,
                                                    std::function<void(std::string_view)> warn) {
-  std::error_code ignored;
+  std::error_code error;
   const std::string folder =
-      directory.empty() ? std::filesystem::temp_directory_path(ignored).string() : directory;
+      directory.empty() ? std::filesystem::temp_directory_path(error).string() : directory;
+  if (error) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("KV disk: no folder for temporary files (TMPDIR): {}", error.message()));
+  }
   std::string path = folder + "/kvasir-kv-XXXXXX";
   const int file = mkostemp(path.data(), O_CLOEXEC);
   if (file < 0 || unlink(path.c_str()) != 0) {

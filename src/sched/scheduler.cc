@@ -206,6 +206,7 @@ void Scheduler::preempt(Sequence& sequence) {
   std::erase(running_, &sequence);
   --sequence.account->num_running;
   last_victim_ = sequence.id;
+  sequence.earlier_kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use);
   kv_.free(sequence.kv);
   sequence.num_computed_tokens = 0;
   sequence.status = SequenceStatus::kWaiting;
@@ -454,7 +455,7 @@ void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, Ti
                       .token = next_token,
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
-                      .kv_bytes = sequence.kv.bytes_use,
+                      .kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use),
                       .times = sequence.times,
                       .num_preemptions = sequence.num_preemptions});
   if (finish_reason) remove(sequence);

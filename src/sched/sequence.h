@@ -72,6 +72,7 @@ struct Sequence {
   std::int32_t num_prompt_logits = 0;  // leading positions whose prompt logits were handed out
   StopCriteria stop;
   kv::SequenceKv kv;
+  kv::BytesUse earlier_kv_bytes;  // of its holds before the last preemption
 
   std::optional<TimePoint> start_deadline;
   SequenceTimes times;

@@ -13,8 +13,13 @@
 
 namespace kvasir::server {
 
-// The buffers of one connection, filled: a head, and what is read at once or comes behind it.
-constexpr std::int64_t connection_bytes(const Limits& limits) { return (16 << 10) + limits.header_bytes.max; }
+// The buffers of one connection, filled: a head, and what is read at once or comes behind it; with TLS also
+// those that Asio has on both sides of it.
+constexpr std::int64_t connection_bytes(const Limits& limits, bool is_secure) {
+  return (16 << 10) + (is_secure ? 4 * (17 << 10) : 0) + limits.header_bytes.max;
+}
+// What gRPC may have of it for its connections and what it reads: the limit of its own quota.
+constexpr std::int64_t grpc_bytes(std::int64_t request_memory_bytes) { return request_memory_bytes / 4; }
 // Of a whole body: as it comes, as JSON, as text, as tokens, which may be as many as its bytes; and each item
 // of a list as JSON. Before it is whole it takes what has come: who sends half of one and no more shall not
 // keep others out for more than that.
@@ -32,7 +37,15 @@ class RequestMemory {
   RequestMemory(const RequestMemory&) = delete;
   RequestMemory& operator=(const RequestMemory&) = delete;
 
-  std::int64_t limit_bytes() const { return limit_bytes_; }
+  std::int64_t limit_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return limit_bytes_;
+  }
+  // Less for all from here on, to the end: what a protocol takes that counts by itself.
+  void set_aside(std::int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_bytes_ -= bytes;
+  }
   std::int64_t used_bytes() const {
     const std::lock_guard lock(mutex_);
     return used_bytes_;
@@ -71,8 +84,8 @@ class RequestMemory {
   std::int64_t used_by(const std::string& tenant) const;
   void add(const std::string& tenant, std::int64_t bytes);
 
-  const std::int64_t limit_bytes_;
   mutable std::mutex mutex_;
+  std::int64_t limit_bytes_;
   std::int64_t used_bytes_ = 0;
   std::map<std::string, std::int64_t> tenants_;  // those that have some
 };

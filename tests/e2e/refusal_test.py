@@ -42,6 +42,7 @@ class WrongUsage(CommandLineTest):
             (["run", LLAMA, "hi", "--memory", "lots"], "memory"),
             (["run", LLAMA, "hi", "--kv-disk", "lots"], "kv-disk"),
             (["run", LLAMA, "hi", "--kv-disk", "1"], "kv_disk must be at least"),
+            (["run", LLAMA, "hi", "--kv-disk", "100TiB"], "kv_disk must be at most"),
             (["run", LLAMA, "hi", "--threads", "-2"], "threads"),
             (["run", LLAMA, "hi", "--isa", "sse"], "isa"),
             (["run", LLAMA, "hi", "--ctx", "1000000"], "ctx: the model was trained for"),

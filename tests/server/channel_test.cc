@@ -196,6 +196,59 @@ TEST(Channel, SaysWhyBeforeItClosesOnAMessageThatIsTooLong) {
   EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
 }
 
+TEST(Channel, SendsAnAnswerInOnePieceBesideAStream) {
+  const RunningServer server({.answer = std::string(400, 'a'), .step = 1ms, .max_model_len_tokens = 1024},
+                             {.limits = {.output_buffer_bytes = {20'000, 503, "waiting"}}});
+  Client client(server.port());
+  client.ask("stream", R"(,"max_tokens":400)");
+  for (int i = 0; i < 5; ++i) {
+    const std::string id = std::to_string(i);
+    client.send(R"({"id":")" + id + R"(","path":"/v1/chat/completions","body":{"max_tokens":40,)" +
+                R"("messages":[{"role":"user","content":"Hi"}],"logprobs":true,"top_logprobs":20}})");
+  }
+  int num_whole = 0;
+  for (std::string message = client.receive(); !message.empty(); message = client.receive()) {
+    num_whole += message.size() > 20'000;
+    if (message.find(R"("end":"complete")") != std::string::npos) break;
+  }
+  EXPECT_EQ(num_whole, 5);
+  EXPECT_EQ(server.engine.num_cancelled(), 0);
+}
+
+TEST(Channel, ClosesWhenTheRestOfAMessageDoesNotCome) {
+  const RunningServer server({}, {.limits = {.body_timeout = 300ms}});
+  Client client(server.port());
+  client.stream().write_some(false, boost::asio::buffer(std::string(20'000, ' ')));
+  EXPECT_TRUE(client.receive().empty());
+  HttpClient other(server.port());
+  EXPECT_TRUE(eventually([&] {
+    return other.request("GET", "/metrics").body.find("kvasir_http_connections 1\n") != std::string::npos;
+  }));
+}
+
+TEST(Channel, TakesWhatComesWithAPipelinedUpgrade) {
+  const RunningServer server;
+  const std::string upgrade =
+      http_request("GET", "/v1/stream", {},
+                   {"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="});
+  const std::string message = R"({"id":"x","path":"/nowhere","body":{}})";
+  const std::string frame =
+      std::string("\x81") + static_cast<char>(0x80 | message.size()) + std::string(4, '\0') + message;
+  for (int round = 0; round < 30; ++round) {
+    HttpClient client(server.port());
+    std::string behind = frame;
+    if (round % 2 == 0) {
+      client.send(http_request("GET", "/health/live") + upgrade);
+    } else {
+      client.send(http_request("GET", "/health/live") + upgrade + std::exchange(behind, {}));
+    }
+    ASSERT_EQ(client.receive().status, 200);
+    client.send(behind);
+    EXPECT_NE(client.receive_until("404").find(R"({"id":"x","status":404)"), std::string::npos) << round;
+  }
+}
+
 TEST(Channel, CutsOffAReaderWhoTakesNothing) {
   const RunningServer server({.answer = std::string(100'000, 'a'), .max_model_len_tokens = 1 << 20},
                              {.limits = {.output_buffer_bytes = {20'000, 503, "waiting"}}});

@@ -104,6 +104,24 @@ std::string metrics_of(const RunningServer& server) {
   return HttpClient(server.port()).request("GET", "/metrics").body;
 }
 
+// gRPC has the connection still.
+TEST(Grpc, CountsAConnectionThatSentAnUrgentByte) {
+  const RunningServer server({}, with_grpc());
+  HttpClient urgent(server.server->grpc_port().value()), other(server.port());
+  const auto counts = [&](int num_connections) {
+    const std::string line = "kvasir_http_connections " + std::to_string(num_connections) + "\n";
+    return other.request("GET", "/metrics").body.find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(eventually([&] { return counts(2); }));
+  for (int i = 0; i < 10; ++i) {
+    urgent.send_urgently('!');
+    std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE(counts(2)) << i;
+  }
+  urgent.close();
+  EXPECT_TRUE(eventually([&] { return counts(1); }));
+}
+
 TEST(Grpc, StreamsAnAnswerPieceByPiece) {
   const RunningServer server({.answer = "abc"}, with_grpc());
   Client client(server);

@@ -59,6 +59,8 @@ void HttpClient::shrink_receive_buffer() {
   setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
+void HttpClient::send_urgently(char byte) { (void)!::send(fd_, &byte, 1, MSG_OOB | MSG_NOSIGNAL); }
+
 void HttpClient::send(std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -28,6 +28,8 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   void send(std::string_view bytes);
+  // Out of band, as TCP has it.
+  void send_urgently(char byte);
   // Reads one response; of a HEAD request only its head.
   ClientResponse receive(bool is_head = false);
   // What arrives until the text has been seen, the peer closes, or time is up.

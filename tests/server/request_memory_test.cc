@@ -2,11 +2,15 @@
 #include "server/request_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
+#include "eventually.h"
 #include "http_client.h"
 #include "running_server.h"
+#include "server/auth/key_file.h"
 
 namespace kvasir::server {
 namespace {
@@ -95,6 +99,33 @@ TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
   EXPECT_FALSE(refused.header("retry-after").empty());
   second.send(request.substr(80'000));
   EXPECT_EQ(second.receive().status, 200);
+}
+
+// A proxy sends the requests of many over one connection.
+TEST(RequestMemory, KnowsNothingOfWhoAskedBefore) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("kvasir-memory-" + std::to_string(::getpid()))).string();
+  ASSERT_TRUE(
+      write_key_file(path, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
+                            {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"}}));
+  ServerConfig config;
+  config.request_memory_bytes = 1 << 20;
+  config.api_keys_file = path;
+  const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
+  const std::string ann = "Authorization: Bearer kv-ann", bob = "Authorization: Bearer kv-bob";
+  HttpClient shared(server.port()), large(server.port());
+  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(10), {ann}).status, 200);
+  large.send(http_request("POST", "/v1/completions", completion(700'000), {ann}).substr(0, 600'000));
+  HttpClient other(server.port());
+  EXPECT_TRUE(eventually([&] {
+    const std::string metrics = other.request("GET", "/metrics", {}, {ann}).body;
+    const std::string_view name = "\nkvasir_request_memory_bytes ";
+    const auto at = metrics.find(name);
+    return at != std::string::npos && std::stod(metrics.substr(at + name.size())) > 590'000;
+  }));
+  EXPECT_EQ(other.request("POST", "/v1/completions", completion(20'000), {ann}).status, 503);
+  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(20'000), {bob}).status, 200);
+  std::filesystem::remove(path);
 }
 
 TEST(RequestMemory, ListsTakeMoreThanText) {

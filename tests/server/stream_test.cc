@@ -250,6 +250,18 @@ TEST(SlowReader, IsCutOffWhenTheOutputBufferIsFull) {
             std::string::npos);
 }
 
+// The last events repeat the whole text and all its logprobs, four times.
+TEST(FastReader, GetsLastEventsOfAnySize) {
+  const RunningServer server({.answer = std::string(150, 'a'), .step = 1ms, .max_model_len_tokens = 1024});
+  HttpClient client(server.port());
+  const ClientResponse response = client.request(
+      "POST", "/v1/responses",
+      R"({"input":"Hi","stream":true,"top_logprobs":20,"include":["message.output_text.logprobs"]})");
+  EXPECT_GT(response.body.size(), 600'000u);
+  EXPECT_NE(response.body.find("event: response.completed"), std::string::npos);
+  EXPECT_TRUE(response.complete);
+}
+
 TEST(SlowReader, IsCutOffWhenItTakesNothingForTooLong) {
   RunningServer server({.answer = std::string(60'000, 'a'), .max_model_len_tokens = 1 << 20},
                        {.limits = {.output_buffer_bytes = {1 << 30, 503, ""}, .write_stall_timeout = 200ms}});

@@ -310,10 +310,15 @@ void measure_cell(const CellMeasureArgs& args) {
   const std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   std::vector<std::vector<float>> unit_keys(kTokensPerCell, std::vector<float>(args.head_dim));
   double ratios = 0.0, longest_value = 0.0;
+  std::vector<float> keys(static_cast<std::size_t>(args.head_dim));
   for (std::int32_t token = 0; token < kTokensPerCell; ++token) {
     double key_square = 0.0, value_square = 0.0;
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
-      const double key = key_number(codes.keys, args.cell, args.head_dim, token, d);
+      keys[d] = key_number(codes.keys, args.cell, args.head_dim, token, d);
+    }
+    if (kv::is_rotated(codes.keys)) rotate(keys);
+    for (std::int32_t d = 0; d < args.head_dim; ++d) {
+      const double key = keys[d];
       const double value = value_number(codes.values, values, args.head_dim, token, d);
       key_square += key * key;
       value_square += value * value;
@@ -322,8 +327,7 @@ void measure_cell(const CellMeasureArgs& args) {
     ratios += std::sqrt(value_square) * inverse;
     longest_value = std::max(longest_value, std::sqrt(value_square));
     for (std::int32_t d = 0; d < args.head_dim; ++d) {
-      unit_keys[token][d] =
-          static_cast<float>(key_number(codes.keys, args.cell, args.head_dim, token, d) * inverse);
+      unit_keys[token][d] = static_cast<float>(keys[d] * inverse);
     }
   }
   if (args.value_key_ratio != nullptr) *args.value_key_ratio = static_cast<float>(ratios / kTokensPerCell);

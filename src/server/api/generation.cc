@@ -167,18 +167,21 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   parts_.rate_limiter.charge(parts_.exchange->request().tenant, std::ssize(output.token_ids), Clock::now());
   if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
+  const bool is_last = request_finished && --num_unfinished_ == 0;
   if (output.finish_reason) finish_reasons_[choice] = output.finish_reason;
   if (parts_.stream) {
     std::string events;
     parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
+    // With the end in one piece: a reader could not have taken what comes just before it.
+    if (is_last) append_end(events);
     send_events(events);
     if (is_first && first_token_) observe_flush();
+    if (is_last) return parts_.exchange->end_stream();
   } else {
     collect(choice, std::move(output));
+    if (is_last) return finish();
   }
-  if (!request_finished || is_over_) return;
-  if (--num_unfinished_ == 0) return finish();
-  submit_waiting();
+  if (request_finished && !is_over_) submit_waiting();
 }
 
 // The requests of an answer whose client has gone end one by one.
@@ -282,20 +285,22 @@ void Generation::record() {
 }
 
 void Generation::finish() {
+  std::string body = parts_.format->whole(choices_, total_usage());
+  note_end();
+  parts_.exchange->respond({.body = std::move(body)});
+}
+
+void Generation::append_end(std::string& events) {
+  parts_.format->append_last_events(total_usage(), events);
+  parts_.format->append_end(events);
+  note_end();
+}
+
+void Generation::note_end() {
   is_over_ = true;
   record();
   parts_.metrics.request.observe(Clock::now() - parts_.exchange->received_at());
-  std::string end;
-  if (parts_.stream) {
-    parts_.format->append_last_events(total_usage(), end);
-    parts_.format->append_end(end);
-  } else {
-    end = parts_.format->whole(choices_, total_usage());
-  }
   parts_.memory.set(0);  // who gets the answer may come again at once
-  if (!parts_.stream) return parts_.exchange->respond({.body = std::move(end)});
-  send_events(end);
-  parts_.exchange->end_stream();
 }
 
 void Generation::fail(const ApiError& error) {

@@ -63,6 +63,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void send_events(const std::string& events);
   void begin_stream();
   void finish();
+  void append_end(std::string& events);
+  void note_end();
   void fail(const ApiError& error);
   void give_back();
   void cancel_all();

@@ -126,9 +126,12 @@ void RateLimiter::give_back(const Tenant& tenant, std::int64_t num_prompt_tokens
   if (found == accounts_.end()) return;
   Account& account = found->second;
   fill(account, now);
-  account.requests = filled(account.requests + 1.0, account.limits.requests_per_minute, 0.0);
-  account.tokens =
-      filled(account.tokens + static_cast<double>(num_prompt_tokens), account.limits.tokens_per_minute, 0.0);
+  const auto add = [](std::int64_t own, double amount, std::int64_t per_minute, double& level) {
+    if (own > 0) level = filled(level + amount, per_minute, 0.0);  // of a bucket that admit() took from
+  };
+  add(tenant.limits.requests_per_minute, 1.0, account.limits.requests_per_minute, account.requests);
+  add(tenant.limits.tokens_per_minute, static_cast<double>(num_prompt_tokens),
+      account.limits.tokens_per_minute, account.tokens);
 }
 
 void RateLimiter::charge(const Tenant& tenant, std::int64_t num_tokens, TimePoint now) {

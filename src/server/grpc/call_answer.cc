@@ -34,7 +34,8 @@ CallAnswer::CallAnswer(boost::asio::any_io_executor executor, HttpRequest reques
       line_(&line),
       stall_(executor),
       write_rate_(context.limits.write_stall_timeout, context.limits.min_bytes_per_s),
-      memory_(context.memory) {
+      memory_(context.memory),
+      output_bound_(context.limits.output_buffer_bytes.max) {
   ++context.metrics.num_answering;
 }
 
@@ -70,6 +71,8 @@ void CallAnswer::respond(HttpResponse response) {
     }
     return complete(call_error(response.status, response.body));
   }
+  whole_bytes_ = response.body.size();
+  memory_.set(body_memory_bytes(request().body) + static_cast<std::int64_t>(whole_bytes_));
   const bool is_read = read_message(response.body, line_->message());
   complete(is_read ? CallError{} : internal_error("the answer could not be said in this protocol"));
 }
@@ -81,6 +84,8 @@ void CallAnswer::begin_stream(HttpResponse head) {
 }
 
 void CallAnswer::write(std::string_view piece) {
+  if (state() != State::kStreaming) return;
+  if (!output_bound_.takes(unsent_bytes_, piece.size())) return abort(AbortCause::kSlowReader);
   for_each_sse_event(piece, [this](std::string_view event) {
     if (state() == State::kStreaming) send(event);
   });
@@ -89,8 +94,6 @@ void CallAnswer::write(std::string_view piece) {
 void CallAnswer::send(std::string_view event) {
   failure_ = call_error_of_event(event);
   if (failure_) return;
-  const auto limit = static_cast<std::size_t>(context().limits.output_buffer_bytes.max);
-  if (unsent_bytes_ > 0 && unsent_bytes_ + event.size() > limit) return abort(AbortCause::kSlowReader);
   if (outgoing_.empty()) write_rate_.begin(Clock::now());
   unsent_bytes_ += event.size();
   outgoing_.emplace_back(event);
@@ -186,14 +189,37 @@ void CallAnswer::finish_line() {
   CallLine* const line = std::exchange(line_, nullptr);
   if (line == nullptr) return;
   if (!end_->details.empty()) line->context().AddTrailingMetadata("kvasir-error-bin", end_->details);
+  watch_finish(line->context());
   line->finish(end_->status);
 }
 
+// What is said last also waits for its reader, and nothing tells how far it has come.
+void CallAnswer::watch_finish(grpc::CallbackServerContext& call) {
+  {
+    const std::lock_guard lock(finishing_mutex_);
+    finishing_ = &call;
+  }
+  const Limits& limits = context().limits;
+  const auto bytes = static_cast<std::int64_t>(whole_bytes_);
+  stall_.expires_after(limits.write_stall_timeout +
+                       std::chrono::milliseconds(bytes * 1000 / limits.min_bytes_per_s));
+  stall_.async_wait([self = self()](const boost::system::error_code& error) {
+    if (error) return;
+    const std::lock_guard lock(self->finishing_mutex_);
+    if (self->finishing_ != nullptr) self->finishing_->TryCancel();
+  });
+}
+
 void CallAnswer::on_done() {
+  {
+    const std::lock_guard lock(finishing_mutex_);
+    finishing_ = nullptr;
+  }
   post([this] { log(); });
 }
 
 void CallAnswer::log() {
+  stall_.cancel();
   memory_.set(0);
   --context().metrics.num_answering;
   if (!record_) return;  // of an aborted one it is not this that makes the line

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "server/grpc/call_error.h"
 #include "server/grpc/call_line.h"
 #include "server/http/least_rate.h"
+#include "server/http/output_bound.h"
 #include "server/http/tracked_exchange.h"
 
 namespace kvasir::server {
@@ -56,6 +58,7 @@ class CallAnswer final : public TrackedExchange {
   void complete(CallError end);
   void abort(AbortCause cause);
   void finish_line();
+  void watch_finish(grpc::CallbackServerContext& call);
   void log();
 
   CallLine* line_;  // null once finished
@@ -67,7 +70,13 @@ class CallAnswer final : public TrackedExchange {
   std::function<void()> sent_callback_;
   boost::asio::steady_timer stall_;
   LeastRate write_rate_;
-  RequestMemory::Share memory_;  // of the request's body and of what is not sent
+  RequestMemory::Share memory_;  // of the request's body, and of an answer in one piece
+  std::size_t whole_bytes_ = 0;  // of that answer
+  OutputBound output_bound_;
+  // Of a line that was finished and is not done: it can only be cancelled. gRPC may call on_done() from
+  // within that.
+  std::recursive_mutex finishing_mutex_;
+  grpc::CallbackServerContext* finishing_ = nullptr;  // guarded
   bool is_aborted_ = false;
   std::optional<AccessRecord> record_;  // of an answer that came to its end
   Clock::time_point ended_at_;

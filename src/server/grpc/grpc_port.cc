@@ -9,14 +9,17 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <utility>
 
 #include "grpc/health/v1/health.pb.h"
 #include "server/grpc/service.h"
+#include "server/http/connection.h"
 #include "server/http/listener.h"
 
 namespace kvasir::server {
@@ -30,7 +33,6 @@ constexpr unsigned kTlsSeconds = 1;
 // What running calls have when all connections close.
 constexpr std::chrono::milliseconds kCloseTime{200};
 // Of the memory that requests may take: what gRPC may hold of messages before they are requests.
-constexpr std::int64_t kPartOfRequestMemory = 4;
 
 int milliseconds(std::chrono::milliseconds time) {
   return static_cast<int>(std::min<std::int64_t>(time.count(), std::numeric_limits<int>::max()));
@@ -54,7 +56,7 @@ struct OpenConnection {
         slot(std::move(slot_in)),
         memory(context.memory),
         metrics(context.metrics) {
-    memory.set(connection_bytes(context.limits));
+    memory.set(connection_bytes(context.limits, false));
     ++metrics.num_connections;
   }
   ~OpenConnection() { --metrics.num_connections; }
@@ -73,7 +75,6 @@ class RunningGrpcPort final : public GrpcPort {
   RunningGrpcPort(boost::asio::io_context& io, const SessionContext& context)
       : context_(context),
         service_(io, context),
-        memory_(context.memory),
         listener_(io, context.connections,
                   [this](auto socket, auto slot) { hand_over(std::move(socket), std::move(slot)); }) {}
 
@@ -97,7 +98,6 @@ class RunningGrpcPort final : public GrpcPort {
 
   const SessionContext& context_;
   GrpcService service_;
-  RequestMemory::Share memory_;
   Listener listener_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
@@ -142,9 +142,9 @@ void RunningGrpcPort::set_limits(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, milliseconds(limits.header_timeout));
   const std::int64_t limit_bytes = context_.memory.limit_bytes();
   if (limit_bytes == 0) return;
-  memory_.set(limit_bytes / kPartOfRequestMemory);
+  context_.memory.set_aside(grpc_bytes(limit_bytes));
   grpc::ResourceQuota quota("kvasir");
-  quota.Resize(static_cast<std::size_t>(limit_bytes / kPartOfRequestMemory));
+  quota.Resize(static_cast<std::size_t>(grpc_bytes(limit_bytes)));
   builder.SetResourceQuota(quota);
 }
 
@@ -154,9 +154,14 @@ void RunningGrpcPort::hand_over(tcp::socket socket, ConnectionCounter::Slot slot
   socket.non_blocking(true, error);
   const int descriptor = fcntl(socket.native_handle(), F_DUPFD_CLOEXEC, 0);
   if (error || descriptor < 0) return;  // it closes; out of descriptors, most likely
-  auto connection = std::make_shared<OpenConnection>(std::move(socket), std::move(slot), context_);
-  // Before gRPC has it: an event that has passed wakes nobody.
-  connection->socket.async_wait(tcp::socket::wait_error, [connection](const error_code&) {});
+  try {
+    const auto connection = std::make_shared<OpenConnection>(std::move(socket), std::move(slot), context_);
+    // Before gRPC has it: an event that has passed wakes nobody.
+    wait_until_failed(connection->socket, [connection](const error_code&) {});
+  } catch (const std::exception&) {
+    close(descriptor);
+    throw;
+  }
   Acceptor::NewConnectionParameters parameters;
   parameters.listener_fd = -1;
   parameters.fd = descriptor;

@@ -9,6 +9,7 @@ namespace kvasir::server {
 Answer::Answer(std::shared_ptr<Session> session, HttpRequest request, const Options& options)
     : TrackedExchange(session->executor(), std::move(request), options.received_at, session->context_),
       session_(std::move(session)),
+      output_bound_(context().limits.output_buffer_bytes.max),
       options_(options) {
   std::vector<Header> headers;
   context().cors.add_headers(this->request(), headers);
@@ -37,9 +38,7 @@ void Answer::send_head(const HttpResponse& response, BodyFraming framing, State 
 
 void Answer::write(std::string_view piece) {
   if (state() != State::kStreaming) return;
-  const std::size_t waiting = session_->unsent_bytes();
-  const auto limit = static_cast<std::size_t>(context().limits.output_buffer_bytes.max);
-  if (waiting > 0 && waiting + piece.size() > limit) {
+  if (!output_bound_.takes(session_->unsent_bytes(), piece.size())) {
     // The engine cannot pause a sequence, so what it makes for this reader has nowhere to go.
     return session_->abort(AbortCause::kSlowReader);
   }

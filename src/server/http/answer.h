@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "server/http/output_bound.h"
 #include "server/http/response_head.h"
 #include "server/http/tracked_exchange.h"
 
@@ -42,6 +43,7 @@ class Answer final : public TrackedExchange {
   void finish(bool keep_alive);
 
   std::shared_ptr<Session> session_;
+  OutputBound output_bound_;
   Options options_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
+#include <poll.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -10,6 +11,24 @@
 namespace kvasir::server {
 
 using boost::system::error_code;
+
+namespace {
+
+bool has_failed(Connection::Socket& socket) {
+  pollfd descriptor{.fd = socket.native_handle(), .events = 0, .revents = 0};
+  return ::poll(&descriptor, 1, 0) > 0 && (descriptor.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+}  // namespace
+
+void wait_until_failed(Connection::Socket& socket, Connection::Done done) {
+  socket.async_wait(Connection::Socket::wait_error, [&socket, done](const error_code& error) {
+    if (error || has_failed(socket)) return done(error);
+    wait_until_failed(socket, done);
+    error_code ignored;
+    if (has_failed(socket)) socket.cancel(ignored);  // between the two, which wakes nobody
+  });
+}
 
 Connection::Connection(Socket socket, boost::asio::ssl::context* tls) : plain_(std::move(socket)) {
   if (tls != nullptr) secure_ = std::make_unique<boost::asio::ssl::stream<Socket>>(std::move(plain_), *tls);
@@ -43,7 +62,7 @@ void Connection::write_some(boost::asio::const_buffer buffer, Moved moved) {
   plain_.async_write_some(buffer, std::move(moved));
 }
 
-void Connection::wait_for_error(Done done) { socket().async_wait(Socket::wait_error, std::move(done)); }
+void Connection::wait_for_error(Done done) { wait_until_failed(socket(), std::move(done)); }
 
 void Connection::send_at_once() {
   error_code ignored;
@@ -65,6 +84,11 @@ error_code Connection::shut_down_sending() {
   error_code error;
   socket().shutdown(Socket::shutdown_send, error);
   return error;
+}
+
+void Connection::cancel() {
+  error_code ignored;
+  socket().cancel(ignored);
 }
 
 void Connection::close() {

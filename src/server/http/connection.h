@@ -19,6 +19,11 @@ namespace kvasir::server {
 inline constexpr std::size_t kMaxLingerBytes = 32 << 20;
 inline constexpr std::chrono::seconds kLingerTime{2};
 
+// Calls back when the socket has failed or the peer is gone in both directions: an urgent byte is no reason.
+// Requires: the socket lives until then.
+void wait_until_failed(boost::asio::ip::tcp::socket& socket,
+                       std::function<void(const boost::system::error_code&)> done);
+
 // Thread safety: everything runs on the socket's executor, a strand. One read and one write may be under way
 // at once; their buffers outlive them. Handlers are called once, never from within the call that takes them.
 class Connection {
@@ -46,6 +51,8 @@ class Connection {
   // No more will be written, and with TLS the client is told. What still arrives may be read to be thrown
   // away: it is not deciphered any more. Lives until `done` is called.
   void end_sending(Done done);
+  // What is under way ends with operation_aborted, or with what it has done.
+  void cancel();
   void close();
 
  private:

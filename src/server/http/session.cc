@@ -30,7 +30,7 @@ Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot sl
 Session::~Session() { --context_.metrics.num_connections; }
 
 void Session::start() {
-  note_unsent();
+  note_memory();
   connection_.send_at_once();
   if (!connection_.is_secure()) return begin();
   set_deadline(std::chrono::steady_clock::now() + context_.limits.header_timeout);
@@ -64,6 +64,10 @@ void Session::read() {
 void Session::on_read(const error_code& error, std::size_t num_bytes) {
   reading_ = false;
   if (state_ == State::kClosed) return;
+  if (state_ == State::kUpgrading && (!error || error == boost::asio::error::operation_aborted)) {
+    input_.append(read_buffer_.data(), num_bytes);
+    return upgrade();
+  }
   if (error == boost::asio::error::eof && (state_ == State::kAnswering || will_advance_)) {
     input_ended_ = true;
     return on_half_closed();
@@ -75,6 +79,7 @@ void Session::on_read(const error_code& error, std::size_t num_bytes) {
     return lingered_bytes_ > kMaxLingerBytes ? close() : read();
   }
   input_.append(read_buffer_.data(), num_bytes);
+  note_memory();
   if (state_ == State::kReading) return advance();
   read_ahead();
 }
@@ -109,6 +114,7 @@ void Session::advance() {
   std::size_t consumed = 0;
   const auto progress = reader_->take(input_, consumed);
   input_.erase(0, consumed);
+  note_memory();
   if (!progress) return refuse(progress.error());
   const bool is_complete = *progress == RequestReader::Progress::kComplete;
   const std::int64_t bytes = is_complete ? body_memory_bytes(reader_->body()) : reader_->body_bytes();
@@ -178,7 +184,7 @@ void Session::refuse(const ApiError& error) {
   HttpRequest incoming = reader_->take_request();
   std::string().swap(incoming.body);
   reader_ = std::make_unique<RequestReader>(context_.limits);
-  body_memory_.set(0);
+  give_body_back();
   answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming),
                                      Answer::Options{.received_at = std::chrono::steady_clock::now()});
   ++context_.metrics.num_answering;
@@ -203,7 +209,10 @@ void Session::answer_request() {
   auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
   if (tenant && is_websocket_upgrade(incoming)) {
     const ApiStatus page = context_.hosts.check_page(incoming);
-    if (page) return upgrade(std::move(incoming));
+    if (page) {
+      incoming.tenant = *std::move(tenant);
+      return begin_upgrade(std::move(incoming));
+    }
     tenant = std::unexpected(page.error());
   }
   if (tenant) {
@@ -232,11 +241,18 @@ void Session::answer_request() {
   if (state_ == State::kAnswering) read_ahead();
 }
 
-void Session::upgrade(HttpRequest request) {
+void Session::begin_upgrade(HttpRequest request) {
+  state_ = State::kUpgrading;
+  upgrade_ = std::move(request);
+  // Behind another request a read may be under way, which would take what belongs to the channel.
+  reading_ ? connection_.cancel() : upgrade();
+}
+
+void Session::upgrade() {
   state_ = State::kClosed;
   stall_.cancel();
   std::make_shared<Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
-                            std::move(request), context_)
+                            *std::exchange(upgrade_, std::nullopt), context_)
       ->start();
 }
 
@@ -249,11 +265,16 @@ void Session::send(std::string bytes) {
     outgoing_ += bytes;
   }
   if (writing_.empty()) write_some();
-  note_unsent();
+  note_memory();
 }
 
-void Session::note_unsent() {
-  connection_memory_.set(connection_bytes(context_.limits) + static_cast<std::int64_t>(unsent_bytes()));
+// What is read ahead of a request beyond a head's bytes, and what is not sent, besides the buffers.
+void Session::note_memory() {
+  const auto head_bytes = static_cast<std::size_t>(context_.limits.header_bytes.max);
+  const std::size_t more_bytes =
+      unsent_bytes() + (input_.size() > head_bytes ? input_.size() - head_bytes : 0);
+  connection_memory_.set(connection_bytes(context_.limits, connection_.is_secure()) +
+                         static_cast<std::int64_t>(more_bytes));
 }
 
 void Session::when_sent(std::function<void()> callback) {
@@ -285,7 +306,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
     writing_.clear();
     if (writing_.capacity() > kReadBytes) writing_.shrink_to_fit();  // nobody counts it
     written_ = 0;
-    note_unsent();
+    note_memory();
   }
   if (!writing_.empty() || !outgoing_.empty()) return write_some();
   if (const auto callback = std::exchange(sent_callback_, nullptr)) callback();

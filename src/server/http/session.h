@@ -47,6 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
     kShaking,    // hands, with TLS
     kReading,    // waiting for a request, or in the middle of one
     kAnswering,  // until the last byte of the answer has left
+    kUpgrading,  // to a WebSocket, when the read under way has ended
     kLingering,  // answered and done; reading on so that the client gets to see the answer
     kClosed,
   };
@@ -65,9 +66,14 @@ class Session : public std::enable_shared_from_this<Session> {
   ApiResult<Tenant> admit(const HttpRequest& request) const;
   void answer_request();
   // The connection goes on as a WebSocket.
-  void upgrade(HttpRequest request);
-  // The request is answered: whoever sees that may send the next at once, here or elsewhere.
-  void give_body_back() { body_memory_.set(0); }
+  void begin_upgrade(HttpRequest request);
+  void upgrade();
+  // The request is answered: whoever sees that may send the next at once, here or elsewhere. What comes next
+  // is nobody's until its head tells.
+  void give_body_back() {
+    body_memory_.set(0);
+    body_memory_.belong_to({});
+  }
   void set_read_deadline(RequestReader::Progress progress);
   void set_deadline(std::chrono::steady_clock::time_point when);
   void on_deadline();
@@ -75,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Writing.
   void send(std::string bytes);
-  void note_unsent();
+  void note_memory();
   // Calls back once when nothing is left unsent; not after the connection is gone.
   void when_sent(std::function<void()> callback);
   std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
@@ -109,6 +115,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
   bool will_advance_ = false;   // posted: what is pipelined is looked at before the connection closes
   bool is_watched_ = false;     // an error wakes the session though nothing is read
+  std::optional<HttpRequest> upgrade_;
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
   // Of its body: what has come, and how fast more must; none before it begins.
   std::int64_t timed_body_bytes_ = 0;

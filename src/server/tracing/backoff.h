@@ -7,7 +7,7 @@
 namespace kvasir::server {
 
 // Twice as long each time, and then a random part of that between half and all: many clients of one server
-// that was down must not come back at once. What the server asks for goes first.
+// that was down must not come back at once. What the server asks for is the least.
 //
 // Thread safety: none. It reads no clock.
 class Backoff {

@@ -27,11 +27,15 @@ std::string_view text_of(const boost::beast::flat_buffer& buffer) {
 Channel::Channel(Connection connection, ConnectionCounter::Slot slot, std::string early,
                  HttpRequest handshake, const SessionContext& context)
     : context_(context),
+      is_secure_(connection.is_secure()),
       slot_(std::move(slot)),
       handshake_(std::move(handshake)),
       stream_(std::move(connection), std::move(early),
               LeastRate(context.limits.write_stall_timeout, context.limits.min_bytes_per_s)),
-      stall_(stream_.get_executor()) {
+      stall_(stream_.get_executor()),
+      deadline_(stream_.get_executor()),
+      output_bound_(context.limits.output_buffer_bytes.max) {
+  memory_.belong_to(handshake_.tenant.name);
   ++context_.metrics.num_connections;
 }
 
@@ -65,17 +69,39 @@ void Channel::on_read(const error_code& error) {
     return close(fits.error().status == 413 ? CloseCode::too_big : CloseCode::try_again_later);
   }
   if (is_done) {
+    message_rate_.reset();
+    deadline_.cancel();
     if (!stream_.got_text()) return close(CloseCode::unknown_data);
     take(text_of(input_));
     input_.clear();
     if (input_.capacity() > kReadBytes) input_.shrink_to_fit();
     note_memory();
   }
-  if (!is_closed_ && !close_code_) read();
+  if (is_closed_ || close_code_) return;
+  if (!is_done) watch_message();
+  read();
+}
+
+// As of a body over HTTP.
+void Channel::watch_message() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!message_rate_) {
+    message_rate_.emplace(context_.limits.body_timeout, context_.limits.min_bytes_per_s).begin(now);
+    timed_input_bytes_ = 0;
+  }
+  message_rate_->moved(static_cast<std::int64_t>(input_.size() - timed_input_bytes_), now);
+  timed_input_bytes_ = input_.size();
+  deadline_.expires_at(message_rate_->deadline());
+  deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->is_closed_ || !self->message_rate_) return;
+    if (self->deadline_.expiry() <= std::chrono::steady_clock::now()) {
+      self->abort(AbortCause::kDisconnected);
+    }
+  });
 }
 
 void Channel::take(std::string_view text) {
-  if (is_full(0)) return abort(AbortCause::kSlowReader);  // who only asks
+  if (!takes(0)) return abort(AbortCause::kSlowReader);  // who only asks
   std::string id;
   auto message = parse_channel_message(text, context_.limits, id);
   if (!message) return refuse(answers_.contains(id) ? std::string() : id, message.error());
@@ -99,6 +125,7 @@ void Channel::answer(ChannelMessage message) {
   if (!request) return refuse(message.id, request.error());
   const auto answer = std::make_shared<ChannelAnswer>(shared_from_this(), message.id, *std::move(request));
   answers_.emplace(message.id, answer);
+  note_memory();  // the answer has the message now
   add_warnings(message.warnings, *answer);
   answer->attempt([this, &answer] { context_.router.handle(answer); });
 }
@@ -122,18 +149,16 @@ ApiResult<HttpRequest> Channel::request_of(ChannelMessage& message) const {
 void Channel::refuse(std::string_view id, const ApiError& error) {
   const HttpResponse response = error_response(error, handshake_);
   context_.metrics.count_response(handshake_.path, error.status);
-  send(status_message(id, response.status, response.headers, response.body));
+  send(status_message(id, response.status, response.headers, response.body), true);
 }
 
-bool Channel::is_full(std::size_t num_more_bytes) const {
-  const auto limit = static_cast<std::size_t>(context_.limits.output_buffer_bytes.max);
-  return unsent_bytes_ > 0 && unsent_bytes_ + num_more_bytes > limit;
-}
+bool Channel::takes(std::size_t piece_bytes) { return output_bound_.takes(unsent_piece_bytes_, piece_bytes); }
 
-void Channel::send(std::string message) {
+void Channel::send(std::string message, bool is_piece) {
   if (is_closed_ || close_code_) return;
   unsent_bytes_ += message.size();
-  outgoing_.push_back(std::move(message));
+  if (is_piece) unsent_piece_bytes_ += message.size();
+  outgoing_.push_back({std::move(message), is_piece});
   note_memory();
   if (outgoing_.size() > 1) return;
   stream_.next_layer().begin_writing();
@@ -143,7 +168,7 @@ void Channel::send(std::string message) {
 void Channel::write() {
   watch_reader();
   stream_.async_write(
-      boost::asio::buffer(outgoing_.front()),
+      boost::asio::buffer(outgoing_.front().text),
       [self = shared_from_this()](const error_code& error, std::size_t) { self->on_written(error); });
 }
 
@@ -152,7 +177,9 @@ void Channel::on_written(const error_code& error) {
   // The stream closes for what was read: on_read() will know, when the client has had time to see why.
   if (error == boost::asio::error::operation_aborted && !close_code_) return;
   if (error) return abort(AbortCause::kDisconnected);
-  unsent_bytes_ -= outgoing_.front().size();
+  const Outgoing& sent = outgoing_.front();
+  unsent_bytes_ -= sent.text.size();
+  if (sent.is_piece) unsent_piece_bytes_ -= sent.text.size();
   outgoing_.pop_front();
   note_memory();
   if (!outgoing_.empty()) return write();
@@ -184,14 +211,18 @@ void Channel::log_when_sent(AccessRecord record) {
     const std::chrono::duration<double, std::milli> flushed = std::chrono::steady_clock::now() - answered_at;
     record.flush_ms = flushed.count();
     record.total_ms += flushed.count();
-    if (is_closed_) record.abort_cause = name_of(AbortCause::kDisconnected);
+    if (is_closed_) {
+      record.abort_cause = name_of(end_cause_);
+      context_.metrics.count_abort(end_cause_);
+    }
     --context_.metrics.num_answering;
     log_access(context_, record);
   });
 }
 
 std::int64_t Channel::held_bytes() const {
-  return connection_bytes(context_.limits) + static_cast<std::int64_t>(unsent_bytes_ + input_.size());
+  return connection_bytes(context_.limits, is_secure_) +
+         static_cast<std::int64_t>(unsent_bytes_ + input_.size());
 }
 
 void Channel::note_memory() { memory_.set(held_bytes()); }
@@ -206,7 +237,9 @@ void Channel::close(CloseCode code) {
 
 void Channel::abort(AbortCause cause) {
   if (std::exchange(is_closed_, true)) return;
+  end_cause_ = cause;
   stall_.cancel();
+  deadline_.cancel();
   stream_.next_layer().close();
   for (const auto& [id, answer] : std::exchange(answers_, {})) answer->abort(cause);
   for (const auto& callback : std::exchange(sent_callbacks_, {})) callback();

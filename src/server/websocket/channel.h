@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "server/http/least_rate.h"
+#include "server/http/output_bound.h"
 #include "server/http/session_context.h"
 #include "server/websocket/channel_message.h"
 #include "server/websocket/connection_stream.h"
@@ -47,14 +49,18 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Reading.
   void read();
   void on_read(const boost::system::error_code& error);
+  void watch_message();
   void take(std::string_view text);
   void answer(ChannelMessage message);
   ApiResult<HttpRequest> request_of(ChannelMessage& message) const;
   void refuse(std::string_view id, const ApiError& error);
 
   // Writing.
-  bool is_full(std::size_t num_more_bytes) const;
-  void send(std::string message);
+  // Whether a piece of a stream may wait with the others.
+  bool takes(std::size_t piece_bytes);
+  // `is_piece`: of a stream, or said to who only asks, and so bounded by takes(). Answers in one piece are
+  // not: the request memory bounds them.
+  void send(std::string message, bool is_piece);
   void write();
   void on_written(const boost::system::error_code& error);
   void watch_reader();
@@ -72,19 +78,30 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static constexpr std::size_t kReadBytes = 16 << 10;
 
   const SessionContext& context_;
+  const bool is_secure_;
   const ConnectionCounter::Slot slot_;
   const HttpRequest handshake_;
   RequestMemory::Share memory_{context_.memory};
   boost::beast::websocket::stream<ConnectionStream> stream_;
-  boost::asio::steady_timer stall_;  // of writing
+  boost::asio::steady_timer stall_;     // of writing
+  boost::asio::steady_timer deadline_;  // of a message that is not whole
 
   boost::beast::flat_buffer input_;
   std::map<std::string, std::shared_ptr<ChannelAnswer>> answers_;  // that are open, by id
-  std::deque<std::string> outgoing_;                               // the first is on its way
+  struct Outgoing {
+    std::string text;
+    bool is_piece;
+  };
+  std::deque<Outgoing> outgoing_;  // the first is on its way
   std::size_t unsent_bytes_ = 0;
+  std::size_t unsent_piece_bytes_ = 0;
+  OutputBound output_bound_;
+  std::optional<LeastRate> message_rate_;  // of a message that is not whole
+  std::size_t timed_input_bytes_ = 0;
   std::vector<std::function<void()>> sent_callbacks_;
   std::optional<CloseCode> close_code_;
   bool is_closed_ = false;
+  AbortCause end_cause_ = AbortCause::kDisconnected;  // once closed
 };
 
 }  // namespace kvasir::server

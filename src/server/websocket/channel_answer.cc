@@ -21,7 +21,7 @@ void ChannelAnswer::begin(const HttpResponse& response, State state) {
   note_begin(response.status, state);
   std::vector<Header> headers = take_headers();
   headers.insert(headers.end(), response.headers.begin(), response.headers.end());
-  channel_->send(status_message(id_, response.status, headers, response.body));
+  channel_->send(status_message(id_, response.status, headers, response.body), /*is_piece=*/false);
 }
 
 void ChannelAnswer::respond(HttpResponse response) {
@@ -36,8 +36,9 @@ void ChannelAnswer::begin_stream(HttpResponse head) {
 
 void ChannelAnswer::write(std::string_view piece) {
   if (state() != State::kStreaming) return;
-  if (channel_->is_full(piece.size())) return channel_->abort(AbortCause::kSlowReader);
-  for_each_sse_event(piece, [this](std::string_view data) { channel_->send(event_message(id_, data)); });
+  if (!channel_->takes(piece.size())) return channel_->abort(AbortCause::kSlowReader);
+  for_each_sse_event(piece,
+                     [this](std::string_view data) { channel_->send(event_message(id_, data), true); });
   note_write();
 }
 
@@ -48,7 +49,7 @@ void ChannelAnswer::fail_stream() {
 
 void ChannelAnswer::finish_stream(std::string_view how) {
   if (state() != State::kStreaming) return;
-  channel_->send(end_message(id_, how));
+  channel_->send(end_message(id_, how), true);
   finish();
 }
 
@@ -67,7 +68,7 @@ void ChannelAnswer::abort(AbortCause cause) {
   context().metrics.count_abort(cause);
   memory_.set(0);
   end_aborted(cause);
-  if (cause == AbortCause::kCancelled) channel->send(end_message(id_, name_of(cause)));
+  if (cause == AbortCause::kCancelled) channel->send(end_message(id_, name_of(cause)), true);
 }
 
 void ChannelAnswer::when_sent(std::function<void()> callback) {
