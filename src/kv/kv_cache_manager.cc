@@ -348,6 +348,7 @@ void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
       add_reference(g, cached);
       table.replace(logical_index, cached);
       release_block(g, own);
+      if (cells_.has_disk() && !kv.scores.empty()) know_ghosts(kv, g, logical_index);
       ++num_deduplicated_;
     }
   }

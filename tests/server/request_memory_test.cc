@@ -101,31 +101,53 @@ TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
   EXPECT_EQ(second.receive().status, 200);
 }
 
-// A proxy sends the requests of many over one connection.
-TEST(RequestMemory, KnowsNothingOfWhoAskedBefore) {
-  const std::string path =
+class RequestMemoryOfTenants : public testing::Test {
+ protected:
+  RequestMemoryOfTenants() {
+    EXPECT_TRUE(write_key_file(
+        path_, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
+                {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"}}));
+  }
+  ~RequestMemoryOfTenants() override { std::filesystem::remove(path_); }
+  ServerConfig config() const {
+    ServerConfig config;
+    config.request_memory_bytes = 1 << 20;
+    config.api_keys_file = path_;
+    return config;
+  }
+
+  const std::string path_ =
       (std::filesystem::temp_directory_path() / ("kvasir-memory-" + std::to_string(::getpid()))).string();
-  ASSERT_TRUE(
-      write_key_file(path, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
-                            {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"}}));
-  ServerConfig config;
-  config.request_memory_bytes = 1 << 20;
-  config.api_keys_file = path;
-  const RunningServer server({.max_model_len_tokens = 1'000'000}, config);
-  const std::string ann = "Authorization: Bearer kv-ann", bob = "Authorization: Bearer kv-bob";
+  const std::string ann_ = "Authorization: Bearer kv-ann", bob_ = "Authorization: Bearer kv-bob";
+};
+
+// A proxy sends the requests of many over one connection.
+TEST_F(RequestMemoryOfTenants, KnowsNothingOfWhoAskedBefore) {
+  const RunningServer server({.max_model_len_tokens = 1'000'000}, config());
   HttpClient shared(server.port()), large(server.port());
-  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(10), {ann}).status, 200);
-  large.send(http_request("POST", "/v1/completions", completion(700'000), {ann}).substr(0, 600'000));
+  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(10), {ann_}).status, 200);
+  large.send(http_request("POST", "/v1/completions", completion(700'000), {ann_}).substr(0, 600'000));
   HttpClient other(server.port());
   EXPECT_TRUE(eventually([&] {
-    const std::string metrics = other.request("GET", "/metrics", {}, {ann}).body;
+    const std::string metrics = other.request("GET", "/metrics", {}, {ann_}).body;
     const std::string_view name = "\nkvasir_request_memory_bytes ";
     const auto at = metrics.find(name);
     return at != std::string::npos && std::stod(metrics.substr(at + name.size())) > 590'000;
   }));
-  EXPECT_EQ(other.request("POST", "/v1/completions", completion(20'000), {ann}).status, 503);
-  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(20'000), {bob}).status, 200);
-  std::filesystem::remove(path);
+  EXPECT_EQ(other.request("POST", "/v1/completions", completion(20'000), {ann_}).status, 503);
+  EXPECT_EQ(shared.request("POST", "/v1/completions", completion(20'000), {bob_}).status, 200);
+}
+
+TEST_F(RequestMemoryOfTenants, AnOpenWebSocketTakesNothingFromTheRequestsOfItsKey) {
+  const RunningServer server({.max_model_len_tokens = 1'000'000}, config());
+  HttpClient channel(server.port()), large(server.port());
+  channel.send(http_request("GET", "/v1/stream", {},
+                            {ann_, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}));
+  EXPECT_FALSE(channel.receive_until("101 ").empty());
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(large.request("POST", "/v1/completions", completion(90'000), {ann_}).status, 200) << i;
+  }
 }
 
 TEST(RequestMemory, ListsTakeMoreThanText) {

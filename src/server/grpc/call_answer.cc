@@ -163,9 +163,9 @@ void CallAnswer::complete(CallError end) {
 }
 
 void CallAnswer::abort(AbortCause cause) {
-  if (line_ == nullptr || std::exchange(is_aborted_, true)) return;
+  if (std::exchange(is_aborted_, true)) return;
   if (end_) {  // over, and cut off on its way
-    record_->abort_cause = name_of(cause);
+    if (record_) record_->abort_cause = name_of(cause);
   } else {
     end_aborted(cause);
     end_ = {.status = grpc::Status(grpc::StatusCode::CANCELLED, std::string(name_of(cause))), .details = {}};
@@ -206,7 +206,9 @@ void CallAnswer::watch_finish(grpc::CallbackServerContext& call) {
   stall_.async_wait([self = self()](const boost::system::error_code& error) {
     if (error) return;
     const std::lock_guard lock(self->finishing_mutex_);
-    if (self->finishing_ != nullptr) self->finishing_->TryCancel();
+    if (self->finishing_ == nullptr) return;
+    self->abort(AbortCause::kSlowReader);  // for the log
+    self->finishing_->TryCancel();
   });
 }
 

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -24,9 +25,9 @@ bool has_failed(Connection::Socket& socket) {
 void wait_until_failed(Connection::Socket& socket, Connection::Done done) {
   socket.async_wait(Connection::Socket::wait_error, [&socket, done](const error_code& error) {
     if (error || has_failed(socket)) return done(error);
+    char urgent = 0;  // would wake the next wait at once; a failure by then does too
+    (void)!::recv(socket.native_handle(), &urgent, 1, MSG_OOB | MSG_DONTWAIT);
     wait_until_failed(socket, done);
-    error_code ignored;
-    if (has_failed(socket)) socket.cancel(ignored);  // between the two, which wakes nobody
   });
 }
 

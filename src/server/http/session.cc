@@ -250,6 +250,7 @@ void Session::begin_upgrade(HttpRequest request) {
 
 void Session::upgrade() {
   state_ = State::kClosed;
+  if (is_watched_) connection_.cancel();
   stall_.cancel();
   std::make_shared<Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
                             *std::exchange(upgrade_, std::nullopt), context_)

@@ -86,8 +86,11 @@ void TrackedExchange::end() {
 
 void TrackedExchange::note_generation(const GenerationRecord& record) {
   generation_ = record;
-  awaits_generation_ = false;
-  if (!waiting_record_) return;
+  const bool was_awaited = std::exchange(awaits_generation_, false);
+  if (!waiting_record_) {  // its line was written, when something failed
+    if (was_awaited && state_ == State::kDone) context_.metrics.count_cost(this->record());
+    return;
+  }
   waiting_record_->generation = record;
   log_access(context_, *waiting_record_);
   waiting_record_.reset();

@@ -35,7 +35,6 @@ Channel::Channel(Connection connection, ConnectionCounter::Slot slot, std::strin
       stall_(stream_.get_executor()),
       deadline_(stream_.get_executor()),
       output_bound_(context.limits.output_buffer_bytes.max) {
-  memory_.belong_to(handshake_.tenant.name);
   ++context_.metrics.num_connections;
 }
 
@@ -62,12 +61,14 @@ void Channel::read() {
 }
 
 void Channel::on_read(const error_code& error) {
+  if (is_closed_) return;
   if (error) return abort(AbortCause::kDisconnected);
   const bool is_done = stream_.is_message_done();
-  const std::int64_t message_bytes = is_done ? body_memory_bytes(text_of(input_)) : 0;
-  if (const ApiStatus fits = memory_.resize(held_bytes() + message_bytes); !fits) {
-    return close(fits.error().status == 413 ? CloseCode::too_big : CloseCode::try_again_later);
-  }
+  // What is small is nobody's: a tenant with much elsewhere may still say a word here.
+  if (input_.size() > kReadBytes) input_memory_.belong_to(handshake_.tenant.name);
+  const auto fits =
+      input_memory_.resize(is_done ? body_memory_bytes(text_of(input_)) : std::ssize(text_of(input_)));
+  if (!fits) return close(fits.error().status == 413 ? CloseCode::too_big : CloseCode::try_again_later);
   if (is_done) {
     message_rate_.reset();
     deadline_.cancel();
@@ -75,7 +76,8 @@ void Channel::on_read(const error_code& error) {
     take(text_of(input_));
     input_.clear();
     if (input_.capacity() > kReadBytes) input_.shrink_to_fit();
-    note_memory();
+    input_memory_.set(0);
+    input_memory_.belong_to({});
   }
   if (is_closed_ || close_code_) return;
   if (!is_done) watch_message();
@@ -125,9 +127,13 @@ void Channel::answer(ChannelMessage message) {
   if (!request) return refuse(message.id, request.error());
   const auto answer = std::make_shared<ChannelAnswer>(shared_from_this(), message.id, *std::move(request));
   answers_.emplace(message.id, answer);
-  note_memory();  // the answer has the message now
   add_warnings(message.warnings, *answer);
-  answer->attempt([this, &answer] { context_.router.handle(answer); });
+  input_memory_.set(0);  // the answer has the message now
+  answer->attempt([this, &answer] {
+    const ApiStatus fits = answer->take_memory();
+    if (!fits) return answer->respond(error_response(fits.error(), answer->request()));
+    context_.router.handle(answer);
+  });
 }
 
 ApiResult<HttpRequest> Channel::request_of(ChannelMessage& message) const {
@@ -201,7 +207,7 @@ void Channel::watch_reader() {
 }
 
 void Channel::when_sent(std::function<void()> callback) {
-  if (outgoing_.empty()) return callback();
+  if (outgoing_.empty() || is_closed_) return callback();
   sent_callbacks_.push_back(std::move(callback));
 }
 
@@ -221,8 +227,7 @@ void Channel::log_when_sent(AccessRecord record) {
 }
 
 std::int64_t Channel::held_bytes() const {
-  return connection_bytes(context_.limits, is_secure_) +
-         static_cast<std::int64_t>(unsent_bytes_ + input_.size());
+  return connection_bytes(context_.limits, is_secure_) + static_cast<std::int64_t>(unsent_bytes_);
 }
 
 void Channel::note_memory() { memory_.set(held_bytes()); }

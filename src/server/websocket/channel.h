@@ -81,7 +81,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   const bool is_secure_;
   const ConnectionCounter::Slot slot_;
   const HttpRequest handshake_;
-  RequestMemory::Share memory_{context_.memory};
+  RequestMemory::Share memory_{context_.memory};  // with what is not yet sent
+  RequestMemory::Share input_memory_{context_.memory};
   boost::beast::websocket::stream<ConnectionStream> stream_;
   boost::asio::steady_timer stall_;     // of writing
   boost::asio::steady_timer deadline_;  // of a message that is not whole

@@ -13,9 +13,10 @@ ChannelAnswer::ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, H
       channel_(std::move(channel)),
       id_(std::move(id)),
       memory_(context().memory, this->request().tenant.name) {
-  memory_.set(body_memory_bytes(this->request().body));
   ++context().metrics.num_answering;
 }
+
+ApiStatus ChannelAnswer::take_memory() { return memory_.resize(body_memory_bytes(request().body)); }
 
 void ChannelAnswer::begin(const HttpResponse& response, State state) {
   note_begin(response.status, state);

@@ -16,6 +16,8 @@ class ChannelAnswer final : public TrackedExchange {
  public:
   ChannelAnswer(std::shared_ptr<Channel> channel, std::string id, HttpRequest request);
 
+  // For the body. Errors: 413, 503.
+  ApiStatus take_memory();
   void respond(HttpResponse response) override;
   void begin_stream(HttpResponse head) override;
   // Events as in SSE; each becomes a message, comments and [DONE] do not.
