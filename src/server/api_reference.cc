@@ -108,7 +108,11 @@ void append_limits(std::string& out) {
     out += fmt::format("| {} | {} s | {} | `--{}` |\n", limit.what, (limits.*limit.time).count() / 1000,
                        limit.answer, limit.flag);
   }
-  out += fmt::format("\nFast enough is {} bytes a second.\n", limits.min_bytes_per_s);
+  out += fmt::format(
+      "\nFast enough is {} bytes a second. Headers and pauses may take up to an eighth longer, each "
+      "connection its own "
+      "part of that.\n",
+      limits.min_bytes_per_s);
 }
 
 }  // namespace

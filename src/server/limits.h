@@ -44,7 +44,8 @@ struct Limits {
   // Of one stream that its reader does not take; beyond it the stream is aborted.
   Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader", "max-unsent-bytes", 64 << 20};
 
-  std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request; 408
+  // From the first byte of a request; 408. This and idle_timeout may be an eighth longer.
+  std::chrono::milliseconds header_timeout{10'000};
   // A body may take this long, and longer only as fast as min_bytes_per_s; 408.
   std::chrono::milliseconds body_timeout{30'000};
   std::chrono::milliseconds idle_timeout{75'000};  // between requests; the connection closes

@@ -28,7 +28,7 @@ std::optional<ConnectionCounter::Slot> ConnectionCounter::admit(const boost::asi
   if (place->second >= max_per_address_) return std::nullopt;
   ++place->second;
   ++num_connections_;
-  return Slot(*this, client);
+  return Slot(*this, client, num_admitted_++);
 }
 
 void ConnectionCounter::release(const Client& client) {

@@ -23,18 +23,23 @@ class ConnectionCounter {
   // One connection, counted as long as this lives; the counter outlives it.
   class Slot {
    public:
-    Slot(Slot&& other) noexcept : counter_(std::exchange(other.counter_, nullptr)), client_(other.client_) {}
+    Slot(Slot&& other) noexcept
+        : counter_(std::exchange(other.counter_, nullptr)), client_(other.client_), number_(other.number_) {}
     Slot& operator=(Slot&&) = delete;
     ~Slot() {
       if (counter_ != nullptr) counter_->release(client_);
     }
+    // Which one it is of all that ever came.
+    std::uint32_t number() const { return number_; }
 
    private:
     friend class ConnectionCounter;
-    Slot(ConnectionCounter& counter, Client client) : counter_(&counter), client_(client) {}
+    Slot(ConnectionCounter& counter, Client client, std::uint32_t number)
+        : counter_(&counter), client_(client), number_(number) {}
 
     ConnectionCounter* counter_;
     Client client_;
+    std::uint32_t number_;
   };
 
   explicit ConnectionCounter(const Limits& limits)
@@ -50,6 +55,7 @@ class ConnectionCounter {
   const std::int64_t max_per_address_;
   std::mutex mutex_;
   std::int64_t num_connections_ = 0;
+  std::uint32_t num_admitted_ = 0;                 // ever
   std::map<Client, std::int64_t> num_per_client_;  // only those that have one
 };
 

@@ -141,16 +141,24 @@ void Session::advance() {
 void Session::set_read_deadline(RequestReader::Progress progress) {
   const Limits& limits = context_.limits;
   if (reader_->untouched()) {
-    return set_deadline(std::chrono::steady_clock::now() + limits.idle_timeout);
+    return set_deadline(std::chrono::steady_clock::now() + spread(limits.idle_timeout));
   }
   if (progress == RequestReader::Progress::kHeader) {
-    return set_deadline(request_began_ + limits.header_timeout);
+    return set_deadline(request_began_ + spread(limits.header_timeout));
   }
   if (!body_rate_) body_rate_.emplace(limits.body_timeout, limits.min_bytes_per_s).begin(request_began_);
   const std::int64_t num_new =
       reader_->body_bytes() - std::exchange(timed_body_bytes_, reader_->body_bytes());
   body_rate_->moved(num_new, std::chrono::steady_clock::now());
   set_deadline(body_rate_->deadline());
+}
+
+// Thousands that came together and say nothing would end together, while all others wait for that; so each
+// gets its place in a row, the parts of the golden ratio, in which neighbours are far apart.
+std::chrono::milliseconds Session::spread(std::chrono::milliseconds time) const {
+  constexpr std::uint32_t kGoldenPart = 0x9e3779b9;  // of 2^32
+  const std::uint64_t place = slot_.number() * kGoldenPart;
+  return time + time * place / 8 / (std::uint64_t{1} << 32);
 }
 
 void Session::set_deadline(std::chrono::steady_clock::time_point when) {

@@ -75,6 +75,8 @@ class Session : public std::enable_shared_from_this<Session> {
     body_memory_.belong_to({});
   }
   void set_read_deadline(RequestReader::Progress progress);
+  // A time limit, up to an eighth longer.
+  std::chrono::milliseconds spread(std::chrono::milliseconds time) const;
   void set_deadline(std::chrono::steady_clock::time_point when);
   void on_deadline();
   std::string what_is_late() const;
