@@ -29,8 +29,8 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
   const std::int32_t num_cached = expected_cached_tokens(request);
   sched::PromptWork prompt;
   prompt.add(num_cached, std::ssize(request.prompt_token_ids) - num_cached);
-  const sched::StartForecast forecast =
-      sched::forecast_start(load_, waiting_, request.tenant, request.priority, prompt);
+  const sched::StartForecast forecast = sched::forecast_start(
+      load_, waiting_, request.tenant, request.priority, prompt, wants_prompt_only(request));
   const bool is_owed = sched::is_owed(load_, waiting_, request.tenant);
   const double excess_ms =
       sched::excess_ms(forecast, target_ms, patience_.targets(load_.has_backlog(), is_owed, now));
@@ -48,6 +48,12 @@ Status StartGate::check(const Request& request, sched::TimePoint now) {
 std::int32_t StartGate::expected_cached_tokens(const Request& request) const {
   if (!request.use_prefix_cache || !prefix_cache_) return 0;
   return recent_prompts_.find(request.cache_namespace, request.prompt_token_ids);
+}
+
+// As the scheduler will take it for, but for its length.
+bool StartGate::wants_prompt_only(const Request& request) const {
+  return request.sampling.max_tokens == 0 && request.sampling.n == 1 &&
+         !(request.use_prefix_cache && prefix_cache_);
 }
 
 std::int32_t StartGate::enter(const Request& request) {
@@ -70,7 +76,10 @@ void StartGate::add_waiting(const Request& request, std::int32_t expected_cached
       load_.group(request.tenant, request.priority, load_.served_tokens(request.tenant));
   group.num_sequences += request.sampling.n;
   load_.add_holding(request.sampling.n, request.sampling.max_tokens.value_or(load_.usual_answer_tokens));
-  group.prompts.add(expected_cached_tokens, std::ssize(request.prompt_token_ids) - expected_cached_tokens);
+  sched::PromptWork work;
+  work.add(expected_cached_tokens, std::ssize(request.prompt_token_ids) - expected_cached_tokens);
+  group.prompts += work;
+  if (wants_prompt_only(request)) group.prefill_only += work;
 }
 
 }  // namespace kvasir

@@ -24,6 +24,7 @@ class StartGate {
   Status check(const Request& request, sched::TimePoint now);
   // How much of its prompt is expected to be cached when it starts.
   std::int32_t expected_cached_tokens(const Request& request) const;
+  bool wants_prompt_only(const Request& request) const;
   // It waits from now on; returns the same.
   std::int32_t enter(const Request& request);
 

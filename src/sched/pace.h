@@ -23,6 +23,9 @@ struct PromptWork {
     num_keys += other.num_keys;
     return *this;
   }
+  PromptWork without(const PromptWork& part) const {
+    return {.num_tokens = num_tokens - part.num_tokens, .num_keys = num_keys - part.num_keys};
+  }
 };
 
 struct Pace {

@@ -216,10 +216,14 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
     last = sequence;
     WaitingGroup& group = load.groups.back();
     if (sequence->status == SequenceStatus::kRunning) {
-      group.running_prompts += remaining_work_of(*sequence);
+      const PromptWork work = remaining_work_of(*sequence);
+      group.running_prompts += work;
+      if (sequence->is_prefill_only) group.running_prefill_only += work;
     } else {
+      const PromptWork work = prompt_work_of(*sequence);
       ++group.num_sequences;
-      group.prompts += prompt_work_of(*sequence);
+      group.prompts += work;
+      if (sequence->is_prefill_only) group.prefill_only += work;
     }
   }
 }

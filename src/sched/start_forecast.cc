@@ -19,12 +19,12 @@ struct Ahead {
   PromptWork prompts;
   PromptWork own_prompts;  // of these, its own tenant's
 
-  void add(const WaitingGroup& group, double share) {
+  void add(const WaitingGroup& group, const PromptWork& waiting, double share) {
     const auto part = [share](std::int64_t count) {
       return static_cast<std::int64_t>(share * static_cast<double>(count));
     };
     num_sequences += share * group.num_sequences;
-    prompts += {.num_tokens = part(group.prompts.num_tokens), .num_keys = part(group.prompts.num_keys)};
+    prompts += {.num_tokens = part(waiting.num_tokens), .num_keys = part(waiting.num_keys)};
   }
 };
 
@@ -44,7 +44,7 @@ double share_before(const WaitingGroup& group, double own_tokens, double turn_to
 // Those that start before one that comes now, by the order of waiting_order.h. Of its own tenant all count:
 // what value will make of them is not known.
 Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-               std::int32_t priority) {
+               std::int32_t priority, bool is_prefill_only) {
   const bool by_value = config.policy == WaitingPolicy::kSloValue;
   const bool by_class = config.policy != WaitingPolicy::kFifo;
   double own_tokens = load.served_tokens(tenant);
@@ -61,11 +61,15 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     const bool takes_turns = is_other && is_equal;
     double share = is_before || is_equal ? 1.0 : 0.0;
     if (takes_turns) share = share_before(group, own_tokens, turn_tokens(load, config));
-    ahead.add(group, share);
-    if (group.tenant == tenant && share > 0.0) ahead.own_prompts += group.prompts;
+    const PromptWork waiting = is_prefill_only ? group.prompts : group.prompts.without(group.prefill_only);
+    ahead.add(group, waiting, share);
+    if (group.tenant == tenant && share > 0.0) ahead.own_prompts += waiting;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
-    if (share > 0.0 || !by_value) ahead.prompts += group.running_prompts;
+    const PromptWork& running = group.running_prompts;
+    if (share > 0.0 || !by_value) {
+      ahead.prompts += is_prefill_only ? running : running.without(group.running_prefill_only);
+    }
   }
   return ahead;
 }
@@ -117,6 +121,12 @@ double own_wait_ms(const LoadSnapshot& load, const WaitingConfig& config, std::s
   return load.pace.ms(prompts) * (1.0 - rest + rest / part_of(load, config, tenant));
 }
 
+bool runs_prefill_only(const LoadSnapshot& load) {
+  return std::ranges::any_of(load.groups, [](const WaitingGroup& group) {
+    return group.prefill_only.num_tokens > 0 || group.running_prefill_only.num_tokens > 0;
+  });
+}
+
 }  // namespace
 
 void LoadSnapshot::clear() {
@@ -163,15 +173,16 @@ bool LoadSnapshot::has_backlog() const {
 }
 
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-                             std::int32_t priority, const PromptWork& prompt) {
-  const Ahead ahead = ahead_of(load, config, tenant, priority);
+                             std::int32_t priority, const PromptWork& prompt, bool is_prefill_only) {
+  const Ahead ahead = ahead_of(load, config, tenant, priority, is_prefill_only);
+  const double slowdown = !is_prefill_only && runs_prefill_only(load) ? 2.0 : 1.0;
   const auto group = std::ranges::find(load.groups, tenant, &WaitingGroup::tenant);
   const bool has_its_share = group != load.groups.end() && group->num_running >= load.seat_share;
   const double seat_ms = seat_wait_ms(load, static_cast<std::int32_t>(ahead.num_sequences),
                                       has_its_share ? load.num_reserved_seats : 0);
   const double own_ms = own_wait_ms(load, config, tenant, ahead.own_prompts);
-  return {.wait_ms = std::max({seat_ms, load.pace.ms(ahead.prompts), own_ms}),
-          .prefill_ms = load.pace.ms(prompt),
+  return {.wait_ms = std::max({seat_ms, slowdown * load.pace.ms(ahead.prompts), slowdown * own_ms}),
+          .prefill_ms = slowdown * load.pace.ms(prompt),
           .typical_ms = load.typical_prompt_ms};
 }
 

@@ -21,6 +21,8 @@ struct WaitingGroup {
   std::int32_t num_sequences = 0;
   PromptWork prompts;          // of those that wait, without what is expected to be cached
   PromptWork running_prompts;  // what is still to be computed of those that run
+  // Of both, those of prefill-only sequences, which keep to themselves (prefill_only_batch.h).
+  PromptWork prefill_only, running_prefill_only;
 };
 
 struct AbsentTenant {
@@ -69,9 +71,10 @@ struct StartForecast {
   double typical_ms = 0.0;  // what a prompt of 512 tokens takes on an idle machine
 };
 
-// For a request of this tenant and class with so much of its prompt to compute.
+// For a request of this tenant and class with so much of its prompt to compute. One that is prefill-only
+// waits for the others like it too; one that is not has half of the steps beside them.
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-                             std::int32_t priority, const PromptWork& prompt);
+                             std::int32_t priority, const PromptWork& prompt, bool is_prefill_only = false);
 
 // Whether somebody who is there has been served more than this tenant, by more than a turn.
 bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant);

@@ -181,5 +181,22 @@ TEST(StartForecast, AnIdleServerRefusesNobodyAndASlowOneHasPatience) {
   EXPECT_EQ(target_ms_of(2000.0, 1), 60'000.0);
 }
 
+// What scores or embeds runs layer by layer beside the others, and takes every other step.
+TEST(StartForecast, PrefillOnlyPromptsHoldUpThoseLikeThem) {
+  LoadSnapshot load = full_house();
+  load.num_free_seats = 2;
+  WaitingGroup& group = load.group("", 0, 0.0);
+  group.running_prompts.num_tokens = 6000;
+  group.running_prefill_only.num_tokens = 5900;
+  group.prompts.num_tokens = 3000;
+  group.prefill_only.num_tokens = 2950;
+  const StartForecast other = forecast_start(load, kByValue, "", 0, tokens(10));
+  EXPECT_EQ(other.wait_ms, 2 * 2.0 * (100 + 50));
+  EXPECT_EQ(other.prefill_ms, 2 * 2.0 * 10);
+  const StartForecast alike = forecast_start(load, kByValue, "", 0, tokens(10), /*is_prefill_only=*/true);
+  EXPECT_EQ(alike.wait_ms, 2.0 * 9000);
+  EXPECT_EQ(alike.prefill_ms, 2.0 * 10);
+}
+
 }  // namespace
 }  // namespace kvasir::sched
