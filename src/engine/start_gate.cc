@@ -79,7 +79,11 @@ void StartGate::add_waiting(const Request& request, std::int32_t expected_cached
   sched::PromptWork work;
   work.add(expected_cached_tokens, std::ssize(request.prompt_token_ids) - expected_cached_tokens);
   group.prompts += work;
-  if (wants_prompt_only(request)) group.prefill_only += work;
+  if (wants_prompt_only(request)) {
+    group.prefill_only += work;
+  } else if (load_.pace.ms(work) > sched::target_ms_of(ttft_target_ms_, request.priority)) {
+    group.long_ones += work;
+  }
 }
 
 }  // namespace kvasir

@@ -79,8 +79,31 @@ bool Scheduler::computes_prompts() const {
   return std::ranges::any_of(running_, [](const Sequence* s) { return s->num_remaining_tokens() > 1; });
 }
 
+bool Scheduler::gives_way(const Sequence& sequence, const Pace& pace) const {
+  const double target_ms = target_ms_of(config_.ttft_target_ms, sequence.priority);
+  return config_.waiting.policy == WaitingPolicy::kSloValue && target_ms > 0.0 &&
+         pace.ms(remaining_work_of(sequence)) > target_ms;
+}
+
+// Where nobody decodes a step may last as long as it takes, but beside a long prompt no longer than an eighth
+// of the target: who comes meanwhile waits for its end.
+std::int32_t Scheduler::chunk_alone() const {
+  constexpr double kStepsOfTarget = 8.0;
+  constexpr std::int32_t kLeastTokens = 64;
+  const Pace pace = this->pace();
+  const auto is_long = [&](const Sequence* s) {
+    return s->num_remaining_tokens() > 1 && !s->is_prefill_only && gives_way(*s, pace);
+  };
+  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) {
+    return max_chunk_tokens_;
+  }
+  const double step_ms = config_.ttft_target_ms / kStepsOfTarget;
+  return std::clamp(static_cast<std::int32_t>(step_ms / pace.ms_per_prompt_token),
+                    std::min(kLeastTokens, max_chunk_tokens_), max_chunk_tokens_);
+}
+
 // Prompts that have begun and sequences that wait, into ordered_. Who has begun comes first; by value only
-// within the turn of its class and tenant.
+// within the turn of its class and tenant, and unless it gives way.
 void Scheduler::order_prompts(TimePoint now) {
   ordered_.clear();
   const Pace pace = this->pace();
@@ -91,7 +114,8 @@ void Scheduler::order_prompts(TimePoint now) {
     WaitingKey key = key_of(waiting, facts);
     if (is_running && is_by_value) {
       key.is_new = sequence.num_generated_tokens() > 0 ? 0 : 1;  // of one that was preempted all chunks
-      if (!sequence.has_lent_turn) {  // that it has begun counts for one turn of its tenant
+      if (!sequence.has_lent_turn &&
+          !gives_way(sequence, pace)) {  // that it has begun counts for one turn of its tenant
         --key.tenant_turn;
         key.is_late = 0;
         key.negative_value = -std::numeric_limits<double>::infinity();
@@ -218,12 +242,20 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
     if (sequence->status == SequenceStatus::kRunning) {
       const PromptWork work = remaining_work_of(*sequence);
       group.running_prompts += work;
-      if (sequence->is_prefill_only) group.running_prefill_only += work;
+      if (sequence->is_prefill_only) {
+        group.running_prefill_only += work;
+      } else if (gives_way(*sequence, load.pace)) {
+        group.running_long += work;
+      }
     } else {
       const PromptWork work = prompt_work_of(*sequence);
       ++group.num_sequences;
       group.prompts += work;
-      if (sequence->is_prefill_only) group.prefill_only += work;
+      if (sequence->is_prefill_only) {
+        group.prefill_only += work;
+      } else if (gives_way(*sequence, load.pace)) {
+        group.long_ones += work;
+      }
     }
   }
 }

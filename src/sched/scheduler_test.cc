@@ -168,6 +168,27 @@ TEST_F(SchedulerTest, StepsAreShorterBesideOtherTenantsAndLongerForOneThatIsOwed
   EXPECT_EQ(timed_step(), 32);
 }
 
+// Nor for a long step of it, where nobody decodes.
+TEST_F(SchedulerTest, AShortPromptDoesNotWaitForAllOfALongOne) {
+  build({.max_num_seqs = 4,
+         .max_num_batched_tokens = 1024,
+         .max_step_ms = 75.0,
+         .waiting = {.policy = WaitingPolicy::kSloValue},
+         .ttft_target_ms = 1000.0},
+        {{.num_blocks = 400}});
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    add(make_request(id, prompt_of(static_cast<std::int32_t>(20 * id), static_cast<TokenId>(1000 * id)), 1));
+    timed_step();
+  }
+  add(make_request(30, prompt_of(4000, 50'000), 1));
+  EXPECT_LE(timed_step(), 128) << "an eighth of the target";
+  const SequenceId quick = add(make_request(31, prompt_of(10, 90'000), 1));
+  const std::int64_t came_ms = now_ms_;
+  const auto is_there = [&] { return scheduler_->sequences().contains(quick); };
+  for (int i = 0; i < 40 && is_there(); ++i) timed_step();
+  EXPECT_LT(now_ms_ - came_ms, 700);
+}
+
 TEST_F(SchedulerTest, AnOwedPromptKeepsToItsTimeWhereLessIsCachedThanWasThought) {
   build({.max_num_seqs = 16,
          .max_num_batched_tokens = 512,

@@ -44,7 +44,7 @@ double share_before(const WaitingGroup& group, double own_tokens, double turn_to
 // Those that start before one that comes now, by the order of waiting_order.h. Of its own tenant all count:
 // what value will make of them is not known.
 Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
-               std::int32_t priority, bool is_prefill_only) {
+               std::int32_t priority, const PromptWork& prompt, bool is_prefill_only) {
   const bool by_value = config.policy == WaitingPolicy::kSloValue;
   const bool by_class = config.policy != WaitingPolicy::kFifo;
   double own_tokens = load.served_tokens(tenant);
@@ -61,15 +61,19 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     const bool takes_turns = is_other && is_equal;
     double share = is_before || is_equal ? 1.0 : 0.0;
     if (takes_turns) share = share_before(group, own_tokens, turn_tokens(load, config));
-    const PromptWork waiting = is_prefill_only ? group.prompts : group.prompts.without(group.prefill_only);
+    PromptWork waiting = group.prompts;
+    if (!is_prefill_only) waiting = waiting.without(group.prefill_only);
+    if (by_value && prompt.num_tokens < group.long_ones.num_tokens)
+      waiting = waiting.without(group.long_ones);
     ahead.add(group, waiting, share);
     if (group.tenant == tenant && share > 0.0) ahead.own_prompts += waiting;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
-    const PromptWork& running = group.running_prompts;
-    if (share > 0.0 || !by_value) {
-      ahead.prompts += is_prefill_only ? running : running.without(group.running_prefill_only);
-    }
+    PromptWork running = group.running_prompts;
+    if (!is_prefill_only) running = running.without(group.running_prefill_only);
+    if (by_value && prompt.num_tokens < group.running_long.num_tokens)
+      running = running.without(group.running_long);
+    if (share > 0.0 || !by_value) ahead.prompts += running;
   }
   return ahead;
 }
@@ -174,7 +178,7 @@ bool LoadSnapshot::has_backlog() const {
 
 StartForecast forecast_start(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
                              std::int32_t priority, const PromptWork& prompt, bool is_prefill_only) {
-  const Ahead ahead = ahead_of(load, config, tenant, priority, is_prefill_only);
+  const Ahead ahead = ahead_of(load, config, tenant, priority, prompt, is_prefill_only);
   const double slowdown = !is_prefill_only && runs_prefill_only(load) ? 2.0 : 1.0;
   const auto group = std::ranges::find(load.groups, tenant, &WaitingGroup::tenant);
   const bool has_its_share = group != load.groups.end() && group->num_running >= load.seat_share;

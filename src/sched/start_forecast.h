@@ -23,6 +23,7 @@ struct WaitingGroup {
   PromptWork running_prompts;  // what is still to be computed of those that run
   // Of both, those of prefill-only sequences, which keep to themselves (prefill_only_batch.h).
   PromptWork prefill_only, running_prefill_only;
+  PromptWork long_ones, running_long;  // and those that shorter ones need not wait for (scheduler.h)
 };
 
 struct AbsentTenant {
