@@ -156,6 +156,7 @@ ApiResult<Tools> read_tools(const FieldInput& field) {
     KVASIR_TRY(const FieldInput function, required_member(tool, object, "function"));
     KVASIR_TRY(const JsonObject function_object, object_of(function));
     KVASIR_TRY(names.emplace_back(), required_string(function, function_object, "name"));
+    KVASIR_CHECKED(check_not_strict(function, function_object));
     tools.push_back(to_template_value(element));
   }
   return Tools{Value::list(std::move(tools)), std::move(names)};

@@ -161,6 +161,7 @@ ApiResult<Value> read_tool(const FieldInput& tool, std::vector<std::string>& nam
     return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
   TemplateEntries function, entries;
   KVASIR_TRY(names.emplace_back(), required_string(tool, object, "name"));
+  KVASIR_CHECKED(check_not_strict(tool, object));
   add_member(function, "name", names.back());
   if (const auto description = find_member(object, "description")) {
     KVASIR_TRY(std::string text, string_of(tool.at("description", *description)));
