@@ -24,7 +24,6 @@ class StartGate {
   Status check(const Request& request, sched::TimePoint now);
   // How much of its prompt is expected to be cached when it starts.
   std::int32_t expected_cached_tokens(const Request& request) const;
-  bool wants_prompt_only(const Request& request) const;
   // It waits from now on; returns the same.
   std::int32_t enter(const Request& request);
 
@@ -37,6 +36,8 @@ class StartGate {
   void add_waiting(const Request& request, std::int32_t expected_cached_tokens);
 
  private:
+  bool wants_prompt_only(const Request& request) const;
+
   const sched::WaitingConfig waiting_;
   const std::int32_t ttft_target_ms_;
   const bool prefix_cache_;

@@ -156,9 +156,9 @@ class Scheduler {
   bool schedule_owed_prompt(TimePoint now);
   bool advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
   void describe_groups(LoadSnapshot& load) const;
-  // By value, of a prompt that has begun: so much of it is left that others shall not wait for all of that.
-  bool gives_way(const Sequence& sequence, const Pace& pace) const;
-  std::int32_t chunk_alone() const;
+  double target_ms(const Sequence& sequence) const;
+  // The most of prompts that a step takes in which nobody decodes.
+  std::int32_t max_tokens_alone() const;
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);

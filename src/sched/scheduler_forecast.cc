@@ -61,7 +61,7 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
           .priority = sequence.priority,
           .has_started = sequence.times.started.has_value(),
           .pending_ms = Milliseconds(now - sequence.place.since).count(),
-          .target_ms = target_ms_of(config_.ttft_target_ms, sequence.priority),
+          .target_ms = target_ms(sequence),
           .prefill_ms = prefill_ms,
           .hit_ratio = 1.0 - to_compute / num_tokens,
           .held_token_ms = std::max(1.0, num_tokens * (prefill_ms + decode_ms) + to_generate / 2 * decode_ms),
@@ -79,27 +79,26 @@ bool Scheduler::computes_prompts() const {
   return std::ranges::any_of(running_, [](const Sequence* s) { return s->num_remaining_tokens() > 1; });
 }
 
-bool Scheduler::gives_way(const Sequence& sequence, const Pace& pace) const {
-  const double target_ms = target_ms_of(config_.ttft_target_ms, sequence.priority);
-  return config_.waiting.policy == WaitingPolicy::kSloValue && target_ms > 0.0 &&
-         pace.ms(remaining_work_of(sequence)) > target_ms;
+double Scheduler::target_ms(const Sequence& sequence) const {
+  return target_ms_of(config_.ttft_target_ms, sequence.priority);
 }
 
-// Where nobody decodes a step may last as long as it takes, but beside a long prompt no longer than an eighth
-// of the target: who comes meanwhile waits for its end.
-std::int32_t Scheduler::chunk_alone() const {
+// As many as there may be, but beside a long prompt no more than take an eighth of the target: who comes
+// meanwhile waits for the end of the step.
+std::int32_t Scheduler::max_tokens_alone() const {
   constexpr double kStepsOfTarget = 8.0;
   constexpr std::int32_t kLeastTokens = 64;
+  const std::int32_t most = config_.max_num_batched_tokens;
+  if (config_.waiting.policy != WaitingPolicy::kSloValue || config_.ttft_target_ms <= 0.0) return most;
   const Pace pace = this->pace();
   const auto is_long = [&](const Sequence* s) {
-    return s->num_remaining_tokens() > 1 && !s->is_prefill_only && gives_way(*s, pace);
+    return s->num_remaining_tokens() > 1 && !s->is_prefill_only &&
+           gives_way(pace, remaining_work_of(*s), target_ms(*s));
   };
-  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) {
-    return max_chunk_tokens_;
-  }
+  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) return most;
   const double step_ms = config_.ttft_target_ms / kStepsOfTarget;
   return std::clamp(static_cast<std::int32_t>(step_ms / pace.ms_per_prompt_token),
-                    std::min(kLeastTokens, max_chunk_tokens_), max_chunk_tokens_);
+                    std::min(kLeastTokens, most), most);
 }
 
 // Prompts that have begun and sequences that wait, into ordered_. Who has begun comes first; by value only
@@ -114,8 +113,8 @@ void Scheduler::order_prompts(TimePoint now) {
     WaitingKey key = key_of(waiting, facts);
     if (is_running && is_by_value) {
       key.is_new = sequence.num_generated_tokens() > 0 ? 0 : 1;  // of one that was preempted all chunks
-      if (!sequence.has_lent_turn &&
-          !gives_way(sequence, pace)) {  // that it has begun counts for one turn of its tenant
+      // That it has begun counts for one turn of its tenant.
+      if (!sequence.has_lent_turn && !gives_way(pace, remaining_work_of(sequence), facts.target_ms)) {
         --key.tenant_turn;
         key.is_late = 0;
         key.negative_value = -std::numeric_limits<double>::infinity();
@@ -244,7 +243,7 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.running_prompts += work;
       if (sequence->is_prefill_only) {
         group.running_prefill_only += work;
-      } else if (gives_way(*sequence, load.pace)) {
+      } else if (gives_way(load.pace, work, target_ms(*sequence))) {
         group.running_long += work;
       }
     } else {
@@ -253,7 +252,7 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.prompts += work;
       if (sequence->is_prefill_only) {
         group.prefill_only += work;
-      } else if (gives_way(*sequence, load.pace)) {
+      } else if (gives_way(load.pace, work, target_ms(*sequence))) {
         group.long_ones += work;
       }
     }

@@ -201,6 +201,10 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }
 
+bool gives_way(const Pace& pace, const PromptWork& rest, double target_ms) {
+  return target_ms > 0.0 && pace.ms(rest) > target_ms;
+}
+
 double excess_ms(const StartForecast& forecast, double target_ms, double patience_targets) {
   const double patient_ms = patience_targets * std::max(target_ms, kTypicalPrompts * forecast.typical_ms);
   return forecast.wait_ms + forecast.prefill_ms - std::max(patient_ms, kMostSlowdown * forecast.prefill_ms);
