@@ -12,9 +12,7 @@ import json
 import pathlib
 import random
 import statistics
-import subprocess
 import sys
-import tempfile
 
 import compare
 import outcomes
@@ -41,10 +39,7 @@ def requests_of(text, key, rate, seconds, *seed):
 
 def play(args, text, turn, is_flooded):
     """A summary for each tenant."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = pathlib.Path(folder, "keys")
-        keys = {name: subprocess.run([servers.KVASIR, "keys", "add", name, "--file", file], check=True,
-                                     capture_output=True, text=True).stdout.split()[-1] for name in TENANTS}
+    with servers.keys_file(TENANTS) as (file, keys):
         rates = {"quiet": args.quiet, **({"flooding": args.flood} if is_flooded else {})}
         # The quiet one's times are the same alone and beside the other.
         requests = sorted((request for name, rate in rates.items()

@@ -6,6 +6,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,6 +34,16 @@ def commands(model, path, threads=2):
         "llama-server, split": [*llama, "--no-kv-unified", "-fa", "on"],
         "llama-server, split, no flash attention": [*llama, "--no-kv-unified", "-fa", "off"],
     }
+
+
+@contextlib.contextmanager
+def keys_file(tenants):
+    """A file for --api-keys, and each tenant's key."""
+    require(KVASIR)
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "keys")
+        yield file, {name: subprocess.run([KVASIR, "keys", "add", name, "--file", file], check=True, capture_output=True,
+                                          text=True).stdout.split()[-1] for name in tenants}
 
 
 def free_port():

@@ -156,7 +156,7 @@ StepBudget Scheduler::open_budget() const {
     limits.max_ms = step_limit_ms(decoding);
     limits.owed_ms = owed_limit_ms();
   }
-  if (decoding.num_decoding == 0) limits.max_tokens = std::min(limits.max_tokens, max_tokens_alone());
+  if (decoding.num_decoding == 0) limits.max_ms = limits.owed_ms = alone_limit_ms();
   return {limits, decoding, step_times_};
 }
 

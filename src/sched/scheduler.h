@@ -158,7 +158,7 @@ class Scheduler {
   void describe_groups(LoadSnapshot& load) const;
   double target_ms(const Sequence& sequence) const;
   // The most of prompts that a step takes in which nobody decodes.
-  std::int32_t max_tokens_alone() const;
+  double alone_limit_ms() const;
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);

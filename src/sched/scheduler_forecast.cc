@@ -28,6 +28,15 @@ PromptWork remaining_work_of(const Sequence& sequence) {
   return work;
 }
 
+// All that is or was to be computed of a sequence's prompt.
+PromptWork whole_work_of(const Sequence& sequence) {
+  const bool is_running = sequence.status == SequenceStatus::kRunning;
+  const std::int32_t first = is_running ? sequence.num_cached_tokens : sequence.expected_first_position();
+  PromptWork work;
+  work.add(first, sequence.num_tokens() - first);
+  return work;
+}
+
 }  // namespace
 
 StepWork Scheduler::decoding_work() const {
@@ -61,7 +70,7 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
           .priority = sequence.priority,
           .has_started = sequence.times.started.has_value(),
           .pending_ms = Milliseconds(now - sequence.place.since).count(),
-          .target_ms = target_ms(sequence),
+          .target_ms = reachable_target_ms(target_ms(sequence), pace.ms(whole_work_of(sequence))),
           .prefill_ms = prefill_ms,
           .hit_ratio = 1.0 - to_compute / num_tokens,
           .held_token_ms = std::max(1.0, num_tokens * (prefill_ms + decode_ms) + to_generate / 2 * decode_ms),
@@ -83,22 +92,23 @@ double Scheduler::target_ms(const Sequence& sequence) const {
   return target_ms_of(config_.ttft_target_ms, sequence.priority);
 }
 
-// As many as there may be, but beside a long prompt no more than take an eighth of the target: who comes
-// meanwhile waits for the end of the step.
-std::int32_t Scheduler::max_tokens_alone() const {
+// As long as it takes, but beside a long prompt no longer than an eighth of the target, or than a small chunk:
+// who comes meanwhile waits for the end of the step.
+double Scheduler::alone_limit_ms() const {
   constexpr double kStepsOfTarget = 8.0;
-  constexpr std::int32_t kLeastTokens = 64;
-  const std::int32_t most = config_.max_num_batched_tokens;
-  if (config_.waiting.policy != WaitingPolicy::kSloValue || config_.ttft_target_ms <= 0.0) return most;
+  constexpr std::int32_t kSmallChunk = 64;
+  if (config_.waiting.policy != WaitingPolicy::kSloValue) return StepLimits::kUnbounded;
   const Pace pace = this->pace();
   const auto is_long = [&](const Sequence* s) {
     return s->num_remaining_tokens() > 1 && !s->is_prefill_only &&
-           gives_way(pace, remaining_work_of(*s), target_ms(*s));
+           gives_way(pace, whole_work_of(*s), target_ms(*s));
   };
-  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) return most;
-  const double step_ms = config_.ttft_target_ms / kStepsOfTarget;
-  return std::clamp(static_cast<std::int32_t>(step_ms / pace.ms_per_prompt_token),
-                    std::min(kLeastTokens, most), most);
+  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) {
+    return StepLimits::kUnbounded;
+  }
+  StepWork small;
+  small.add_chunk(0, kSmallChunk);
+  return std::max(config_.ttft_target_ms / kStepsOfTarget, step_times_.predict_ms(small));
 }
 
 // Prompts that have begun and sequences that wait, into ordered_. Who has begun comes first; by value only
@@ -114,7 +124,7 @@ void Scheduler::order_prompts(TimePoint now) {
     if (is_running && is_by_value) {
       key.is_new = sequence.num_generated_tokens() > 0 ? 0 : 1;  // of one that was preempted all chunks
       // That it has begun counts for one turn of its tenant.
-      if (!sequence.has_lent_turn && !gives_way(pace, remaining_work_of(sequence), facts.target_ms)) {
+      if (!sequence.has_lent_turn && !gives_way(pace, whole_work_of(sequence), target_ms(sequence))) {
         --key.tenant_turn;
         key.is_late = 0;
         key.negative_value = -std::numeric_limits<double>::infinity();
@@ -243,7 +253,7 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.running_prompts += work;
       if (sequence->is_prefill_only) {
         group.running_prefill_only += work;
-      } else if (gives_way(load.pace, work, target_ms(*sequence))) {
+      } else if (gives_way(load.pace, whole_work_of(*sequence), target_ms(*sequence))) {
         group.running_long += work;
       }
     } else {
@@ -252,7 +262,7 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.prompts += work;
       if (sequence->is_prefill_only) {
         group.prefill_only += work;
-      } else if (gives_way(load.pace, work, target_ms(*sequence))) {
+      } else if (gives_way(load.pace, whole_work_of(*sequence), target_ms(*sequence))) {
         group.long_ones += work;
       }
     }

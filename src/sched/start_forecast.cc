@@ -201,8 +201,12 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority) {
   return priority > 0 ? kPatienceOfLowerClasses * ttft_target_ms : ttft_target_ms;
 }
 
-bool gives_way(const Pace& pace, const PromptWork& rest, double target_ms) {
-  return target_ms > 0.0 && pace.ms(rest) > target_ms;
+double reachable_target_ms(double target_ms, double prefill_ms) {
+  return target_ms > 0.0 ? std::max(target_ms, kMostSlowdown * prefill_ms) : 0.0;
+}
+
+bool gives_way(const Pace& pace, const PromptWork& prompt, double target_ms) {
+  return target_ms > 0.0 && pace.ms(prompt) > target_ms;
 }
 
 double excess_ms(const StartForecast& forecast, double target_ms, double patience_targets) {

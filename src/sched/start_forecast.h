@@ -84,8 +84,11 @@ bool is_owed(const LoadSnapshot& load, const WaitingConfig& config, std::string_
 // behind it. 0: none.
 double target_ms_of(double ttft_target_ms, std::int32_t priority);
 
-// Whether so much of a prompt is left that, by value, shorter ones shall not wait for all of it.
-bool gives_way(const Pace& pace, const PromptWork& rest, double target_ms);
+// For a prompt that takes so long by itself: a quarter more than that, where the target is less.
+double reachable_target_ms(double target_ms, double prefill_ms);
+
+// Whether a prompt is so long that, by value, shorter ones shall not wait for what is left of it.
+bool gives_way(const Pace& pace, const PromptWork& prompt, double target_ms);
 
 // By how much the first token is later than it may be, at most 0 when it is not. It may take so many targets
 // (patience.h), or two typical prompts for each where that is more, so that a slow machine is not measured
