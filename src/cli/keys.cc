@@ -151,8 +151,9 @@ void add_keys(CLI::App& app, Context& context) {
   add->add_option("NAME", options->name, "Whose it is")->required();
   add->add_option("--rpm", options->limits.requests_per_minute, "Most requests a minute (0: any number)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
-  add->add_option("--tpm", options->limits.tokens_per_minute,
-                  "Most tokens a minute, of prompts and answers (0: any number)")
+  add->add_option(
+         "--tpm", options->limits.tokens_per_minute,
+         "Most tokens a minute, of prompts and answers; what answers overdraw is waited for (0: any number)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
   add->add_flag("--operator", options->is_operator, "May see in /metrics what others' requests cost");
   add_action(*keys, context, options, "list", "Names, and since when", list_keys);

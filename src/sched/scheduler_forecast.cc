@@ -92,8 +92,8 @@ double Scheduler::target_ms(const Sequence& sequence) const {
   return target_ms_of(config_.ttft_target_ms, sequence.priority);
 }
 
-// As long as it takes, but beside a long prompt no longer than an eighth of the target, or than a small chunk:
-// who comes meanwhile waits for the end of the step.
+// As long as it takes, but beside a long prompt no longer than an eighth of the target, or than a small
+// chunk: who comes meanwhile waits for the end of the step.
 double Scheduler::alone_limit_ms() const {
   constexpr double kStepsOfTarget = 8.0;
   constexpr std::int32_t kSmallChunk = 64;

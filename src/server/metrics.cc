@@ -10,6 +10,8 @@ void add(const CostSums& more, CostSums& sums) {
   sums.completion_tokens += more.completion_tokens;
   sums.preprocess_ms += more.preprocess_ms;
   sums.flush_ms += more.flush_ms;
+  sums.first_token_ms += more.first_token_ms;
+  sums.total_ms += more.total_ms;
   sums.cost.queue_ms += more.cost.queue_ms;
   sums.cost.prefill_ms += more.cost.prefill_ms;
   sums.cost.decode_ms += more.cost.decode_ms;
@@ -37,6 +39,8 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
        .completion_tokens = generation.usage.completion_tokens,
        .preprocess_ms = generation.preprocess_ms,
        .flush_ms = record.flush_ms,
+       .first_token_ms = generation.first_token_ms,
+       .total_ms = record.total_ms,
        .cost = generation.cost},
       costs_[{record.tenant, record.route}]);
 }

@@ -27,6 +27,7 @@ struct CostSums {
   std::int64_t num_requests = 0;
   std::int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
   double preprocess_ms = 0.0, flush_ms = 0.0;
+  double first_token_ms = 0.0, total_ms = 0.0;  // from the request's arrival
   RequestCost cost;
 };
 

@@ -167,7 +167,11 @@ TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
       if (line.find("cache") != line.npos || line.starts_with("kvasir_slice")) lines += line + "\n";
     }
     const std::string summary = seen("/v1/metrics", key), operations = seen("/v1/operations", key);
-    lines += summary.substr(summary.find("\"cached_tokens\""), 20);
+    for (const char* name :
+         {"\"requests\"", "\"cached_tokens\"", "\"mean_latency_s\"", "\"mean_time_to_first_token_s\""}) {
+      const std::size_t at = summary.find(name);
+      lines += summary.substr(at, summary.find(',', at) - at) + "\n";
+    }
     lines += operations.substr(operations.find("\"prefix_cache\""), 60);
     return lines;
   };

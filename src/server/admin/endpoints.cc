@@ -33,10 +33,12 @@ void handle_ready(const ApiContext& context, const std::shared_ptr<Exchange>& ex
 }
 
 void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
-  const EngineStats stats =
-      visible_stats(context.engine.stats(), context.metrics, exchange->request().tenant);
-  const Histogram& latency = context.metrics.request;
-  const auto mean = [](double sum, auto count) { return count > 0 ? sum / static_cast<double>(count) : 0.0; };
+  const Tenant& tenant = exchange->request().tenant;
+  const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
+  const MeanTimes times = visible_times(context.metrics, tenant);
+  const double mean_batch = stats.num_steps > 0 ? static_cast<double>(stats.num_stepped_sequences) /
+                                                      static_cast<double>(stats.num_steps)
+                                                : 0.0;
   std::string body;
   JsonWriter(body)
       .begin_object()
@@ -47,14 +49,13 @@ void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& 
       .member("prompt_tokens", stats.num_prompt_tokens)
       .member("cached_tokens", stats.num_cached_prompt_tokens)
       .member("generated_tokens", stats.num_generated_tokens)
-      .member("mean_latency_s", mean(latency.sum_seconds(), latency.count()))
-      .member("mean_time_to_first_token_s", mean(context.metrics.time_to_first_token.sum_seconds(),
-                                                 context.metrics.time_to_first_token.count()))
+      .member("mean_latency_s", times.request_s)
+      .member("mean_time_to_first_token_s", times.first_token_s)
       .member("generated_tokens_per_s",
               stats.step_seconds_total > 0.0
                   ? static_cast<double>(stats.num_generated_tokens) / stats.step_seconds_total
                   : 0.0)
-      .member("mean_batch", mean(static_cast<double>(stats.num_stepped_sequences), stats.num_steps))
+      .member("mean_batch", mean_batch)
       .end_object();
   exchange->respond({.body = std::move(body)});
 }

@@ -132,29 +132,6 @@ ApiStatus append_message(const FieldInput& message, CallIds& call_ids, std::vect
   return {};
 }
 
-ApiResult<Value> read_tool(const FieldInput& tool, std::vector<std::string>& names) {
-  KVASIR_TRY(const JsonObject object, object_of(tool));
-  if (const auto type = find_member(object, "type")) {
-    KVASIR_TRY(const std::string kind, string_of(tool.at("type", *type)));
-    if (kind != "custom")
-      return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(kind)));
-  }
-  TemplateEntries function, entries;
-  KVASIR_TRY(names.emplace_back(), required_string(tool, object, "name"));
-  KVASIR_CHECKED(check_not_strict(tool, object));
-  add_member(function, "name", names.back());
-  if (const auto description = find_member(object, "description")) {
-    KVASIR_TRY(std::string text, string_of(tool.at("description", *description)));
-    add_member(function, "description", std::move(text));
-  }
-  KVASIR_TRY(const FieldInput schema, required_member(tool, object, "input_schema"));
-  KVASIR_TRY(const JsonObject parameters, object_of(schema));
-  add_member(function, "parameters", to_template_value(parameters));
-  add_member(entries, "type", std::string("function"));
-  add_member(entries, "function", Value::dict(std::move(function)));
-  return Value::dict(std::move(entries));
-}
-
 }  // namespace
 
 ApiResult<std::string> read_text_blocks(const FieldInput& field) {
@@ -190,19 +167,6 @@ ApiResult<Value> read_conversation(const FieldInput& field, const std::string& s
   }
   if (ends_with_assistant) return not_supported(field.name, "an answer that is begun by the last message");
   return Value::list(std::move(messages));
-}
-
-ApiResult<Tools> read_anthropic_tools(const FieldInput& field) {
-  KVASIR_TRY(const JsonArray array, array_of(field));
-  const auto count = static_cast<std::int64_t>(array.size());
-  if (count > field.limits.tools.max) return std::unexpected(beyond(field.limits.tools, count, field.name));
-  std::vector<Value> tools;
-  std::vector<std::string> names;
-  for (const JsonElement tool : array) {
-    KVASIR_TRY(Value value, read_tool(field.at(tools.size(), tool), names));
-    tools.push_back(std::move(value));
-  }
-  return Tools{Value::list(std::move(tools)), std::move(names)};
 }
 
 }  // namespace kvasir::server

@@ -1,9 +1,8 @@
-// The conversation and the tools of a Messages request, in the form that chat templates read.
+// The conversation of a Messages request, in the form that chat templates read.
 #pragma once
 
 #include <string>
 
-#include "server/api/chat_request.h"
 #include "server/api/json_input.h"
 #include "text/template/value.h"
 
@@ -18,9 +17,5 @@ ApiResult<std::string> read_text_blocks(const FieldInput& field);
 // left out. Errors (400) name the part at fault: an unknown role or type of block, an answer that is begun
 // already, a limit.
 ApiResult<text::jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
-
-// As the functions that OpenAI's clients name. Errors (400): a tool that is the client's vendor's own, a
-// limit.
-ApiResult<Tools> read_anthropic_tools(const FieldInput& field);
 
 }  // namespace kvasir::server

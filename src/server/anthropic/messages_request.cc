@@ -5,6 +5,7 @@
 #include <array>
 
 #include "server/anthropic/conversation.h"
+#include "server/api/tools.h"
 
 namespace kvasir::server {
 namespace {
@@ -15,7 +16,7 @@ ApiStatus read_system(const FieldInput& field, MessagesRequest& request) {
 }
 
 ApiStatus read_tool_list(const FieldInput& field, MessagesRequest& request) {
-  KVASIR_TRY(Tools tools, read_anthropic_tools(field));
+  KVASIR_TRY(Tools tools, read_tools(field, kAnthropicTools));
   request.tool_names = std::move(tools.names);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};

@@ -12,21 +12,6 @@
 
 namespace kvasir::server {
 
-struct Tools {
-  text::jinja::Value list;  // as templates read them
-  std::vector<std::string> names;
-};
-
-// Of a function that the model may call: arguments are not held to its schema.
-inline ApiStatus check_not_strict(const FieldInput& function, const JsonObject& object) {
-  const auto strict = find_member(object, "strict");
-  if (!strict) return {};
-  const FieldInput field = function.at("strict", *strict);
-  KVASIR_TRY(const bool is_strict, boolean_of(field));
-  if (is_strict) return not_supported(field.name, "true (arguments that are held to the schema)");
-  return {};
-}
-
 struct ChatRequest : GenerationRequest {
   text::jinja::Value messages;  // undefined until read
   text::jinja::Value tools = text::jinja::Value::none();

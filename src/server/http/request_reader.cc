@@ -6,6 +6,8 @@
 #include <boost/beast/core/string.hpp>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace kvasir::server {
 namespace {
 
@@ -124,6 +126,14 @@ ApiStatus RequestReader::check_header() {
     for (Header& header : head_.headers) {
       if (boost::beast::iequals(header.name, "host")) header.value = authority;
     }
+  }
+  const auto coding = message[http::field::content_encoding];
+  if (!coding.empty() && !boost::beast::iequals(coding, "identity")) {
+    return std::unexpected(
+        ApiError{415,
+                 fmt::format("Content-Encoding must be identity, got {}", printable(to_string_view(coding))),
+                 {},
+                 "unsupported_encoding"});
   }
   const auto expect = message[http::field::expect];
   expects_continue_ = boost::beast::iequals(expect, "100-continue");

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "server/api/tools.h"
 #include "server/openai/messages.h"
 
 namespace kvasir::server {
@@ -20,7 +21,7 @@ ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
 }
 
 ApiStatus read_tool_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(Tools tools, read_tools(field));
+  KVASIR_TRY(Tools tools, read_tools(field, kChatTools));
   request.tool_names = std::move(tools.names);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};

@@ -141,25 +141,4 @@ ApiResult<Value> read_messages(const FieldInput& field) {
   return Value::list(std::move(messages));
 }
 
-ApiResult<Tools> read_tools(const FieldInput& field) {
-  KVASIR_TRY(const JsonArray array, array_of(field));
-  const auto count = static_cast<std::int64_t>(array.size());
-  if (count > field.limits.tools.max) return std::unexpected(beyond(field.limits.tools, count, field.name));
-  std::vector<Value> tools;
-  std::vector<std::string> names;
-  for (const JsonElement element : array) {
-    const FieldInput tool = field.at(tools.size(), element);
-    KVASIR_TRY(const JsonObject object, object_of(tool));
-    KVASIR_TRY(const std::string type, required_string(tool, object, "type"));
-    if (type != "function")
-      return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
-    KVASIR_TRY(const FieldInput function, required_member(tool, object, "function"));
-    KVASIR_TRY(const JsonObject function_object, object_of(function));
-    KVASIR_TRY(names.emplace_back(), required_string(function, function_object, "name"));
-    KVASIR_CHECKED(check_not_strict(function, function_object));
-    tools.push_back(to_template_value(element));
-  }
-  return Tools{Value::list(std::move(tools)), std::move(names)};
-}
-
 }  // namespace kvasir::server

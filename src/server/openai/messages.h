@@ -1,7 +1,7 @@
-// The conversation and the tools of a chat request, in the form that chat templates read.
+// The conversation of a chat request, in the form that chat templates read.
 #pragma once
 
-#include "server/api/chat_request.h"
+#include "server/api/json_input.h"
 #include "server/api/json_input.h"
 #include "text/template/value.h"
 
@@ -16,8 +16,5 @@ ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
 // The arguments of a call as templates expect them: the object that a string holds; a string that holds none
 // stays. Errors (400): neither object nor string.
 ApiResult<text::jinja::Value> read_call_arguments(const FieldInput& arguments);
-
-// Each is checked to be a function with a name.
-ApiResult<Tools> read_tools(const FieldInput& field);
 
 }  // namespace kvasir::server

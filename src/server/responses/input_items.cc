@@ -154,28 +154,6 @@ ApiStatus read_item(const FieldInput& item, Conversation& conversation) {
   return unknown_type(item, type);
 }
 
-ApiResult<Value> read_tool(const FieldInput& tool, std::vector<std::string>& names) {
-  KVASIR_TRY(const JsonObject object, object_of(tool));
-  KVASIR_TRY(const std::string type, required_string(tool, object, "type"));
-  if (type != "function")
-    return not_supported(tool.name + ".type", fmt::format("a tool of type \"{}\"", printable(type)));
-  TemplateEntries function, entries;
-  KVASIR_TRY(names.emplace_back(), required_string(tool, object, "name"));
-  KVASIR_CHECKED(check_not_strict(tool, object));
-  add_member(function, "name", names.back());
-  if (const auto description = find_member(object, "description")) {
-    KVASIR_TRY(std::string text, string_of(tool.at("description", *description)));
-    add_member(function, "description", std::move(text));
-  }
-  if (const auto schema = find_member(object, "parameters")) {
-    KVASIR_TRY(const JsonObject parameters, object_of(tool.at("parameters", *schema)));
-    add_member(function, "parameters", to_template_value(parameters));
-  }
-  add_member(entries, "type", std::string("function"));
-  add_member(entries, "function", Value::dict(std::move(function)));
-  return Value::dict(std::move(entries));
-}
-
 }  // namespace
 
 ApiResult<Value> read_input(const FieldInput& field, const std::string& instructions) {
@@ -195,19 +173,6 @@ ApiResult<Value> read_input(const FieldInput& field, const std::string& instruct
   std::size_t index = 0;
   for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), conversation));
   return conversation.finish();
-}
-
-ApiResult<Tools> read_function_tools(const FieldInput& field) {
-  KVASIR_TRY(const JsonArray array, array_of(field));
-  const auto count = static_cast<std::int64_t>(array.size());
-  if (count > field.limits.tools.max) return std::unexpected(beyond(field.limits.tools, count, field.name));
-  std::vector<Value> tools;
-  std::vector<std::string> names;
-  for (const JsonElement tool : array) {
-    KVASIR_TRY(Value value, read_tool(field.at(tools.size(), tool), names));
-    tools.push_back(std::move(value));
-  }
-  return Tools{Value::list(std::move(tools)), std::move(names)};
 }
 
 }  // namespace kvasir::server

@@ -1,9 +1,8 @@
-// The input and the tools of a Responses request, in the form that chat templates read.
+// The input of a Responses request, in the form that chat templates read.
 #pragma once
 
 #include <string>
 
-#include "server/api/chat_request.h"
 #include "server/api/json_input.h"
 
 namespace kvasir::server {
@@ -13,8 +12,5 @@ namespace kvasir::server {
 // own, and reasoning is left out. Errors (400) name the part at fault: an unknown role, another type of item
 // or content, a limit.
 ApiResult<text::jinja::Value> read_input(const FieldInput& field, const std::string& instructions);
-
-// As the functions that chats name. Errors (400): a tool that the vendor runs, a limit.
-ApiResult<Tools> read_function_tools(const FieldInput& field);
 
 }  // namespace kvasir::server

@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "server/api/tools.h"
 #include "server/responses/input_items.h"
 
 namespace kvasir::server {
@@ -12,7 +13,7 @@ constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::string_view kWantsLogprobs = "message.output_text.logprobs";
 
 ApiStatus read_tool_list(const FieldInput& field, ResponsesRequest& request) {
-  KVASIR_TRY(Tools tools, read_function_tools(field));
+  KVASIR_TRY(Tools tools, read_tools(field, kResponsesTools));
   request.tools_json = simdjson::minify(field.json);
   request.tool_names = std::move(tools.names);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);

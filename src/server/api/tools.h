@@ -1,0 +1,38 @@
+// The functions that a request shows the model, in the form that chat templates read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/json_input.h"
+#include "text/template/value.h"
+
+namespace kvasir::server {
+
+struct Tools {
+  text::jinja::Value list;
+  std::vector<std::string> names;
+};
+
+// Where an API has what a function is.
+struct ToolShape {
+  std::string_view type;             // what the tool's type is
+  bool may_lack_type = false;        // which then goes without saying
+  std::string_view function_member;  // that has name, description and schema; empty: the tool itself
+  std::string_view schema_member;    // of that
+  bool may_lack_schema = true;       // and takes nothing then
+};
+inline constexpr ToolShape kChatTools{
+    .type = "function", .function_member = "function", .schema_member = "parameters"};
+inline constexpr ToolShape kResponsesTools{.type = "function", .schema_member = "parameters"};
+inline constexpr ToolShape kAnthropicTools{
+    .type = "custom", .may_lack_type = true, .schema_member = "input_schema", .may_lack_schema = false};
+
+// As dicts {"type": "function", "function": {"name", "description", "parameters"}} with all three, whatever a
+// client leaves out: templates take them for granted. Errors (400) name the part at fault: another type of
+// tool, no name, arguments that must be held to the schema (strict), a limit.
+ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
+
+}  // namespace kvasir::server
