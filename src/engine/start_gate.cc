@@ -81,8 +81,8 @@ void StartGate::add_waiting(const Request& request, std::int32_t expected_cached
   group.prompts += work;
   if (wants_prompt_only(request)) {
     group.prefill_only += work;
-  } else if (sched::gives_way(load_.pace, work, sched::target_ms_of(ttft_target_ms_, request.priority))) {
-    group.long_ones += work;
+  } else if (sched::gives_way(load_.pace, work, ttft_target_ms_)) {
+    group.long_ones.push_back(work);
   }
 }
 

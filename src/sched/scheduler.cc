@@ -280,7 +280,7 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
     return false;
   }
   const StepBudget budget_before = budget;
-  sequence.num_computed_tokens = num_cached;
+  sequence.num_computed_tokens = sequence.first_position = num_cached;
   sequence.num_scheduled_tokens =
       budget.take_chunk(sequence.num_remaining_tokens(), num_cached, is_owed(sequence));
   if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {

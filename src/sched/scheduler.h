@@ -124,6 +124,7 @@ class Scheduler {
  private:
   struct Ordered {
     bool is_running = false;
+    bool is_long = false;
     WaitingKey key;
     std::int64_t urgent_class = 0;  // 0, or below it by value
     Sequence* sequence = nullptr;
@@ -140,6 +141,7 @@ class Scheduler {
   WaitingConfig waiting_config() const;
   bool computes_prompts() const;
   void order_prompts(TimePoint now);
+  void line_up_long();
   void order_urgent();
   void use_up_place(const Ordered& started);
   bool leaves_seat_to_others(const Sequence& sequence, std::int32_t num_tenants) const;
@@ -157,7 +159,8 @@ class Scheduler {
   bool advance_owed_prompt(const Ordered& next, StepBudget& budget, TimePoint now);
   void describe_groups(LoadSnapshot& load) const;
   double target_ms(const Sequence& sequence) const;
-  // The most of prompts that a step takes in which nobody decodes.
+  bool is_long(const Sequence& sequence, const Pace& pace) const;
+  // Of a step in which nobody decodes.
   double alone_limit_ms() const;
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);

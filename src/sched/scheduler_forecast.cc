@@ -31,7 +31,7 @@ PromptWork remaining_work_of(const Sequence& sequence) {
 // All that is or was to be computed of a sequence's prompt.
 PromptWork whole_work_of(const Sequence& sequence) {
   const bool is_running = sequence.status == SequenceStatus::kRunning;
-  const std::int32_t first = is_running ? sequence.num_cached_tokens : sequence.expected_first_position();
+  const std::int32_t first = is_running ? sequence.first_position : sequence.expected_first_position();
   PromptWork work;
   work.add(first, sequence.num_tokens() - first);
   return work;
@@ -64,7 +64,8 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
   const std::int32_t num_tokens = sequence.num_tokens();
   const double to_compute = std::max(1, num_tokens - sequence.expected_cached_tokens);
   const double to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
-  const double prefill_ms = pace.ms(prompt_work_of(sequence));
+  const bool is_running = sequence.status == SequenceStatus::kRunning;
+  const double prefill_ms = pace.ms(is_running ? remaining_work_of(sequence) : prompt_work_of(sequence));
   const double decode_ms = to_generate * pace.ms_per_generated_token;
   return {.arrival = static_cast<std::int64_t>(sequence.place.arrival),
           .priority = sequence.priority,
@@ -92,6 +93,11 @@ double Scheduler::target_ms(const Sequence& sequence) const {
   return target_ms_of(config_.ttft_target_ms, sequence.priority);
 }
 
+// By the target of class 0, whatever its own: it is for those that it lets pass.
+bool Scheduler::is_long(const Sequence& sequence, const Pace& pace) const {
+  return gives_way(pace, whole_work_of(sequence), config_.ttft_target_ms);
+}
+
 // As long as it takes, but beside a long prompt no longer than an eighth of the target, or than a small
 // chunk: who comes meanwhile waits for the end of the step.
 double Scheduler::alone_limit_ms() const {
@@ -99,11 +105,10 @@ double Scheduler::alone_limit_ms() const {
   constexpr std::int32_t kSmallChunk = 64;
   if (config_.waiting.policy != WaitingPolicy::kSloValue) return StepLimits::kUnbounded;
   const Pace pace = this->pace();
-  const auto is_long = [&](const Sequence* s) {
-    return s->num_remaining_tokens() > 1 && !s->is_prefill_only &&
-           gives_way(pace, whole_work_of(*s), target_ms(*s));
+  const auto holds_up = [&](const Sequence* s) {
+    return s->num_remaining_tokens() > 1 && !s->is_prefill_only && is_long(*s, pace);
   };
-  if (!std::ranges::any_of(running_, is_long) && !std::ranges::any_of(waiting_, is_long)) {
+  if (!std::ranges::any_of(running_, holds_up) && !std::ranges::any_of(waiting_, holds_up)) {
     return StepLimits::kUnbounded;
   }
   StepWork small;
@@ -121,10 +126,11 @@ void Scheduler::order_prompts(TimePoint now) {
   const auto add = [&](Sequence& sequence, bool is_running) {
     const WaitingFacts facts = facts_of(sequence, pace, now);
     WaitingKey key = key_of(waiting, facts);
+    const bool is_long = is_by_value && this->is_long(sequence, pace);
     if (is_running && is_by_value) {
       key.is_new = sequence.num_generated_tokens() > 0 ? 0 : 1;  // of one that was preempted all chunks
       // That it has begun counts for one turn of its tenant.
-      if (!sequence.has_lent_turn && !gives_way(pace, whole_work_of(sequence), target_ms(sequence))) {
+      if (!sequence.has_lent_turn && !is_long) {
         --key.tenant_turn;
         key.is_late = 0;
         key.negative_value = -std::numeric_limits<double>::infinity();
@@ -132,10 +138,12 @@ void Scheduler::order_prompts(TimePoint now) {
     } else if (is_running) {
       key = {.arrival = std::ssize(ordered_)};  // their order stays
     }
-    WaitingFacts by_age = facts;  // who lends its place does not become younger
-    by_age.pending_ms = Milliseconds(now - sequence.times.arrived).count();
+    WaitingFacts by_age = facts;
+    // Who lends its place does not become younger. Who takes long is not urgent because of that.
+    by_age.pending_ms = is_long ? 0.0 : Milliseconds(now - sequence.times.arrived).count();
     const std::int64_t urgent_class = std::min<std::int64_t>(0, class_of(waiting, by_age));
     ordered_.push_back({.is_running = is_running,
+                        .is_long = is_long,
                         .key = key,
                         .urgent_class = is_by_value ? urgent_class : 0,
                         .sequence = &sequence,
@@ -145,11 +153,34 @@ void Scheduler::order_prompts(TimePoint now) {
     if (sequence->num_remaining_tokens() > 1) add(*sequence, true);
   }
   for (Sequence* sequence : waiting_) add(*sequence, false);
+  line_up_long();
   std::ranges::sort(ordered_, [is_by_value](const Ordered& a, const Ordered& b) {
     if (!is_by_value && a.is_running != b.is_running) return a.is_running;
     return a.key < b.key;
   });
   order_urgent();
+}
+
+// A tenant's long prompts are computed one after the other; in turns all of them would come late. While one
+// is under way the others are as those that have missed their target.
+void Scheduler::line_up_long() {
+  std::vector<const Sequence*> under_way;  // the first of each tenant
+  for (const Ordered& next : ordered_) {
+    if (!next.is_long || !next.is_running) continue;
+    const auto same = std::ranges::find(under_way, next.sequence->account, &Sequence::account);
+    if (same == under_way.end()) {
+      under_way.push_back(next.sequence);
+    } else if (next.sequence->times.started < (*same)->times.started) {
+      *same = next.sequence;
+    }
+  }
+  for (Ordered& next : ordered_) {
+    if (!next.is_long) continue;
+    const auto first = std::ranges::find(under_way, next.sequence->account, &Sequence::account);
+    if (first == under_way.end() || *first == next.sequence) continue;
+    next.key.is_late = 1;
+    next.key.negative_value = 0.0;
+  }
 }
 
 // A tenant's own change places: those that it calls urgent take the ones of those that come first. Who was
@@ -253,8 +284,8 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.running_prompts += work;
       if (sequence->is_prefill_only) {
         group.running_prefill_only += work;
-      } else if (gives_way(load.pace, whole_work_of(*sequence), target_ms(*sequence))) {
-        group.running_long += work;
+      } else if (is_long(*sequence, load.pace)) {
+        group.running_long.push_back(work);
       }
     } else {
       const PromptWork work = prompt_work_of(*sequence);
@@ -262,8 +293,8 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
       group.prompts += work;
       if (sequence->is_prefill_only) {
         group.prefill_only += work;
-      } else if (gives_way(load.pace, whole_work_of(*sequence), target_ms(*sequence))) {
-        group.long_ones += work;
+      } else if (is_long(*sequence, load.pace)) {
+        group.long_ones.push_back(work);
       }
     }
   }

@@ -96,7 +96,7 @@ class LongPromptTest : public SchedulerTest {
     build({.max_num_seqs = 4,
            .max_num_batched_tokens = 1024,
            .max_step_ms = 75.0,
-           .waiting = {.policy = WaitingPolicy::kSloValue},
+           .waiting = {.policy = WaitingPolicy::kSloValue, .ageing_ms = 2000.0},
            .ttft_target_ms = 1000.0,
            .prefill_only = prefill_only},
           {{.num_blocks = 600, .cells_per_block = std::max(1, prefill_only.num_layers)}});
@@ -109,30 +109,59 @@ class LongPromptTest : public SchedulerTest {
   SequenceId add_now(SequenceRequest request) {
     return scheduler_->add(std::move(request), at_ms(now_ms_)).value();
   }
-  SequenceId add_long() { return add_now(make_request(50, prompt_of(4000, 50'000), 1)); }
+  SequenceId add_long(std::int32_t priority = 0) {
+    SequenceRequest request = make_request(50, prompt_of(4000, 50'000), 1);
+    request.priority = priority;
+    return add_now(std::move(request));
+  }
   bool is_there(SequenceId id) const { return scheduler_->sequences().contains(id); }
 };
 
 TEST_F(LongPromptTest, ItsStepsAreShortAtEveryDepth) {
   ms_per_key_ = 0.0005;
   learn();
-  for (const SequenceId id = add_long(); is_there(id);) {
-    const std::int64_t began_ms = now_ms_;
-    timed_step();
-    ASSERT_LE(now_ms_ - began_ms, 150) << "an eighth of the target";
+  for (const std::int32_t priority : {0, 1}) {
+    for (const SequenceId id = add_long(priority); is_there(id);) {
+      const std::int64_t began_ms = now_ms_;
+      timed_step();
+      ASSERT_LE(now_ms_ - began_ms, 150) << "an eighth of the target";
+    }
   }
 }
 
+// However old the long one is by then, and also where it is called less important.
 TEST_F(LongPromptTest, AShortOneWaitsNeitherAtItsBeginningNorAtItsEnd) {
-  for (const std::int32_t num_computed : {100, 2000, 3400}) {
+  for (const auto& [num_computed, priority] :
+       {std::pair{100, 0}, {2000, 0}, {3400, 0}, {100, 1}, {2000, 1}, {3400, 1}}) {
     learn();
-    const SequenceId id = add_long();
+    const SequenceId id = add_long(priority);
     while (scheduler_->sequences().at(id).num_computed_tokens < num_computed) timed_step();
     const SequenceId quick = add_now(make_request(51, prompt_of(10, 90'000), 1));
     const std::int64_t came_ms = now_ms_;
     while (is_there(quick)) timed_step();
-    EXPECT_LT(now_ms_ - came_ms, 500) << num_computed;
-    EXPECT_TRUE(is_there(id)) << num_computed;
+    EXPECT_LT(now_ms_ - came_ms, 500) << num_computed << " " << priority;
+    EXPECT_TRUE(is_there(id)) << num_computed << " " << priority;
+  }
+}
+
+// They are computed one after the other, whoever comes.
+TEST_F(LongPromptTest, ItDoesNotGiveWayToOthersAsLong) {
+  learn();
+  const SequenceId first = add_long();
+  while (scheduler_->sequences().at(first).num_computed_tokens < 2000) timed_step();
+  std::vector<SequenceId> others;
+  for (std::int32_t i = 0; i < 4; ++i) {
+    others.push_back(
+        add_now(make_request(60 + static_cast<std::uint64_t>(i), prompt_of(3000, 100'000 + 5000 * i), 1)));
+  }
+  while (is_there(first)) timed_step();
+  const auto has_begun = [&](SequenceId id) {
+    return is_there(id) && scheduler_->sequences().at(id).num_computed_tokens > 0;
+  };
+  EXPECT_LE(std::ranges::count_if(others, has_begun), 1) << "in the rest of its last step";
+  while (scheduler_->has_unfinished()) {
+    timed_step();
+    EXPECT_LE(std::ranges::count_if(others, has_begun), 2);
   }
 }
 

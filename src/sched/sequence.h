@@ -57,6 +57,7 @@ struct Sequence {
   std::int32_t num_computed_tokens = 0;
   std::int32_t num_scheduled_tokens = 0;  // of the step in flight
   std::int32_t num_cached_tokens = 0;     // of the prompt, found in the cache when it first started
+  std::int32_t first_position = 0;        // from which it has computed since it last started
 
   TenantLedger::Account* account = nullptr;  // its tenant's; never null once added
   std::string cache_namespace;

@@ -41,6 +41,14 @@ double share_before(const WaitingGroup& group, double own_tokens, double turn_to
   return tokens >= waiting_tokens ? 1.0 : std::max(0.0, tokens / waiting_tokens);
 }
 
+PromptWork longer_than(const PromptWork& prompt, const std::vector<PromptWork>& others) {
+  PromptWork longer;
+  for (const PromptWork& other : others) {
+    if (other.num_tokens > prompt.num_tokens) longer += other;
+  }
+  return longer;
+}
+
 // Those that start before one that comes now, by the order of waiting_order.h. Of its own tenant all count:
 // what value will make of them is not known.
 Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant,
@@ -63,16 +71,14 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     if (takes_turns) share = share_before(group, own_tokens, turn_tokens(load, config));
     PromptWork waiting = group.prompts;
     if (!is_prefill_only) waiting = waiting.without(group.prefill_only);
-    if (by_value && prompt.num_tokens < group.long_ones.num_tokens)
-      waiting = waiting.without(group.long_ones);
+    if (by_value) waiting = waiting.without(longer_than(prompt, group.long_ones));
     ahead.add(group, waiting, share);
     if (group.tenant == tenant && share > 0.0) ahead.own_prompts += waiting;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
     PromptWork running = group.running_prompts;
     if (!is_prefill_only) running = running.without(group.running_prefill_only);
-    if (by_value && prompt.num_tokens < group.running_long.num_tokens)
-      running = running.without(group.running_long);
+    if (by_value) running = running.without(longer_than(prompt, group.running_long));
     if (share > 0.0 || !by_value) ahead.prompts += running;
   }
   return ahead;

@@ -23,7 +23,8 @@ struct WaitingGroup {
   PromptWork running_prompts;  // what is still to be computed of those that run
   // Of both, those of prefill-only sequences, which keep to themselves (prefill_only_batch.h).
   PromptWork prefill_only, running_prefill_only;
-  PromptWork long_ones, running_long;  // and those that shorter ones need not wait for (scheduler.h)
+  // And each of those that shorter ones need not wait for (scheduler.h).
+  std::vector<PromptWork> long_ones, running_long;
 };
 
 struct AbsentTenant {
@@ -87,7 +88,8 @@ double target_ms_of(double ttft_target_ms, std::int32_t priority);
 // For a prompt that takes so long by itself: a quarter more than that, where the target is less.
 double reachable_target_ms(double target_ms, double prefill_ms);
 
-// Whether a prompt is so long that, by value, shorter ones shall not wait for what is left of it.
+// Whether a prompt is so long that, by value, those for which there is this target shall not wait for what is
+// left of it.
 bool gives_way(const Pace& pace, const PromptWork& prompt, double target_ms);
 
 // By how much the first token is later than it may be, at most 0 when it is not. It may take so many targets

@@ -202,10 +202,11 @@ TEST(StartForecast, ShortPromptsDoNotWaitForTheRestOfALongOne) {
   LoadSnapshot load = full_house();
   load.num_free_seats = 2;
   WaitingGroup& group = load.group("", 0, 0.0);
-  group.running_prompts.num_tokens = 6100;
-  group.running_long.num_tokens = 6000;
+  group.running_prompts.num_tokens = 9100;
+  group.running_long = {tokens(6000), tokens(3000)};
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 2.0 * 100);
-  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(7000)).wait_ms, 2.0 * 6100);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(4000)).wait_ms, 2.0 * 3100);
+  EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(7000)).wait_ms, 2.0 * 9100);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ namespace {
 
 void add(const CostSums& more, CostSums& sums) {
   sums.num_requests += more.num_requests;
+  sums.num_with_first_token += more.num_with_first_token;
   sums.prompt_tokens += more.prompt_tokens;
   sums.cached_tokens += more.cached_tokens;
   sums.completion_tokens += more.completion_tokens;
@@ -34,6 +35,7 @@ void ServerMetrics::count_cost(const AccessRecord& record) {
   slices_.count(record);
   if (tenants_.size() < kMaxTenants) tenants_.insert(record.tenant);
   add({.num_requests = 1,
+       .num_with_first_token = generation.first_token_ms > 0.0 ? 1 : 0,
        .prompt_tokens = generation.usage.prompt_tokens,
        .cached_tokens = generation.usage.cached_tokens,
        .completion_tokens = generation.usage.completion_tokens,

@@ -25,6 +25,7 @@ inline constexpr std::array<std::string_view, 5> kStartStageNames = {"preprocess
 
 struct CostSums {
   std::int64_t num_requests = 0;
+  std::int64_t num_with_first_token = 0;  // the others were for their prompts
   std::int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
   double preprocess_ms = 0.0, flush_ms = 0.0;
   double first_token_ms = 0.0, total_ms = 0.0;  // from the request's arrival

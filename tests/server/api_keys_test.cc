@@ -183,6 +183,10 @@ TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
   };
   for (int i = 0; i < 500 && !anns_are_counted(); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_TRUE(anns_are_counted());
+  const std::string anns = seen("/v1/metrics", "kv-ann");
+  EXPECT_NE(anns.find("\"requests\":3,"), anns.npos) << anns;
+  for (const char* name : {"\"mean_latency_s\":0,", "\"mean_time_to_first_token_s\":0,"})
+    EXPECT_EQ(anns.find(name), anns.npos) << anns;
   EXPECT_EQ(seen_of_the_cache("kv-bob"), bobs_before);
   EXPECT_NE(seen_of_the_cache("kv-ops"), all_before);
 }

@@ -12,9 +12,7 @@ namespace {
 constexpr char kChatMl[] =
     "{% for message in messages %}{% if message.role == 'refuse' %}{{ raise_exception('no') }}{% endif %}"
     "<|im_start|>{{ message.role }}\n{{ message.content | trim }}<|im_end|>\n{% endfor %}"
-    "{% if tools %}tools:{% for tool in tools %}{{ tool.function.name + tool.function.description }}{% "
-    "endfor %}"
-    "\n{% endif %}"
+    "{% if tools %}tools:{{ tools | length }}\n{% endif %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 std::unique_ptr<text::Tokenizer> make_tokenizer() {

@@ -20,7 +20,7 @@ MeanTimes visible_times(const ServerMetrics& metrics, const Tenant& tenant) {
   };
   if (!tenant.is_operator) {
     const CostSums own = metrics.cost_of(tenant.name);
-    return {.first_token_s = mean(own.first_token_ms / 1000.0, own.num_requests),
+    return {.first_token_s = mean(own.first_token_ms / 1000.0, own.num_with_first_token),
             .request_s = mean(own.total_ms / 1000.0, own.num_requests)};
   }
   const Histogram &first = metrics.time_to_first_token, &whole = metrics.request;

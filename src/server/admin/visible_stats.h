@@ -7,9 +7,9 @@
 
 namespace kvasir::server {
 
-// All of them for operators. Others see requests, their tokens, and those that the prefix cache found, of
-// their own alone, when they have ended: how long another's text is, and whether somebody asked it before, is
-// not for them.
+// All of them for operators. Others see requests that were answered, their tokens, and those that the prefix
+// cache found, of their own alone, when they have ended: how long another's text is, and whether somebody
+// asked it before, is not for them. How many run, wait, were refused or cancelled is everybody's.
 EngineStats visible_stats(EngineStats stats, const ServerMetrics& metrics, const Tenant& tenant);
 
 struct MeanTimes {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/printable.h"
@@ -40,7 +42,9 @@ ApiResult<std::string> read_description(const FieldInput& function, JsonObject o
 }
 
 ApiResult<Value> read_schema(const FieldInput& function, JsonObject object, const ToolShape& shape) {
-  if (shape.may_lack_schema && !find_member(object, shape.schema_member)) {
+  const auto given = find_member(object, shape.schema_member);
+  const bool is_empty = given && given->is_array() && given->get_array().value().size() == 0;  // PHP's {}
+  if (shape.may_lack_schema && (!given || is_empty)) {
     TemplateEntries entries;
     add_member(entries, "type", std::string("object"));
     add_member(entries, "properties", Value::dict({}));
@@ -60,10 +64,15 @@ ApiResult<Value> read_tool(const FieldInput& tool, const ToolShape& shape, std::
   KVASIR_CHECKED(check_not_strict(function, object));
   KVASIR_TRY(std::string description, read_description(function, object));
   KVASIR_TRY(Value schema, read_schema(function, object, shape));
+  constexpr std::array<std::string_view, 4> kKnown = {"name", "description", "parameters", "strict"};
   TemplateEntries members, entries;
   add_member(members, "name", names.back());
   add_member(members, "description", std::move(description));
   add_member(members, "parameters", std::move(schema));
+  for (const auto [key, json] : object) {
+    const bool is_more = !shape.function_member.empty() && std::ranges::find(kKnown, key) == kKnown.end();
+    if (is_more) add_member(members, key, to_template_value(json));
+  }
   add_member(entries, "type", std::string("function"));
   add_member(entries, "function", Value::dict(std::move(members)));
   return Value::dict(std::move(entries));

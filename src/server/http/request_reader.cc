@@ -107,10 +107,14 @@ ApiStatus RequestReader::check_header() {
   head_.path = path_of(to_string(message.target()));
   std::int64_t num_hosts = 0, num_origins = 0;
   bool has_other_coding = false;
+  boost::beast::string_view content_coding;
   for (const auto& field : message) {
     head_.headers.push_back({to_string(field.name_string()), to_string(field.value())});
     num_hosts += field.name() == http::field::host;
     num_origins += field.name() == http::field::origin;
+    if (field.name() == http::field::content_encoding && !boost::beast::iequals(field.value(), "identity")) {
+      content_coding = field.value();
+    }
     has_other_coding |=
         field.name() == http::field::transfer_encoding && !boost::beast::iequals(field.value(), "chunked");
   }
@@ -127,13 +131,12 @@ ApiStatus RequestReader::check_header() {
       if (boost::beast::iequals(header.name, "host")) header.value = authority;
     }
   }
-  const auto coding = message[http::field::content_encoding];
-  if (!coding.empty() && !boost::beast::iequals(coding, "identity")) {
-    return std::unexpected(
-        ApiError{415,
-                 fmt::format("Content-Encoding must be identity, got {}", printable(to_string_view(coding))),
-                 {},
-                 "unsupported_encoding"});
+  if (!content_coding.empty()) {
+    return std::unexpected(ApiError{
+        415,
+        fmt::format("Content-Encoding must be identity, got {}", printable(to_string_view(content_coding))),
+        {},
+        "unsupported_encoding"});
   }
   const auto expect = message[http::field::expect];
   expects_continue_ = boost::beast::iequals(expect, "100-continue");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "server/api/json_input.h"
-#include "server/api/json_input.h"
 #include "text/template/value.h"
 
 namespace kvasir::server {
