@@ -85,7 +85,13 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
 }
 
 Result<BatchOutput> BatchOutput::open(const std::string& path, bool resume) {
-  BatchOutput output;
+  auto lock = store::FileLock::acquire(path, [] { return false; });
+  if (!lock && lock.error().kind != ErrorKind::kCancelled) return std::unexpected(std::move(lock).error());
+  if (!lock) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{}: another process writes its answers there", printable_line(path)));
+  }
+  BatchOutput output(*std::move(lock));
   output.path_ = path;
   std::uintmax_t whole_bytes = 0;
   {
@@ -100,14 +106,13 @@ Result<BatchOutput> BatchOutput::open(const std::string& path, bool resume) {
     }
   }
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  if (exists && !resume && std::filesystem::file_size(path, error) > 0) {
+  if (!resume && std::filesystem::file_size(path, error) > 0 && !error) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("{} has answers already: --resume goes on with it", printable_line(path)),
                       "resume");
   }
   // A line that was cut off when the last run ended.
-  if (exists) std::filesystem::resize_file(path, whole_bytes, error);
+  std::filesystem::resize_file(path, whole_bytes, error);
   output.file_.open(path, std::ios::app);
   if (!output.file_) return system_error(path);
   return output;

@@ -5,9 +5,11 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "kvasir/result.h"
 #include "server/http/message.h"
+#include "store/file_lock.h"
 
 namespace kvasir::cli {
 
@@ -28,7 +30,7 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
 class BatchOutput {
  public:
   // With `resume` what the file has stays, but for a last line that was cut off; else it must be empty or not
-  // there. Errors: kUsage (there are answers already), kBadFile, kMachine.
+  // there. Errors: kUsage (there are answers already, or another process writes some), kBadFile, kMachine.
   static Result<BatchOutput> open(const std::string& path, bool resume);
 
   // In an earlier run.
@@ -37,6 +39,9 @@ class BatchOutput {
   Status write(const BatchRequest& request, const server::HttpResponse& response);
 
  private:
+  explicit BatchOutput(store::FileLock lock) : lock_(std::move(lock)) {}
+
+  store::FileLock lock_;  // on the file itself
   std::string path_;
   std::ofstream file_;
   std::set<std::string> answered_;

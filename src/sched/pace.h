@@ -26,6 +26,10 @@ struct PromptWork {
   PromptWork without(const PromptWork& part) const {
     return {.num_tokens = num_tokens - part.num_tokens, .num_keys = num_keys - part.num_keys};
   }
+  PromptWork part(double share) const {
+    return {.num_tokens = static_cast<std::int64_t>(share * static_cast<double>(num_tokens)),
+            .num_keys = static_cast<std::int64_t>(share * static_cast<double>(num_keys))};
+  }
 };
 
 struct Pace {

@@ -20,11 +20,8 @@ struct Ahead {
   PromptWork own_prompts;  // of these, its own tenant's
 
   void add(const WaitingGroup& group, const PromptWork& waiting, double share) {
-    const auto part = [share](std::int64_t count) {
-      return static_cast<std::int64_t>(share * static_cast<double>(count));
-    };
     num_sequences += share * group.num_sequences;
-    prompts += {.num_tokens = part(waiting.num_tokens), .num_keys = part(waiting.num_keys)};
+    prompts += waiting.part(share);
   }
 };
 
@@ -41,12 +38,16 @@ double share_before(const WaitingGroup& group, double own_tokens, double turn_to
   return tokens >= waiting_tokens ? 1.0 : std::max(0.0, tokens / waiting_tokens);
 }
 
-PromptWork longer_than(const PromptWork& prompt, const std::vector<PromptWork>& others) {
+// What of longer prompts this one passes: all but the first `due_tokens`.
+PromptWork passed(const PromptWork& prompt, const std::vector<PromptWork>& others, double due_tokens) {
   PromptWork longer;
   for (const PromptWork& other : others) {
     if (other.num_tokens > prompt.num_tokens) longer += other;
   }
-  return longer;
+  const double share = longer.num_tokens > 0
+                           ? std::clamp(1.0 - due_tokens / static_cast<double>(longer.num_tokens), 0.0, 1.0)
+                           : 0.0;
+  return longer.part(share);
 }
 
 // Those that start before one that comes now, by the order of waiting_order.h. Of its own tenant all count:
@@ -71,14 +72,16 @@ Ahead ahead_of(const LoadSnapshot& load, const WaitingConfig& config, std::strin
     if (takes_turns) share = share_before(group, own_tokens, turn_tokens(load, config));
     PromptWork waiting = group.prompts;
     if (!is_prefill_only) waiting = waiting.without(group.prefill_only);
-    if (by_value) waiting = waiting.without(longer_than(prompt, group.long_ones));
+    // Long ones give way, but for the turns that are due to another tenant.
+    const double due_tokens = takes_turns ? own_tokens - group.served_tokens : 0.0;
+    if (by_value) waiting = waiting.without(passed(prompt, group.long_ones, due_tokens));
     ahead.add(group, waiting, share);
     if (group.tenant == tenant && share > 0.0) ahead.own_prompts += waiting;
     // Who has begun is before all that wait; by value it is before its own turn and those behind
     // (scheduler.h).
     PromptWork running = group.running_prompts;
     if (!is_prefill_only) running = running.without(group.running_prefill_only);
-    if (by_value) running = running.without(longer_than(prompt, group.running_long));
+    if (by_value) running = running.without(passed(prompt, group.running_long, due_tokens));
     if (share > 0.0 || !by_value) ahead.prompts += running;
   }
   return ahead;

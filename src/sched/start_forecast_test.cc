@@ -207,6 +207,9 @@ TEST(StartForecast, ShortPromptsDoNotWaitForTheRestOfALongOne) {
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(10)).wait_ms, 2.0 * 100);
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(4000)).wait_ms, 2.0 * 3100);
   EXPECT_EQ(forecast_start(load, kByValue, "", 0, tokens(7000)).wait_ms, 2.0 * 9100);
+  load.group("greedy", 0, 1500.0).num_running = 1;
+  EXPECT_EQ(forecast_start(load, kByValue, "greedy", 0, tokens(10)).wait_ms, 2.0 * (100 + 1500))
+      << "the other's turn is due until it has had as much";
 }
 
 }  // namespace

@@ -11,35 +11,36 @@ struct EngineMetric {
   std::string_view type;
   std::string_view help;
   std::int64_t EngineStats::*value;
+  bool is_for_all = false;  // else for operators alone (admin/visible_stats.h)
 };
 
 constexpr EngineMetric kEngineMetrics[] = {
-    {"requests_running", "gauge", "Choices of requests in the batch", &EngineStats::num_running},
-    {"requests_waiting", "gauge", "Choices of requests in the queue", &EngineStats::num_waiting},
+    {"requests_running", "gauge", "Choices of requests in the batch", &EngineStats::num_running, true},
+    {"requests_waiting", "gauge", "Choices of requests in the queue", &EngineStats::num_waiting, true},
     {"requests_finished_total", "counter", "Requests that ended, however",
-     &EngineStats::num_requests_finished},
+     &EngineStats::num_requests_finished, true},
     {"requests_cancelled_total", "counter", "Requests cancelled", &EngineStats::num_requests_cancelled},
     {"requests_failed_total", "counter", "Requests that failed", &EngineStats::num_requests_failed},
     {"requests_rejected_total", "counter", "Requests refused before the queue",
-     &EngineStats::num_requests_rejected},
+     &EngineStats::num_requests_rejected, true},
     {"requests_too_late_total", "counter", "Of those refused: the first token would have come too late",
-     &EngineStats::num_requests_too_late},
+     &EngineStats::num_requests_too_late, true},
     {"requests_beyond_queue_total", "counter", "Of those refused: the queue was full",
-     &EngineStats::num_requests_beyond_queue},
+     &EngineStats::num_requests_beyond_queue, true},
     {"requests_expired_total", "counter", "Choices of requests that did not start in the time they had",
-     &EngineStats::num_requests_expired},
+     &EngineStats::num_requests_expired, true},
     {"tokens_in_flight", "gauge", "Tokens of running choices, prompts and answers",
      &EngineStats::num_running_tokens},
-    {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens},
+    {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens, true},
     {"cached_prompt_tokens_total", "counter", "Prompt tokens served from the prefix cache",
-     &EngineStats::num_cached_prompt_tokens},
-    {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens},
+     &EngineStats::num_cached_prompt_tokens, true},
+    {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens, true},
     {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
     {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
      &EngineStats::num_kv_policies_given_up},
-    {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total},
+    {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total, true},
     {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
-    {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total},
+    {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total, true},
     {"kv_bytes_used", "gauge", "Bytes of KV that sequences hold", &EngineStats::kv_bytes_used},
     {"kv_evictions_total", "counter", "Cached KV blocks that gave way to others",
      &EngineStats::num_kv_evictions},
@@ -56,9 +57,9 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"hidden_bytes_peak", "gauge", "Most bytes of hidden states of prompts that ran layer by layer",
      &EngineStats::hidden_bytes_peak},
     {"prefix_cache_queries_tokens_total", "counter", "Prompt tokens looked up in the prefix cache",
-     &EngineStats::prefix_queries_tokens},
+     &EngineStats::prefix_queries_tokens, true},
     {"prefix_cache_hits_tokens_total", "counter", "Prompt tokens found in the prefix cache",
-     &EngineStats::prefix_hits_tokens},
+     &EngineStats::prefix_hits_tokens, true},
     {"peak_resident_bytes", "gauge", "Most memory the process has held", &EngineStats::peak_rss_bytes},
 };
 
@@ -153,10 +154,14 @@ void append_times(PrometheusText& out, const ServerMetrics& server, const std::s
   }
 }
 
-void append_steps(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
-  constexpr std::string_view kAge = "queue_age_seconds", kSeconds = "step_seconds", kBatch = "step_sequences";
+void append_queue_age(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kAge = "queue_age_seconds";
   out.begin(kAge, "gauge", "How long the request has waited that waits longest, at the last step");
   out.value(kAge, model_label, engine.oldest_waiting_ms / 1000.0);
+}
+
+void append_steps(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kSeconds = "step_seconds", kBatch = "step_sequences";
   out.begin(kSeconds, "histogram", "How long steps take");
   out.histogram(kSeconds, model_label, kStepSecondsBounds, engine.steps_by_seconds,
                 engine.step_seconds_total);
@@ -205,16 +210,19 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   std::string text;
   PrometheusText out(text, "kvasir_");
   for (const EngineMetric& metric : kEngineMetrics) {
+    if (only_tenant && !metric.is_for_all) continue;
     out.begin(metric.name, metric.type, metric.help);
     out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
   }
+  append_queue_age(out, engine, model_label);
+  append_costs(out, server, only_tenant);
+  append_slices(out, server, only_tenant);
+  if (only_tenant) return text;
   append_process(out, process);
   append_steps(out, engine, model_label);
   append_kv_formats(out, engine);
   append_times(out, server, model_label);
   append_server_counts(out, server);
-  append_costs(out, server, only_tenant);
-  append_slices(out, server, only_tenant);
   if (process.traces != nullptr) append_traces(out, *process.traces);
   return text;
 }

@@ -22,7 +22,8 @@ struct ProcessState {
   const ExportCounts* traces = nullptr;         // what became of spans; null where there are none
 };
 
-// All names begin with kvasir_. What single tenants did is there for `only_tenant` alone, if it is given.
+// All names begin with kvasir_. With `only_tenant` there is what that one did and how many requests run and
+// wait, of what visible_stats() left; without, all of everybody's.
 std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
                          std::string_view model_name, std::optional<std::string_view> only_tenant = {});
 

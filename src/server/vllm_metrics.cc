@@ -9,7 +9,7 @@ struct Alias {
   std::string_view name;
   std::string_view type;
   std::string_view help;
-  std::int64_t EngineStats::* value;
+  std::int64_t EngineStats::*value;
 };
 
 constexpr Alias kAliases[] = {
@@ -25,13 +25,14 @@ constexpr Alias kAliases[] = {
 }  // namespace
 
 void append_vllm_metrics(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
-                         std::string& text) {
+                         bool is_for_operator, std::string& text) {
   const std::string labels = prometheus_label("model_name", model_name);
   PrometheusText out(text, "vllm:");
   for (const Alias& alias : kAliases) {
     out.begin(alias.name, alias.type, alias.help);
     out.value(alias.name, labels, static_cast<double>(engine.*alias.value));
   }
+  if (!is_for_operator) return;
   out.begin("kv_cache_usage_perc", "gauge", "Share of the KV cache in use, from 0 to 1");
   const double used = static_cast<double>(engine.kv_bytes_used);
   out.value("kv_cache_usage_perc", labels,

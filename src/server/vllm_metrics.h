@@ -11,6 +11,6 @@ namespace kvasir::server {
 
 // Those that mean the same here; the rest of vLLM's are left out. Appended to `text`.
 void append_vllm_metrics(const EngineStats& engine, const ServerMetrics& server, std::string_view model_name,
-                         std::string& text);
+                         bool is_for_operator, std::string& text);
 
 }  // namespace kvasir::server

@@ -1,4 +1,5 @@
 """`kvasir batch`: every line answered once, whatever comes between."""
+import fcntl
 import json
 import signal
 import time
@@ -55,6 +56,15 @@ class Batch(CommandLineTest):
         self.assertIn("in.jsonl:3: custom_id 3 is that of line 2", done.stderr)
         self.assertIn("in.jsonl:4: custom_id a is that of line 1", done.stderr)
         self.assertEqual(set(self.answers()), {"a", "3", "b"})
+
+    def test_two_at_once_do_not_write_one_output(self):
+        path = self.requests([line("a")])
+        with open(self.folder / "out.jsonl", "w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)  # as a run does
+            done = self.kvasir("batch", LLAMA, path, "out.jsonl", "--resume", expect=USAGE)
+            self.assertIn("out.jsonl: another process", done.stderr)
+        self.kvasir("batch", LLAMA, path, "out.jsonl", "--resume")
+        self.assertEqual(set(self.answers()), {"a"})
 
     def test_an_input_is_no_output(self):
         path = self.requests([line("a")])

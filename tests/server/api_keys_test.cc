@@ -150,7 +150,7 @@ TEST_F(ApiKeys, ShowATenantItsOwnCostsAloneUnlessItOperates) {
   }
 }
 
-TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
+TEST_F(ApiKeys, ShowATenantNothingThatTellsOfOthersRequests) {
   write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
          {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
          {.name = "ops", .hash = hash_of("kv-ops"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
@@ -175,7 +175,12 @@ TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
     lines += operations.substr(operations.find("\"prefix_cache\""), 60);
     return lines;
   };
+  const auto seen_of_all = [&](const std::string& key) {
+    const std::string operations = seen("/v1/operations", key);
+    return seen("/metrics", key) + seen("/v1/metrics", key) + operations.substr(operations.find("\"model\""));
+  };
   const std::string bobs_before = seen_of_the_cache("kv-bob"), all_before = seen_of_the_cache("kv-ops");
+  const std::string bobs_whole_before = seen_of_all("kv-bob");
   for (int i = 0; i < 3; ++i) ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
   const auto anns_are_counted = [&] {
     return seen("/metrics", "kv-ann").find("kvasir_prefix_cache_queries_tokens_total{model=\"fake\"} 3") !=
@@ -188,6 +193,7 @@ TEST_F(ApiKeys, ShowATenantOnlyWhatThePrefixCacheFoundForItself) {
   for (const char* name : {"\"mean_latency_s\":0,", "\"mean_time_to_first_token_s\":0,"})
     EXPECT_EQ(anns.find(name), anns.npos) << anns;
   EXPECT_EQ(seen_of_the_cache("kv-bob"), bobs_before);
+  EXPECT_EQ(seen_of_all("kv-bob"), bobs_whole_before);
   EXPECT_NE(seen_of_the_cache("kv-ops"), all_before);
 }
 

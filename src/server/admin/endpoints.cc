@@ -35,10 +35,7 @@ void handle_ready(const ApiContext& context, const std::shared_ptr<Exchange>& ex
 void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& exchange) {
   const Tenant& tenant = exchange->request().tenant;
   const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
-  const MeanTimes times = visible_times(context.metrics, tenant);
-  const double mean_batch = stats.num_steps > 0 ? static_cast<double>(stats.num_stepped_sequences) /
-                                                      static_cast<double>(stats.num_steps)
-                                                : 0.0;
+  const VisibleMeans means = visible_means(stats, context.metrics, tenant);
   std::string body;
   JsonWriter(body)
       .begin_object()
@@ -49,13 +46,10 @@ void handle_summary(const ApiContext& context, const std::shared_ptr<Exchange>& 
       .member("prompt_tokens", stats.num_prompt_tokens)
       .member("cached_tokens", stats.num_cached_prompt_tokens)
       .member("generated_tokens", stats.num_generated_tokens)
-      .member("mean_latency_s", times.request_s)
-      .member("mean_time_to_first_token_s", times.first_token_s)
-      .member("generated_tokens_per_s",
-              stats.step_seconds_total > 0.0
-                  ? static_cast<double>(stats.num_generated_tokens) / stats.step_seconds_total
-                  : 0.0)
-      .member("mean_batch", mean_batch)
+      .member("mean_latency_s", means.request_s)
+      .member("mean_time_to_first_token_s", means.first_token_s)
+      .member("generated_tokens_per_s", means.generated_tokens_per_s)
+      .member("mean_batch", means.batch)
       .end_object();
   exchange->respond({.body = std::move(body)});
 }
@@ -71,7 +65,8 @@ void handle_metrics(const ApiContext& context, const std::shared_ptr<Exchange>& 
                              .request_memory_limit_bytes = context.memory.limit_bytes(),
                              .traces = context.tracer == nullptr ? nullptr : &context.tracer->counts()};
   std::string body = metrics_text(stats, context.metrics, process, context.model_name, only_tenant);
-  if (context.has_vllm_metrics) append_vllm_metrics(stats, context.metrics, context.model_name, body);
+  if (context.has_vllm_metrics)
+    append_vllm_metrics(stats, context.metrics, context.model_name, tenant.is_operator, body);
   exchange->respond({.content_type = std::string(kMetricsContentType), .body = std::move(body)});
 }
 

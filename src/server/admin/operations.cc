@@ -49,12 +49,13 @@ void append_kv(JsonWriter& json, const EngineStats& stats, const std::vector<KvU
   json.end_array().end_object();
 }
 
-// Counts by upper bound; one more count is of those above all.
-void append_histogram(JsonWriter& json, std::string_view name, const Histogram& histogram) {
+// Counts by upper bound; one more count is of those above all. Hidden ones are 0.
+void append_histogram(JsonWriter& json, std::string_view name, const Histogram& histogram, bool is_shown) {
   json.key(name).begin_object().key("bounds_s").begin_array();
   for (const double bound : histogram.bounds()) json.value(bound);
   json.end_array().key("counts").begin_array();
-  for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) json.value(histogram.count_in(i));
+  for (std::size_t i = 0; i <= histogram.bounds().size(); ++i)
+    json.value(is_shown ? histogram.count_in(i) : 0);
   json.end_array().end_object();
 }
 
@@ -66,11 +67,12 @@ std::int64_t num_answered(const ServerMetrics& metrics, int status) {
   return count;
 }
 
-void append_counts(JsonWriter& json, const EngineStats& stats, const ServerMetrics& metrics) {
+void append_counts(JsonWriter& json, const EngineStats& stats, const ServerMetrics& metrics,
+                   bool is_for_operator) {
   json.member("running", stats.num_running)
       .member("waiting", stats.num_waiting)
       .member("oldest_waiting_ms", stats.oldest_waiting_ms)
-      .member("connections", metrics.num_connections.load());
+      .member("connections", is_for_operator ? metrics.num_connections.load() : 0);
   json.key("finished")
       .begin_object()
       .member("requests", stats.num_requests_finished)
@@ -82,7 +84,7 @@ void append_counts(JsonWriter& json, const EngineStats& stats, const ServerMetri
       .member("queue_full", stats.num_requests_beyond_queue)
       .member("too_late", stats.num_requests_too_late)
       .member("expired", stats.num_requests_expired)
-      .member("rate_limit", num_answered(metrics, 429))
+      .member("rate_limit", is_for_operator ? num_answered(metrics, 429) : 0)
       .end_object();
   json.key("steps")
       .begin_object()
@@ -113,15 +115,15 @@ std::string operations_json(const ApiContext& context, const Activity& activity,
       .member("model", context.model_name)
       .member("draining", context.draining.load());
   append_requests(json, activity.requests, tenant);
-  append_counts(json, stats, context.metrics);
-  append_kv(json, stats, activity.kv);
+  append_counts(json, stats, context.metrics, tenant.is_operator);
+  append_kv(json, stats, tenant.is_operator ? activity.kv : std::vector<KvUse>{});
   json.key("memory")
       .begin_object()
       .member("budget_bytes", context.memory_budget_bytes)
-      .member("resident_bytes", rss_bytes())
+      .member("resident_bytes", tenant.is_operator ? rss_bytes() : 0)
       .end_object();
-  append_histogram(json, "time_to_first_token", context.metrics.time_to_first_token);
-  append_histogram(json, "inter_token", context.metrics.inter_token);
+  append_histogram(json, "time_to_first_token", context.metrics.time_to_first_token, tenant.is_operator);
+  append_histogram(json, "inter_token", context.metrics.inter_token, tenant.is_operator);
   json.end_object();
   return body;
 }

@@ -9,7 +9,8 @@
 namespace kvasir::server {
 
 // One JSON object: requests one by one, KV by owner and format, and the counts of which a watcher takes
-// differences. Nothing of what anybody says is in it, and only operators see others' requests.
+// differences. Nothing of what anybody says is in it, and only operators see others' requests and what
+// would tell of them (visible_stats.h).
 void handle_operations(const ApiContext& context, const std::shared_ptr<Exchange>& exchange);
 
 }  // namespace kvasir::server

@@ -7,17 +7,20 @@
 
 namespace kvasir::server {
 
-// All of them for operators. Others see requests that were answered, their tokens, and those that the prefix
-// cache found, of their own alone, when they have ended: how long another's text is, and whether somebody
-// asked it before, is not for them. How many run, wait, were refused or cancelled is everybody's.
-EngineStats visible_stats(EngineStats stats, const ServerMetrics& metrics, const Tenant& tenant);
+// All of them for operators. For others answered requests, their tokens, and those that the prefix cache
+// found, are of their own alone, when they have ended; how many choices run, wait and were refused is
+// everybody's, and all else is 0: bytes, steps and times tell of somebody who is alone how long its text is,
+// and whether it was asked before.
+EngineStats visible_stats(const EngineStats& stats, const ServerMetrics& metrics, const Tenant& tenant);
 
-struct MeanTimes {
+// Of the same requests; 0 where there were none.
+struct VisibleMeans {
   double first_token_s = 0.0;
-  double request_s = 0.0;  // until the answer had ended
+  double request_s = 0.0;               // until the answer had ended
+  double generated_tokens_per_s = 0.0;  // for operators while steps run, for others while they get answers
+  double batch = 0.0;                   // sequences in a step; 0 for others
 };
 
-// Of the same requests; 0 when there were none.
-MeanTimes visible_times(const ServerMetrics& metrics, const Tenant& tenant);
+VisibleMeans visible_means(const EngineStats& stats, const ServerMetrics& metrics, const Tenant& tenant);
 
 }  // namespace kvasir::server
