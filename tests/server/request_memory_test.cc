@@ -104,9 +104,13 @@ TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
 class RequestMemoryOfTenants : public testing::Test {
  protected:
   RequestMemoryOfTenants() {
-    EXPECT_TRUE(write_key_file(
-        path_, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
-                {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"}}));
+    EXPECT_TRUE(
+        write_key_file(path_, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
+                               {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"},
+                               {.name = "ops",
+                                .hash = hash_of("kv-ops"),
+                                .created = "2026-11-25T00:00:00Z",
+                                .is_operator = true}}));
   }
   ~RequestMemoryOfTenants() override { std::filesystem::remove(path_); }
   ServerConfig config() const {
@@ -118,7 +122,8 @@ class RequestMemoryOfTenants : public testing::Test {
 
   const std::string path_ =
       (std::filesystem::temp_directory_path() / ("kvasir-memory-" + std::to_string(::getpid()))).string();
-  const std::string ann_ = "Authorization: Bearer kv-ann", bob_ = "Authorization: Bearer kv-bob";
+  const std::string ann_ = "Authorization: Bearer kv-ann", bob_ = "Authorization: Bearer kv-bob",
+                    operator_ = "Authorization: Bearer kv-ops";
 };
 
 // A proxy sends the requests of many over one connection.
@@ -129,7 +134,7 @@ TEST_F(RequestMemoryOfTenants, KnowsNothingOfWhoAskedBefore) {
   large.send(http_request("POST", "/v1/completions", completion(700'000), {ann_}).substr(0, 600'000));
   HttpClient other(server.port());
   EXPECT_TRUE(eventually([&] {
-    const std::string metrics = other.request("GET", "/metrics", {}, {ann_}).body;
+    const std::string metrics = other.request("GET", "/metrics", {}, {operator_}).body;
     const std::string_view name = "\nkvasir_request_memory_bytes ";
     const auto at = metrics.find(name);
     return at != std::string::npos && std::stod(metrics.substr(at + name.size())) > 590'000;
