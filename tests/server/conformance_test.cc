@@ -111,7 +111,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
   if (has_setup) {
     engine.has_template = !flag(setup, "no_template");
     engine.has_tokenizer = !flag(setup, "no_tokenizer");
-    engine.calls_tools = flag(setup, "calls_tools");
+    engine.call_mark = text_or(setup, "call_mark", "");
     engine.answer = text_or(setup, "answer", engine.answer.c_str());
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;

@@ -28,7 +28,7 @@ std::unique_ptr<text::Tokenizer> make_tokenizer() {
 FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   if (options_.has_tokenizer) tokenizer_ = make_tokenizer();
   if (options_.has_template) {
-    const std::string calls = options_.calls_tools ? "{# <tool_call> #}" : "";
+    const std::string calls = "{# " + options_.call_mark + " #}";
     template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl + calls).value());
   }
   info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};

@@ -33,7 +33,7 @@ class FakeEngine final : public Engine {
     std::int32_t fail_after_tokens = -1;  // then the request fails
     std::int64_t throws_at_call = 0;      // of submit(), the first is 1; 0: never
     bool has_template = true;
-    bool calls_tools = false;  // its template shows calls as <tool_call>{}</tool_call>
+    std::string call_mark;  // by which its template shows in which form it calls tools; empty: in none
     bool has_tokenizer = true;
     RequestCost cost;  // of every request, from its first output on
   };

@@ -82,6 +82,22 @@ TEST(ToolCalls, AreWholeAnswersOfLlama3) {
   EXPECT_EQ(two.text, "");
 }
 
+TEST(ToolCalls, AreWholeAnswersOfMistral) {
+  constexpr std::string_view kCalls =
+      R"([{"name": "add", "arguments": {"a": [1, 2]}}, {"name": "weather", "arguments": {}}])";
+  for (const std::string_view mark : {"", " ", "[TOOL_CALLS]", "[TOOL_CALLS] "}) {
+    const Reading reading = read(ToolCallFormat::kArray, std::string(mark).append(kCalls));
+    ASSERT_EQ(reading.calls.size(), 2u) << mark;
+    EXPECT_EQ(reading.calls[0].arguments, R"({"a":[1,2]})");
+    EXPECT_EQ(reading.text, "");
+  }
+  for (const char* answer : {"[1, 2]", "[TOOL", "[{\"name\": \"nobody\"}]", "[]", "Hello [TOOL_CALLS]"}) {
+    const Reading reading = read(ToolCallFormat::kArray, answer);
+    EXPECT_EQ(reading.text, answer);
+    EXPECT_TRUE(reading.calls.empty());
+  }
+}
+
 TEST(ToolCalls, BeyondTheirNumberAreLeftOut) {
   ToolCallReader tagged(ToolCallFormat::kTagged, kTools, 1);
   const std::string call = "<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
@@ -110,6 +126,7 @@ TEST(ToolCalls, TheTemplateTellsTheirForm) {
   EXPECT_EQ(tool_call_format_of("{% if tools %}<tool_call>{% endif %}"), ToolCallFormat::kTagged);
   EXPECT_EQ(tool_call_format_of("{% if tools %}{\"name\": f, \"parameters\": d}{% endif %}"),
             ToolCallFormat::kObject);
+  EXPECT_EQ(tool_call_format_of("{% if tools %}[TOOL_CALLS] {% endif %}"), ToolCallFormat::kArray);
   EXPECT_EQ(tool_call_format_of("{% if tools %}[TOOLS]{% endif %}"), ToolCallFormat::kNone);
 }
 

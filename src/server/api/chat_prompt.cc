@@ -3,17 +3,48 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/template_dict.h"
 #include "text/chat_prompt.h"
 
 namespace kvasir::server {
 namespace {
 
+using text::jinja::Value;
+
 constexpr std::string_view kCalls = "tool_calls";  // of a message, as templates read it
 
-bool has_calls(const text::jinja::Value& messages) {
-  return std::ranges::any_of(messages.as_list().items, [](const text::jinja::Value& message) {
+bool has_calls(const Value& messages) {
+  return std::ranges::any_of(messages.as_list().items, [](const Value& message) {
     return message.is_dict() && message.as_dict().find(kCalls) != nullptr;
   });
+}
+
+// A text in the dict under the key, cut to its end.
+Value with_short_text(const Value& dict, std::string_view key, std::size_t length) {
+  TemplateEntries entries;
+  for (const auto& [name, value] : dict.as_dict().entries()) {
+    const bool is_long = name.as_string() == key && value.is_string() && value.as_string().size() > length;
+    const std::string text = is_long ? value.as_string() : std::string();
+    entries.emplace_back(name, is_long ? Value::string(text.substr(text.size() - length)) : value);
+  }
+  return Value::dict(std::move(entries));
+}
+
+// Mistral's templates refuse ids of calls that have not nine letters and digits. The ends of ours differ.
+Value with_short_call_ids(const Value& messages) {
+  constexpr std::size_t kLength = 9;
+  std::vector<Value> changed;
+  for (const Value& message : messages.as_list().items) {
+    TemplateEntries entries = with_short_text(message, "tool_call_id", kLength).as_dict().entries();
+    for (auto& [name, value] : entries) {
+      if (name.as_string() != kCalls || !value.is_list()) continue;
+      std::vector<Value> calls;
+      for (const Value& call : value.as_list().items) calls.push_back(with_short_text(call, "id", kLength));
+      value = Value::list(std::move(calls));
+    }
+    changed.push_back(Value::dict(std::move(entries)));
+  }
+  return Value::list(std::move(changed));
 }
 
 }  // namespace
@@ -22,7 +53,8 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer, std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
-  inputs.messages = request.messages;
+  const bool has_short_ids = tool_call_format_of(chat_template.source()) == ToolCallFormat::kArray;
+  inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
   inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;

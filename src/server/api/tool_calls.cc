@@ -12,9 +12,20 @@ namespace {
 
 constexpr std::string_view kOpen = "<tool_call>";
 constexpr std::string_view kClose = "</tool_call>";
-constexpr std::string_view kPythonTag = "<|python_tag|>";
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr std::string_view kBetweenObjects = " \t\r\n;";
+
+// A form in which calls are all that an answer says.
+struct WholeAnswer {
+  std::string_view mark;  // that it may begin with
+  char first;             // character behind that
+  std::string_view between_objects;
+};
+constexpr WholeAnswer kObjects{.mark = "<|python_tag|>", .first = '{', .between_objects = " \t\r\n;"};
+constexpr WholeAnswer kArrayOfObjects{.mark = "[TOOL_CALLS]", .first = '[', .between_objects = " \t\r\n,[]"};
+
+const WholeAnswer& whole_answer_of(ToolCallFormat format) {
+  return format == ToolCallFormat::kArray ? kArrayOfObjects : kObjects;
+}
 
 // How much of the text's end may be the beginning of `mark`.
 std::size_t partial_match(std::string_view text, std::string_view mark) {
@@ -74,6 +85,7 @@ ToolCallFormat tool_call_format_of(std::string_view template_source) {
   };
   if (!has("tools")) return ToolCallFormat::kNone;
   if (has(kOpen)) return ToolCallFormat::kTagged;
+  if (has(kArrayOfObjects.mark)) return ToolCallFormat::kArray;
   if (has("\"parameters\"")) return ToolCallFormat::kObject;
   return ToolCallFormat::kNone;
 }
@@ -135,15 +147,17 @@ void ToolCallReader::read_tagged(Piece& piece) {
 }
 
 bool ToolCallReader::may_be_objects() const {
+  const WholeAnswer& form = whole_answer_of(format_);
   std::string_view text = trimmed(held_, kSpace);
-  if (text.starts_with(kPythonTag)) text = trimmed(text.substr(kPythonTag.size()), kSpace);
-  return text.empty() || text.starts_with('{') || kPythonTag.starts_with(text);
+  if (text.starts_with(form.mark)) text = trimmed(text.substr(form.mark.size()), kSpace);
+  return text.empty() || text.starts_with(form.first) || form.mark.starts_with(text);
 }
 
 bool ToolCallReader::take_objects(std::string_view text, Piece& piece) {
+  const WholeAnswer& form = whole_answer_of(format_);
   text = trimmed(text, kSpace);
-  if (text.starts_with(kPythonTag)) text.remove_prefix(kPythonTag.size());
-  text = trimmed(text, kBetweenObjects);
+  if (text.starts_with(form.mark)) text.remove_prefix(form.mark.size());
+  text = trimmed(text, form.between_objects);
   if (text.empty()) return false;
   const std::int32_t num_before = num_calls_;
   while (!text.empty()) {
@@ -153,7 +167,7 @@ bool ToolCallReader::take_objects(std::string_view text, Piece& piece) {
       num_calls_ = num_before;
       return false;
     }
-    text = trimmed(text.substr(length), kBetweenObjects);
+    text = trimmed(text.substr(length), form.between_objects);
   }
   return true;
 }

@@ -20,6 +20,7 @@ enum class ToolCallFormat : std::uint8_t {
   kNone,    // the template shows no tools
   kTagged,  // <tool_call>{"name": "f", "arguments": {}}</tool_call> between text: Hermes, Qwen, SmolLM
   kObject,  // the whole answer is {"name": "f", "parameters": {}}, or several: Llama 3
+  kArray,   // the whole answer is [{"name": "f", "arguments": {}}]: Mistral
 };
 
 ToolCallFormat tool_call_format_of(std::string_view template_source);
@@ -60,7 +61,7 @@ class ToolCallReader {
   const std::span<const std::string> tool_names_;
   const std::int32_t max_calls_;
   std::string held_;          // not decided yet
-  bool is_text_ = false;      // kObject: this answer is no call
+  bool is_text_ = false;      // kObject, kArray: this answer is no call
   bool skips_space_ = false;  // kTagged: what follows a call, up to the next text
   std::int32_t num_calls_ = 0;
 };
