@@ -3,7 +3,8 @@
 
 The short ones are prompts of 32 tokens for answers of 8, one a second. In turn they are alone, beside prompts of
 --tokens tokens of another key, beside such of their own key, beside as long ones that are scored (echo with logprobs
-and no answer) and beside embeddings of them, each sent as soon as the last has ended. Target: the first token of every short one within 2 s, and none refused.
+and no answer) and beside embeddings of them, each sent as soon as the last has ended. Target: the first token of every
+short one within 2 s, and none refused.
 
 Exit codes: 0 held, 1 not.
 """
@@ -20,7 +21,6 @@ import urllib.request
 import compare
 import outcomes
 import servers
-import workloads
 
 OWN = "long prompts of the same key"
 BESIDE = {
@@ -115,8 +115,7 @@ def main():
     unlike = sum(row["beside"] != "nothing" and (not row["long_seconds"] or bool(row["long_failures"])) for row in rows)
     held = most <= outcomes.TTFT_MS and lost == 0 and unlike == 0
     print(f"TTFT of the short ones at most {most:.0f} ms (target {outcomes.TTFT_MS}); {lost} of them did not come whole, "
-          f"{unlike} times a long one neither: "
-          f"{'held' if held else 'MISSED'}")
+          f"{unlike} times a long one neither: {'held' if held else 'MISSED'}")
     if args.out:
         pathlib.Path(args.out).write_text(
             json.dumps({"model": args.model, "long_tokens": args.tokens, "rows": rows}, indent=1) + "\n")

@@ -13,14 +13,6 @@ constexpr std::int32_t kTypicalPromptTokens = 512;
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// What of a sequence that waits is not expected to be cached.
-PromptWork prompt_work_of(const Sequence& sequence) {
-  const std::int32_t num_cached = sequence.expected_first_position();
-  PromptWork work;
-  work.add(num_cached, sequence.num_tokens() - num_cached);
-  return work;
-}
-
 // What of a running sequence's prompt is left, without the last token.
 PromptWork remaining_work_of(const Sequence& sequence) {
   PromptWork work;
@@ -28,7 +20,8 @@ PromptWork remaining_work_of(const Sequence& sequence) {
   return work;
 }
 
-// All that is or was to be computed of a sequence's prompt.
+// All that is or was to be computed of a sequence's prompt: of one that waits what is not expected to be
+// cached.
 PromptWork whole_work_of(const Sequence& sequence) {
   const bool is_running = sequence.status == SequenceStatus::kRunning;
   const std::int32_t first = is_running ? sequence.first_position : sequence.expected_first_position();
@@ -65,7 +58,7 @@ WaitingFacts Scheduler::facts_of(const Sequence& sequence, const Pace& pace, Tim
   const double to_compute = std::max(1, num_tokens - sequence.expected_cached_tokens);
   const double to_generate = sequence.expected_generated_tokens() - sequence.num_generated_tokens();
   const bool is_running = sequence.status == SequenceStatus::kRunning;
-  const double prefill_ms = pace.ms(is_running ? remaining_work_of(sequence) : prompt_work_of(sequence));
+  const double prefill_ms = pace.ms(is_running ? remaining_work_of(sequence) : whole_work_of(sequence));
   const double decode_ms = to_generate * pace.ms_per_generated_token;
   return {.arrival = static_cast<std::int64_t>(sequence.place.arrival),
           .priority = sequence.priority,
@@ -93,9 +86,9 @@ double Scheduler::target_ms(const Sequence& sequence) const {
   return target_ms_of(config_.ttft_target_ms, sequence.priority);
 }
 
-// By the target of class 0, whatever its own: it is for those that it lets pass.
+// By the target of class 0, whatever its own: it is for those that it lets pass. Prefill-only ones are apart.
 bool Scheduler::is_long(const Sequence& sequence, const Pace& pace) const {
-  return gives_way(pace, whole_work_of(sequence), config_.ttft_target_ms);
+  return !sequence.is_prefill_only && gives_way(pace, whole_work_of(sequence), config_.ttft_target_ms);
 }
 
 // As long as it takes, but beside a long prompt no longer than an eighth of the target, or than a small
@@ -105,9 +98,7 @@ double Scheduler::alone_limit_ms() const {
   constexpr std::int32_t kSmallChunk = 64;
   if (config_.waiting.policy != WaitingPolicy::kSloValue) return StepLimits::kUnbounded;
   const Pace pace = this->pace();
-  const auto holds_up = [&](const Sequence* s) {
-    return s->num_remaining_tokens() > 1 && !s->is_prefill_only && is_long(*s, pace);
-  };
+  const auto holds_up = [&](const Sequence* s) { return s->num_remaining_tokens() > 1 && is_long(*s, pace); };
   if (!std::ranges::any_of(running_, holds_up) && !std::ranges::any_of(waiting_, holds_up)) {
     return StepLimits::kUnbounded;
   }
@@ -288,7 +279,7 @@ void Scheduler::describe_groups(LoadSnapshot& load) const {
         group.running_long.push_back(work);
       }
     } else {
-      const PromptWork work = prompt_work_of(*sequence);
+      const PromptWork work = whole_work_of(*sequence);
       ++group.num_sequences;
       group.prompts += work;
       if (sequence->is_prefill_only) {
