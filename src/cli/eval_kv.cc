@@ -186,7 +186,7 @@ class KvEvaluation {
   void add_needle(const eval::NeedleKind& kind, std::int32_t ctx, int depth, eval::Needle needle) {
     auto full = std::make_shared<std::optional<bool>>();
     cases_.push_back({std::string(kind.suite), ctx, depth,
-                      [this, suite = std::string(kind.suite), ctx, depth, needle = std::move(needle),
+                      [this, suite = std::string(kind.suite), ctx, needle = std::move(needle),
                        full](const KvParams& kv) -> Result<eval::KvRow> {
                         Engine& engine = *session_.engine;
                         if (!*full) {

@@ -17,7 +17,7 @@ namespace {
 class SplitProblem {
  public:
   SplitProblem(const KernelTable& table, MatmulProblem problem)
-      : table_(table), split_(table.split), problem_(std::move(problem)) {
+      : split_(table.split), problem_(std::move(problem)) {
     const MatmulShape& shape = problem_.shape();
     const std::int64_t high_bytes = split_.high_group_bytes(shape.k),
                        low_bytes = split_.low_group_bytes(shape.k);
@@ -86,7 +86,6 @@ class SplitProblem {
   }
 
  private:
-  const KernelTable& table_;
   const SplitKernels& split_;
   MatmulProblem problem_;
   std::vector<PackedHighPlane> high_;

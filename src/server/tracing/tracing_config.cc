@@ -88,9 +88,9 @@ Result<std::vector<Header>> Reader::headers() const {
   const auto [name, text] = of_traces("HEADERS");
   if (!text) return headers;
   const auto pairs = parse_pairs(*text);
-  const auto bad = [&name = name] {
-    return make_error(ErrorKind::kUsage, fmt::format("{} takes headers as name=value,name=value", name),
-                      name);
+  const auto bad = [&variable = name] {
+    return make_error(ErrorKind::kUsage, fmt::format("{} takes headers as name=value,name=value", variable),
+                      variable);
   };
   if (!pairs) return bad();
   constexpr std::string_view kNoToken = "()<>@,;:\\\"/[]?={} \t";
