@@ -48,14 +48,17 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
   }
   std::vector<float> k(shape.head_dim), v(shape.head_dim);
   for (std::int32_t position = 0; position < shape.num_keys; ++position) {
-    for (float& value : k) value = normal(random);
+    const bool is_ghost = format_of(position / kTokensPerCell) == KvFormat::kGhost;
+    for (float& value : k) value = normal(random) * (is_ghost ? shape.ghost_factor : 1.0f);
     for (float& value : v) value = normal(random);
     write_key(position, k.data(), v.data());
   }
-  for (std::int32_t b = 0; !shape.coarser.empty() && b < shape.num_keys / kTokensPerCell; ++b) {
-    make_coarser(b, shape.coarser[b % shape.coarser.size()]);
-  }
+  for (std::int32_t b = 0; b < shape.num_keys / kTokensPerCell; ++b) make_coarser(b, format_of(b));
   for (std::int32_t hole : shape.holes) blocks_[hole] = kHole;
+}
+
+KvFormat AttentionProblem::format_of(std::int32_t block) const {
+  return shape_.coarser.empty() ? shape_.format : shape_.coarser[block % shape_.coarser.size()];
 }
 
 void AttentionProblem::make_coarser(std::int32_t block, KvFormat format) {

@@ -21,6 +21,7 @@ struct AttentionShape {
   float softcap = 0.0f;
   KvFormat format = KvFormat::kF16;      // kF16 or kF32
   std::vector<KvFormat> coarser = {};    // of the full blocks in turn; kF16: left alone
+  float ghost_factor = 1.0f;             // multiplies the keys of blocks that become ghosts
   std::vector<std::int32_t> holes = {};  // logical blocks without memory
   std::uint32_t seed = 1;
 
@@ -73,6 +74,7 @@ class AttentionProblem {
   const kv::KvCellRef& ref_of(std::int32_t block) const {
     return directory_[2 * (num_blocks() - 1 - block) + 1];
   }
+  KvFormat format_of(std::int32_t block) const;  // that it is to have
   void make_coarser(std::int32_t block, KvFormat format);
   Rows stored(bool keys) const;
   void attend_densely(std::int64_t row, const Rows& keys, const Rows& values, AttentionOutput& output) const;

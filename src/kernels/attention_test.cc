@@ -260,6 +260,41 @@ TEST_P(Attention, SharesOutAllOfTheAttention) {
   }
 }
 
+// Ghosts whose scores lie hundreds above all others', in tiles and in whole chunks of them.
+TEST_P(Attention, OfAGhostIsThatOfAHoleHoweverMuchItWouldGet) {
+  constexpr auto kGhost = KvFormat::kGhost;
+  const std::vector<KvFormat> mixed = {kGhost, KvFormat::kF16, KvFormat::kQ8, KvFormat::kK4V4};
+  std::vector<KvFormat> chunk_first(44, KvFormat::kQ8);
+  std::fill_n(chunk_first.begin(), kTokensPerChunk / kTokensPerCell + 2, kGhost);
+  double greatest_mass = 0.0;
+  for (const std::vector<KvFormat>& formats : {mixed, chunk_first}) {
+    for (const std::int32_t num_tokens : {1, 4, 60}) {
+      AttentionShape shape = {.num_query_tokens = num_tokens,
+                              .group_size = 3,
+                              .num_keys = 710,
+                              .coarser = formats,
+                              .ghost_factor = 800.0f};
+      SCOPED_TRACE(shape.to_string());
+      const AttentionProblem ghosts(shape);
+      for (std::int32_t b = 0; b < shape.num_keys / kTokensPerCell; ++b) {
+        if (ghosts.is_ghost(b * kTokensPerCell)) shape.holes.push_back(b);
+      }
+      const AttentionOutput output = run(ghosts), with_holes = run(AttentionProblem(shape));
+      EXPECT_TRUE(same_bits(output.out.data(), with_holes.out.data(), output.out.size()));
+      EXPECT_TRUE(
+          same_bits(output.log_sum_exp.data(), with_holes.log_sum_exp.data(), output.log_sum_exp.size()));
+      greatest_mass = std::max(greatest_mass, std::ranges::max(output.masses));
+      for (std::size_t i = 0; i < output.masses.size(); ++i) {
+        ASSERT_GE(output.masses[i], 0.0);
+        const auto block = static_cast<std::int32_t>(i) % ghosts.num_blocks();
+        if (ghosts.is_ghost(block * kTokensPerCell)) continue;
+        EXPECT_EQ(output.masses[i], with_holes.masses[i]);
+      }
+    }
+  }
+  EXPECT_GT(greatest_mass, 1e40);
+}
+
 // A page that may be read, and behind it one that must not be.
 class GuardedPage {
  public:

@@ -53,6 +53,16 @@ TEST_P(FloatKernels, RmsNormDividesByTheRootMeanSquare) {
   }
 }
 
+TEST_P(FloatKernels, RmsNormOfWhatNoFloatHoldsIsNan) {
+  for (std::int64_t n : kSizes) {
+    std::vector<float> x(n, 1e25f), weight(n, 1.0f), out(n);
+    table().rms_norm(x.data(), weight.data(), 1e-5f, n, out.data());
+    for (float value : out) EXPECT_TRUE(std::isnan(value));
+    table().rms_norm_add(x.data(), weight.data(), 1e-5f, n, weight.data());
+    for (float value : weight) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
 TEST_P(FloatKernels, RmsNormAddAddsWhatRmsNormWrites) {
   for (std::int64_t n : kSizes) {
     SCOPED_TRACE(trace(n));
@@ -216,6 +226,32 @@ TEST_P(FloatKernels, WriteKvRoundsToNearestEvenIntoItsSlotAlone) {
           expect(cell.data(), d * kTokensPerCell + s, k[d], s == slot);
           expect(values, s * head_dim + d, v[d], s == slot);
         }
+      }
+    }
+  }
+}
+
+TEST_P(FloatKernels, WriteKvTellsOfNumbersThatItsFormatDoesNotHave) {
+  const std::int32_t head_dim = 70;
+  struct Case {
+    float number;
+    bool in_half, in_float;
+  };
+  for (const Case& each : {Case{65519.0f, true, true}, Case{-65520.0f, false, true}, Case{1e9f, false, true},
+                           Case{kInfinity, false, false}, Case{kNan, false, false}}) {
+    for (const std::int32_t at : {0, 33, head_dim - 1, head_dim, 2 * head_dim - 1}) {
+      SCOPED_TRACE(testing::Message() << each.number << " at " << at);
+      std::vector<float> numbers(2 * head_dim, -2.0f);
+      numbers[static_cast<std::size_t>(at)] = each.number;
+      for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
+        std::vector<std::byte> cell(kv::cell_bytes(format, head_dim));
+        const bool are_finite = table().write_kv({.k = numbers.data(),
+                                                  .v = numbers.data() + head_dim,
+                                                  .head_dim = head_dim,
+                                                  .slot = 3,
+                                                  .format = format,
+                                                  .cell = cell.data()});
+        EXPECT_EQ(are_finite, format == KvFormat::kF16 ? each.in_half : each.in_float);
       }
     }
   }

@@ -97,6 +97,9 @@ struct SplitKernels {
 
 using kv::KvFormat;
 
+// e to this, sixteen times, is a float.
+inline constexpr float kLargestGhostExponent = 80.0f;
+
 // Attention of query rows of one sequence and one KV head over keys [key_begin, key_end), at most one chunk.
 // Row r is query token r / group_size; its absolute position is first_position + r / group_size; it sees keys
 // with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions:
@@ -117,12 +120,13 @@ struct AttentionArgs {
   kv::KvCellMap cells;
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
-  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. A row that saw no key
-  // has sum 0, max -inf and out 0.
+  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. Ghosts are in neither,
+  // nor in max; a row that saw nothing else has sum 0, out 0 and theirs for max, or -inf.
   float* out = nullptr;  // [rows, head_dim], rows = num_query_tokens * group_size
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
   // When set: per row and 16-key block of the chunk, exp-sum relative to the row's final `max` of this chunk.
+  // A ghost's may lie far above: at most kLargestGhostExponent are counted.
   float* block_sums = nullptr;  // [rows, kTokensPerChunk / kTokensPerCell] or null
 };
 
@@ -203,7 +207,8 @@ struct KernelTable {
   bool (*quantize_row_wide)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                             void* quantized);
 
-  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]. In place allowed.
+  // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], NaN where the sum of squares is no float. In place
+  // allowed.
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);
   // sum[i] += what rms_norm makes of x[i].
   void (*rms_norm_add)(const float* x, const float* weight, float eps, std::int64_t n, float* sum);
@@ -214,7 +219,9 @@ struct KernelTable {
                         float* out);                                        // gelu_tanh(gate) * up
   void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
-  void (*write_kv)(const KvWriteArgs& args);
+  // Returns false when a number is NaN, infinite or beyond the format (it is written as such): the caller
+  // fails that request, as an infinite key might be just hidden from a query.
+  bool (*write_kv)(const KvWriteArgs& args);
   void (*convert_cell)(const KvConvertArgs& args);
   void (*measure_cell)(const CellMeasureArgs& args);
   void (*attention)(const AttentionArgs& args);

@@ -245,12 +245,14 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
     const kv::KvCellRef* cells =
         group.directory + std::int64_t{index_of(block)} * group.layout.cells_per_block();
     for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
-      kernels_.write_kv({.k = op.k.row(row) + std::int64_t{head} * head_dim,
-                         .v = op.v.row(row) + std::int64_t{head} * head_dim,
-                         .head_dim = head_dim,
-                         .slot = position % kernels::kTokensPerCell,
-                         .format = group.layout.format,
-                         .cell = group.memory + cells[group.layout.cell(op.layer_in_group, head)].offset()});
+      const bool are_finite = kernels_.write_kv(
+          {.k = op.k.row(row) + std::int64_t{head} * head_dim,
+           .v = op.v.row(row) + std::int64_t{head} * head_dim,
+           .head_dim = head_dim,
+           .slot = position % kernels::kTokensPerCell,
+           .format = group.layout.format,
+           .cell = group.memory + cells[group.layout.cell(op.layer_in_group, head)].offset()});
+      if (!are_finite) mark_non_finite(row);
     }
   });
 }

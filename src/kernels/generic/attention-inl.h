@@ -13,7 +13,7 @@ static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
   for (bool& follows_floats : block.follows_floats) follows_floats = true;
   for (int r = 0; r < block.num_rows; ++r) {
-    block.max[r] = -__builtin_inff();
+    block.max[r] = block.ghost_max[r] = -__builtin_inff();
     block.sum[r] = 0.0f;
     block.saw_rotated[r] = false;
   }
@@ -117,14 +117,36 @@ static void score_span(AttentionBlock& block, Tile* tiles, int num_tiles) {
   }
 }
 
+static bool is_ghost(const Tile& tile, int cell) { return tile.keys[cell].code == kv::KvCode::kMean; }
+
+static float reduce_max_of_cell(const Tile& tile, int r, int cell) {
+  return reduce_max(load(tile.scores + r * kTokensPerTile + cell * kTokensPerCell));
+}
+
+// Of a tile with ghosts: the largest score of a row among the others; theirs goes into `of_ghosts`.
+static float max_without_ghosts(const Tile& tile, int r, float& of_ghosts) {
+  float of_others = -__builtin_inff();
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    const float score = reduce_max_of_cell(tile, r, c);
+    float& largest = is_ghost(tile, c) ? of_ghosts : of_others;
+    largest = score > largest ? score : largest;
+  }
+  return of_others;
+}
+
+static float max_of_tile(const Tile& tile, int r) {
+  const float* scores = tile.scores + r * kTokensPerTile;
+  const F32x16 low = max(load(scores), load(scores + 16));
+  const F32x16 high = max(load(scores + 32), load(scores + 48));
+  return reduce_max(max(low, high));
+}
+
 // Moves the running maxima of a row over the tiles of a span.
 static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles, int r) {
   float of_row = block.max[r];
   for (int t = 0; t < num_tiles; ++t) {
-    const float* scores = tiles[t].scores + r * kTokensPerTile;
-    const F32x16 low = max(load(scores), load(scores + 16));
-    const F32x16 high = max(load(scores + 32), load(scores + 48));
-    const float of_tile = reduce_max(max(low, high));
+    const float of_tile =
+        tiles[t].has_ghosts ? max_without_ghosts(tiles[t], r, block.ghost_max[r]) : max_of_tile(tiles[t], r);
     const float before = of_row;
     of_row = of_tile > before ? of_tile : before;
     block.maxima[t][r] = of_row;
@@ -136,22 +158,24 @@ static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles
 // The sum of a tile's weights without those of ghosts, whose values nobody reads.
 static float sum_without_ghosts(const Tile& tile, const float* sums) {
   float kept[kCellsPerTile];
-  for (int c = 0; c < kCellsPerTile; ++c) kept[c] = tile.keys[c].code == kv::KvCode::kMean ? 0.0f : sums[c];
+  for (int c = 0; c < kCellsPerTile; ++c) kept[c] = is_ghost(tile, c) ? 0.0f : sums[c];
   return (kept[0] + kept[1]) + (kept[2] + kept[3]);
 }
 
 // Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
+// Ghosts' are relative to their own maximum, which may lie far above.
 static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float correction, int r) {
-  const F32x16 reference = broadcast(max == -__builtin_inff() ? 0.0f : max);
   float* scores = tile.scores + r * kTokensPerTile;
+  float* cell_max = block.cell_max[r] + tile.index * kCellsPerTile;
   F32x16 weights[kCellsPerTile];
   for (int c = 0; c < kCellsPerTile; ++c) {
+    cell_max[c] = tile.has_ghosts && is_ghost(tile, c) ? reduce_max_of_cell(tile, r, c) : max;
+    const F32x16 reference = broadcast(cell_max[c] == -__builtin_inff() ? 0.0f : cell_max[c]);
     weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
     store(scores + c * kTokensPerCell, weights[c]);
   }
   float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
   reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-  for (int c = 0; c < kCellsPerTile; ++c) block.cell_max[r][tile.index * kCellsPerTile + c] = max;
   const float of_tile =
       tile.has_ghosts ? sum_without_ghosts(tile, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
   block.sum[r] = __builtin_fmaf(block.sum[r], correction, of_tile);
@@ -341,15 +365,22 @@ static void add_rotated_out(AttentionBlock& block) {
   }
 }
 
+// A row's final maximum: that of ghosts where it saw nothing else.
+static float final_max(const AttentionBlock& block, int r) {
+  return block.max[r] == -__builtin_inff() ? block.ghost_max[r] : block.max[r];
+}
+
 // block_sums relative to the row's final maximum; 0 for tiles the block never visited.
 static void export_block_sums(AttentionBlock& block, int first_tile, int end_tile) {
   for (int r = 0; r < block.num_rows; ++r) {
     float* block_sums = block.args->block_sums + (block.first_row + r) * kCellsPerChunk;
-    const F32x16 max = broadcast(block.max[r] == -__builtin_inff() ? 0.0f : block.max[r]);
+    const float of_row = final_max(block, r);
+    const F32x16 max = broadcast(of_row == -__builtin_inff() ? 0.0f : of_row);
     for (int c = 0; c < kCellsPerChunk; c += 16) {
       const Mask16 visited = and_not(first_lanes(smaller(larger(end_tile * kCellsPerTile - c, 0), 16)),
                                      first_lanes(smaller(larger(first_tile * kCellsPerTile - c, 0), 16)));
-      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(sub(load(block.cell_max[r] + c), max)));
+      const F32x16 exponents = min(sub(load(block.cell_max[r] + c), max), broadcast(kLargestGhostExponent));
+      const F32x16 sums = mul(load(block.cell_sums[r] + c), exp(exponents));
       store(block_sums + c, select(visited, sums, zero()));
     }
   }
@@ -371,7 +402,7 @@ static void attend_block(AttentionBlock& block) {
   }
   if (block.has_rotated_out) add_rotated_out(block);
   for (int r = 0; r < block.num_rows; ++r) {
-    args.max[block.first_row + r] = block.max[r];
+    args.max[block.first_row + r] = final_max(block, r);
     args.sum[block.first_row + r] = block.sum[r];
   }
   if (args.block_sums != nullptr) export_block_sums(block, first_tile, end_tile);

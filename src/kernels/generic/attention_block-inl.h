@@ -68,7 +68,9 @@ struct AttentionBlock {
   // Of the tiles of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
   alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
   alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
-  // Of every 16 keys of the chunk: the running max after their tile, and their weights' sum relative to it.
+  alignas(64) float ghost_max[kMaxRowsPerBlock];
+  // Of every 16 keys of the chunk: the running max after their tile, or a ghost's own, and their weights' sum
+  // relative to it.
   alignas(64) float cell_max[kMaxRowsPerBlock][kCellsPerChunk];
   alignas(64) float cell_sums[kMaxRowsPerBlock][kCellsPerChunk];
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.

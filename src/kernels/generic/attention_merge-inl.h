@@ -1,18 +1,21 @@
 // Merging the chunks of a row. Included inside an ISA's namespace and target region.
 
-// What one chunk counts for, relative to the row's overall maximum. A chunk that saw no key has weight 0.
-static float chunk_weight(float chunk_max, float row_max) {
-  if (chunk_max == -__builtin_inff()) return 0.0f;
+// What a chunk counts for, relative to the row's overall maximum. One without a sum, which saw no key or
+// ghosts alone, has weight 0.
+static float chunk_weight(const AttentionMergeArgs& args, std::int64_t index, float row_max) {
+  if (args.partial_sum[index] == 0.0f) return 0.0f;
   float lanes[16];
-  store(lanes, exp(broadcast(chunk_max - row_max)));
+  store(lanes, exp(broadcast(args.partial_max[index] - row_max)));
   return lanes[0];
 }
 
+// Over the chunks that count.
 static float largest_chunk_max(const AttentionMergeArgs& args, std::int64_t row) {
   float largest = -__builtin_inff();
   for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
-    const float chunk_max = args.partial_max[chunk * args.num_rows + row];
-    if (chunk_max > largest) largest = chunk_max;
+    const std::int64_t index = chunk * args.num_rows + row;
+    const float chunk_max = args.partial_max[index];
+    if (args.partial_sum[index] != 0.0f && chunk_max > largest) largest = chunk_max;
   }
   return largest;
 }
@@ -45,7 +48,7 @@ static float merge_row(const AttentionMergeArgs& args, std::int64_t row, float r
   float sum = 0.0f;
   for (std::int64_t chunk = 0; chunk < args.num_chunks; ++chunk) {
     const std::int64_t index = chunk * args.num_rows + row;
-    const float weight = chunk_weight(args.partial_max[index], row_max);
+    const float weight = chunk_weight(args, index, row_max);
     sum = __builtin_fmaf(weight, args.partial_sum[index], sum);
     add_chunk(args.partial_out + index * args.head_dim, weight, chunk == 0, args.head_dim, out);
   }

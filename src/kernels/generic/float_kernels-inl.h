@@ -7,7 +7,7 @@ void silu_mul(const float* gate, const float* up, std::int64_t n, float* out);
 void gelu_tanh_mul(const float* gate, const float* up, std::int64_t n, float* out);
 void add(const float* a, const float* b, std::int64_t n, float* out);
 void scale(const float* x, float factor, std::int64_t n, float* out);
-void write_kv(const KvWriteArgs& args);
+bool write_kv(const KvWriteArgs& args);
 void convert_cell(const KvConvertArgs& args);
 void measure_cell(const CellMeasureArgs& args);
 void attention(const AttentionArgs& args);

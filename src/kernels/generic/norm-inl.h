@@ -21,9 +21,11 @@ static float sum_of_squares(const float* x, std::int64_t n) {
   return reduce_add(add(add(acc[0], acc[1]), add(acc[2], acc[3])));
 }
 
-// 1 / sqrt(mean(x^2) + eps)
+// 1 / sqrt(mean(x^2) + eps); NaN rather than 0 where the sum overflows, so that nobody takes zeros for norms.
 static F32x16 norm_factor(const float* x, float eps, std::int64_t n) {
-  const F32x16 mean = broadcast(sum_of_squares(x, n) / static_cast<float>(n));
+  const float sum = sum_of_squares(x, n);
+  if (!(sum < __builtin_inff())) return broadcast(__builtin_nanf(""));
+  const F32x16 mean = broadcast(sum / static_cast<float>(n));
   return div(broadcast(1.0f), sqrt(add(mean, broadcast(eps))));
 }
 

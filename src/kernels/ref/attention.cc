@@ -60,13 +60,19 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   float* out = args.out + row * args.head_dim;
   float* block_sums = args.block_sums == nullptr ? nullptr : args.block_sums + row * kBlocksPerChunk;
 
+  const auto is_ghost = [&](std::int32_t key) {
+    return args.cells.find(key / kTokensPerCell).format == KvFormat::kGhost;
+  };
   float scores[kTokensPerChunk];
-  float max = kNoKey;
+  float max = kNoKey, ghost_max = kNoKey;
   for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
-    const float s = is_visible(args, position, key) ? score(args, query, key) : kNoKey;
-    scores[key - args.key_begin] = s;
-    max = std::fmax(max, s);
+    if (!is_visible(args, position, key)) continue;
+    float& s = scores[key - args.key_begin];
+    s = score(args, query, key);
+    float& largest = is_ghost(key) ? ghost_max : max;
+    largest = std::fmax(largest, s);
   }
+  if (max == kNoKey) max = ghost_max;
   for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
   std::vector<float> rotated(args.head_dim);
   if (block_sums != nullptr) {
@@ -75,9 +81,10 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   float sum = 0.0f;
   for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
     if (!is_visible(args, position, key)) continue;
-    const float weight = std::exp(scores[key - args.key_begin] - max);
+    const float exponent = std::fmin(scores[key - args.key_begin] - max, kLargestGhostExponent);
+    const float weight = std::exp(exponent);
     if (block_sums != nullptr) block_sums[(key - args.key_begin) / kTokensPerCell] += weight;
-    if (args.cells.find(key / kTokensPerCell).format == KvFormat::kGhost) continue;
+    if (is_ghost(key)) continue;
     sum += weight;
     add_value(args, key, weight, out, rotated);
   }
@@ -98,9 +105,11 @@ void attention(const AttentionArgs& args) {
 
 void attention_merge(const AttentionMergeArgs& args) {
   for (std::int64_t row = 0; row < args.num_rows; ++row) {
+    const auto counts = [&](std::int64_t c) { return args.partial_sum[c * args.num_rows + row] != 0.0f; };
     float max = kNoKey;
-    for (std::int64_t c = 0; c < args.num_chunks; ++c)
-      max = std::fmax(max, args.partial_max[c * args.num_rows + row]);
+    for (std::int64_t c = 0; c < args.num_chunks; ++c) {
+      if (counts(c)) max = std::fmax(max, args.partial_max[c * args.num_rows + row]);
+    }
 
     float* out =
         args.out + (row / args.group_size) * args.out_stride + (row % args.group_size) * args.head_dim;
@@ -108,13 +117,13 @@ void attention_merge(const AttentionMergeArgs& args) {
     float sum = 0.0f;
     for (std::int64_t c = 0; c < args.num_chunks; ++c) {
       const std::int64_t index = c * args.num_rows + row;
-      if (args.partial_max[index] == kNoKey) continue;
+      if (!counts(c)) continue;
       const float weight = std::exp(args.partial_max[index] - max);
       sum = std::fma(weight, args.partial_sum[index], sum);
       const float* partial = args.partial_out + index * args.head_dim;
       for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = std::fma(weight, partial[d], out[d]);
     }
-    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = sum > 0.0f ? out[d] / sum : 0.0f;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = sum == 0.0f ? 0.0f : out[d] / sum;
     if (args.log_sum_exp != nullptr) args.log_sum_exp[row] = max + std::log(sum);
   }
 }

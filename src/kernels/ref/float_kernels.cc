@@ -15,6 +15,7 @@ float norm_factor(const float* x, float eps, std::int64_t n) {
   double sum_of_squares = 0.0;
   for (std::int64_t i = 0; i < n; ++i) sum_of_squares += static_cast<double>(x[i]) * x[i];
   const float mean = static_cast<float>(sum_of_squares / static_cast<double>(n));
+  if (!std::isfinite(mean)) return std::numeric_limits<float>::quiet_NaN();
   return 1.0f / std::sqrt(mean + eps);
 }
 
@@ -62,19 +63,24 @@ void scale(const float* x, float factor, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
 }
 
-void write_kv(const KvWriteArgs& args) {
+bool write_kv(const KvWriteArgs& args) {
+  bool are_finite = true;
   std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
     const std::int64_t k_index = static_cast<std::int64_t>(d) * kTokensPerCell + args.slot;
     const std::int64_t v_index = static_cast<std::int64_t>(args.slot) * args.head_dim + d;
     if (args.format == KvFormat::kF16) {
-      reinterpret_cast<std::uint16_t*>(args.cell)[k_index] = float_to_half(args.k[d]);
-      reinterpret_cast<std::uint16_t*>(values)[v_index] = float_to_half(args.v[d]);
+      const std::uint16_t k = float_to_half(args.k[d]), v = float_to_half(args.v[d]);
+      reinterpret_cast<std::uint16_t*>(args.cell)[k_index] = k;
+      reinterpret_cast<std::uint16_t*>(values)[v_index] = v;
+      are_finite = are_finite && std::isfinite(half_to_float(k)) && std::isfinite(half_to_float(v));
     } else {
       reinterpret_cast<float*>(args.cell)[k_index] = args.k[d];
       reinterpret_cast<float*>(values)[v_index] = args.v[d];
+      are_finite = are_finite && std::isfinite(args.k[d]) && std::isfinite(args.v[d]);
     }
   }
+  return are_finite;
 }
 
 void tile_maxima(const float* x, std::int64_t n, float* maxima) {
