@@ -162,18 +162,28 @@ static float sum_without_ghosts(const Tile& tile, const float* sums) {
   return (kept[0] + kept[1]) + (kept[2] + kept[3]);
 }
 
+// Ghosts' weights are relative to their own maximum, which may lie far above the row's.
+static void weigh_ghosts(const Tile& tile, int r, F32x16* weights, float* cell_max) {
+  for (int c = 0; c < kCellsPerTile; ++c) {
+    if (!is_ghost(tile, c)) continue;
+    cell_max[c] = reduce_max_of_cell(tile, r, c);
+    const F32x16 reference = broadcast(cell_max[c] == -__builtin_inff() ? 0.0f : cell_max[c]);
+    weights[c] = exp(sub(load(tile.scores + r * kTokensPerTile + c * kTokensPerCell), reference));
+  }
+}
+
 // Turns the scores of a row into weights relative to the running maximum, or to 0 where that is still -inf.
-// Ghosts' are relative to their own maximum, which may lie far above.
 static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float correction, int r) {
+  const F32x16 reference = broadcast(max == -__builtin_inff() ? 0.0f : max);
   float* scores = tile.scores + r * kTokensPerTile;
   float* cell_max = block.cell_max[r] + tile.index * kCellsPerTile;
   F32x16 weights[kCellsPerTile];
   for (int c = 0; c < kCellsPerTile; ++c) {
-    cell_max[c] = tile.has_ghosts && is_ghost(tile, c) ? reduce_max_of_cell(tile, r, c) : max;
-    const F32x16 reference = broadcast(cell_max[c] == -__builtin_inff() ? 0.0f : cell_max[c]);
     weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
-    store(scores + c * kTokensPerCell, weights[c]);
+    cell_max[c] = max;
   }
+  if (tile.has_ghosts) weigh_ghosts(tile, r, weights, cell_max);
+  for (int c = 0; c < kCellsPerTile; ++c) store(scores + c * kTokensPerCell, weights[c]);
   float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
   reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
   const float of_tile =
