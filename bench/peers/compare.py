@@ -17,6 +17,7 @@ import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -52,7 +53,7 @@ def open_report(path, model):
         report = json.loads(path.read_text())
     except (OSError, json.JSONDecodeError) as failure:
         raise SystemExit(f"compare: {path}: {failure}") from None
-    if "rows" not in report:
+    if not isinstance(report, dict) or "rows" not in report:
         raise SystemExit(f"compare: {path}: is no report of compare.py")
     if report.get("model", model) != model:
         raise SystemExit(f"compare: {path}: has rows of {report['model']}, not of {model}")
@@ -119,6 +120,7 @@ def try_variants(variants, model, cell):
     tried = {}
     for variant in variants:
         try:
+            print(f"{cell}: {variant.name}", file=sys.stderr, flush=True)
             tried[variant.name] = variant.rate(model, cell)
         except ProgramFailed as failure:
             tried[variant.name] = str(failure)
@@ -237,17 +239,22 @@ def main():
     out = pathlib.Path(args.out)
     report = open_report(out, pathlib.Path(args.model).name)
     commit = commit_of_checkout()
-    machine = json.loads(run([kvasir.binary, "doctor", "--json"]).stdout)
+    machine = json.loads(run([kvasir.binary, "doctor", "--json", "--threads", str(args.threads)]).stdout)
     del machine["checks"]  # about this installation, not about the machine
     if (cpu := report.get("machine", machine)["cpu"]) != machine["cpu"]:
         raise SystemExit(f"compare: {out} has rows of another machine ({cpu}, this is {machine['cpu']}): "
                          "choose another --out")
+    if report["rows"] and (threads := report.get("threads", args.threads)) != args.threads:
+        raise SystemExit(f"compare: {out} has rows of {threads} threads, not of {args.threads}: choose another --out")
     report |= {"model": pathlib.Path(args.model).name, "threads": args.threads, "machine": machine}
 
     def save():
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(report, indent=1) + "\n")
+        whole = out.with_name(out.name + ".new")
+        whole.write_text(json.dumps(report, indent=1) + "\n")
+        whole.replace(out)
 
+    save()  # what cannot be written is said before anything is measured
     peers = variants_of_peers(args.threads)
     if args.build:
         name, binary = args.build
@@ -279,5 +286,8 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (ProgramFailed, FileNotFoundError) as failure:
+    except (ProgramFailed, OSError) as failure:
         raise SystemExit(f"compare: {failure}") from None
+    except KeyboardInterrupt:
+        print("compare: interrupted; rows that were printed are kept", file=sys.stderr)
+        raise SystemExit(130) from None

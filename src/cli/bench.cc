@@ -127,6 +127,18 @@ MachineLimits better_of(const MachineLimits& a, const MachineLimits& b) {
   return limits;
 }
 
+// Which case takes the most tokens, and why it cannot have them.
+std::string beyond_context(const std::vector<BenchmarkCase>& cases, const EngineConfig& config,
+                           std::string_view why) {
+  const auto& longest = *std::ranges::max_element(cases, {}, [&](const BenchmarkCase& test) {
+    return context_tokens_of(test, config.max_num_batched_tokens);
+  });
+  const std::string what = longest.kind == BenchmarkKind::kPrompt
+                               ? fmt::format("--prompt {}", longest.n_prompt)
+                               : fmt::format("--depth {} --gen {}", longest.depth, longest.n_gen);
+  return fmt::format("bench: {} and what follows: {}", what, why);
+}
+
 Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& globals,
                             Interruption& interruption) {
   const std::vector<BenchmarkCase> cases = cases_of(options);
@@ -137,12 +149,7 @@ Result<BenchReport> measure(const BenchOptions& options, const GlobalOptions& gl
   KVASIR_TRY(const EngineConfig config, engine_config_for(options, cases, globals));
   auto opened = open_session(options.model, config, globals, &interruption.signals(), options.engine.kv_log);
   if (!opened && opened.error().param == "ctx") {
-    return make_error(
-        ErrorKind::kUsage,
-        fmt::format(
-            "bench: a prompt or --depth and what follows take {} tokens, more than the model's context",
-            config.max_model_len_tokens),
-        "depth");
+    return make_error(ErrorKind::kUnmet, beyond_context(cases, config, opened.error().message));
   }
   KVASIR_TRY(const ModelSession session, std::move(opened));
   BenchReport report;
