@@ -23,10 +23,10 @@ constexpr std::int64_t kPaddingBytes = 64;  // NaN before and after each cell
 std::string AttentionShape::to_string() const {
   std::string text = fmt::format(
       "tokens {} group {} head_dim {} keys {} window {} softcap {} {} seed {} holes", num_query_tokens,
-      group_size, head_dim, num_keys, window, softcap, format == KvFormat::kF16 ? "f16" : "f32", seed);
+      group_size, head_dim, num_keys, window, softcap, kv::name_of(format), seed);
   for (std::int32_t hole : holes) text += ' ' + std::to_string(hole);
   text += " coarser";
-  for (KvFormat each : coarser) text += ' ' + std::to_string(static_cast<int>(each));
+  for (KvFormat each : coarser) text.append(" ").append(kv::name_of(each));
   return text;
 }
 

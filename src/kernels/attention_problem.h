@@ -19,8 +19,8 @@ struct AttentionShape {
   std::int32_t num_keys = 1;  // the queries are the last tokens: first_position = num_keys - num_query_tokens
   std::int32_t window = 0;
   float softcap = 0.0f;
-  KvFormat format = KvFormat::kF16;      // kF16 or kF32
-  std::vector<KvFormat> coarser = {};    // of the full blocks in turn; kF16: left alone
+  KvFormat format = KvFormat::kF16;      // kF16, kF32 or kQ12
+  std::vector<KvFormat> coarser = {};    // of the full blocks in turn; up to kQ12: left alone
   float ghost_factor = 1.0f;             // multiplies the keys of blocks that become ghosts
   std::vector<std::int32_t> holes = {};  // logical blocks without memory
   std::uint32_t seed = 1;

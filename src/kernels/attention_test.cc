@@ -54,8 +54,10 @@ AttentionShape random_shape(std::uint32_t seed) {
   shape.window = pick({0, 0, 1, 16, 100, 300});
   shape.softcap = pick({0, 0, 20});
   shape.format = pick({0, 0, 1}) != 0 ? KvFormat::kF32 : KvFormat::kF16;
+  if (seed % 3 == 0 && kv::supports(KvFormat::kQ12, shape.head_dim)) shape.format = KvFormat::kQ12;
+  constexpr int kFirst = static_cast<int>(KvFormat::kQ12);  // which leaves a cell as it is
   for (int i = pick({0, 0, 1, 3}); i > 0; --i) {
-    shape.coarser.push_back(static_cast<KvFormat>(2 + random() % (kv::kNumKvFormats - 2)));
+    shape.coarser.push_back(static_cast<KvFormat>(kFirst + random() % (kv::kNumKvFormats - kFirst)));
   }
   if (pick({0, 1}) != 0) {
     const int num_blocks = (shape.num_keys + kTokensPerCell - 1) / kTokensPerCell;
@@ -74,7 +76,8 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     SCOPED_TRACE(shape.to_string());
     const AttentionProblem problem(shape);
     const AttentionOutput output = run(problem), dense = problem.dense();
-    const double limit = shape.coarser.empty() ? 5e-6 : kCodesTolerance;
+    const bool has_codes = !shape.coarser.empty() || shape.format == KvFormat::kQ12;
+    const double limit = has_codes ? kCodesTolerance : 5e-6;
     for (std::size_t row = 0; row < dense.log_sum_exp.size(); ++row) {
       if (std::isinf(dense.log_sum_exp[row])) {
         EXPECT_EQ(output.log_sum_exp[row], -kInfinity) << "row " << row;
@@ -170,7 +173,7 @@ TEST_P(Attention, OfAHeadDoesNotDependOnTheHeadsOfItsGroupNorOnBlockSums) {
 }
 
 TEST_P(Attention, IsBlindToKeysAfterTheQueryAndBeforeTheWindow) {
-  for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32, KvFormat::kQ12}) {
     const AttentionShape shape = {.num_query_tokens = 40,
                                   .group_size = 3,
                                   .head_dim = 64,
@@ -386,6 +389,40 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
       EXPECT_NEAR(output.sum[0], expected.sum[0], 1e-2f);
       for (std::int32_t d = 0; d < head_dim; ++d) EXPECT_NEAR(output.out[d], expected.out[d], 1e-2f);
     }
+  }
+}
+
+// A tile of keys and values of one number, and a query of the same: all weights are alike.
+TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
+  const std::int32_t head_dim = kMaxHeadDim;
+  for (const float sign : {1.0f, -1.0f}) {
+    const std::vector<float> query(head_dim, 1.0f), numbers(head_dim, sign);
+    std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(KvFormat::kQ12, head_dim)));
+    for (std::int32_t slot = 0; slot < kTokensPerCell; ++slot) {
+      ref::write_kv({.k = numbers.data(),
+                     .v = numbers.data(),
+                     .head_dim = head_dim,
+                     .slot = slot,
+                     .format = KvFormat::kQ12,
+                     .cell = cell.data()});
+    }
+    const BlockId blocks[kTokensPerTile / kTokensPerCell] = {};
+    const kv::KvCellRef ref(0, KvFormat::kQ12);
+    ChunkOutput output(1, head_dim);
+    AttentionArgs args = {.q = query.data(),
+                          .q_stride = head_dim,
+                          .num_query_tokens = 1,
+                          .group_size = 1,
+                          .head_dim = head_dim,
+                          .first_position = kTokensPerTile - 1,
+                          .key_end = kTokensPerTile,
+                          .scale = 1.0f / static_cast<float>(head_dim)};
+    args.cells = {.blocks = blocks, .directory = &ref, .memory = cell.data(), .cells_per_block = 1};
+    output.attach(args);
+    table().attention(args);
+    EXPECT_NEAR(output.max[0], sign, 2e-3f);
+    EXPECT_NEAR(output.sum[0], kTokensPerTile, 1e-3f);
+    for (const float out : output.out) EXPECT_NEAR(out / kTokensPerTile, sign, 2e-3f);
   }
 }
 

@@ -102,7 +102,8 @@ double error_limit(KvCode code) {
 
 TEST_P(KvConvert, WritesTheReferencesBytesFromEveryFormatToEveryCoarserOne) {
   for (std::int32_t head_dim : {32, 64, 96, 128, 256, 512}) {
-    for (KvFormat first : {KvFormat::kF16, KvFormat::kF32}) {
+    for (KvFormat first : {KvFormat::kF16, KvFormat::kF32, KvFormat::kQ12}) {
+      if (!kv::supports(first, head_dim)) continue;
       std::vector<std::byte> cell = random_cell(first, head_dim, static_cast<std::uint32_t>(head_dim));
       KvFormat from = first;
       for (KvFormat to : kCoarser) {
@@ -172,6 +173,8 @@ TEST(KvCell, TakesTheBytesItsFormatPromises) {
   const auto share = [](KvFormat format, std::int32_t head_dim) {
     return static_cast<double>(kv::cell_bytes(format, head_dim)) / kv::cell_bytes(KvFormat::kF16, head_dim);
   };
+  EXPECT_NEAR(share(KvFormat::kQ12, 64), 0.766, 0.0005);
+  EXPECT_NEAR(share(KvFormat::kQ12, 256), 0.754, 0.0005);
   EXPECT_NEAR(share(KvFormat::kQ8, 64), 0.516, 0.0005);
   EXPECT_NEAR(share(KvFormat::kQ8, 256), 0.504, 0.0005);
   EXPECT_NEAR(share(KvFormat::kK8V4, 64), 0.398, 0.0005);

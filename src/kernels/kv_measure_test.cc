@@ -55,7 +55,8 @@ Measured measure(const KernelTable& table, const std::vector<std::byte>& cell, K
 
 TEST_P(KvMeasure, AgreesWithTheReference) {
   for (std::int32_t head_dim : {2, 22, 40, 64, 128, 256}) {
-    for (KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
+    for (KvFormat format : {KvFormat::kF16, KvFormat::kF32, KvFormat::kQ12}) {
+      if (!kv::supports(format, head_dim)) continue;
       SCOPED_TRACE(testing::Message() << "head_dim " << head_dim << ", format " << int(format));
       const auto cell = make_cell(format, head_dim, 3.0f, 2.0f, 11);
       std::vector<float> before(static_cast<std::size_t>(head_dim), 0.25f);

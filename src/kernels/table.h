@@ -150,7 +150,7 @@ struct KvWriteArgs {
   const float* v = nullptr;  // [head_dim]
   std::int32_t head_dim = 0;
   std::int32_t slot = 0;             // 0..15 inside the block
-  KvFormat format = KvFormat::kF16;  // or kF32
+  KvFormat format = KvFormat::kF16;  // or kF32, kQ12
   std::byte* cell = nullptr;
 };
 
@@ -219,8 +219,8 @@ struct KernelTable {
                         float* out);                                        // gelu_tanh(gate) * up
   void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
-  // Returns false when a number is NaN, infinite or beyond the format (it is written as such): the caller
-  // fails that request, as an infinite key might be just hidden from a query.
+  // Returns false when a number is NaN, infinite or beyond the format (it is written as such, or in q12 its whole
+  // row as zeros): the caller fails that request, as an infinite key might be just hidden from a query.
   bool (*write_kv)(const KvWriteArgs& args);
   void (*convert_cell)(const KvConvertArgs& args);
   void (*measure_cell)(const CellMeasureArgs& args);

@@ -1,9 +1,10 @@
 // Cells of the KV cache: keys and values of 16 tokens of one (layer, KV head), in one of several formats.
 //
-// A cell is its keys, then its values. Formats other than f16 and f32 are for whole cells, and need a
-// head_dim that is a multiple of 32. The numbers of a rotated half stand for H x, where H is the normalised
-// Hadamard matrix over head_dim (blocks of its largest power of two): rotation spreads what a few channels
-// carry, so that few bits hold it (QuaRot, Ashkboos et al. 2024), and (H q).(H k) = q.k.
+// A cell is its keys, then its values. Tokens are written one by one as f32, f16 or q12; the coarser formats
+// are for whole cells, and need a head_dim that is a multiple of 32, q12 of 64. The numbers of a rotated half
+// stand for H x, where H is the normalised Hadamard matrix over head_dim (blocks of its largest power of
+// two): rotation spreads what a few channels carry, so that few bits hold it (QuaRot, Ashkboos et al. 2024),
+// and (H q).(H k) = q.k.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@ enum class KvFormat : std::uint8_t {
   kGone,   // no memory
   kF32,    // as computed
   kF16,    // rounded
+  kQ12,    // 12-bit keys, 12-bit values
   kQ8,     // 8-bit keys, 8-bit values
   kK8V4,   // 8-bit keys, 4-bit rotated values
   kK4cV4,  // 4-bit keys with a range per channel, 4-bit rotated values
@@ -38,13 +40,13 @@ enum class KvFormat : std::uint8_t {
   kK3V2,   // 3-bit rotated keys, 2-bit rotated values
   kGhost,  // gone, but for what tells how much attention it would get
 };
-inline constexpr int kNumKvFormats = 15;
+inline constexpr int kNumKvFormats = 16;
 
 // As on command lines and in files.
 constexpr std::string_view name_of(KvFormat format) {
-  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",  "f16",   "q8",   "k8v4",
-                                                      "k4cv4", "k4v4", "k4cv3", "k4v3", "k3cv3",
-                                                      "k3v3",  "k4v2", "k3cv2", "k3v2", "ghost"};
+  constexpr std::string_view kNames[kNumKvFormats] = {"gone",  "f32",   "f16",   "q12",  "q8",    "k8v4",
+                                                      "k4cv4", "k4v4",  "k4cv3", "k4v3", "k3cv3", "k3v3",
+                                                      "k4v2",  "k3cv2", "k3v2",  "ghost"};
   return kNames[static_cast<std::size_t>(format)];
 }
 
@@ -59,7 +61,8 @@ constexpr std::optional<KvFormat> format_named(std::string_view name) {
 enum class KvCode : std::uint8_t {
   kF32,  // keys [head_dim][16], values [16][head_dim]
   kF16,
-  k8,         // 8 bits n that mean scale * n, a f16 scale per token: [16]
+  k12,        // 12 bits n that mean scale * n, a f16 scale per token: [16]
+  k8,         // 8 bits, the same
   k4Channel,  // keys: 4 bits n without sign that mean low + step * n, both per channel
   k4,  // rotated; 4 bits n that mean scale * n, a f16 scale per token and 32 channels: [head_dim/32][16]
   k3Channel,  // keys: 3 bits n without sign that mean low + step * n
@@ -68,7 +71,7 @@ enum class KvCode : std::uint8_t {
   kMean,      // keys: one for all tokens, [head_dim] int8; then a f16 scale per token: [16]
   kNone,      // values: none; nobody pays attention to the keys, but how much it would be is told
 };
-inline constexpr int kNumKvCodes = 10;
+inline constexpr int kNumKvCodes = 11;
 
 struct KvCodes {
   KvCode keys, values;
@@ -78,6 +81,8 @@ constexpr KvCodes codes_of(KvFormat format) {
   switch (format) {
     case KvFormat::kF32:
       return {KvCode::kF32, KvCode::kF32};
+    case KvFormat::kQ12:
+      return {KvCode::k12, KvCode::k12};
     case KvFormat::kQ8:
       return {KvCode::k8, KvCode::k8};
     case KvFormat::kK8V4:
@@ -128,6 +133,13 @@ constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & 
 // them too small.
 inline constexpr float kUnitMargin = 1.0009765625f;
 
+// Of 12 bits. Their scale is the largest magnitude of a token times the margin over this, and half of the
+// least f16 besides: among the least of these rounding takes more than the margin.
+inline constexpr float kGreatestCode12 = 2047.0f;
+inline constexpr float kScaleMargin12 = 0x1p-25f;
+// The least magnitude whose scale might be no f16.
+inline constexpr float kBeyond12 = 1.3e8f;
+
 // The scale of 2-bit codes, of the largest magnitude of 32 numbers: what four levels lose of normal numbers
 // is least when they, two scales from each other, lie one standard deviation apart (Max, "Quantizing for
 // minimum distortion", 1960).
@@ -140,15 +152,25 @@ inline constexpr float kTwoBitScale = 0.215f;
 // and a group of b bits is b x 32 words of 16 bits: code c of a vector lies in word c of some 32, one above
 // the other with those of the next vectors. Of three bits five vectors lie one above the other; bit i of the
 // sixteenth vector's codes is the top bit of the i-th 32 words. Those of kMean are bytes, by channel.
+//
+// Of 12 bits each of three vectors has the upper bits of its words, and the i-th four bits of the fourth
+// vector's codes lie below them in the i-th 32 words. So that no word has codes of tokens that others may
+// write at the same time, groups of values are joined by twos: vector v of 32 is channels 16 (v % 4) + l of
+// 64, tokens 2 (v / 4) and 2 (v / 4) + 1.
 struct KvCodePlace {
   std::int32_t byte;  // of the word, from the begin of the half
   std::int32_t bit;   // of the word
 };
 
-// Where vector v of the group has its code c; of the sixteenth vector of three bits, where its lowest bit is.
+// Where vector v of the group has its code c; of the sixteenth vector of three bits and every fourth of
+// twelve, where its lowest bit is.
 constexpr KvCodePlace code_place(int bits, std::int32_t group, std::int32_t vector, std::int32_t code) {
   const std::int32_t per_word = 16 / bits;
   const std::int32_t begin = group * bits * 64 + 2 * code;
+  if (bits == 12) {
+    const std::int32_t of_four = begin + vector / 4 * 3 * 64;
+    return vector % 4 == 3 ? KvCodePlace{of_four, 0} : KvCodePlace{of_four + vector % 4 * 64, 4};
+  }
   if (bits == 3 && vector == 15) return {begin, 15};
   return {begin + vector / per_word * 64, vector % per_word * bits};
 }
@@ -175,6 +197,8 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
       return {0, 0, 4 * size};
     case KvCode::kF16:
       return {0, 0, 2 * size};
+    case KvCode::k12:
+      return {3 * size / 2, 0, 3 * size / 2 + 2 * kTokensPerBlock};
     case KvCode::k8:
       return {size, 0, size + 2 * kTokensPerBlock};
     case KvCode::k4:
@@ -196,6 +220,7 @@ constexpr KvHalfLayout half_layout(KvCode code, std::int32_t head_dim) {
 }
 
 constexpr bool supports(KvFormat format, std::int32_t head_dim) {
+  if (format == KvFormat::kQ12) return head_dim % (2 * kChannelsPerScale) == 0;
   return format == KvFormat::kF16 || format == KvFormat::kF32 || head_dim % kChannelsPerScale == 0;
 }
 constexpr std::int64_t key_bytes(KvFormat format, std::int32_t head_dim) {

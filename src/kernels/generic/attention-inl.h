@@ -66,7 +66,7 @@ static const RoundedQueries& rounded_queries(AttentionBlock& block, kv::KvCode c
     __builtin_memcpy(row, block.q + std::int64_t{r} * head_dim,
                      static_cast<std::size_t>(head_dim) * sizeof(float));
     if (kv::is_rotated(code)) rotate_row(row, head_dim);
-    rounded.units[r] = round_row(row, head_dim, rounded.words + std::int64_t{r} * head_dim);
+    rounded.units[r] = round_row(row, head_dim, rounded.words + r * kQueryStride);
   }
   rounded.are_written = true;
   return rounded;
@@ -84,7 +84,7 @@ static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) 
     const std::int64_t first = std::int64_t{begin} * head_dim;
     if (!is_float(code)) {
       const RoundedQueries& q = rounded_queries(block, code);
-      score_words(height, {q.words + first, q.units + begin, head_dim}, of_strip, count, head_dim);
+      score_words(height, {q.words + begin * kQueryStride, q.units + begin}, of_strip, count, head_dim);
     } else if (code == kv::KvCode::kF16 && cells[0].cell->widened == nullptr) {
       score_rows<KeysF16>(height, block.q + first, of_strip, count, head_dim);
     } else {
@@ -299,13 +299,14 @@ static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, 
   }
   if (in.num_cells == 0) return false;
   in.head_dim = head_dim;
+  in.may_be_unwritten = code == kv::KvCode::k12 && !tile.is_full;
   for (int strip = 0; strip < num_strips(block.num_rows); ++strip) {
     const int first = strip_begin(block.num_rows, strip);
     const int height = strip_begin(block.num_rows, strip + 1) - first;
     in.group_stride = kv::is_rotated(code) ? std::int64_t{height} * kTokensPerTile : 0;
     round_weights(tile.scores + first * kTokensPerTile, height, in, block.rounded_weights,
                   block.weight_units);
-    in.weights = {block.rounded_weights, block.weight_units, kTokensPerTile};
+    in.weights = {block.rounded_weights, block.weight_units};
     in.corrections = are_corrected ? kNoCorrections : tile.corrections + first;
     add_words(height, in, sums + static_cast<std::int64_t>(first) * head_dim);
     for (int r = 0; kv::is_rotated(code) && r < height; ++r) {
@@ -332,14 +333,15 @@ static bool has_values(const Tile& tile, bool (*is)(kv::KvCode)) {
 // out = out * correction + weights x values: first those that are floats, then code by code.
 static void add_tile(AttentionBlock& block, const Tile& tile) {
   float* plain = block.args->out + block.first_row * block.args->head_dim;
-  const bool has_floats = has_values(tile, [](kv::KvCode code) { return is_float(code); });
-  if (has_floats) add_floats(block, tile);
-  if (!add_codes(block, tile, kv::KvCode::k8, has_floats, plain) && !has_floats) {
-    correct_sums(block, tile, 0, block.num_rows, plain);
+  bool are_corrected = has_values(tile, [](kv::KvCode code) { return is_float(code); });
+  if (are_corrected) add_floats(block, tile);
+  for (const kv::KvCode code : {kv::KvCode::k12, kv::KvCode::k8}) {
+    are_corrected = add_codes(block, tile, code, are_corrected, plain) || are_corrected;
   }
+  if (!are_corrected) correct_sums(block, tile, 0, block.num_rows, plain);
   if (!block.has_rotated_out && !has_values(tile, kv::is_rotated)) return;
   float* rotated = rotated_sums(block);
-  bool are_corrected = false;
+  are_corrected = false;
   constexpr kv::KvCode kRotated[] = {kv::KvCode::k4, kv::KvCode::k3, kv::KvCode::k2};
   for (const kv::KvCode code : kRotated) {
     are_corrected = add_codes(block, tile, code, are_corrected, rotated) || are_corrected;
@@ -354,11 +356,11 @@ static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   for (int t = 0; t < num_tiles; ++t) {
     tiles[t] = find_tile(block, args.key_begin + (first_tile + t) * kTokensPerTile, t);
   }
-  if (block.widens) widen(block, tiles[0].keys);
+  if (block.widens) widen(block, tiles[0].keys, read_key_words);
   score_span(block, tiles, num_tiles);
   weigh_span(block, tiles, num_tiles);
   for (int t = 0; t < num_tiles; ++t) {
-    if (block.widens) widen(block, tiles[t].values);
+    if (block.widens) widen(block, tiles[t].values, read_value_words);
     add_tile(block, tiles[t]);
   }
 }

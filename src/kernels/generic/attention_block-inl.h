@@ -48,7 +48,7 @@ inline constexpr int kMaxRowsPerSpan = 2 * kMaxRowsPerStrip;
 struct RoundedQueries {
   bool are_written;
   alignas(64) float units[kMaxRowsPerBlock];
-  alignas(64) std::int16_t words[kMaxRowsPerBlock * kMaxHeadDim];  // [row][head_dim]
+  alignas(64) std::int16_t words[kMaxRowsPerBlock * kQueryStride];
 };
 
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
@@ -208,7 +208,8 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
 }
 
 // Copies a tile's numbers as float32 or its codes as words, so that many strips share one conversion.
-static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile]) {
+static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile],
+                  decltype(read_key_words)* read_words_of_cell) {
   const std::int32_t head_dim = block.args->head_dim;
   std::byte* widened = block.widened;
   for (HalfCell& cell : cells) {
@@ -216,7 +217,7 @@ static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile]) {
       if (is_float(cell.code)) {
         read_floats(cell.code, cell.data, head_dim, reinterpret_cast<float*>(widened));
       } else {
-        read_words(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
+        read_words_of_cell(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
       }
       cell.widened = widened;
     }

@@ -5,8 +5,8 @@
 // words as well: 15 bits with a sign, in units of a row's own. So sums of products are exact, whatever their
 // order; the few float operations around them are the same for every height of a strip.
 //
-// No sum leaves 32 bits: of keys with a range per channel, 32 channels x 2^14 x 15 x 255 < 2^31; of others,
-// 512 x 2^14 x 2^7 at most.
+// No sum leaves 32 bits: of keys with a range per channel, 32 channels x 2^14 x 15 x 255 < 2^31; of values of
+// 12 bits, 64 tokens x (2^14 - 1) x (2^11 - 1) < 2^31; of others, 512 x 2^14 x 2^7 at most.
 
 #include "kernels/generic/attention_tile-inl.h"
 
@@ -14,12 +14,13 @@ inline constexpr float kGreatestWord = 16383.0f;
 // Numbers below are too near to 0 for their inverse.
 inline constexpr float kLeastUnit = 1e-30f;
 
-// Codes of rows that are rounded alone, and the unit of each row's.
+// Codes of rows that are rounded alone, and the unit of each row's. What lies between two rows is a constant,
+// so that one register is enough to find all rows of a strip.
 struct RoundedRows {
-  const std::int16_t* words;  // [rows][stride]
+  const std::int16_t* words;  // [rows][kQueryStride] or [rows][kTokensPerTile]
   const float* units;         // [rows]
-  std::int64_t stride;
 };
+inline constexpr std::int64_t kQueryStride = kMaxHeadDim + 32;  // whose rows do not meet in a set of L1
 
 // What numbers up to `largest` are multiplied by to become words, and the unit of these. The unit of no
 // numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
@@ -55,7 +56,7 @@ struct WordCursor {
   explicit WordCursor(const HalfCell& cell, std::int64_t group = 0) {
     step =
         (cell.widened == nullptr ? cell.data : cell.widened) + group * kStepsPerGroup * Codes::kBytesPerStep;
-    ranges = cell.ranges;
+    ranges = cell.ranges + group * kv::kChannelsPerScale * sizeof(kv::ChannelRange);
     lines_per_group = cell.next_lines_per_group;
     next = cell.next + group * lines_per_group * 64;
   }
@@ -72,20 +73,19 @@ struct WordCursor {
 
 // The channels of a vector of keys, and those of the others of its step.
 template <class Codes, int kVector, int kRows, int kCells>
-KVASIR_FORCE_INLINE void add_key_vectors(const std::int16_t* q, std::int64_t stride,
-                                         const WordCursor<Codes> (&keys)[kCells],
+KVASIR_FORCE_INLINE void add_key_vectors(const std::int16_t* q, const WordCursor<Codes> (&keys)[kCells],
                                          I32x16 (&sums)[kRows][kCells]) {
   Words key[kCells];
 #pragma GCC unroll 8
   for (int c = 0; c < kCells; ++c) key[c] = Codes::template at<kVector>(keys[c].step, keys[c].ranges);
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const Words query = broadcast_pair(q + r * stride + 2 * kVector);
+    const Words query = broadcast_pair(q + r * kQueryStride + 2 * kVector);
 #pragma GCC unroll 8
     for (int c = 0; c < kCells; ++c) sums[r][c] = add_products(sums[r][c], query, key[c]);
   }
   if constexpr (kVector + 1 < Codes::kVectorsPerStep) {
-    add_key_vectors<Codes, kVector + 1>(q, stride, keys, sums);
+    add_key_vectors<Codes, kVector + 1>(q, keys, sums);
   }
 }
 
@@ -108,7 +108,7 @@ static void score_lows(const RoundedRows& q, const KeyCell* cells, std::int32_t 
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Words query = load_words(q.words + r * q.stride + d);
+      const Words query = load_words(q.words + r * kQueryStride + d);
 #pragma GCC unroll 8
       for (int c = 0; c < kCells; ++c) sums[r][c] = add_products(sums[r][c], query, lows[c]);
     }
@@ -130,44 +130,51 @@ static void score_lows(const RoundedRows& q, const KeyCell* cells, std::int32_t 
   }
 }
 
+// Adds the products of a group of channels to the scores, which are the first unless `adds` and final if it
+// is the last. A function of its own so that the sums of its loop are all that wants registers.
+template <class Codes, int kRows, int kCells>
+KVASIR_NO_INLINE static void score_word_group(const RoundedRows& q, const KeyCell* cells, std::int64_t group,
+                                              bool adds, bool is_last) {
+  I32x16 sums[kRows][kCells];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) sums[r][c] = zero_int();
+  }
+  WordCursor<Codes> keys[kCells];
+#pragma GCC unroll 8
+  for (int c = 0; c < kCells; ++c) {
+    keys[c] = WordCursor<Codes>(*cells[c].cell, group);
+    keys[c].prefetch_group();
+  }
+  const std::int16_t* words = q.words + group * kv::kChannelsPerScale;
+  for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
+    add_key_vectors<Codes, 0>(words, keys, sums);
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) keys[c].advance();
+    words += 2 * Codes::kVectorsPerStep;
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < kCells; ++c) {
+    const F32x16 scale = load_scales(cells[c].cell->code, cells[c].cell->scales, group);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      float* scores = cells[c].scores + r * kTokensPerTile;
+      F32x16 sum = mul(to_float(sums[r][c]), scale);
+      if (adds) sum = add(sum, load(scores));
+      store(scores, is_last ? mul(sum, broadcast(q.units[r])) : sum);
+    }
+  }
+}
+
 // scores[row][lane] = q[row] . key, for kCells cells of one code.
 template <class Codes, int kRows, int kCells>
 static void score_word_cells(const RoundedRows& q, const KeyCell* cells, std::int32_t head_dim) {
-  WordCursor<Codes> keys[kCells];
-#pragma GCC unroll 8
-  for (int c = 0; c < kCells; ++c) keys[c] = WordCursor<Codes>(*cells[c].cell);
-  const kv::KvCode code = cells[0].cell->code;
-  const bool has_lows = kv::has_range_per_channel(code);
+  const bool has_lows = kv::has_range_per_channel(cells[0].cell->code);
   if (has_lows) score_lows<kRows, kCells>(q, cells, head_dim);
-  const std::int16_t* words = q.words;
   const std::int64_t num_groups = head_dim / kv::kChannelsPerScale;
   for (std::int64_t group = 0; group < num_groups; ++group) {
-    I32x16 sums[kRows][kCells];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-      for (int c = 0; c < kCells; ++c) sums[r][c] = zero_int();
-    }
-#pragma GCC unroll 8
-    for (int c = 0; c < kCells; ++c) keys[c].prefetch_group();
-    for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
-      add_key_vectors<Codes, 0>(words, q.stride, keys, sums);
-#pragma GCC unroll 8
-      for (int c = 0; c < kCells; ++c) keys[c].advance();
-      words += 2 * Codes::kVectorsPerStep;
-    }
-    const bool is_last = group + 1 == num_groups;
-#pragma GCC unroll 8
-    for (int c = 0; c < kCells; ++c) {
-      const F32x16 scale = load_scales(code, cells[c].cell->scales, group);
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        float* scores = cells[c].scores + r * kTokensPerTile;
-        F32x16 sum = mul(to_float(sums[r][c]), scale);
-        if (group > 0 || has_lows) sum = add(sum, load(scores));
-        store(scores, is_last ? mul(sum, broadcast(q.units[r])) : sum);
-      }
-    }
+    score_word_group<Codes, kRows, kCells>(q, cells, group, group > 0 || has_lows, group + 1 == num_groups);
   }
 }
 
@@ -189,6 +196,7 @@ struct WeightedCells {
   int places[kCellsPerTile];  // in the tile
   int num_cells;
   std::int32_t head_dim;
+  bool may_be_unwritten;  // keys with the weight 0 may have no scale
 };
 
 inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
@@ -215,7 +223,8 @@ static void round_weights(const float* weights, const WeightedCells& cells, std:
       float* target = scaled + group * kRows * kTokensPerTile + c * kTokensPerCell;
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
-        const F32x16 product = mul(weight[r], scale);
+        F32x16 product = mul(weight[r], scale);
+        if (cells.may_be_unwritten) product = select(equal(weight[r], zero()), zero(), product);
         store(target + r * kTokensPerTile, product);
         largest[r] = max(abs(product), largest[r]);
       }
@@ -265,8 +274,22 @@ KVASIR_FORCE_INLINE void add_value_vectors(const std::int16_t* weights, const We
   }
 }
 
-// out[row][column ...] = out * corrections[row] + weights x values for kGroups x 32 channels; out is
-// [kRows][head_dim].
+// out[row][column ...] = out * corrections[row] + sums; out is [kRows][head_dim].
+template <int kRows, int kVectors>
+KVASIR_FORCE_INLINE void add_sums(const WeightedCells& in, const I32x16 (&sums)[kRows][kVectors],
+                                  std::int64_t column, float* out) {
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const F32x16 correction = broadcast(in.corrections[r]), unit = broadcast(in.weights.units[r]);
+    float* row = out + r * in.head_dim + column;
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      store(row + 16 * v, fma(to_float(sums[r][v]), unit, mul(load(row + 16 * v), correction)));
+    }
+  }
+}
+
+// The weighted values of kGroups x 32 channels.
 template <class Codes, int kRows, int kGroups>
 static void add_word_columns(const WeightedCells& in, std::int64_t group, float* out) {
   I32x16 sums[kRows][2 * kGroups];
@@ -290,19 +313,63 @@ static void add_word_columns(const WeightedCells& in, std::int64_t group, float*
       weights += Codes::kVectorsPerStep;
     }
   }
+  add_sums(in, sums, group * kv::kChannelsPerScale, out);
+}
+
+template <class Codes, int kFirst, int kVectors>
+KVASIR_FORCE_INLINE void read_vectors(const std::byte* step, Words* vectors) {
+  vectors[0] = Codes::template at<kFirst>(step, nullptr);
+  if constexpr (kVectors > 1) read_vectors<Codes, kFirst + 1, kVectors - 1>(step, vectors + 1);
+}
+
+// Of two groups that are joined: the weighted values of kVectors x 16 channels, from vector kFirst of each
+// step on.
+template <class Codes, int kRows, int kFirst, int kVectors>
+static void add_joined_columns(const WeightedCells& in, std::int64_t group, float* out) {
+  I32x16 sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const F32x16 correction = broadcast(in.corrections[r]), unit = broadcast(in.weights.units[r]);
-    float* row = out + r * in.head_dim + group * kv::kChannelsPerScale;
 #pragma GCC unroll 8
-    for (int v = 0; v < 2 * kGroups; ++v) {
-      store(row + 16 * v, fma(to_float(sums[r][v]), unit, mul(load(row + 16 * v), correction)));
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = zero_int();
+  }
+  const std::int16_t* weights = in.weights.words;
+  for (int c = 0; c < in.num_cells; ++c) {
+    WordCursor<Codes> values(*in.cells[c], group);
+    if constexpr (kFirst == 0) {
+      values.prefetch_group();
+      values.prefetch_group();
+    }
+    for (int token = 0; token < kTokensPerCell; token += 2) {
+      Words value[kVectors];
+      read_vectors<Codes, kFirst, kVectors>(values.step, value);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Words weight = broadcast_pair(weights + r * kTokensPerTile + token);
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = add_products(sums[r][v], weight, value[v]);
+      }
+      values.step += Codes::kBytesPerStep;
+    }
+    weights += kTokensPerCell;
+  }
+  add_sums(in, sums, group * kv::kChannelsPerScale + 16 * kFirst, out);
+}
+
+template <class Codes, int kRows>
+static void add_joined_strip(const WeightedCells& in, float* out) {
+  for (std::int64_t group = 0; group < in.head_dim / kv::kChannelsPerScale; group += 2) {
+    if constexpr (vectors_beside(kRows) == 4) {
+      add_joined_columns<Codes, kRows, 0, 4>(in, group, out);
+    } else {
+      add_joined_columns<Codes, kRows, 0, 2>(in, group, out);
+      add_joined_columns<Codes, kRows, 2, 2>(in, group, out);
     }
   }
 }
 
 template <class Codes, int kRows>
 static void add_word_strip(const WeightedCells& in, float* out) {
+  if constexpr (Codes::kGroupsPerStep == 2) return add_joined_strip<Codes, kRows>(in, out);
   const std::int64_t num_groups = in.head_dim / kv::kChannelsPerScale;
   std::int64_t group = 0;
   if constexpr (vectors_beside(kRows) == 4) {
@@ -373,6 +440,8 @@ static void score_words(int num_rows, const RoundedRows& q, const KeyCell* cells
     return score_word_rows<WideCodes>(num_rows, q, cells, count, head_dim);
   }
   switch (cells[0].cell->code) {
+    case kv::KvCode::k12:
+      return score_word_rows<Codes12>(num_rows, q, cells, count, head_dim);
     case kv::KvCode::k8:
       return score_word_rows<Codes8>(num_rows, q, cells, count, head_dim);
     case kv::KvCode::k4:
@@ -393,6 +462,8 @@ static void score_words(int num_rows, const RoundedRows& q, const KeyCell* cells
 static void add_words(int num_rows, const WeightedCells& in, float* out) {
   if (in.cells[0]->widened != nullptr) return add_word_rows<WideCodes>(num_rows, in, out);
   switch (in.cells[0]->code) {
+    case kv::KvCode::k12:
+      return add_word_rows<Codes12>(num_rows, in, out);
     case kv::KvCode::k8:
       return add_word_rows<Codes8>(num_rows, in, out);
     case kv::KvCode::k4:

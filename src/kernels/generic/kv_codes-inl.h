@@ -11,8 +11,9 @@ inline constexpr int kNumbersPerGroup = kVectorsPerGroup * kWordsPerVector;
 
 // Words as they are: copies for many rows.
 struct WideCodes {
-  static constexpr int kVectorsPerStep = 4;
-  static constexpr int kBytesPerStep = 4 * 64;
+  static constexpr int kGroupsPerStep = 1;
+  static constexpr int kVectorsPerStep = 16;
+  static constexpr int kBytesPerStep = 16 * 64;
   template <int kVector>
   KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
     return load_words(step + 64 * kVector);
@@ -23,6 +24,7 @@ struct WideCodes {
 // other.
 template <int kBits, bool kIsSigned>
 struct PackedCodes {
+  static constexpr int kGroupsPerStep = 1;
   static constexpr int kVectorsPerStep = 16 / kBits;
   static constexpr int kBytesPerStep = 64;
   template <int kVector>
@@ -39,6 +41,7 @@ struct PackedCodes {
 // Three bits: each of three vectors has five codes one above the other, and a bit of the sixteenth on top.
 template <bool kIsSigned>
 struct PackedCodes<3, kIsSigned> {
+  static constexpr int kGroupsPerStep = 1;
   static constexpr int kVectorsPerStep = 16;
   static constexpr int kBytesPerStep = 3 * 64;
   template <int kVector>
@@ -59,12 +62,27 @@ struct PackedCodes<3, kIsSigned> {
   }
 };
 
+// Twelve bits: each of three vectors has the codes of one, and four bits of the fourth's below them.
+struct Codes12 {
+  static constexpr int kVectorsPerStep = 4;
+  static constexpr int kBytesPerStep = 3 * 64;
+  static constexpr int kGroupsPerStep = 2;  // of values
+  template <int kVector>
+  KVASIR_FORCE_INLINE static Words at(const std::byte* step, const std::byte*) {
+    if constexpr (kVector < 3) return shift_right_signed<4>(load_words(step + 64 * kVector));
+    const Words low =
+        select_bits(0x0f00, shift_left<8>(load_words(step + 64)), shift_left<4>(load_words(step)));
+    return shift_right_signed<4>(select_bits(0xf000, shift_left<12>(load_words(step + 128)), low));
+  }
+};
+
 using Codes8 = PackedCodes<8, true>;
 using Codes4 = PackedCodes<4, true>;
 using Codes3 = PackedCodes<3, true>;
 
 // Two bits n mean 2 n + 1, n signed: the bit below n is overwritten.
 struct Codes2 {
+  static constexpr int kGroupsPerStep = 1;
   static constexpr int kVectorsPerStep = 8;
   static constexpr int kBytesPerStep = 64;
   template <int kVector>
@@ -121,9 +139,12 @@ static void read_words(const std::byte* codes, const std::byte* ranges, std::int
   }
 }
 
-static void read_words(kv::KvCode code, const std::byte* half, std::int32_t head_dim, std::int16_t* words) {
+static void read_key_words(kv::KvCode code, const std::byte* half, std::int32_t head_dim,
+                           std::int16_t* words) {
   const std::byte* ranges = half + kv::half_layout(code, head_dim).ranges;
   switch (code) {
+    case kv::KvCode::k12:
+      return read_words<Codes12>(half, nullptr, head_dim, words);
     case kv::KvCode::k8:
       return read_words<Codes8>(half, nullptr, head_dim, words);
     case kv::KvCode::k4:
@@ -141,6 +162,27 @@ static void read_words(kv::KvCode code, const std::byte* half, std::int32_t head
     default:  // floats and kNone have no words
       return;
   }
+}
+
+// Of each two groups that are joined.
+static void read_value_words_12(const std::byte* step, std::int32_t head_dim, std::int16_t* words) {
+  for (std::int64_t channel = 0; channel < head_dim; channel += 2 * kv::kChannelsPerScale) {
+    for (int pair = 0; pair < kTokensPerCell / 2; ++pair) {
+      std::int16_t* target = words + 2 * pair * kWordsPerVector;
+      store_words(target, Codes12::at<0>(step, nullptr));
+      store_words(target + kWordsPerVector, Codes12::at<1>(step, nullptr));
+      store_words(target + kNumbersPerGroup, Codes12::at<2>(step, nullptr));
+      store_words(target + kNumbersPerGroup + kWordsPerVector, Codes12::at<3>(step, nullptr));
+      step += Codes12::kBytesPerStep;
+    }
+    words += 2 * kNumbersPerGroup;
+  }
+}
+
+static void read_value_words(kv::KvCode code, const std::byte* half, std::int32_t head_dim,
+                             std::int16_t* words) {
+  if (code == kv::KvCode::k12) return read_value_words_12(half, head_dim, words);
+  read_key_words(code, half, head_dim, words);
 }
 
 // One group, of which the low kBits of each word are the code.

@@ -26,7 +26,7 @@ static const std::uint16_t* scales_of(kv::KvCode code, const std::byte* half, st
 static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   if (is_float(code)) return read_floats(code, half, head_dim, numbers);
   alignas(64) std::int16_t words[kMaxHalfNumbers];
-  read_words(code, half, head_dim, words);
+  read_key_words(code, half, head_dim, words);
   const std::uint16_t* scales = scales_of(code, half, head_dim);
   const F32x16 low_unit = load_low_unit(scales);
   const auto* ranges =
@@ -48,7 +48,7 @@ static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_
 static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   if (is_float(code)) return read_floats(code, half, head_dim, numbers);
   alignas(64) std::int16_t words[kMaxHalfNumbers];
-  read_words(code, half, head_dim, words);
+  read_value_words(code, half, head_dim, words);
   for (std::int64_t v = 0; v < head_dim / 2; ++v) {
     const std::int64_t group = v / kVectorsPerGroup, token = v % kVectorsPerGroup / 2 * 2;
     float* target = numbers + token * head_dim + group * kv::kChannelsPerScale + v % 2 * 16;

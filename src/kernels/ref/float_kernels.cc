@@ -1,6 +1,7 @@
 // Scalar float kernels: the definitions, written to be read, that every other instruction set is checked
 // against.
 #include "kernels/float_kernels.h"
+#include "kernels/ref/kv_cell.h"
 
 #include <cmath>
 #include <limits>
@@ -66,6 +67,10 @@ void scale(const float* x, float factor, std::int64_t n, float* out) {
 bool write_kv(const KvWriteArgs& args) {
   bool are_finite = true;
   std::byte* values = args.cell + kv::key_bytes(args.format, args.head_dim);
+  if (args.format == KvFormat::kQ12) {
+    const bool is_key_finite = write_row_12(args.k, true, args.head_dim, args.slot, args.cell);
+    return write_row_12(args.v, false, args.head_dim, args.slot, values) && is_key_finite;
+  }
   for (std::int32_t d = 0; d < args.head_dim; ++d) {
     const std::int64_t k_index = static_cast<std::int64_t>(d) * kTokensPerCell + args.slot;
     const std::int64_t v_index = static_cast<std::int64_t>(args.slot) * args.head_dim + d;

@@ -40,6 +40,8 @@ int code_within(float x, float least, float greatest) {
 // Bits of a code.
 int bits_of(KvCode code) {
   switch (code) {
+    case KvCode::k12:
+      return 12;
     case KvCode::k8:
       return 8;
     case KvCode::k2:
@@ -54,12 +56,17 @@ int bits_of(KvCode code) {
 
 // Where a number of a half has bit `bit` of its code.
 kv::KvCodePlace place_of(KvCode code, bool of_keys, std::int32_t token, std::int32_t channel, int bit) {
-  const std::int32_t group = channel / kChannelsPerScale, in_group = channel % kChannelsPerScale;
-  const std::int32_t vector = of_keys ? in_group / 2 : token / 2 * 2 + in_group / 16;
+  const std::int32_t channels = code == KvCode::k12 && !of_keys ? 2 * kChannelsPerScale : kChannelsPerScale;
+  const std::int32_t group = channel / channels * (channels / kChannelsPerScale),
+                     in_group = channel % channels;
+  const std::int32_t vector = of_keys ? in_group / 2 : token / 2 * (channels / 16) + in_group / 16;
   const std::int32_t index = of_keys ? 2 * token + channel % 2 : in_group % 16 * 2 + token % 2;
   kv::KvCodePlace place = kv::code_place(bits_of(code), group, vector, index);
   if (bits_of(code) == 3 && vector == 15) {
     place.byte += 64 * bit;
+  } else if (bits_of(code) == 12 && vector % 4 == 3) {
+    place.byte += bit / 4 * 64;
+    place.bit = bit % 4;
   } else {
     place.bit += bit;
   }
@@ -250,7 +257,7 @@ void convert_half(KvCode from, KvCode to, bool of_keys, std::int32_t head_dim, c
 float scaled_number(KvCode code, const std::byte* half, bool of_keys, std::int32_t head_dim,
                     std::int32_t token, std::int32_t channel) {
   const int value = load_signed_code(code, half, of_keys, token, channel);
-  const std::int64_t scale = code == KvCode::k8 ? token : scale_index(token, channel);
+  const std::int64_t scale = kv::is_rotated(code) ? scale_index(token, channel) : token;
   return static_cast<float>(code == KvCode::k2 ? 2 * value + 1 : value) *
          load_half(half + half_layout(code, head_dim).scales, scale);
 }
@@ -281,6 +288,24 @@ float value_number(KvCode code, const std::byte* half, std::int32_t head_dim, st
   if (code == KvCode::kF16) return load_half(half, at);
   if (code == KvCode::kNone) return 0.0f;
   return scaled_number(code, half, false, head_dim, token, channel);
+}
+
+bool write_row_12(const float* row, bool of_keys, std::int32_t head_dim, std::int32_t slot, std::byte* half) {
+  float largest = 0.0f;
+  bool are_finite = true;
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    are_finite = are_finite && std::fabs(row[d]) < kv::kBeyond12;
+    largest = std::fmax(largest, std::fabs(row[d]));
+  }
+  const float scale = rounded_to_half(
+      std::fma(are_finite ? largest : 0.0f, kv::kUnitMargin / kv::kGreatestCode12, kv::kScaleMargin12));
+  store_half(half + half_layout(KvCode::k12, head_dim).scales, slot, scale);
+  for (std::int32_t d = 0; d < head_dim; ++d) {
+    const float number = are_finite ? row[d] * inverse_of(scale) : 0.0f;
+    store_code(KvCode::k12, half, of_keys, slot, d,
+               code_within(number, -kv::kGreatestCode12, kv::kGreatestCode12));
+  }
+  return are_finite;
 }
 
 void rotate(std::vector<float>& x) {

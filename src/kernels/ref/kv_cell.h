@@ -13,6 +13,10 @@ float key_number(kv::KvCode code, const std::byte* half, std::int32_t head_dim, 
 float value_number(kv::KvCode code, const std::byte* half, std::int32_t head_dim, std::int32_t token,
                    std::int32_t channel);
 
+// Rounds keys [head_dim] or values of a token into its slot of a half of 12 bits. Returns false where a
+// number is beyond the format: then all of them become 0.
+bool write_row_12(const float* row, bool of_keys, std::int32_t head_dim, std::int32_t slot, std::byte* half);
+
 // x = H x of one row of head_dim numbers, a multiple of 32: the fast Walsh-Hadamard transform, neighbours
 // first.
 void rotate(std::vector<float>& x);
