@@ -27,7 +27,9 @@ namespace kv {
 class PolicyJournal;
 }  // namespace kv
 
-enum class KvCacheType : std::uint8_t { kF16, kF32 };
+// How keys and values are written: 12 bits with a scale per token and head (f16 where a head's size is no
+// multiple of 64), or floats.
+enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 
 struct EngineConfig {
   std::string model_path;                 // a .gguf file
@@ -38,7 +40,7 @@ struct EngineConfig {
   std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
   std::int64_t reserved_bytes = 0;   // of that budget, for what the engine's user does beside it
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
-  KvCacheType kv_cache_type = KvCacheType::kF16;
+  KvCacheType kv_cache_type = KvCacheType::kQ12;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
   // What a KV policy takes out of memory is kept in a file of at most so many bytes and may come back; 0: it

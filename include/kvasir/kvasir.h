@@ -47,7 +47,7 @@ typedef struct kvasir_settings {
   int64_t memory_bytes; /* for weights, keys and values, and work; 0: half of what is available */
   int32_t max_num_seqs; /* requests that run at once */
   int32_t fast;         /* not 0: weights as bytes, faster prompts, not the file's numbers */
-  const char* kv_type;  /* "f16" or "f32"; NULL: f16 */
+  const char* kv_type;  /* "q12", "f16" or "f32"; NULL: q12 */
   int32_t prefix_cache; /* 0: every prompt is computed from its start */
   const char* chat_template; /* instead of the model's own; NULL: the model's own */
 } kvasir_settings;

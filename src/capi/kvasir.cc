@@ -137,12 +137,13 @@ Result<kvasir::EngineConfig> config_of(const char* path, const kvasir_settings& 
   config.max_num_batched_tokens = std::max(config.max_num_batched_tokens, settings.max_num_seqs);
   config.fast = settings.fast != 0;
   config.prefix_cache = settings.prefix_cache != 0;
-  const std::string_view kv_type = settings.kv_type == nullptr ? "f16" : settings.kv_type;
-  if (kv_type != "f16" && kv_type != "f32") {
-    return kvasir::make_error(ErrorKind::kUsage, fmt::format("kv_type: must be f16 or f32, is '{}'", kv_type),
-                              "kv_type");
+  const std::string_view kv_type = settings.kv_type == nullptr ? "q12" : settings.kv_type;
+  const auto known = kvasir::kv_cache_type_named(kv_type);
+  if (!known) {
+    return kvasir::make_error(ErrorKind::kUsage,
+                              fmt::format("kv_type: must be q12, f16 or f32, is '{}'", kv_type), "kv_type");
   }
-  config.kv_cache_type = kv_type == "f32" ? kvasir::KvCacheType::kF32 : kvasir::KvCacheType::kF16;
+  config.kv_cache_type = *known;
   if (settings.chat_template != nullptr) config.chat_template = settings.chat_template;
   return config;
 }
@@ -230,7 +231,7 @@ kvasir_settings kvasir_default_settings(void) {
   const kvasir::EngineConfig config;
   kvasir_settings settings = {};
   settings.max_num_seqs = config.max_num_seqs;
-  settings.kv_type = "f16";
+  settings.kv_type = "q12";
   settings.prefix_cache = 1;
   return settings;
 }

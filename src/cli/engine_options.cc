@@ -46,8 +46,8 @@ void add_context_option(CLI::App& verb, EngineOptions& options, const std::strin
 }
 
 void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache")
-      ->check(one_of({"f16", "f32"}))
+  verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache; q12: 12 bits each")
+      ->check(one_of({"q12", "f16", "f32"}))
       ->capture_default_str();
 }
 
@@ -189,7 +189,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
     config.memory_bytes = *bytes;
   }
   config.max_model_len_tokens = options.ctx_tokens;
-  config.kv_cache_type = options.kv_type == "f32" ? KvCacheType::kF32 : KvCacheType::kF16;
+  config.kv_cache_type = *kv_cache_type_named(options.kv_type);
   if (!options.kv_disk.empty()) {
     const auto bytes = parse_bytes(options.kv_disk);
     if (!bytes) return make_error(ErrorKind::kUsage, "--kv-disk: " + bytes.error().message, "kv_disk");

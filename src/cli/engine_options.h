@@ -18,7 +18,7 @@ inline constexpr std::int32_t kMaxLengthTokens = 1 << 24;
 
 struct EngineOptions {
   std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
-  std::string kv_type = "f16";
+  std::string kv_type = "q12";
   bool fast = false;
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;

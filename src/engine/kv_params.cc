@@ -33,6 +33,19 @@ constexpr std::int64_t kLeastBudgetBytes = 4096;
 
 }  // namespace
 
+std::optional<KvCacheType> kv_cache_type_named(std::string_view name) {
+  if (name == "q12") return KvCacheType::kQ12;
+  if (name == "f16") return KvCacheType::kF16;
+  if (name == "f32") return KvCacheType::kF32;
+  return std::nullopt;
+}
+
+kv::KvFormat format_of_new_cells(KvCacheType type, std::int32_t head_dim) {
+  if (type == KvCacheType::kF32) return kv::KvFormat::kF32;
+  const bool is_q12 = type == KvCacheType::kQ12 && kv::supports(kv::KvFormat::kQ12, head_dim);
+  return is_q12 ? kv::KvFormat::kQ12 : kv::KvFormat::kF16;
+}
+
 std::vector<std::string> kv_policy_names() {
   std::vector<std::string> names = {"none"};
   for (const kv::KvPolicy* policy : kv::policies()) names.emplace_back(policy->name());

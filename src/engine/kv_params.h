@@ -1,13 +1,22 @@
 // How a request's KV is treated: as people write it, checked, and as the cache takes it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "kv/cell.h"
 #include "kv/policy/policy.h"
+#include "kvasir/engine.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 
 namespace kvasir {
+
+// "q12", "f16" and "f32"; nothing for other names.
+std::optional<KvCacheType> kv_cache_type_named(std::string_view name);
+// What new cells are written as.
+kv::KvFormat format_of_new_cells(KvCacheType type, std::int32_t head_dim);
 
 // "0.3" and "30%" are shares of the bytes in f16; "64MiB" and "65536" are bytes, at least 4 KiB. Error
 // (kUsage): neither, or out of range; it says what must be, not of which field.

@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/process_memory.h"
 #include "base/units.h"
+#include "engine/kv_params.h"
 #include "engine/public_text.h"
 #include "io/kv_calibration.h"
 #include "io/model_fingerprint.h"
@@ -148,7 +149,7 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig
   kv::KvCacheConfig kv{
       .cells_per_layer = model.num_kv_heads,
       .head_dim = model.head_dim,
-      .new_cells = config.kv_cache_type == KvCacheType::kF32 ? kv::KvFormat::kF32 : kv::KvFormat::kF16};
+      .new_cells = format_of_new_cells(config.kv_cache_type, model.head_dim)};
   for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
     const model::LayerGroup& group = model.layer_groups[i];
     kv.groups.push_back(

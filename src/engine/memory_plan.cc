@@ -7,6 +7,7 @@
 #include "backend/kv_layout.h"
 #include "base/checked_math.h"
 #include "base/units.h"
+#include "engine/kv_params.h"
 #include "kv/cell.h"
 
 namespace kvasir {
@@ -18,7 +19,7 @@ constexpr std::int64_t kHiddenStatesPart = 16;   // of what weights leave, one p
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const model::LayerGroup& group) {
   const backend::KvLayout layout{
-      .format = config.kv_cache_type == KvCacheType::kF32 ? backend::KvFormat::kF32 : backend::KvFormat::kF16,
+      .format = format_of_new_cells(config.kv_cache_type, model.head_dim),
       .num_layers = static_cast<std::int32_t>(group.layers.size()),
       .num_kv_heads = model.num_kv_heads,
       .head_dim = model.head_dim};

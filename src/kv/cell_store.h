@@ -84,6 +84,7 @@ class CellStore {
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
   std::int64_t new_block_bytes(std::int32_t group) const;
+  KvFormat new_cells() const { return new_cells_; }
   // How many more cells fill() has room for.
   std::int64_t num_new_cells_available() const { return arena_.num_available(new_cells_); }
   std::int32_t cells_per_block(std::int32_t group) const {

@@ -397,15 +397,18 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
   double bytes = 0.0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     const std::int32_t num_blocks = blocks_missing(kv, g, num_tokens, max_chunk_tokens);
-    double kept = num_blocks;
+    const auto new_bytes = static_cast<double>(cells_.new_block_bytes(g));
+    double kept = num_blocks * new_bytes;
     if (group(g).is_full() && kv.policy.is_lossy()) {
-      const std::int64_t bytes_in_f16 =
-          num_full_cells_ * blocks_for(num_tokens) * cell_bytes(KvFormat::kF16, config_.head_dim);
+      const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, config_.head_dim);
+      const double share =
+          kv.policy.expected_share(num_full_cells_ * blocks_for(num_tokens) * cell_in_f16);
       // A chunk comes on top of what the whole prompt may keep, from early on.
       const std::int32_t num_new = blocks_for(max_chunk_tokens) + 1;
-      kept = std::min(kept, num_new + num_blocks * kv.policy.expected_share(bytes_in_f16));
+      const auto in_f16 = static_cast<double>(num_blocks * cells_.cells_per_block(g) * cell_in_f16);
+      kept = std::min(kept, num_new * new_bytes + share * in_f16);
     }
-    bytes += kept * static_cast<double>(cells_.new_block_bytes(g));
+    bytes += kept;
   }
   return static_cast<std::int64_t>(bytes);
 }

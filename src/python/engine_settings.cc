@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/units.h"
+#include "engine/kv_params.h"
 
 namespace kvasir::python {
 namespace {
@@ -51,10 +53,9 @@ void read_max_step(std::string_view name, nb::handle value, EngineConfig& config
 
 void read_kv_type(std::string_view name, nb::handle value, EngineConfig& config) {
   const std::string type = text_of(name, value);
-  if (type != "f16" && type != "f32") {
-    raise_usage(fmt::format("{}: must be f16 or f32, got '{}'", name, type), std::string(name));
-  }
-  config.kv_cache_type = type == "f32" ? KvCacheType::kF32 : KvCacheType::kF16;
+  const std::optional<KvCacheType> known = kv_cache_type_named(type);
+  if (!known) raise_usage(fmt::format("{}: must be q12, f16 or f32, got '{}'", name, type), std::string(name));
+  config.kv_cache_type = *known;
 }
 
 void read_public_prefixes(std::string_view name, nb::handle value, EngineConfig& config) {

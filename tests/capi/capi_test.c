@@ -70,7 +70,7 @@ static void test_loading(const char* path) {
   settings = kvasir_default_settings();
   settings.kv_type = "f8";
   EXPECT(kvasir_load(path, &settings, &engine) == KVASIR_USAGE);
-  EXPECT(strcmp(kvasir_last_error(), "kv_type: must be f16 or f32, is 'f8'") == 0);
+  EXPECT(strcmp(kvasir_last_error(), "kv_type: must be q12, f16 or f32, is 'f8'") == 0);
   settings = kvasir_default_settings();
   settings.ctx_tokens = 1 << 27;
   EXPECT(kvasir_load(path, &settings, &engine) == KVASIR_USAGE);

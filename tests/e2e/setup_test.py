@@ -119,7 +119,7 @@ class Completion(CommandLineTest):
         self.assertEqual(completed("eval", "ppl", "--chu"), ["--chunks"])
         self.assertEqual(completed("run", "x", "--thr"), ["--threads"])
         self.assertEqual(completed("run", "--he"), ["--help"])
-        self.assertEqual(completed("run", "x", "--kv-type", ""), ["f16", "f32"])
+        self.assertEqual(completed("run", "x", "--kv-type", ""), ["q12", "f16", "f32"])
         self.assertEqual(completed("pull", "--source", "py"), ["pypi"])
         self.assertEqual(completed("completion", "z"), ["zsh"])
         self.assertEqual(completed("run", "--file", ""), [])  # bash goes on with files

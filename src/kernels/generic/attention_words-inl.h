@@ -61,9 +61,14 @@ struct WordCursor {
     next = cell.next + group * lines_per_group * 64;
   }
   WordCursor() = default;
-  KVASIR_FORCE_INLINE void prefetch_group() {
-    for (int line = 0; line < lines_per_group; ++line) prefetch_into_l2(next + 64 * line);
-    next += 64 * lines_per_group;
+  // Asks for the lines that belong to one of kSteps steps: for all in equal parts, as bursts would make what
+  // is read here wait.
+  template <int kSteps>
+  KVASIR_FORCE_INLINE void prefetch(int step_in_group) {
+    const int end = lines_per_group * (step_in_group + 1) / kSteps;
+    for (int line = lines_per_group * step_in_group / kSteps; line < end; ++line) {
+      prefetch_into_l2(next + 64 * line);
+    }
   }
   KVASIR_FORCE_INLINE void advance() {
     step += Codes::kBytesPerStep;
@@ -145,10 +150,11 @@ KVASIR_NO_INLINE static void score_word_group(const RoundedRows& q, const KeyCel
 #pragma GCC unroll 8
   for (int c = 0; c < kCells; ++c) {
     keys[c] = WordCursor<Codes>(*cells[c].cell, group);
-    keys[c].prefetch_group();
   }
   const std::int16_t* words = q.words + group * kv::kChannelsPerScale;
   for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kCells; ++c) keys[c].template prefetch<WordCursor<Codes>::kStepsPerGroup>(step);
     add_key_vectors<Codes, 0>(words, keys, sums);
 #pragma GCC unroll 8
     for (int c = 0; c < kCells; ++c) keys[c].advance();
@@ -304,9 +310,10 @@ static void add_word_columns(const WeightedCells& in, std::int64_t group, float*
 #pragma GCC unroll 2
     for (int g = 0; g < kGroups; ++g) {
       values[g] = WordCursor<Codes>(*in.cells[c], group + g);
-      values[g].prefetch_group();
     }
     for (int step = 0; step < WordCursor<Codes>::kStepsPerGroup; ++step) {
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) values[g].template prefetch<WordCursor<Codes>::kStepsPerGroup>(step);
       add_value_vectors<Codes, 0>(weights, in, values, sums);
 #pragma GCC unroll 2
       for (int g = 0; g < kGroups; ++g) values[g].step += Codes::kBytesPerStep;
@@ -335,11 +342,9 @@ static void add_joined_columns(const WeightedCells& in, std::int64_t group, floa
   const std::int16_t* weights = in.weights.words;
   for (int c = 0; c < in.num_cells; ++c) {
     WordCursor<Codes> values(*in.cells[c], group);
-    if constexpr (kFirst == 0) {
-      values.prefetch_group();
-      values.prefetch_group();
-    }
+    values.lines_per_group *= 2;
     for (int token = 0; token < kTokensPerCell; token += 2) {
+      if constexpr (kFirst == 0) values.template prefetch<kTokensPerCell / 2>(token / 2);
       Words value[kVectors];
       read_vectors<Codes, kFirst, kVectors>(values.step, value);
 #pragma GCC unroll 8

@@ -35,7 +35,7 @@ std::vector<Step> steps_of(const PolicyView& view) {
 
 std::vector<std::int64_t> budgets_of_cells(const PolicyView& view) {
   const auto num_cells = static_cast<std::size_t>(view.num_cells());
-  const std::int64_t allowed = view.allowed_bytes(), fine = view.num_blocks() * view.bytes(KvFormat::kF16);
+  const std::int64_t allowed = view.allowed_bytes(), fine = view.num_blocks() * view.new_cell_bytes();
   if (view.cell_weights.empty() || allowed >= fine) return std::vector(num_cells, allowed);
   std::vector<std::int64_t> budgets(num_cells, fine);
   std::int64_t excess = view.num_cells() * (fine - allowed);

@@ -120,7 +120,7 @@ const Rung& CellLadder::coarsest_before(KvFormat format) const {
 // Full blocks in the rung's format, the others as they are.
 std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
   return view_.num_full_blocks * rung.bytes +
-         (view_.num_blocks() - view_.num_full_blocks) * view_.bytes(KvFormat::kF16);
+         (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
 }
 
 // Of the copy that a ghost leaves: what it was, but no finer than it would come back as.

@@ -100,7 +100,7 @@ class DropPolicy final : public KvPolicy {
     if (excess <= 0) return;
     candidates.clear();
     const std::int64_t kept_blocks =
-        std::max<std::int64_t>(0, view.allowed_bytes()) / view.bytes(KvFormat::kF16);
+        std::max<std::int64_t>(0, view.allowed_bytes()) / view.new_cell_bytes();
     const auto num_recent = static_cast<std::int32_t>(rule_.recent_share * static_cast<float>(kept_blocks));
     const std::int32_t end =
         std::min(view.num_full_blocks - rule_.num_grace_blocks, view.num_blocks() - num_recent);

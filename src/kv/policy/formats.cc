@@ -47,7 +47,7 @@ std::vector<Rung> ladder_of(const PolicyView& view) {
          coarsest.cost + kGhostsCheaper * saved * (view.costs[KvFormat::kGone] - coarsest.cost)});
   }
   candidates.push_back({KvFormat::kGone, 0, view.costs[KvFormat::kGone]});
-  std::vector<Rung> rungs = {{KvFormat::kF16, view.bytes(KvFormat::kF16), 0.0f}};
+  std::vector<Rung> rungs = {{view.cells.new_cells(), view.new_cell_bytes(), 0.0f}};
   for (const Rung& next : candidates) {
     if (is_dominated(next, candidates) || !is_coarser(next.format, rungs.back().format)) continue;
     while (rungs.size() > 1 &&

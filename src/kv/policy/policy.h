@@ -113,6 +113,7 @@ struct PolicyView {
     return cell_weights.empty() ? 1.0f : cell_weights[static_cast<std::size_t>(cell)];
   }
   std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim()); }
+  std::int64_t new_cell_bytes() const { return bytes(cells.new_cells()); }
   // Queries that have seen a full block so far; of those that filled it about half.
   std::int32_t num_later_queries(std::int32_t block) const {
     return (num_full_blocks - 1 - block) * kTokensPerBlock + kTokensPerBlock / 2;
