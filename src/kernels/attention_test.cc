@@ -199,6 +199,41 @@ TEST_P(Attention, IsBlindToKeysAfterTheQueryAndBeforeTheWindow) {
   }
 }
 
+// What nobody can compute must not look like an answer: the caller finds it in the output.
+TEST_P(Attention, OfAQueryThatIsNoNumberIsNone) {
+  for (const KvFormat format :
+       {KvFormat::kF16, KvFormat::kQ12, KvFormat::kQ8, KvFormat::kK4V4, KvFormat::kK4cV3}) {
+    for (const float bad : {kNan, kInfinity, -kInfinity}) {
+      for (const std::int32_t num_tokens : {1, 30}) {
+        const AttentionShape shape = {.num_query_tokens = num_tokens,
+                                      .group_size = 3,
+                                      .head_dim = 64,
+                                      .num_keys = 400,
+                                      .coarser = {format}};
+        SCOPED_TRACE(testing::Message() << bad << ", " << shape.to_string());
+        const AttentionProblem problem(shape);
+        AttentionArgs args = problem.chunk_args(0, 0, num_tokens);
+        ChunkOutput clean(problem.num_rows(), shape.head_dim), output(problem.num_rows(), shape.head_dim);
+        clean.attach(args);
+        table().attention(args);
+        std::vector<float> q(args.q, args.q + problem.num_rows() * shape.head_dim);
+        q[shape.head_dim + 5] = bad;  // of row 1
+        args.q = q.data();
+        output.attach(args);
+        table().attention(args);
+        for (std::int64_t row = 0; row < problem.num_rows(); ++row) {
+          const float* out = &output.out[row * shape.head_dim];
+          if (row == 1) {
+            EXPECT_FALSE(std::isfinite(out[0] / output.sum[row]));
+          } else {
+            EXPECT_TRUE(same_bits(out, &clean.out[row * shape.head_dim], shape.head_dim)) << "row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
 // A block taken away equals the same block with its keys so far off that their weights are exactly 0.
 TEST_P(Attention, PassesOverAHoleAsIfItsKeysWereMasked) {
   for (const std::vector<std::int32_t>& holes :

@@ -120,8 +120,9 @@ struct AttentionArgs {
   kv::KvCellMap cells;
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
-  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum. Ghosts are in neither,
-  // nor in max; a row that saw nothing else has sum 0, out 0 and theirs for max, or -inf.
+  // Partial result per row: out is sum(p v) relative to max, not yet divided by sum; NaN of a query that is.
+  // Ghosts are in neither, nor in max; a row that saw nothing else has sum 0, out 0 and theirs for max, or
+  // -inf.
   float* out = nullptr;  // [rows, head_dim], rows = num_query_tokens * group_size
   float* max = nullptr;  // [rows]
   float* sum = nullptr;  // [rows]
@@ -219,8 +220,8 @@ struct KernelTable {
                         float* out);                                        // gelu_tanh(gate) * up
   void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
-  // Returns false when a number is NaN, infinite or beyond the format (it is written as such, or in q12 its whole
-  // row as zeros): the caller fails that request, as an infinite key might be just hidden from a query.
+  // Returns false when a number is NaN, infinite or beyond the format (it is written as such, or in q12 its
+  // whole row as zeros): the caller fails that request, as an infinite key might be just hidden from a query.
   bool (*write_kv)(const KvWriteArgs& args);
   void (*convert_cell)(const KvConvertArgs& args);
   void (*measure_cell)(const CellMeasureArgs& args);

@@ -254,6 +254,20 @@ TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
   EXPECT_DOUBLE_EQ(missing({.policy = find_policy("k4v4")}), 6.0) << "has no budget to go by";
 }
 
+// Of what 12 bits leave of the bytes in f16 the share keeps more.
+TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeavesOfF16) {
+  constexpr std::int32_t kHeadDim = 64;
+  KvCacheManager manager({.groups = {{.num_blocks = 8}}, .head_dim = kHeadDim, .new_cells = KvFormat::kQ12});
+  const auto missing = [&](double budget_share) {
+    SequenceKv kv = manager.open("", false, 0, {.policy = &ladder_policy(), .budget_share = budget_share});
+    return static_cast<double>(manager.bytes_missing(kv, 96, 16));
+  };
+  const auto block = static_cast<double>(cell_bytes(KvFormat::kQ12, kHeadDim));
+  const auto in_f16 = static_cast<double>(6 * cell_bytes(KvFormat::kF16, kHeadDim));
+  EXPECT_NEAR(missing(0.3), 2 * block + 0.3 * in_f16, 1.0);
+  EXPECT_EQ(missing(0.8), 6 * block) << "never more than all";
+}
+
 TEST(KvCacheManager, HoldsMoreBlocksThanItHasRoomForAsComputed) {
   KvCacheManager manager = make_manager({{.num_blocks = 12, .cells_per_block = 32}});
   SequenceKv coarse = manager.open("", false, 0, {.policy = find_policy("k4v4")});

@@ -9,6 +9,17 @@
 
 #include "kernels/generic/attention_block-inl.h"
 
+// 0, or NaN where a number of the row is none: rounding to words and exp() know no such numbers, sums keep
+// it.
+static float start_of_sums(const float* row, std::int32_t head_dim) {
+  F32x16 sum = zero();
+  for (std::int32_t d = 0; d < head_dim; d += 16) {
+    const F32x16 x = load_partial(row + d, smaller(head_dim - d, 16));
+    sum = add(sum, sub(x, x));
+  }
+  return reduce_add(sum);
+}
+
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
   for (bool& follows_floats : block.follows_floats) follows_floats = true;
@@ -21,10 +32,12 @@ static void start_block(AttentionBlock& block) {
     const std::int64_t row = block.first_row + r;
     const float* head =
         args.q + (row / args.group_size) * args.q_stride + (row % args.group_size) * args.head_dim;
-    scale(head, args.scale, args.head_dim, block.q + std::int64_t{r} * args.head_dim);
+    float* q = block.q + std::int64_t{r} * args.head_dim;
+    scale(head, args.scale, args.head_dim, q);
+    const float start = start_of_sums(q, args.head_dim);
+    float* out = args.out + row * args.head_dim;
+    for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = start;
   }
-  float* out = args.out + block.first_row * args.head_dim;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(block.num_rows) * args.head_dim; ++i) out[i] = 0.0f;
 }
 
 // scores = cap * tanh(scores / cap).

@@ -1,4 +1,5 @@
 // Attention as the textbook has it: all scores of a row, their maximum, their weights, the weighted sum.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -73,7 +74,11 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
     largest = std::fmax(largest, s);
   }
   if (max == kNoKey) max = ghost_max;
-  for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
+  // fmax and fmin would drop a query that is no number.
+  const bool is_finite = std::ranges::all_of(query.plain, [](float x) { return std::isfinite(x); });
+  for (std::int32_t d = 0; d < args.head_dim; ++d) {
+    out[d] = is_finite ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+  }
   std::vector<float> rotated(args.head_dim);
   if (block_sums != nullptr) {
     for (int b = 0; b < kBlocksPerChunk; ++b) block_sums[b] = 0.0f;

@@ -13,21 +13,24 @@ namespace {
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
   constexpr std::int32_t kHeadDim = 64;
   const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
-  const CellStore cells({&group, 1}, KvFormat::kF16, kHeadDim,
-                        CellArena::bytes_for(1, KvFormat::kF16, kHeadDim), 0);
-  FormatCosts costs = usual_format_costs();
-  costs[KvFormat::kK8V4] = 0.08f;  // dearer than what is coarser
-  const KvPolicySettings settings;
-  const auto rungs = ladder_of({.cells = cells, .settings = settings, .costs = costs});
-  EXPECT_EQ(rungs.front().format, KvFormat::kF16);
-  EXPECT_EQ(rungs.back().format, KvFormat::kGone);
-  float before = 0.0f;
-  for (std::size_t i = 1; i < rungs.size(); ++i) {
-    EXPECT_NE(rungs[i].format, KvFormat::kK8V4);
-    const float loss =
-        (rungs[i].cost - rungs[i - 1].cost) / static_cast<float>(rungs[i - 1].bytes - rungs[i].bytes);
-    EXPECT_GT(loss, before);
-    before = loss;
+  for (const KvFormat finest : {KvFormat::kF16, KvFormat::kQ12}) {
+    const CellStore cells({&group, 1}, finest, kHeadDim, CellArena::bytes_for(1, KvFormat::kF16, kHeadDim),
+                          0);
+    FormatCosts costs = usual_format_costs();
+    costs[KvFormat::kK8V4] = 0.08f;  // dearer than what is coarser
+    const KvPolicySettings settings;
+    const auto rungs = ladder_of({.cells = cells, .settings = settings, .costs = costs});
+    EXPECT_EQ(rungs.front().format, finest);
+    EXPECT_EQ(rungs.front().bytes, cell_bytes(finest, kHeadDim));
+    EXPECT_EQ(rungs.back().format, KvFormat::kGone);
+    float before = 0.0f;
+    for (std::size_t i = 1; i < rungs.size(); ++i) {
+      EXPECT_NE(rungs[i].format, KvFormat::kK8V4);
+      const float loss =
+          (rungs[i].cost - rungs[i - 1].cost) / static_cast<float>(rungs[i - 1].bytes - rungs[i].bytes);
+      EXPECT_GT(loss, before);
+      before = loss;
+    }
   }
 }
 

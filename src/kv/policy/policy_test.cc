@@ -23,7 +23,9 @@ constexpr std::int32_t kNumCells = 6;
 
 class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
  protected:
-  EveryPolicy() {
+  explicit EveryPolicy(KvFormat new_cells = KvFormat::kF16)
+      : cells_({&kGroup, 1}, new_cells, kHeadDim,
+               2 * CellArena::bytes_for(kNumBlocks * kNumCells, KvFormat::kF16, kHeadDim), 0) {
     for (std::int32_t b = 0; b < kNumBlocks; ++b) {
       blocks_.push_back(BlockId{kNumBlocks - 1 - b});
       EXPECT_TRUE(cells_.fill(0, blocks_.back()));
@@ -88,25 +90,47 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
   double share() const {
     const std::int64_t bookkeeping = kNumBlocks * kNumCells * kBookkeepingBytesPerCell;
     return static_cast<double>(cells_.arena().used_bytes() + bookkeeping) /
-           static_cast<double>(kNumBlocks * cells_.new_block_bytes(0));
+           static_cast<double>(kNumBlocks * kNumCells * cell_bytes(KvFormat::kF16, kHeadDim));
   }
 
   static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells};
-  CellStore cells_{{&kGroup, 1},
-                   KvFormat::kF16,
-                   kHeadDim,
-                   2 * CellArena::bytes_for(kNumBlocks* kNumCells, KvFormat::kF16, kHeadDim),
-                   0};
+  CellStore cells_;
   SequenceScores scores_{{.is_kept = true}, kNumCells, kHeadDim, kNumBlocks};
   const FormatCosts costs_ = usual_format_costs();
   std::vector<BlockId> blocks_;
 };
+std::string policy_name(const testing::TestParamInfo<const KvPolicy*>& param_info) {
+  std::string name(param_info.param->name());
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
 INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy, testing::ValuesIn(policies().begin(), policies().end()),
-                         [](const auto& param_info) {
-                           std::string name(param_info.param->name());
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         policy_name);
+
+// Shares are of the bytes in f16 here too.
+class EveryPolicyOverQ12 : public EveryPolicy {
+ protected:
+  EveryPolicyOverQ12() : EveryPolicy(KvFormat::kQ12) {}
+};
+INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicyOverQ12,
+                         testing::ValuesIn(policies().begin(), policies().end()), policy_name);
+
+TEST_P(EveryPolicyOverQ12, LeavesAloneWhatFits) {
+  if (!policy().has_budget()) GTEST_SKIP() << "aims at no budget";
+  EXPECT_TRUE(plan(0.78).empty());
+}
+
+TEST_P(EveryPolicyOverQ12, KeepsTheBudgetWithEverythingThatCounts) {
+  if (!policy().has_budget()) GTEST_SKIP() << "aims at no budget";
+  for (double budget : {0.7, 0.5, 0.4, 0.33}) {
+    const std::vector<CellAction> actions = plan(budget);
+    EXPECT_FALSE(actions.empty()) << budget;
+    apply(actions);
+    EXPECT_LE(share(), budget);
+    if (policy().name() == "uniform") continue;  // goes in large steps
+    EXPECT_GT(share(), budget - 0.02) << "took more than it had to";
+  }
+}
 
 TEST_P(EveryPolicy, LeavesAloneWhatFits) {
   if (!policy().has_budget()) GTEST_SKIP() << "aims at no budget";
