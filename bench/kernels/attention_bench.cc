@@ -19,7 +19,8 @@ namespace {
 constexpr int kRuns = 7;
 constexpr double kSecondsPerRun = 0.05;
 constexpr double kTolerance = 5e-6;
-constexpr double kCodesTolerance = 3e-4;  // of queries and weights that are rounded to 15 bits
+constexpr double kCodesTolerance = 5e-5;        // of queries and weights that are rounded to 15 bits
+constexpr double kPromptCodesTolerance = 3e-4;  // likewise; a prompt's first tokens see few keys
 
 struct Measurement {
   double median_seconds;
@@ -69,12 +70,16 @@ Measurement measure(const KernelTable& table, const AttentionShape& shape, const
   return {seconds[kRuns / 2], seconds.front(), seconds.back()};
 }
 
+double tolerance_of(const AttentionShape& shape) {
+  if (shape.coarser.empty() && shape.format < KvFormat::kQ12) return kTolerance;
+  return shape.num_query_tokens > 1 ? kPromptCodesTolerance : kCodesTolerance;
+}
+
 // False when the result is wrong.
 bool report(const KernelTable& table, const AttentionShape& shape) {
   const AttentionProblem problem(shape);
   const double error = largest_error(problem.run(table.attention, table.attention_merge), problem.dense());
-  const double tolerance =
-      shape.coarser.empty() && shape.format < KvFormat::kQ12 ? kTolerance : kCodesTolerance;
+  const double tolerance = tolerance_of(shape);
   if (!(error <= tolerance)) {
     fmt::print(stderr, "wrong by {:.3g} (limit {:.3g}): {}\n", error, tolerance, shape.to_string());
     return false;
@@ -113,11 +118,10 @@ int run(const char* isa) {
     };
     for (const auto& [tokens, keys] : {std::pair{512, 512}, {32, 512}, {32, 2048}}) add(tokens, 3, 64, keys);
     for (const std::int32_t head_dim : {128, 256}) add(64, 4, head_dim, 1024);
-  }
-  for (const std::int32_t group_size : {1, 3, 4, 8}) {
-    for (const std::int32_t keys : {512, 2048, 32768}) {
-      shapes.push_back({.group_size = group_size, .head_dim = 64, .num_keys = keys});
+    for (const std::int32_t group_size : {1, 3, 4, 8}) {
+      for (const std::int32_t keys : {512, 2048, 32768}) add(1, group_size, 64, keys);
     }
+    add(1, 4, 256, 2048);
   }
   for (const std::int32_t head_dim : {64, 256}) {
     for (int format = static_cast<int>(KvFormat::kF16); format < kv::kNumKvFormats; ++format) {

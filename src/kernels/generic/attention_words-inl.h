@@ -53,7 +53,7 @@ struct WordCursor {
   const std::byte* next;
   int lines_per_group;
 
-  explicit WordCursor(const HalfCell& cell, std::int64_t group = 0) {
+  WordCursor(const HalfCell& cell, std::int64_t group) {
     step =
         (cell.widened == nullptr ? cell.data : cell.widened) + group * kStepsPerGroup * Codes::kBytesPerStep;
     ranges = cell.ranges + group * kv::kChannelsPerScale * sizeof(kv::ChannelRange);
@@ -342,7 +342,7 @@ static void add_joined_columns(const WeightedCells& in, std::int64_t group, floa
   const std::int16_t* weights = in.weights.words;
   for (int c = 0; c < in.num_cells; ++c) {
     WordCursor<Codes> values(*in.cells[c], group);
-    values.lines_per_group *= 2;
+    values.lines_per_group *= 2;  // both groups' lines
     for (int token = 0; token < kTokensPerCell; token += 2) {
       if constexpr (kFirst == 0) values.template prefetch<kTokensPerCell / 2>(token / 2);
       Words value[kVectors];
