@@ -187,11 +187,12 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
       zero_row(row, in.num_blocks);
       return false;
     }
-    alignas(16) float largest[kBlocks];
+    alignas(16) float largest[kBlocks], roots[kBlocks];
     _mm_store_ps(largest, maxima);
+    _mm_store_ps(roots, _mm_sqrt_ps(_mm_sqrt_ps(maxima)));
     for (int i = 0; i < kBlocks && b + i < in.num_blocks; ++i) {
       row.block(b + i).scale = largest[i];  // until the second pass
-      sum_of_roots += fourth_root(largest[i]);
+      sum_of_roots += roots[i];
     }
   }
   const float threshold = outlier_threshold(sum_of_roots, in.num_blocks);

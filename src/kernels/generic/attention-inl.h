@@ -25,7 +25,7 @@ static void start_block(AttentionBlock& block) {
   for (bool& follows_floats : block.follows_floats) follows_floats = true;
   for (int r = 0; r < block.num_rows; ++r) {
     block.max[r] = block.ghost_max[r] = -__builtin_inff();
-    block.sum[r] = 0.0f;
+    store(block.lane_sums[r], zero());
     block.saw_rotated[r] = false;
   }
   for (int r = 0; r < block.num_rows; ++r) {
@@ -168,13 +168,6 @@ static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles
   block.max[r] = of_row;
 }
 
-// The sum of a tile's weights without those of ghosts, whose values nobody reads.
-static float sum_without_ghosts(const Tile& tile, const float* sums) {
-  float kept[kCellsPerTile];
-  for (int c = 0; c < kCellsPerTile; ++c) kept[c] = is_ghost(tile, c) ? 0.0f : sums[c];
-  return (kept[0] + kept[1]) + (kept[2] + kept[3]);
-}
-
 // Ghosts' weights are relative to their own maximum, which may lie far above the row's.
 static void weigh_ghosts(const Tile& tile, int r, F32x16* weights, float* cell_max) {
   for (int c = 0; c < kCellsPerTile; ++c) {
@@ -191,17 +184,23 @@ static void weigh_row(AttentionBlock& block, const Tile& tile, float max, float 
   float* scores = tile.scores + r * kTokensPerTile;
   float* cell_max = block.cell_max[r] + tile.index * kCellsPerTile;
   F32x16 weights[kCellsPerTile];
+#pragma GCC unroll 4
   for (int c = 0; c < kCellsPerTile; ++c) {
     weights[c] = exp(sub(load(scores + c * kTokensPerCell), reference));
     cell_max[c] = max;
   }
   if (tile.has_ghosts) weigh_ghosts(tile, r, weights, cell_max);
+#pragma GCC unroll 4
   for (int c = 0; c < kCellsPerTile; ++c) store(scores + c * kTokensPerCell, weights[c]);
-  float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
-  reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
-  const float of_tile =
-      tile.has_ghosts ? sum_without_ghosts(tile, sums) : (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  block.sum[r] = __builtin_fmaf(block.sum[r], correction, of_tile);
+  if (block.args->block_sums != nullptr) {
+    float* sums = block.cell_sums[r] + tile.index * kCellsPerTile;
+    reduce_add4(weights[0], weights[1], weights[2], weights[3], sums);
+  }
+  for (int c = 0; tile.has_ghosts && c < kCellsPerTile; ++c) {  // nobody reads their values
+    if (is_ghost(tile, c)) weights[c] = zero();
+  }
+  const F32x16 of_tile = add(add(weights[0], weights[1]), add(weights[2], weights[3]));
+  store(block.lane_sums[r], fma(load(block.lane_sums[r]), broadcast(correction), of_tile));
 }
 
 // Turns the scores of a span into weights, each tile's relative to the maxima up to it. The tiles' maxima
@@ -428,7 +427,7 @@ static void attend_block(AttentionBlock& block) {
   if (block.has_rotated_out) add_rotated_out(block);
   for (int r = 0; r < block.num_rows; ++r) {
     args.max[block.first_row + r] = final_max(block, r);
-    args.sum[block.first_row + r] = block.sum[r];
+    args.sum[block.first_row + r] = reduce_add(load(block.lane_sums[r]));
   }
   if (args.block_sums != nullptr) export_block_sums(block, first_tile, end_tile);
 }

@@ -59,12 +59,12 @@ struct AttentionBlock {
   FormatTable formats;
   std::int64_t first_row;
   int num_rows;
-  bool widens;                              // cells are widened to float32 first
-  bool has_rotated_out;                     // rotated_out is in use
-  bool follows_floats[kCellsPerTile];       // whether the tile before had floats in this place
-  bool saw_rotated[kMaxRowsPerBlock];       // of a row: has a share in it
-  alignas(64) float max[kMaxRowsPerBlock];  // running, -inf before the first visible key
-  alignas(64) float sum[kMaxRowsPerBlock];
+  bool widens;                                        // cells are widened to float32 first
+  bool has_rotated_out;                               // rotated_out is in use
+  bool follows_floats[kCellsPerTile];                 // whether the tile before had floats in this place
+  bool saw_rotated[kMaxRowsPerBlock];                 // of a row: has a share in it
+  alignas(64) float max[kMaxRowsPerBlock];            // running, -inf before the first visible key
+  alignas(64) float lane_sums[kMaxRowsPerBlock][16];  // of the weights so far, relative to max
   // Of the tiles of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
   alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
   alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
@@ -177,8 +177,11 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   for (int c = 0; c < kCellsPerTile; ++c) {
     const std::int32_t position = begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, position, args.key_end);
-    tile.keys[c] = tile.values[c] = {};
-    if (cell.data == nullptr) continue;
+    if (cell.data == nullptr) {
+      tile.keys[c] = {};
+      tile.values[c] = {};
+      continue;
+    }
     tile.has_ghosts = tile.has_ghosts || cell.format == KvFormat::kGhost;
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);

@@ -1,48 +1,13 @@
 // The two matrix products of attention over cells of integer codes, for a strip of query rows. Included
 // inside an ISA's namespace and target region.
 //
-// The other operand, a query or the softmax weights of a tile times the scales of its values, is rounded to
-// words as well: 15 bits with a sign, in units of a row's own. So sums of products are exact, whatever their
-// order; the few float operations around them are the same for every height of a strip.
+// The other operand is rounded to words as well. So sums of products are exact, whatever their order; the few
+// float operations around them are the same for every height of a strip.
 //
 // No sum leaves 32 bits: of keys with a range per channel, 32 channels x 2^14 x 15 x 255 < 2^31; of values of
 // 12 bits, 64 tokens x (2^14 - 1) x (2^11 - 1) < 2^31; of others, 512 x 2^14 x 2^7 at most.
 
-#include "kernels/generic/attention_tile-inl.h"
-
-inline constexpr float kGreatestWord = 16383.0f;
-// Numbers below are too near to 0 for their inverse.
-inline constexpr float kLeastUnit = 1e-30f;
-
-// Codes of rows that are rounded alone, and the unit of each row's. What lies between two rows is a constant,
-// so that one register is enough to find all rows of a strip.
-struct RoundedRows {
-  const std::int16_t* words;  // [rows][kQueryStride] or [rows][kTokensPerTile]
-  const float* units;         // [rows]
-};
-inline constexpr std::int64_t kQueryStride = kMaxHeadDim + 32;  // whose rows do not meet in a set of L1
-
-// What numbers up to `largest` are multiplied by to become words, and the unit of these. The unit of no
-// numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
-struct Rounding {
-  F32x16 inverse;
-  float unit;
-};
-static Rounding rounding_of(float largest) {
-  if (largest < kLeastUnit) return {zero(), -0.0f};
-  return {broadcast(kGreatestWord / largest), largest * (1.0f / kGreatestWord)};
-}
-
-// Writes the words of a row and returns their unit.
-static float round_row(const float* row, std::int32_t head_dim, std::int16_t* words) {
-  F32x16 largest = zero();
-  for (std::int64_t d = 0; d < head_dim; d += 16) largest = max(abs(load(row + d)), largest);
-  const Rounding rounding = rounding_of(reduce_max(largest));
-  for (std::int64_t d = 0; d < head_dim; d += 16) {
-    store_as_words(words + d, round_to_int(mul(load(row + d), rounding.inverse)));
-  }
-  return rounding.unit;
-}
+#include "kernels/generic/attention_rounding-inl.h"
 
 // Of a cell that attention is at: the codes, those of the next step, and what a later step will read.
 template <class Codes>
@@ -191,68 +156,6 @@ static void score_word_strip(const RoundedRows& q, const KeyCell* cells, int cou
   int c = 0;
   for (; c + kBeside <= count; c += kBeside) score_word_cells<Codes, kRows, kBeside>(q, cells + c, head_dim);
   for (; c < count; ++c) score_word_cells<Codes, kRows, 1>(q, cells + c, head_dim);
-}
-
-// What add_word_columns adds: the values of cells of one code, weighted.
-struct WeightedCells {
-  RoundedRows weights;        // [rows][kTokensPerTile], those of each cell's 16 tokens behind each other
-  std::int64_t group_stride;  // from the weights of 32 channels to those of the next; 0: the same for all
-  const float* corrections;   // [rows], of what `out` has so far
-  const HalfCell* cells[kCellsPerTile];
-  int places[kCellsPerTile];  // in the tile
-  int num_cells;
-  std::int32_t head_dim;
-  bool may_be_unwritten;  // keys with the weight 0 may have no scale
-};
-
-inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
-
-// Rounds the softmax weights [kRows][kTokensPerTile] of a tile times the scales of the values; `words` is
-// [group][kRows][kTokensPerTile]. A key that a row does not see has the weight 0.
-template <int kRows>
-static void round_weights(const float* weights, const WeightedCells& cells, std::int16_t* words,
-                          float* units) {
-  const kv::KvCode code = cells.cells[0]->code;
-  const int num_groups = cells.group_stride == 0 ? 1 : cells.head_dim / kv::kChannelsPerScale;
-  const int num_keys = cells.num_cells * kTokensPerCell;
-  alignas(64) float scaled[kMaxScaleGroups * kRows * kTokensPerTile];
-  F32x16 largest[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) largest[r] = zero();
-  for (int c = 0; c < cells.num_cells; ++c) {
-    F32x16 weight[kRows];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      weight[r] = load(weights + r * kTokensPerTile + cells.places[c] * kTokensPerCell);
-    for (int group = 0; group < num_groups; ++group) {
-      const F32x16 scale = load_scales(code, cells.cells[c]->scales, group);
-      float* target = scaled + group * kRows * kTokensPerTile + c * kTokensPerCell;
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        F32x16 product = mul(weight[r], scale);
-        if (cells.may_be_unwritten) product = select(equal(weight[r], zero()), zero(), product);
-        store(target + r * kTokensPerTile, product);
-        largest[r] = max(abs(product), largest[r]);
-      }
-    }
-  }
-  F32x16 inverse[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const Rounding rounding = rounding_of(reduce_max(largest[r]));
-    inverse[r] = rounding.inverse;
-    units[r] = rounding.unit;
-  }
-  for (int group = 0; group < num_groups; ++group) {
-    const std::int64_t begin = std::int64_t{group} * kRows * kTokensPerTile;
-    for (std::int64_t key = begin; key < begin + num_keys; key += 16) {
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const std::int64_t at = key + r * kTokensPerTile;
-        store_as_words(words + at, round_to_int(mul(load(scaled + at), inverse[r])));
-      }
-    }
-  }
 }
 
 // The tokens of two vectors of values, and those of the others of their step.
@@ -418,24 +321,6 @@ static void add_word_rows(int num_rows, const WeightedCells& in, float* out) {
       return add_word_strip<Codes, 5>(in, out);
     default:
       return add_word_strip<Codes, 6>(in, out);
-  }
-}
-
-static void round_weights(const float* weights, int num_rows, const WeightedCells& cells, std::int16_t* words,
-                          float* units) {
-  switch (num_rows) {
-    case 1:
-      return round_weights<1>(weights, cells, words, units);
-    case 2:
-      return round_weights<2>(weights, cells, words, units);
-    case 3:
-      return round_weights<3>(weights, cells, words, units);
-    case 4:
-      return round_weights<4>(weights, cells, words, units);
-    case 5:
-      return round_weights<5>(weights, cells, words, units);
-    default:
-      return round_weights<6>(weights, cells, words, units);
   }
 }
 
