@@ -25,19 +25,17 @@ struct SequenceSlice {
 // The KV of one layer group for this step.
 struct KvGroupView {
   KvLayout layout;
-  std::int32_t window = 0;                   // 0: every earlier token
-  const kv::KvCellRef* directory = nullptr;  // [blocks of the pool, cells_per_block]: where each cell lies
-  std::byte* memory = nullptr;               // that the references count from
+  std::int32_t window = 0;  // 0: every earlier token
+  kv::CellDirectory directory;
+  std::byte* memory = nullptr;  // that the directory's references count from
   // Per sequence slice: its blocks by logical index (position / 16); kHole where a block is gone.
   std::vector<std::span<const BlockId>> blocks;
 
   // The cells of a sequence slice for one layer of the group and one KV head.
   kv::KvCellMap cells(std::int32_t sequence, std::int32_t layer, std::int32_t head) const {
     return {.blocks = blocks[static_cast<std::size_t>(sequence)].data(),
-            .directory = directory,
-            .memory = memory,
-            .cells_per_block = layout.cells_per_block(),
-            .cell = layout.cell(layer, head)};
+            .refs = directory.of_cell(layout.cell(layer, head)),
+            .memory = memory};
   }
 };
 

@@ -126,6 +126,20 @@ ThreadPool::Range ThreadPool::range(int index, std::int64_t num_tasks) const {
   return {begin, end, std::max<std::int64_t>(1, (end - begin) / kChunksPerRange)};
 }
 
+// Within a chunk of a range the next one; behind its own range a worker goes on with the rest, and there with
+// the chunk that the others leave when they all take theirs at the same pace.
+std::int64_t ThreadPool::task_after(int worker, std::int64_t task, std::int64_t num_tasks) const {
+  if (num_threads_ == 1) return task + 1;
+  const Range rest = range(num_threads_, num_tasks);
+  const Range own = range(worker, num_tasks);
+  if (task < rest.begin) {
+    if (task + 1 < own.end || task >= own.end) return task + 1;
+    return std::min(rest.begin + worker * rest.chunk, num_tasks);
+  }
+  if ((task + 1 - rest.begin) % rest.chunk != 0) return task + 1;
+  return std::min(task + 1 + (num_threads_ - 1) * rest.chunk, num_tasks);
+}
+
 // Own range first, then the shared rest, then what the others have not started.
 void ThreadPool::work(std::uint32_t operation, int worker) {
   const std::int64_t num_tasks = num_tasks_.load(std::memory_order_acquire);

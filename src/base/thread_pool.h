@@ -43,6 +43,9 @@ class ThreadPool {
   // The first task of a worker's own range in an operation of num_tasks.
   std::int64_t first_task(int worker, std::int64_t num_tasks) const { return range(worker, num_tasks).begin; }
 
+  // The task that a worker will most likely run after `task` of num_tasks; num_tasks when that is none.
+  std::int64_t task_after(int worker, std::int64_t task, std::int64_t num_tasks) const;
+
   // What `worker` will read when the next operation begins, or null: it asks for these bytes while it has
   // nothing to do, so that memory is not idle either. They need not exist by then. Called by the thread of
   // parallel_for.

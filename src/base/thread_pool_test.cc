@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -52,6 +53,22 @@ TEST(ThreadPool, WorkersThatComeLateTakeNoTaskOfALaterOperation) {
     num_run.store(0, std::memory_order_relaxed);
     pool.parallel_for(num_tasks, [&](std::int64_t) { num_run.fetch_add(1, std::memory_order_relaxed); });
     ASSERT_EQ(num_run, num_tasks) << "operation " << operation;
+  }
+}
+
+// Of workers that go at the same pace: each goes on where no other one does, and nothing is left out.
+TEST_P(ThreadPoolWith, ForesaysWhichTaskAWorkerTakesNext) {
+  const ThreadPool pool(GetParam());
+  for (std::int64_t num_tasks = 4 * GetParam(); num_tasks < 2000; num_tasks += 7) {
+    std::vector<int> runs(static_cast<std::size_t>(num_tasks));
+    for (int worker = 0; worker < GetParam(); ++worker) {
+      std::int64_t task = pool.first_task(worker, num_tasks);
+      for (; task < num_tasks; task = pool.task_after(worker, task, num_tasks)) {
+        ++runs[static_cast<std::size_t>(task)];
+      }
+      EXPECT_EQ(task, num_tasks);
+    }
+    EXPECT_EQ(std::ranges::count(runs, 1), num_tasks);
   }
 }
 

@@ -35,7 +35,7 @@ AttentionProblem::AttentionProblem(const AttentionShape& shape)
       cell_stride_(kv::cell_bytes(KvFormat::kF32, shape.head_dim) + 2 * kPaddingBytes),
       q_(static_cast<std::size_t>(num_rows() * shape.head_dim)),
       memory_(AlignedBuffer::allocate(num_blocks() * cell_stride_).value()),
-      directory_(static_cast<std::size_t>(2 * num_blocks())),
+      refs_(static_cast<std::size_t>(num_blocks())),
       blocks_(static_cast<std::size_t>(num_blocks())) {
   // 0xff everywhere is a NaN in every format.
   std::memset(memory_.data(), 0xff, static_cast<std::size_t>(num_blocks() * cell_stride_));
@@ -88,6 +88,8 @@ void AttentionProblem::write_key(std::int32_t position, const float* k, const fl
 AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t first_token,
                                            std::int32_t num_tokens) const {
   const std::int64_t q_stride = std::int64_t{shape_.group_size} * shape_.head_dim;
+  const kv::KvCellMap cells = {.blocks = blocks_.data(), .refs = refs_.data(), .memory = memory_.data()};
+  const std::int32_t key_end = std::min((chunk + 1) * kTokensPerChunk, shape_.num_keys);
   return {.q = q_.data() + first_token * q_stride,
           .q_stride = q_stride,
           .num_query_tokens = num_tokens,
@@ -96,13 +98,12 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
           .first_position = first_position() + first_token,
           .window = shape_.window,
           .key_begin = chunk * kTokensPerChunk,
-          .key_end = std::min((chunk + 1) * kTokensPerChunk, shape_.num_keys),
-          .prefetch_end = shape_.num_keys,
-          .cells = {.blocks = blocks_.data(),
-                    .directory = directory_.data(),
-                    .memory = memory_.data(),
-                    .cells_per_block = 2,
-                    .cell = 1},
+          .key_end = key_end,
+          .cells = cells,
+          .is_asked_for = chunk > 0,
+          .next_begin = key_end,
+          .next_end = std::min(key_end + kTokensPerChunk, shape_.num_keys),
+          .next_cells = cells,
           .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
           .softcap = shape_.softcap};
 }

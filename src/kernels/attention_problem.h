@@ -70,10 +70,8 @@ class AttentionProblem {
  private:
   using Rows = std::vector<std::vector<float>>;  // [num_keys][head_dim]
 
-  kv::KvCellRef& ref_of(std::int32_t block) { return directory_[2 * (num_blocks() - 1 - block) + 1]; }
-  const kv::KvCellRef& ref_of(std::int32_t block) const {
-    return directory_[2 * (num_blocks() - 1 - block) + 1];
-  }
+  kv::KvCellRef& ref_of(std::int32_t block) { return refs_[num_blocks() - 1 - block]; }
+  const kv::KvCellRef& ref_of(std::int32_t block) const { return refs_[num_blocks() - 1 - block]; }
   KvFormat format_of(std::int32_t block) const;  // that it is to have
   void make_coarser(std::int32_t block, KvFormat format);
   Rows stored(bool keys) const;
@@ -83,8 +81,8 @@ class AttentionProblem {
   std::int64_t cell_stride_;
   std::vector<float> q_;  // [num_query_tokens, group_size * head_dim]
   AlignedBuffer memory_;
-  std::vector<kv::KvCellRef> directory_;  // two cells a block, of which the second is what attention reads
-  std::vector<BlockId> blocks_;           // by logical block, in an order of their own; kHole in a hole
+  std::vector<kv::KvCellRef> refs_;  // by block of the pool
+  std::vector<BlockId> blocks_;      // by logical block, in an order of their own; kHole in a hole
 };
 
 }  // namespace kvasir::kernels

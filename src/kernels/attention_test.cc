@@ -368,7 +368,7 @@ TEST_P(Attention, ReadsNothingBehindACellWhateverTheHeadSize) {
       std::memcpy(page.last(bytes), cell.data, static_cast<std::size_t>(bytes));
       const kv::KvCellRef ref(page.last(bytes) - page.begin(), KvFormat::kF16);
       const BlockId block{0};
-      args.cells = {.blocks = &block, .directory = &ref, .memory = page.begin(), .cells_per_block = 1};
+      args.cells = {.blocks = &block, .refs = &ref, .memory = page.begin()};
       ChunkOutput moved(problem.num_rows(), head_dim), expected(problem.num_rows(), head_dim);
       moved.attach(args);
       table().attention(args);
@@ -414,7 +414,7 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
                             .first_position = kTokensPerCell - 1,
                             .key_end = kTokensPerCell,
                             .scale = sign / static_cast<float>(head_dim)};
-      args.cells = {.blocks = &block, .directory = &ref, .memory = cell.data(), .cells_per_block = 1};
+      args.cells = {.blocks = &block, .refs = &ref, .memory = cell.data()};
       output.attach(args);
       table().attention(args);
       ChunkOutput expected(1, head_dim);
@@ -452,7 +452,7 @@ TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
                           .first_position = kTokensPerTile - 1,
                           .key_end = kTokensPerTile,
                           .scale = 1.0f / static_cast<float>(head_dim)};
-    args.cells = {.blocks = blocks, .directory = &ref, .memory = cell.data(), .cells_per_block = 1};
+    args.cells = {.blocks = blocks, .refs = &ref, .memory = cell.data()};
     output.attach(args);
     table().attention(args);
     EXPECT_NEAR(output.max[0], sign, 2e-3f);

@@ -115,9 +115,13 @@ struct AttentionArgs {
   std::int32_t window = 0;     // 0: no window
   std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
   std::int32_t key_end = 0;
-  // Keys past key_end and before this have cells too: they may be asked for ahead of time.
-  std::int32_t prefetch_end = 0;
   kv::KvCellMap cells;
+  // Whether the call before, on the same core, had these keys for its next ones: then they are asked for.
+  bool is_asked_for = false;
+  // What the caller will most likely attend to next, at most one chunk, which is asked for ahead of time.
+  std::int32_t next_begin = 0;
+  std::int32_t next_end = 0;
+  kv::KvCellMap next_cells;
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
   // Partial result per row: out is sum(p v) relative to max, not yet divided by sum; NaN of a query that is.

@@ -262,19 +262,27 @@ struct CellConversion {
   KvCellRef to;
 };
 
+// Where the cells of a layer group lie: [cells of a block][blocks of the pool], because attention reads the
+// same cell of block after block.
+struct CellDirectory {
+  const KvCellRef* refs = nullptr;
+  std::int64_t stride = 0;  // references from one cell of a block to its next
+
+  const KvCellRef* of_cell(std::int64_t cell) const { return refs + cell * stride; }
+  KvCellRef at(BlockId block, std::int64_t cell) const { return of_cell(cell)[index_of(block)]; }
+};
+
 // The cells of one (layer, KV head) of one sequence. Absolute position and place are apart: block i of the
 // sequence, of the positions from 16 i, is blocks[i] of the pool.
 struct KvCellMap {
-  const BlockId* blocks = nullptr;       // by logical block; kHole where the whole block is gone
-  const KvCellRef* directory = nullptr;  // [blocks of the pool, cells_per_block]
-  const std::byte* memory = nullptr;     // that the references' offsets count from
-  std::int64_t cells_per_block = 0;
-  std::int64_t cell = 0;  // of a block, that this map is about
+  const BlockId* blocks = nullptr;    // by logical block; kHole where the whole block is gone
+  const KvCellRef* refs = nullptr;    // [blocks of the pool]
+  const std::byte* memory = nullptr;  // that the references' offsets count from
 
   KvCell find(std::int64_t logical_block) const {
     const BlockId block = blocks[logical_block];
     if (block == kHole) return {};
-    const KvCellRef ref = directory[index_of(block) * cells_per_block + cell];
+    const KvCellRef ref = refs[index_of(block)];
     if (ref.is_gone()) return {};
     return {memory + ref.offset(), ref.format()};
   }

@@ -11,6 +11,9 @@ namespace {
 // What moves at once is a few MiB at most.
 constexpr std::int32_t kMaxMoves = 2048;
 
+// Of a cache line: each cell's references begin with one.
+constexpr std::int64_t kRefsPerLine = 64 / sizeof(KvCellRef);
+
 }  // namespace
 
 CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
@@ -21,27 +24,34 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
       disk_(disk.file),
       copies_(disk.file == nullptr ? 0 : disk.bytes, head_dim) {
   for (const Group& group : groups) {
-    const std::int64_t num_cells = std::int64_t{group.num_blocks} * group.cells_per_block;
-    auto memory = AlignedBuffer::allocate(num_cells * static_cast<std::int64_t>(sizeof(KvCellRef)));
+    const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
+    const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
+    auto memory = AlignedBuffer::allocate(bytes);
     CHECK(memory.has_value());  // a thousandth of the cells' own, which there is
-    GroupCells& added = groups_.emplace_back(group.cells_per_block, std::move(*memory));
-    added.directory = added.memory.as<KvCellRef>().data();
+    GroupCells& added = groups_.emplace_back(group.cells_per_block, stride, std::move(*memory));
+    added.refs = added.memory.as<KvCellRef>().data();
   }
 }
 
-bool CellStore::fill(std::int32_t group, BlockId block, std::int32_t num_cells) {
-  if (num_new_cells_available() < num_cells) return false;
+bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells) {
+  if (num_new_cells_available() < std::ssize(blocks) * num_cells) return false;
   GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
-  of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
-  for (KvCellRef& cell : cells(group, block).first(static_cast<std::size_t>(num_cells))) {
-    CHECK(cell.is_gone());
-    cell = *arena_.allocate(new_cells_);
+  for (const BlockId block : blocks) {
+    of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
+  }
+  for (std::int32_t cell = 0; cell < num_cells; ++cell) {
+    for (const BlockId block : blocks) {
+      KvCellRef& added = ref(group, block, cell);
+      CHECK(added.is_gone());
+      added = *arena_.allocate(new_cells_);
+    }
   }
   return true;
 }
 
 void CellStore::clear(std::int32_t group, BlockId block) {
-  for (KvCellRef& cell : cells(group, block)) {
+  for (std::int32_t i = 0; i < cells_per_block(group); ++i) {
+    KvCellRef& cell = ref(group, block, i);
     if (!cell.is_gone()) arena_.free(cell);
     cell = {};
   }
@@ -56,13 +66,13 @@ void CellStore::begin_demotions() {
 }
 
 bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
-  KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
-  CHECK(is_demoting_ && !ref.is_gone() && is_coarser(to, ref.format()));
+  KvCellRef& demoted = ref(group, block, cell);
+  CHECK(is_demoting_ && !demoted.is_gone() && is_coarser(to, demoted.format()));
   const auto target = allocate_target(to);
   if (!target) return false;
-  conversions_.add({ref, *target});
-  left_behind_.push_back(ref);
-  ref = *target;
+  conversions_.add({demoted, *target});
+  left_behind_.push_back(demoted);
+  demoted = *target;
   return true;
 }
 
@@ -115,9 +125,9 @@ KvCellRef CellStore::bytes_of(KvCellRef cell) const {
 // The copy is read at once, before any conversion. So its target must not be what a round has left behind,
 // nor a spare page, which the others may need.
 bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
-  KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
+  KvCellRef& ghost = ref(group, block, cell);
   const KvCellRef copy = copies_.find(group, block, cell);
-  CHECK(is_demoting_ && ref.format() == KvFormat::kGhost && !copy.is_gone());
+  CHECK(is_demoting_ && ghost.format() == KvFormat::kGhost && !copy.is_gone());
   if (!is_first_round_ || arena_.num_available(copy.format()) < 1) return false;
   const auto target = arena_.allocate(copy.format());
   CHECK(target.has_value());
@@ -125,8 +135,8 @@ bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
   copies_.forget(group, block, cell);
   ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
   if (is_read) {
-    left_behind_.push_back(ref);
-    ref = *target;
+    left_behind_.push_back(ghost);
+    ghost = *target;
   } else {
     arena_.free(*target);
   }
@@ -134,11 +144,11 @@ bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
 }
 
 void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
-  KvCellRef& ref = cells(group, block)[static_cast<std::size_t>(cell)];
-  CHECK(is_demoting_ && !ref.is_gone());
-  left_behind_.push_back(ref);
+  KvCellRef& dropped = ref(group, block, cell);
+  CHECK(is_demoting_ && !dropped.is_gone());
+  left_behind_.push_back(dropped);
   copies_.forget(group, block, cell);
-  ref = {};
+  dropped = {};
 }
 
 bool CellStore::gather() {
@@ -163,19 +173,24 @@ void CellStore::end_demotions() {
   is_demoting_ = is_moving_ = false;
 }
 
+void CellStore::move_out_of_closed_page(KvCellRef& ref) {
+  if (ref.is_gone() || !arena_.is_closed(ref)) return;
+  const auto target = arena_.allocate(ref.format());
+  if (!target) return;
+  conversions_.add({ref, *target});
+  left_behind_.push_back(ref);
+  moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
+  ref = *target;
+}
+
 // Nobody knows who owns a page's cells, so all of the directory is looked through; a block that was demoted
 // just now has left its closed page already, and a page closes before anything new comes into it.
 void CellStore::move_out_of_closed_pages() {
   for (GroupCells& group : groups_) {
-    const std::int64_t num_cells = std::int64_t{group.num_touched_blocks} * group.cells_per_block;
-    for (KvCellRef& ref : std::span(group.directory, static_cast<std::size_t>(num_cells))) {
-      if (ref.is_gone() || !arena_.is_closed(ref)) continue;
-      const auto target = arena_.allocate(ref.format());
-      if (!target) continue;
-      conversions_.add({ref, *target});
-      left_behind_.push_back(ref);
-      moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
-      ref = *target;
+    for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {
+      const std::span of_cell(group.refs + cell * group.stride,
+                              static_cast<std::size_t>(group.num_touched_blocks));
+      for (KvCellRef& ref : of_cell) move_out_of_closed_page(ref);
     }
   }
 }

@@ -47,10 +47,12 @@ class CellStore {
   CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
             std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk = {});
 
-  // Gives a block without cells its first num_cells. False, and nothing changed, when there is no room.
-  bool fill(std::int32_t group, BlockId block, std::int32_t num_cells);
-  // All of them.
-  bool fill(std::int32_t group, BlockId block) { return fill(group, block, cells_per_block(group)); }
+  // Gives blocks without cells their first num_cells. False, and nothing changed, when there is no room. The
+  // blocks' first cells come first, then their second ones: attention reads one layer and head of block after
+  // block, and a processor fetches ahead by itself what lies in a row.
+  bool fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells);
+  // One block; all of its cells.
+  bool fill(std::int32_t group, BlockId block) { return fill(group, {&block, 1}, cells_per_block(group)); }
   // Takes them all. Among demotions only of a block that these leave alone.
   void clear(std::int32_t group, BlockId block);
 
@@ -75,11 +77,12 @@ class CellStore {
   void clear_conversions() { conversions_.clear(); }
 
   KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
-    return directory(group)[index(group, block, cell)];
+    return directory(group).at(block, cell);
   }
-  // [num_blocks, cells_per_block]. Stays where it is.
-  const KvCellRef* directory(std::int32_t group) const {
-    return groups_[static_cast<std::size_t>(group)].directory;
+  // Stays where it is.
+  CellDirectory directory(std::int32_t group) const {
+    const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    return {of_group.refs, of_group.stride};
   }
   // Bytes that the cells of a block take.
   std::int64_t bytes(std::int32_t group, BlockId block) const;
@@ -99,23 +102,21 @@ class CellStore {
  private:
   struct GroupCells {
     std::int32_t cells_per_block;
-    AlignedBuffer memory;  // zero, so gone, and untouched until a block is used
-    KvCellRef* directory;
+    std::int64_t stride;
+    AlignedBuffer memory;                 // zero, so gone, and untouched until a block is used
+    KvCellRef* refs;                      // [cells_per_block][stride], by block id
     std::int32_t num_touched_blocks = 0;  // ids from here on never had cells
   };
-  std::size_t index(std::int32_t group, BlockId block, std::int32_t cell) const {
-    return static_cast<std::size_t>(index_of(block)) * static_cast<std::size_t>(cells_per_block(group)) +
-           static_cast<std::size_t>(cell);
-  }
-  std::span<KvCellRef> cells(std::int32_t group, BlockId block) {
-    GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
-    return {of_group.directory + index(group, block, 0), static_cast<std::size_t>(of_group.cells_per_block)};
+  KvCellRef& ref(std::int32_t group, BlockId block, std::int32_t cell) {
+    const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    return of_group.refs[cell * of_group.stride + index_of(block)];
   }
   KvCellRef bytes_of(KvCellRef cell) const;
   void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
   std::optional<KvCellRef> allocate_target(KvFormat format);
   void free_left_behind();
   void begin_round();
+  void move_out_of_closed_page(KvCellRef& ref);
   void move_out_of_closed_pages();
 
   const std::int32_t head_dim_;

@@ -54,12 +54,26 @@ TEST(CellStore, HasRoomForEveryBlockAsPromised) {
 
 TEST(CellStore, TheDirectoryIsWhatAttentionReads) {
   CellStore store = store_of(two_groups());
-  const KvCellRef* directory = store.directory(1);
+  const CellDirectory directory = store.directory(1);
   ASSERT_TRUE(store.fill(1, BlockId{4}));
-  EXPECT_EQ(directory[4 * 5 + 2], store.at(1, BlockId{4}, 2));
+  EXPECT_EQ(directory.at(BlockId{4}, 2), store.at(1, BlockId{4}, 2));
   store.clear(1, BlockId{4});
-  EXPECT_TRUE(directory[4 * 5 + 2].is_gone());
+  EXPECT_TRUE(directory.at(BlockId{4}, 2).is_gone());
   EXPECT_EQ(store.bytes(1, BlockId{4}), 0);
+}
+
+TEST(CellStore, BlocksThatAreFilledTogetherHaveEachOfTheirCellsSideBySide) {
+  CellStore store = store_of(two_groups());
+  const BlockId blocks[] = {BlockId{4}, BlockId{0}, BlockId{7}};
+  ASSERT_TRUE(store.fill(1, blocks, store.cells_per_block(1)));
+  const std::int64_t bytes = cell_bytes(KvFormat::kF16, store.head_dim());
+  std::int64_t offset = 0;
+  for (std::int32_t cell = 0; cell < store.cells_per_block(1); ++cell) {
+    for (const BlockId block : blocks) {
+      EXPECT_EQ(store.at(1, block, cell).offset(), offset);
+      offset += bytes;
+    }
+  }
 }
 
 TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {

@@ -240,7 +240,9 @@ bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   if (!make_room(kv.owner, missing_)) return false;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
-    while (table.size() < num_blocks) table.append(allocate_block(kv.owner, g, cells_.cells_per_block(g)));
+    fresh_.clear();
+    while (table.size() < num_blocks) table.append(fresh_.emplace_back(take_block(kv.owner, g)));
+    CHECK(cells_.fill(g, fresh_, cells_.cells_per_block(g)));
   }
   return true;
 }
@@ -291,9 +293,9 @@ bool KvCacheManager::evict_from(std::int32_t group) {
   return true;
 }
 
-BlockId KvCacheManager::allocate_block(CacheOwner owner, std::int32_t group, std::int32_t num_cells) {
+BlockId KvCacheManager::take_block(CacheOwner owner, std::int32_t group) {
   const auto block = mutable_pool(group).allocate(owner);
-  CHECK(block.has_value() && cells_.fill(group, *block, num_cells));
+  CHECK(block.has_value());
   return *block;
 }
 
@@ -401,8 +403,7 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
     double kept = num_blocks * new_bytes;
     if (group(g).is_full() && kv.policy.is_lossy()) {
       const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, config_.head_dim);
-      const double share =
-          kv.policy.expected_share(num_full_cells_ * blocks_for(num_tokens) * cell_in_f16);
+      const double share = kv.policy.expected_share(num_full_cells_ * blocks_for(num_tokens) * cell_in_f16);
       // A chunk comes on top of what the whole prompt may keep, from early on.
       const std::int32_t num_new = blocks_for(max_chunk_tokens) + 1;
       const auto in_f16 = static_cast<double>(num_blocks * cells_.cells_per_block(g) * cell_in_f16);

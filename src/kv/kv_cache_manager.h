@@ -161,7 +161,7 @@ class KvCacheManager {
   bool evict_for(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);
   bool evict_from_fullest();
-  BlockId allocate_block(CacheOwner owner, std::int32_t group, std::int32_t num_cells);
+  BlockId take_block(CacheOwner owner, std::int32_t group);  // without cells
   std::int32_t layers_per_block(std::int32_t group) const {
     return cells_.cells_per_block(group) / config_.cells_per_layer;
   }
@@ -200,6 +200,7 @@ class KvCacheManager {
   std::vector<PrefixNodeId> path_;         // of match_prefix(), kept for its memory
   std::vector<std::int32_t> run_lengths_;  // per group: cached blocks in a row; likewise
   std::vector<std::int32_t> missing_;      // of allocate(), per group; likewise
+  std::vector<BlockId> fresh_;             // of allocate(); likewise
   std::vector<CellAction> actions_;        // of demote(); likewise
   std::int64_t cached_bytes_ = 0;          // of blocks that nobody holds
   std::int64_t num_evictions_ = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.h"
 #include "kv/kv_cache_manager.h"
 
 namespace kvasir::kv {
@@ -22,8 +23,9 @@ std::int32_t KvCacheManager::max_one_layer_tokens() const {
   const LayerGroup& roomiest = group(one_layer_group_);
   const std::int64_t per_block = layers_per_block(one_layer_group_);
   constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t num_refs = cells_.directory(one_layer_group_).stride * roomiest.cells_per_block;
   // There are no 32-bit numbers for so many.
-  if (roomiest.num_block_ids() * per_block * kTokensPerBlock > kMaxTokens) return 0;
+  if (num_refs > kMaxTokens || roomiest.num_block_ids() * per_block * kTokensPerBlock > kMaxTokens) return 0;
   return static_cast<std::int32_t>(roomiest.num_blocks * per_block * kTokensPerBlock);
 }
 
@@ -39,15 +41,18 @@ bool KvCacheManager::allocate_one_layer(SequenceKv& kv, std::int32_t num_tokens)
   missing_[static_cast<std::size_t>(g)] = num_blocks;
   if (num_blocks > pool(g).num_free() || !make_room(kv.owner, missing_)) return false;
   const std::int32_t per_block = layers_per_block(g);
+  // Read as cells of one layer, the directory has the next layer's so much further on.
+  const auto layer_stride = static_cast<std::int32_t>(config_.cells_per_layer * cells_.directory(g).stride);
   std::int32_t num_left = blocks_for(num_tokens);
   BlockTable layer_table;
   layer_table.reserve(num_left);
   while (num_left > 0) {
     const std::int32_t num_used = std::min(num_left, per_block);
-    const BlockId block = allocate_block(kv.owner, g, num_used * config_.cells_per_layer);
+    const BlockId block = take_block(kv.owner, g);
+    CHECK(cells_.fill(g, {&block, 1}, num_used * config_.cells_per_layer));
     kv.table(g).append(block);
     for (std::int32_t i = 0; i < num_used; ++i) {
-      layer_table.append(BlockId{index_of(block) * per_block + i});
+      layer_table.append(BlockId{index_of(block) + i * layer_stride});
     }
     num_left -= num_used;
   }

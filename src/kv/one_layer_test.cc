@@ -48,10 +48,8 @@ TEST(OneLayer, LayerBlocksLieApartInTheGroupsDirectory) {
   for (std::int32_t i = 0; i < 8; ++i) {
     for (std::int64_t head = 0; head < 2; ++head) {
       const KvCellMap map{.blocks = kv.layer_tables[1].blocks().data(),
-                          .directory = manager.cells().directory(manager.one_layer_group()),
-                          .memory = nullptr,
-                          .cells_per_block = 2,
-                          .cell = head};
+                          .refs = manager.cells().directory(manager.one_layer_group()).of_cell(head),
+                          .memory = nullptr};
       const KvCell cell = map.find(i);
       ASSERT_EQ(cell.format, KvFormat::kF16);
       EXPECT_TRUE(offsets.insert(reinterpret_cast<std::int64_t>(cell.data)).second);

@@ -79,12 +79,10 @@ void PolicyRecorder::count_cells(const SequenceKv& kv, StepRecord& step) const {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     if (!groups_[g].is_full()) continue;
     const auto group = static_cast<std::int32_t>(g);
-    const auto num_cells = static_cast<std::size_t>(cells_.cells_per_block(group));
-    for (const BlockId block : kv.table(group).blocks()) {
-      if (block == kHole) continue;
-      const auto first = static_cast<std::size_t>(index_of(block)) * num_cells;
-      for (const KvCellRef cell : std::span(cells_.directory(group) + first, num_cells)) {
-        ++step.num_cells[static_cast<std::size_t>(cell.format())];
+    for (std::int32_t cell = 0; cell < cells_.cells_per_block(group); ++cell) {
+      for (const BlockId block : kv.table(group).blocks()) {
+        if (block == kHole) continue;
+        ++step.num_cells[static_cast<std::size_t>(cells_.at(group, block, cell).format())];
       }
     }
   }

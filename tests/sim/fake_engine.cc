@@ -17,8 +17,8 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
 // Of every id of a layer block: there are more than there is room for.
 std::size_t num_layer_slots(const kv::KvCacheManager& kv) {
   const std::int32_t group = kv.one_layer_group();
-  const std::int32_t per_block = kv.max_one_layer_tokens() / kv.group(group).num_blocks;
-  return static_cast<std::size_t>(per_block) * static_cast<std::size_t>(kv.pool(group).num_blocks());
+  const std::int64_t num_ids = kv.cells().directory(group).stride * kv.cells().cells_per_block(group);
+  return static_cast<std::size_t>(num_ids * kv::kTokensPerBlock);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::string FakeEngine::run_layers(std::span<const sched::ScheduledSequence> sch
 std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std::int32_t layer,
                                   std::int32_t row) {
   const std::int32_t group = kv_.one_layer_group();
-  const std::int32_t layers_per_block = kv_.cells().cells_per_block(group);  // a cell each
+  const auto stride = static_cast<std::int32_t>(kv_.cells().directory(group).stride);
   for (std::int32_t i = 0; i < scheduled.num_tokens; ++i, ++row) {
     const std::int32_t position = scheduled.first_position + i;
     LayerSlot& hidden = hidden_.at(static_cast<std::size_t>(row));
@@ -62,13 +62,12 @@ std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std
     hidden = {scheduled.id, position, layer};
     const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
     const std::int32_t layer_block = index_of(table.block_at(position));
-    const BlockId block{layer_block / layers_per_block};
-    if (kv_.pool(group).ref_count(block) != 1 ||
-        kv_.cells().at(group, block, layer_block % layers_per_block).is_gone()) {
+    const BlockId block{layer_block % stride};
+    const std::int32_t part = layer_block / stride;  // of the block: a cell
+    if (kv_.pool(group).ref_count(block) != 1 || kv_.cells().at(group, block, part).is_gone()) {
       return fmt::format("position {} writes a cell that is not its own", position);
     }
-    const bool is_first_of_block =
-        layer_block % layers_per_block == 0 && kv::BlockTable::slot_at(position) == 0;
+    const bool is_first_of_block = part == 0 && kv::BlockTable::slot_at(position) == 0;
     if (layer == 0 && is_first_of_block) cells_.begin_block(group, block);
     if (std::string fault = cells_.check(group, block); !fault.empty()) return fault;
     layer_memory_[slot_index(table, position)] = {scheduled.id, position, layer};

@@ -62,7 +62,7 @@ class Planner {
         plan_.tasks.push_back({index, chunk});
     } else {
       plan_.max_unsplit_partial_rows = std::max(plan_.max_unsplit_partial_rows, partial_rows);
-      plan_.tasks.push_back({index, 0});
+      plan_.tasks.push_back({index, unit.chunk_begin});
     }
     plan_.units.push_back(unit);
   }

@@ -28,7 +28,9 @@ struct AttentionUnit {
 
 struct AttentionTask {
   std::int32_t unit = 0;
-  std::int32_t chunk = 0;  // of a split unit; otherwise the task does all of its unit's chunks
+  std::int32_t chunk = 0;  // of a split unit; otherwise the first, and the task does all of its unit's
+
+  bool operator==(const AttentionTask&) const = default;
 };
 
 // A slice whose attention is reported by block: units [first_unit, end_unit) are its own.

@@ -12,6 +12,23 @@ using kernels::kTokensPerCell;
 using kernels::kTokensPerChunk;
 constexpr std::int64_t kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
 
+constexpr AttentionTask kNothing = {-1, -1};
+
+// One chunk of a unit's keys.
+struct KeyChunk {
+  kv::KvCellMap cells;
+  std::int32_t begin;
+  std::int32_t end;
+};
+
+KeyChunk chunk_of(const KvGroupView& group, std::int32_t layer_in_group, const AttentionUnit& unit,
+                  std::int32_t chunk) {
+  const std::int32_t begin = chunk * kTokensPerChunk;
+  return {.cells = group.cells(unit.sequence, layer_in_group, unit.kv_head),
+          .begin = begin,
+          .end = std::min(unit.key_end, begin + kTokensPerChunk)};
+}
+
 }  // namespace
 
 void CpuBackend::attend(const AttendOp& op, Activation& out) {
@@ -33,9 +50,18 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
   if (!plan.observed.empty())
     block_mass_.begin_layer(plan, batch_.sequences, group_size, op.group, op.layer_in_group);
   CpuActivation& attn = static_cast<CpuActivation&>(out);
-  pool_.parallel_for(static_cast<std::int64_t>(plan.tasks.size()), [&](std::int64_t task, int worker) {
-    run_attention_task(op, plan.tasks[static_cast<std::size_t>(task)], worker, attn);
-  });
+  const std::int64_t num_tasks = std::ssize(plan.tasks);
+  if (num_tasks > 0) {
+    forecast_.announce(num_tasks, [&](std::int64_t index) {
+      const AttentionTask& task = plan.tasks[static_cast<std::size_t>(index)];
+      const AttentionUnit& unit = plan.units[static_cast<std::size_t>(task.unit)];
+      const KeyChunk keys = chunk_of(group, op.layer_in_group, unit, task.chunk);
+      return keys.cells.find(keys.begin / kTokensPerCell).data;
+    });
+  }
+  std::ranges::fill(asked_for_, kNothing);
+  pool_.parallel_for(num_tasks,
+                     [&](std::int64_t task, int worker) { run_attention_task(op, task, worker, attn); });
   const auto merge = [&](std::int64_t i, int) {
     const auto index = static_cast<std::size_t>(plan.split_units[static_cast<std::size_t>(i)]);
     const AttentionUnit& unit = plan.units[index];
@@ -69,16 +95,22 @@ CpuBackend::Partials CpuBackend::partials_of(const AttentionUnit& unit, std::int
   return partials;
 }
 
-void CpuBackend::run_attention_task(const AttendOp& op, const AttentionTask& task, int worker,
-                                    CpuActivation& out) {
+void CpuBackend::run_attention_task(const AttendOp& op, std::int64_t index, int worker, CpuActivation& out) {
   const auto group = static_cast<std::size_t>(op.group);
-  const AttentionUnit& unit = attention_[group].units[static_cast<std::size_t>(task.unit)];
-  if (unit.split) return attend_chunk(op, unit, task.chunk, split_partials(op, unit));
+  const AttentionPlan& plan = attention_[group];
+  const AttentionTask& task = plan.tasks[static_cast<std::size_t>(index)];
+  const auto num_tasks = std::ssize(plan.tasks);
+  const std::int64_t after = pool_.task_after(worker, index, num_tasks);
+  const AttentionTask* next_task = after < num_tasks ? &plan.tasks[static_cast<std::size_t>(after)] : nullptr;
+  const AttentionUnit& unit = plan.units[static_cast<std::size_t>(task.unit)];
+  if (unit.split) return attend_chunk(op, task, next_task, worker, split_partials(op, unit));
   const Partials partials =
       partials_of(unit, planned_group_size_[group], batch_.kv_groups[group].layout.head_dim,
                   worker_scratch_[static_cast<std::size_t>(worker)].data());
   for (std::int32_t chunk = unit.chunk_begin; chunk < unit.chunk_end; ++chunk) {
-    attend_chunk(op, unit, chunk, partials);
+    const AttentionTask next_chunk = {task.unit, chunk + 1};
+    attend_chunk(op, {task.unit, chunk}, chunk + 1 < unit.chunk_end ? &next_chunk : next_task, worker,
+                 partials);
   }
   merge_unit(op, unit, partials, out);
 }
@@ -90,10 +122,13 @@ CpuBackend::Partials CpuBackend::split_partials(const AttendOp& op, const Attent
                      split_scratch_.data() + unit.partial * partial_floats(attention_[group], head_dim));
 }
 
-void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
-                              const Partials& partials) {
+void CpuBackend::attend_chunk(const AttendOp& op, const AttentionTask& at, const AttentionTask* next,
+                              int worker, const Partials& partials) {
   const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
   const std::int32_t group_size = planned_group_size_[static_cast<std::size_t>(op.group)];
+  const std::vector<AttentionUnit>& units = attention_[static_cast<std::size_t>(op.group)].units;
+  const AttentionUnit& unit = units[static_cast<std::size_t>(at.unit)];
+  const KeyChunk keys = chunk_of(group, op.layer_in_group, unit, at.chunk);
   kernels::AttentionArgs args;
   args.q = op.q.row(unit.first_row) + std::int64_t{unit.kv_head} * group_size * group.layout.head_dim;
   args.q_stride = op.q.stride;
@@ -102,13 +137,22 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionUnit& unit, std
   args.head_dim = group.layout.head_dim;
   args.first_position = unit.first_position;
   args.window = group.window;
-  args.key_begin = chunk * kTokensPerChunk;
-  args.key_end = std::min(unit.key_end, (chunk + 1) * kTokensPerChunk);
-  args.prefetch_end = unit.key_end;
-  args.cells = group.cells(unit.sequence, op.layer_in_group, unit.kv_head);
+  args.key_begin = keys.begin;
+  args.key_end = keys.end;
+  args.cells = keys.cells;
+  AttentionTask& asked_for = asked_for_[static_cast<std::size_t>(worker)];
+  args.is_asked_for = asked_for == at;
+  asked_for = next == nullptr ? kNothing : *next;
+  if (next != nullptr) {
+    const KeyChunk next_keys =
+        chunk_of(group, op.layer_in_group, units[static_cast<std::size_t>(next->unit)], next->chunk);
+    args.next_begin = next_keys.begin;
+    args.next_end = next_keys.end;
+    args.next_cells = next_keys.cells;
+  }
   args.scale = op.scale;
   args.softcap = op.softcap;
-  const std::int64_t first = std::int64_t{chunk - unit.chunk_begin} * unit.num_tokens * group_size;
+  const std::int64_t first = std::int64_t{at.chunk - unit.chunk_begin} * unit.num_tokens * group_size;
   args.out = partials.out + first * args.head_dim;
   args.max = partials.max + first;
   args.sum = partials.sum + first;

@@ -28,6 +28,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       worker_rows_(static_cast<std::size_t>(pool.num_threads())),
       rope_angles_(pool.num_threads()),
       worker_scratch_(static_cast<std::size_t>(pool.num_threads())),
+      asked_for_(static_cast<std::size_t>(pool.num_threads())),
       forecast_(pool),
       greatest_(kernels, pool, forecast_) {}
 
@@ -242,8 +243,6 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
     const std::int32_t position = position_of_row_[index];
     const BlockId block = group.blocks[static_cast<std::size_t>(sequence_of_row_[index])]
                                       [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
-    const kv::KvCellRef* cells =
-        group.directory + std::int64_t{index_of(block)} * group.layout.cells_per_block();
     for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
       const bool are_finite = kernels_.write_kv(
           {.k = op.k.row(row) + std::int64_t{head} * head_dim,
@@ -251,7 +250,8 @@ void CpuBackend::rope_and_store(const RopeAndStoreOp& op) {
            .head_dim = head_dim,
            .slot = position % kernels::kTokensPerCell,
            .format = group.layout.format,
-           .cell = group.memory + cells[group.layout.cell(op.layer_in_group, head)].offset()});
+           .cell = group.memory +
+                   group.directory.at(block, group.layout.cell(op.layer_in_group, head)).offset()});
       if (!are_finite) mark_non_finite(row);
     }
   });

@@ -106,11 +106,12 @@ class CpuBackend final : public Backend {
   void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                 std::int32_t batch_row);
   void mark_non_finite(std::int32_t batch_row);
-  void attend_chunk(const AttendOp& op, const AttentionUnit& unit, std::int32_t chunk,
+  // `next` is what the worker will most likely attend to afterwards, or null.
+  void attend_chunk(const AttendOp& op, const AttentionTask& at, const AttentionTask* next, int worker,
                     const Partials& partials);
   void merge_unit(const AttendOp& op, const AttentionUnit& unit, const Partials& partials,
                   CpuActivation& out);
-  void run_attention_task(const AttendOp& op, const AttentionTask& task, int worker, CpuActivation& out);
+  void run_attention_task(const AttendOp& op, std::int64_t index, int worker, CpuActivation& out);
   static std::int64_t partial_floats(const AttentionPlan& plan, std::int32_t head_dim);
   static Partials partials_of(const AttentionUnit& unit, std::int32_t group_size, std::int32_t head_dim,
                               float* scratch);
@@ -144,6 +145,7 @@ class CpuBackend final : public Backend {
   std::vector<AttentionPlan> attention_;        // per layer group
   std::vector<std::int32_t> planned_group_size_;
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
+  std::vector<AttentionTask> asked_for_;            // per worker: whose keys its last chunk had for the next
   std::vector<float> split_scratch_;                // partials of the split units
   BlockMass block_mass_;
   ReadForecast forecast_;

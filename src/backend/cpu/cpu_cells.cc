@@ -35,7 +35,7 @@ void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
   const std::int64_t num_cells = group.layout.cells_per_block();
   pool_.parallel_for(num_cells, [&](std::int64_t cell) {
     for (std::size_t i = 0; i < op.blocks.size(); ++i) {
-      const kv::KvCellRef ref = group.directory[index_of(op.blocks[i]) * num_cells + cell];
+      const kv::KvCellRef ref = group.directory.at(op.blocks[i], cell);
       const std::size_t at = static_cast<std::size_t>(cell) * op.blocks.size() + i;
       float* result = op.results.data() + at;
       *result = op.longest_values[at] = 0.0f;

@@ -22,7 +22,6 @@ static float start_of_sums(const float* row, std::int32_t head_dim) {
 
 static void start_block(AttentionBlock& block) {
   const AttentionArgs& args = *block.args;
-  for (bool& follows_floats : block.follows_floats) follows_floats = true;
   for (int r = 0; r < block.num_rows; ++r) {
     block.max[r] = block.ghost_max[r] = -__builtin_inff();
     store(block.lane_sums[r], zero());

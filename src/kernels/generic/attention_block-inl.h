@@ -61,7 +61,6 @@ struct AttentionBlock {
   int num_rows;
   bool widens;                                        // cells are widened to float32 first
   bool has_rotated_out;                               // rotated_out is in use
-  bool follows_floats[kCellsPerTile];                 // whether the tile before had floats in this place
   bool saw_rotated[kMaxRowsPerBlock];                 // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];            // running, -inf before the first visible key
   alignas(64) float lane_sums[kMaxRowsPerBlock][16];  // of the weights so far, relative to max
@@ -121,8 +120,12 @@ struct Tile {
   const float* corrections;  // [rows]
 };
 
-static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t position, std::int32_t end) {
-  return position < end ? args.cells.find(position / kTokensPerCell) : kv::KvCell{};
+// The cell `index` keys behind the chunk's first, from kTokensPerChunk on among those to be attended to next.
+static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t index) {
+  const bool is_next = index >= kTokensPerChunk;
+  const std::int32_t position = is_next ? args.next_begin + index - kTokensPerChunk : args.key_begin + index;
+  if (position >= (is_next ? args.next_end : args.key_end)) return {};
+  return (is_next ? args.next_cells : args.cells).find(position / kTokensPerCell);
 }
 
 static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHalfLayout& layout) {
@@ -136,38 +139,37 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
           .code = code};
 }
 
-// What to ask for while the cell at `position` is read: with keys their values, and with values the keys a
-// chunk further on, as far as they exist; the chunk's other keys are asked for already. Between cells of
-// floats, which take longer to read than to fetch, it is the next tile's keys and values instead. Where there
-// is nothing, they ask for themselves, which the caches hold.
-static void find_next(AttentionBlock& block, std::int32_t position, const FormatTraits& format,
-                      bool follows_floats, HalfCell& keys, HalfCell& values) {
+// Of integers as many numbers are asked for ahead, and as many values: they fit into L2 beside what is read,
+// and memory has time enough, the softmax included, to answer. Floats take longer to read than to fetch.
+static std::int32_t tokens_ahead(const HalfCell& keys, std::int32_t head_dim) {
+  constexpr std::int32_t kNumbersAhead = 32768;
+  if (is_float(keys.code)) return kTokensPerTile;
+  return smaller(larger(kNumbersAhead / head_dim / kTokensPerTile, 1) * kTokensPerTile, kTokensPerChunk);
+}
+
+// What to ask for while a cell is read: keys for keys further on, values for values. Where nobody has asked
+// for the first values of a chunk, its first keys do, and these values make up for it. Where there is nothing
+// to ask for, halves ask for themselves, which the caches hold.
+static void find_next(AttentionBlock& block, std::int32_t index, int value_lines, HalfCell& keys,
+                      HalfCell& values) {
   const AttentionArgs& args = *block.args;
-  const auto has_floats = [](kv::KvCell cell) {
-    return cell.data != nullptr && is_float(kv::codes_of(cell.format).keys);
-  };
-  kv::KvCell next;
-  if (is_float(format.codes.keys)) {
-    next = find_cell(args, position + kTokensPerTile, args.prefetch_end);
-    if (!follows_floats) {
-      keys.next = values.data;
-    } else if (has_floats(next)) {
-      keys.next = next.data;
-    }
-  } else {
+  const std::int32_t ahead = tokens_ahead(keys, args.head_dim);
+  const bool is_first = !args.is_asked_for && index < ahead;
+  if (is_first) {
     keys.next = values.data;
-    keys.next_lines_per_group = format.value_lines;
+    keys.next_lines_per_group = value_lines;
   }
-  if (has_floats(next)) {
-    values.next = next.data + block.formats[next.format].keys.bytes;
-    return;
-  }
-  next = find_cell(args, position + kTokensPerChunk, args.prefetch_end);
+  const kv::KvCell next = find_cell(args, index + ahead);
   if (next.data == nullptr) return;
-  const FormatTraits& next_format = block.formats[next.format];
-  values.next = next.data;
-  values.next_lines_per_group = next_format.key_lines;
-  values.next_bytes = next_format.keys.bytes;
+  const FormatTraits& format = block.formats[next.format];
+  if (!is_first) {
+    keys.next = next.data;
+    keys.next_lines_per_group = format.key_lines;
+  }
+  const bool makes_up = is_first && index + ahead >= kTokensPerChunk;
+  values.next = next.data + (makes_up ? 0 : format.keys.bytes);
+  values.next_lines_per_group = format.value_lines + (makes_up ? format.key_lines : 0);
+  values.next_bytes = format.values.bytes + (makes_up ? format.keys.bytes : 0);
 }
 
 // Finds the cells of the tile at `begin`.
@@ -175,8 +177,8 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
-    const std::int32_t position = begin + c * kTokensPerCell;
-    const kv::KvCell cell = find_cell(args, position, args.key_end);
+    const std::int32_t index = begin - args.key_begin + c * kTokensPerCell;
+    const kv::KvCell cell = find_cell(args, index);
     if (cell.data == nullptr) {
       tile.keys[c] = {};
       tile.values[c] = {};
@@ -186,9 +188,7 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
     const FormatTraits& format = block.formats[cell.format];
     tile.keys[c] = half_cell(format.codes.keys, cell.data, format.keys);
     tile.values[c] = half_cell(format.codes.values, cell.data + format.keys.bytes, format.values);
-    if (block.widens) continue;
-    find_next(block, position, format, block.follows_floats[c], tile.keys[c], tile.values[c]);
-    block.follows_floats[c] = is_float(format.codes.keys);
+    if (!block.widens) find_next(block, index, format.value_lines, tile.keys[c], tile.values[c]);
   }
 }
 
