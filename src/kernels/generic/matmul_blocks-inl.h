@@ -143,7 +143,9 @@ inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2
 // --- Asking for a block ahead of its use ---
 
 template <class Unit>
-inline constexpr int kPrefetchBytesOf = Unit::kBlocks > 2 ? kPrefetchBytesOfSuperblocks : kPrefetchBytes;
+inline constexpr int kPrefetchBytesOf = Unit::kBlocks > 2 || (Unit::kBlocks == 2 && Unit::kBits < 8)
+                                            ? kFarPrefetchBytes
+                                            : kNearPrefetchBytes;
 
 // A block's share of its unit, or what lies kAhead beyond it.
 template <class Unit, int kAhead = kPrefetchBytesOf<Unit>>
