@@ -2,13 +2,13 @@
 // Included inside an ISA's namespace and target region, after its dot.h.
 
 inline constexpr int kPassTokens = 128;  // whose activations should stay in the L2 cache
-// How far ahead of its use a weight is asked for. Near where units are read in order, so that the hardware
-// asks as well: two cores of a Xeon read such from memory at 33 GB/s at 3 KB and at 30 at 8 KB; a core of a
-// Zen 4 EPYC reads Q4_1 and Q8_0 at 29 and 24 GB/s at 3 KB, at 24 and 19 at 6 KB. Far where a block's scales
-// lie behind other blocks: there that core reads Q4_0, Q5_0 and Q4_K at 18, 18 and 16 GB/s at 3 KB and at 24,
-// 26 and 25 at 6 KB (matmul_bench, k 2048, one token).
+// How far ahead of its use a weight is asked for. Near where units are read nearly in order, so that the
+// hardware asks as well: two cores of a Xeon read such from memory at 33 GB/s at 3 KB and at 30 at 8 KB, a
+// core of a Zen 4 EPYC reads Q4_0, Q4_1 and Q8_0 at 27 to 29. Far where a unit is several streams: there that
+// core reads Q5_0, Q4_K and Q6_K at 18, 16 and 14 GB/s at 3 KB and at 24 to 28 at 7 KB (matmul_bench, k 2048,
+// one token).
 inline constexpr int kNearPrefetchBytes = 3072;
-inline constexpr int kFarPrefetchBytes = 6144;
+inline constexpr int kFarPrefetchBytes = 7168;
 
 KVASIR_FORCE_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 

@@ -143,9 +143,8 @@ inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2
 // --- Asking for a block ahead of its use ---
 
 template <class Unit>
-inline constexpr int kPrefetchBytesOf = Unit::kBlocks > 2 || (Unit::kBlocks == 2 && Unit::kBits < 8)
-                                            ? kFarPrefetchBytes
-                                            : kNearPrefetchBytes;
+inline constexpr int kPrefetchBytesOf =
+    Unit::kBlocks > 2 || std::is_same_v<Unit, PackedQ5_0> ? kFarPrefetchBytes : kNearPrefetchBytes;
 
 // A block's share of its unit, or what lies kAhead beyond it.
 template <class Unit, int kAhead = kPrefetchBytesOf<Unit>>
