@@ -21,7 +21,7 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
 }
 
 // Maps num_bytes (a multiple of the huge page) at a multiple of the huge page; null when it cannot.
-std::byte* map_huge(std::size_t num_bytes) {
+std::byte* map_pages(std::size_t num_bytes, PageSize pages) {
   const std::size_t reserved_bytes = num_bytes + kHugePageBytes;
   void* const reserved =
       mmap(nullptr, reserved_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -32,29 +32,31 @@ std::byte* map_huge(std::size_t num_bytes) {
   const std::size_t tail_bytes = kHugePageBytes - head_bytes;
   if (head_bytes > 0) munmap(begin, head_bytes);
   if (tail_bytes > 0) munmap(begin + head_bytes + num_bytes, tail_bytes);
-  madvise(begin + head_bytes, num_bytes, MADV_HUGEPAGE);  // only a hint: without it everything still works
+  // Only a hint: without it everything still works.
+  madvise(begin + head_bytes, num_bytes, pages == PageSize::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   return begin + head_bytes;
 }
 
 }  // namespace
 
-Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes) {
+Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes, PageSize pages) {
   if (num_bytes < 0)
     return make_error(ErrorKind::kInternal, fmt::format("cannot allocate {} bytes", num_bytes));
   if (num_bytes == 0) return AlignedBuffer();
   const auto size = static_cast<std::size_t>(num_bytes);
-  const bool huge = size >= kHugePageBytes;
+  const bool is_mapped = size >= kHugePageBytes;
   const bool fits = size <= std::numeric_limits<std::ptrdiff_t>::max() - 2 * kHugePageBytes;
-  const std::size_t rounded = fits ? round_up(size, huge ? kHugePageBytes : kAlignment) : 0;
+  const std::size_t rounded = fits ? round_up(size, is_mapped ? kHugePageBytes : kAlignment) : 0;
   std::byte* data = nullptr;
   if (fits)
-    data = huge ? map_huge(rounded) : static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    data = is_mapped ? map_pages(rounded, pages)
+                     : static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   if (data == nullptr) {
     return make_error(ErrorKind::kMachine,
                       fmt::format("cannot allocate {} of memory", format_bytes(num_bytes)));
   }
-  if (!huge) std::memset(data, 0, rounded);
-  return AlignedBuffer(data, num_bytes, huge ? rounded : 0);
+  if (!is_mapped) std::memset(data, 0, rounded);
+  return AlignedBuffer(data, num_bytes, is_mapped ? rounded : 0);
 }
 
 void AlignedBuffer::populate(std::int64_t begin, std::int64_t end) {

@@ -9,8 +9,11 @@
 
 namespace kvasir {
 
+// For what is touched here and there huge pages would cost memory for all of it.
+enum class PageSize { kHuge, kSmall };
+
 // Owns bytes that start at a multiple of 64 and are zero at first. From 2 MiB on they are mapped at a
-// multiple of 2 MiB, marked for huge pages, and cost physical memory only where touched.
+// multiple of 2 MiB, marked for huge pages or against them, and cost physical memory only where touched.
 //
 // Thread safety: as a plain array.
 class AlignedBuffer {
@@ -23,7 +26,7 @@ class AlignedBuffer {
   ~AlignedBuffer();
 
   // Error (kMachine) when the memory cannot be had, (kInternal) when num_bytes is negative.
-  static Result<AlignedBuffer> allocate(std::int64_t num_bytes);
+  static Result<AlignedBuffer> allocate(std::int64_t num_bytes, PageSize pages = PageSize::kHuge);
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }

@@ -26,7 +26,7 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
   for (const Group& group : groups) {
     const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
     const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
-    auto memory = AlignedBuffer::allocate(bytes);
+    auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
     CHECK(memory.has_value());  // a thousandth of the cells' own, which there is
     GroupCells& added = groups_.emplace_back(group.cells_per_block, stride, std::move(*memory));
     added.refs = added.memory.as<KvCellRef>().data();

@@ -22,10 +22,10 @@ std::int32_t KvCacheManager::one_layer_blocks(std::int32_t group, std::int32_t n
 std::int32_t KvCacheManager::max_one_layer_tokens() const {
   const LayerGroup& roomiest = group(one_layer_group_);
   const std::int64_t per_block = layers_per_block(one_layer_group_);
-  constexpr std::int64_t kMaxTokens = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   const std::int64_t num_refs = cells_.directory(one_layer_group_).stride * roomiest.cells_per_block;
   // There are no 32-bit numbers for so many.
-  if (num_refs > kMaxTokens || roomiest.num_block_ids() * per_block * kTokensPerBlock > kMaxTokens) return 0;
+  if (num_refs > kMax || roomiest.num_block_ids() * per_block * kTokensPerBlock > kMax) return 0;
   return static_cast<std::int32_t>(roomiest.num_blocks * per_block * kTokensPerBlock);
 }
 

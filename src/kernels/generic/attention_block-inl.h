@@ -51,11 +51,20 @@ struct RoundedQueries {
   alignas(64) std::int16_t words[kMaxRowsPerBlock * kQueryStride];
 };
 
+// How far ahead cells of integer codes are asked for: as many numbers of keys, and of values, as fit into L2
+// beside what is read, so that memory has time enough to answer, the softmax included.
+static std::int32_t tokens_ahead(std::int32_t head_dim) {
+  constexpr std::int32_t kNumbersAhead = 32768;
+  return smaller(larger(kNumbersAhead / head_dim / kTokensPerTile, 1) * kTokensPerTile, kTokensPerChunk);
+}
+
 // The working set of one block of rows: on the stack, and in L1 or L2 for the usual head sizes.
 struct AttentionBlock {
-  explicit AttentionBlock(const AttentionArgs& of) : args(&of), formats(of.head_dim) {}
+  explicit AttentionBlock(const AttentionArgs& of)
+      : args(&of), codes_ahead(tokens_ahead(of.head_dim)), formats(of.head_dim) {}
 
   const AttentionArgs* args;
+  std::int32_t codes_ahead;  // tokens, of cells of integer codes
   FormatTable formats;
   std::int64_t first_row;
   int num_rows;
@@ -139,21 +148,14 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
           .code = code};
 }
 
-// Of integers as many numbers are asked for ahead, and as many values: they fit into L2 beside what is read,
-// and memory has time enough, the softmax included, to answer. Floats take longer to read than to fetch.
-static std::int32_t tokens_ahead(const HalfCell& keys, std::int32_t head_dim) {
-  constexpr std::int32_t kNumbersAhead = 32768;
-  if (is_float(keys.code)) return kTokensPerTile;
-  return smaller(larger(kNumbersAhead / head_dim / kTokensPerTile, 1) * kTokensPerTile, kTokensPerChunk);
-}
-
 // What to ask for while a cell is read: keys for keys further on, values for values. Where nobody has asked
 // for the first values of a chunk, its first keys do, and these values make up for it. Where there is nothing
 // to ask for, halves ask for themselves, which the caches hold.
 static void find_next(AttentionBlock& block, std::int32_t index, int value_lines, HalfCell& keys,
                       HalfCell& values) {
   const AttentionArgs& args = *block.args;
-  const std::int32_t ahead = tokens_ahead(keys, args.head_dim);
+  // Floats take longer to read than to fetch.
+  const std::int32_t ahead = is_float(keys.code) ? kTokensPerTile : block.codes_ahead;
   const bool is_first = !args.is_asked_for && index < ahead;
   if (is_first) {
     keys.next = values.data;
