@@ -97,13 +97,11 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
           .head_dim = shape_.head_dim,
           .first_position = first_position() + first_token,
           .window = shape_.window,
-          .key_begin = chunk * kTokensPerChunk,
-          .key_end = key_end,
-          .cells = cells,
+          .keys = {.begin = chunk * kTokensPerChunk, .end = key_end, .cells = cells},
           .is_asked_for = chunk > 0,
-          .next_begin = key_end,
-          .next_end = std::min(key_end + kTokensPerChunk, shape_.num_keys),
-          .next_cells = cells,
+          .next_keys = {.begin = key_end,
+                        .end = std::min(key_end + kTokensPerChunk, shape_.num_keys),
+                        .cells = cells},
           .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim)),
           .softcap = shape_.softcap};
 }

@@ -364,11 +364,11 @@ TEST_P(Attention, ReadsNothingBehindACellWhateverTheHeadSize) {
       const std::int64_t bytes = kv::cell_bytes(KvFormat::kF16, head_dim);
       const GuardedPage page;
       AttentionArgs args = problem.chunk_args(0, 0, num_tokens);
-      const kv::KvCell cell = args.cells.find(0);
+      const kv::KvCell cell = args.keys.cells.find(0);
       std::memcpy(page.last(bytes), cell.data, static_cast<std::size_t>(bytes));
       const kv::KvCellRef ref(page.last(bytes) - page.begin(), KvFormat::kF16);
       const BlockId block{0};
-      args.cells = {.blocks = &block, .refs = &ref, .memory = page.begin()};
+      args.keys.cells = {.blocks = &block, .refs = &ref, .memory = page.begin()};
       ChunkOutput moved(problem.num_rows(), head_dim), expected(problem.num_rows(), head_dim);
       moved.attach(args);
       table().attention(args);
@@ -406,15 +406,15 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
     const kv::KvCellRef ref(0, format);
     for (float sign : {1.0f, -1.0f}) {
       ChunkOutput output(1, head_dim);
-      AttentionArgs args = {.q = ones.data(),
-                            .q_stride = head_dim,
-                            .num_query_tokens = 1,
-                            .group_size = 1,
-                            .head_dim = head_dim,
-                            .first_position = kTokensPerCell - 1,
-                            .key_end = kTokensPerCell,
-                            .scale = sign / static_cast<float>(head_dim)};
-      args.cells = {.blocks = &block, .refs = &ref, .memory = cell.data()};
+      AttentionArgs args = {
+          .q = ones.data(),
+          .q_stride = head_dim,
+          .num_query_tokens = 1,
+          .group_size = 1,
+          .head_dim = head_dim,
+          .first_position = kTokensPerCell - 1,
+          .keys = {.end = kTokensPerCell, .cells = {.blocks = &block, .refs = &ref, .memory = cell.data()}},
+          .scale = sign / static_cast<float>(head_dim)};
       output.attach(args);
       table().attention(args);
       ChunkOutput expected(1, head_dim);
@@ -444,15 +444,15 @@ TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
     const BlockId blocks[kTokensPerTile / kTokensPerCell] = {};
     const kv::KvCellRef ref(0, KvFormat::kQ12);
     ChunkOutput output(1, head_dim);
-    AttentionArgs args = {.q = query.data(),
-                          .q_stride = head_dim,
-                          .num_query_tokens = 1,
-                          .group_size = 1,
-                          .head_dim = head_dim,
-                          .first_position = kTokensPerTile - 1,
-                          .key_end = kTokensPerTile,
-                          .scale = 1.0f / static_cast<float>(head_dim)};
-    args.cells = {.blocks = blocks, .refs = &ref, .memory = cell.data()};
+    AttentionArgs args = {
+        .q = query.data(),
+        .q_stride = head_dim,
+        .num_query_tokens = 1,
+        .group_size = 1,
+        .head_dim = head_dim,
+        .first_position = kTokensPerTile - 1,
+        .keys = {.end = kTokensPerTile, .cells = {.blocks = blocks, .refs = &ref, .memory = cell.data()}},
+        .scale = 1.0f / static_cast<float>(head_dim)};
     output.attach(args);
     table().attention(args);
     EXPECT_NEAR(output.max[0], sign, 2e-3f);

@@ -100,7 +100,14 @@ using kv::KvFormat;
 // e to this, sixteen times, is a float.
 inline constexpr float kLargestGhostExponent = 80.0f;
 
-// Attention of query rows of one sequence and one KV head over keys [key_begin, key_end), at most one chunk.
+// Keys [begin, end) of one sequence and one KV head, at most one chunk.
+struct KeyChunk {
+  std::int32_t begin = 0;  // multiple of kTokensPerChunk
+  std::int32_t end = 0;
+  kv::KvCellMap cells;  // of the whole sequence
+};
+
+// Attention of query rows of one sequence and one KV head over `keys`.
 // Row r is query token r / group_size; its absolute position is first_position + r / group_size; it sees keys
 // with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions:
 // key t lies in cell t / 16, in whatever format that has; a cell that is gone is skipped. V of keys a row
@@ -112,16 +119,11 @@ struct AttentionArgs {
   std::int32_t group_size = 0;  // query heads per KV head
   std::int32_t head_dim = 0;    // at most kMaxHeadDim
   std::int32_t first_position = 0;
-  std::int32_t window = 0;     // 0: no window
-  std::int32_t key_begin = 0;  // multiple of kTokensPerChunk
-  std::int32_t key_end = 0;
-  kv::KvCellMap cells;
+  std::int32_t window = 0;  // 0: no window
+  KeyChunk keys;
   // Whether the call before, on the same core, had these keys for its next ones: then they are asked for.
   bool is_asked_for = false;
-  // What the caller will most likely attend to next, at most one chunk, which is asked for ahead of time.
-  std::int32_t next_begin = 0;
-  std::int32_t next_end = 0;
-  kv::KvCellMap next_cells;
+  KeyChunk next_keys;    // what the caller will most likely attend to next, asked for ahead of time
   float scale = 1.0f;    // multiplies q.k
   float softcap = 0.0f;  // > 0: s = cap * tanh(s / cap)
   // Partial result per row: out is sum(p v) relative to max, not yet divided by sum; NaN of a query that is.

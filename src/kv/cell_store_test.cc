@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "kv/kept_copies.h"
 
 namespace kvasir::kv {
@@ -60,6 +61,16 @@ TEST(CellStore, TheDirectoryIsWhatAttentionReads) {
   store.clear(1, BlockId{4});
   EXPECT_TRUE(directory.at(BlockId{4}, 2).is_gone());
   EXPECT_EQ(store.bytes(1, BlockId{4}), 0);
+}
+
+TEST(CellStore, ALargeDirectoryCostsMemoryOnlyWhereBlocksAreInUse) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 1 << 18, .cells_per_block = 64}};
+  const std::int64_t directory_bytes = (std::int64_t{1} << 18) * 64 * std::int64_t{sizeof(KvCellRef)};
+  const std::int64_t cells_bytes = CellArena::bytes_for(4 * 64, KvFormat::kF16, kHeadDim);
+  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(cells_bytes), kNumSparePages);
+  const std::int64_t before = rss_bytes();
+  for (std::int32_t b = 0; b < 4; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
+  EXPECT_LT(rss_bytes() - before, directory_bytes / 16);  // in huge pages it is all of it
 }
 
 TEST(CellStore, BlocksThatAreFilledTogetherHaveEachOfTheirCellsSideBySide) {

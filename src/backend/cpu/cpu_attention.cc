@@ -14,19 +14,12 @@ constexpr std::int64_t kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
 
 constexpr AttentionTask kNothing = {-1, -1};
 
-// One chunk of a unit's keys.
-struct KeyChunk {
-  kv::KvCellMap cells;
-  std::int32_t begin;
-  std::int32_t end;
-};
-
-KeyChunk chunk_of(const KvGroupView& group, std::int32_t layer_in_group, const AttentionUnit& unit,
-                  std::int32_t chunk) {
+kernels::KeyChunk chunk_of(const KvGroupView& group, std::int32_t layer_in_group, const AttentionUnit& unit,
+                           std::int32_t chunk) {
   const std::int32_t begin = chunk * kTokensPerChunk;
-  return {.cells = group.cells(unit.sequence, layer_in_group, unit.kv_head),
-          .begin = begin,
-          .end = std::min(unit.key_end, begin + kTokensPerChunk)};
+  return {.begin = begin,
+          .end = std::min(unit.key_end, begin + kTokensPerChunk),
+          .cells = group.cells(unit.sequence, layer_in_group, unit.kv_head)};
 }
 
 }  // namespace
@@ -55,7 +48,7 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
     forecast_.announce(num_tasks, [&](std::int64_t index) {
       const AttentionTask& task = plan.tasks[static_cast<std::size_t>(index)];
       const AttentionUnit& unit = plan.units[static_cast<std::size_t>(task.unit)];
-      const KeyChunk keys = chunk_of(group, op.layer_in_group, unit, task.chunk);
+      const kernels::KeyChunk keys = chunk_of(group, op.layer_in_group, unit, task.chunk);
       return keys.cells.find(keys.begin / kTokensPerCell).data;
     });
   }
@@ -128,7 +121,6 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionTask& at, const
   const std::int32_t group_size = planned_group_size_[static_cast<std::size_t>(op.group)];
   const std::vector<AttentionUnit>& units = attention_[static_cast<std::size_t>(op.group)].units;
   const AttentionUnit& unit = units[static_cast<std::size_t>(at.unit)];
-  const KeyChunk keys = chunk_of(group, op.layer_in_group, unit, at.chunk);
   kernels::AttentionArgs args;
   args.q = op.q.row(unit.first_row) + std::int64_t{unit.kv_head} * group_size * group.layout.head_dim;
   args.q_stride = op.q.stride;
@@ -137,18 +129,13 @@ void CpuBackend::attend_chunk(const AttendOp& op, const AttentionTask& at, const
   args.head_dim = group.layout.head_dim;
   args.first_position = unit.first_position;
   args.window = group.window;
-  args.key_begin = keys.begin;
-  args.key_end = keys.end;
-  args.cells = keys.cells;
+  args.keys = chunk_of(group, op.layer_in_group, unit, at.chunk);
   AttentionTask& asked_for = asked_for_[static_cast<std::size_t>(worker)];
   args.is_asked_for = asked_for == at;
   asked_for = next == nullptr ? kNothing : *next;
   if (next != nullptr) {
-    const KeyChunk next_keys =
+    args.next_keys =
         chunk_of(group, op.layer_in_group, units[static_cast<std::size_t>(next->unit)], next->chunk);
-    args.next_begin = next_keys.begin;
-    args.next_end = next_keys.end;
-    args.next_cells = next_keys.cells;
   }
   args.scale = op.scale;
   args.softcap = op.softcap;

@@ -365,7 +365,7 @@ static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   const AttentionArgs& args = *block.args;
   Tile tiles[kTilesPerChunk];
   for (int t = 0; t < num_tiles; ++t) {
-    tiles[t] = find_tile(block, args.key_begin + (first_tile + t) * kTokensPerTile, t);
+    tiles[t] = find_tile(block, args.keys.begin + (first_tile + t) * kTokensPerTile, t);
   }
   if (block.widens) widen(block, tiles[0].keys, read_key_words);
   score_span(block, tiles, num_tiles);
@@ -415,10 +415,10 @@ static void attend_block(AttentionBlock& block) {
   const std::int32_t first_position = position_of(args, block.first_row);
   const std::int32_t last_position = position_of(args, block.first_row + block.num_rows - 1);
   const std::int32_t begin =
-      args.window > 0 ? larger(args.key_begin, first_position - args.window + 1) : args.key_begin;
-  const std::int32_t end = smaller(args.key_end, last_position + 1);
-  const int first_tile = (begin - args.key_begin) / kTokensPerTile;
-  const int end_tile = larger((end - args.key_begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);
+      args.window > 0 ? larger(args.keys.begin, first_position - args.window + 1) : args.keys.begin;
+  const std::int32_t end = smaller(args.keys.end, last_position + 1);
+  const int first_tile = (begin - args.keys.begin) / kTokensPerTile;
+  const int end_tile = larger((end - args.keys.begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);
   const int span = block.widens ? 1 : kTilesPerChunk;
   for (int tile = first_tile; tile < end_tile; tile += span) {
     attend_span(block, tile, smaller(span, end_tile - tile));

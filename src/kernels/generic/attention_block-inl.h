@@ -103,7 +103,7 @@ struct KeyRange {
 // The keys of the tile at `tile_begin` that the query at `position` sees, holes aside.
 static KeyRange visible_keys(const AttentionArgs& args, std::int32_t position, std::int32_t tile_begin) {
   const int first = args.window > 0 ? larger(position - args.window + 1 - tile_begin, 0) : 0;
-  const int end = smaller(smaller(position + 1, args.key_end) - tile_begin, kTokensPerTile);
+  const int end = smaller(smaller(position + 1, args.keys.end) - tile_begin, kTokensPerTile);
   return {smaller(first, kTokensPerTile), larger(end, 0)};
 }
 
@@ -132,9 +132,10 @@ struct Tile {
 // The cell `index` keys behind the chunk's first, from kTokensPerChunk on among those to be attended to next.
 static kv::KvCell find_cell(const AttentionArgs& args, std::int32_t index) {
   const bool is_next = index >= kTokensPerChunk;
-  const std::int32_t position = is_next ? args.next_begin + index - kTokensPerChunk : args.key_begin + index;
-  if (position >= (is_next ? args.next_end : args.key_end)) return {};
-  return (is_next ? args.next_cells : args.cells).find(position / kTokensPerCell);
+  const KeyChunk& keys = is_next ? args.next_keys : args.keys;
+  const std::int32_t position = keys.begin + index - (is_next ? kTokensPerChunk : 0);
+  if (position >= keys.end) return {};
+  return keys.cells.find(position / kTokensPerCell);
 }
 
 static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHalfLayout& layout) {
@@ -179,7 +180,7 @@ static void find_cells(AttentionBlock& block, std::int32_t begin, Tile& tile) {
   const AttentionArgs& args = *block.args;
   tile.has_ghosts = false;
   for (int c = 0; c < kCellsPerTile; ++c) {
-    const std::int32_t index = begin - args.key_begin + c * kTokensPerCell;
+    const std::int32_t index = begin - args.keys.begin + c * kTokensPerCell;
     const kv::KvCell cell = find_cell(args, index);
     if (cell.data == nullptr) {
       tile.keys[c] = {};
@@ -200,7 +201,7 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   Tile tile;
   find_cells(block, begin, tile);
   tile.begin = begin;
-  tile.index = (begin - args.key_begin) / kTokensPerTile;
+  tile.index = (begin - args.keys.begin) / kTokensPerTile;
   tile.scores = block.scores + static_cast<std::int64_t>(tile_in_span) * block.num_rows * kTokensPerTile;
   tile.corrections = block.corrections[tile_in_span];
   // Later queries see later keys, earlier queries reach further back.

@@ -16,7 +16,7 @@ constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
 bool is_visible(const AttentionArgs& args, std::int32_t query_position, std::int32_t key_position) {
   if (key_position > query_position) return false;
   if (args.window > 0 && key_position <= query_position - args.window) return false;
-  return args.cells.find(key_position / kTokensPerCell).data != nullptr;
+  return args.keys.cells.find(key_position / kTokensPerCell).data != nullptr;
 }
 
 // One query row: as it is, and as rotated keys want it.
@@ -32,7 +32,7 @@ struct Query {
 };
 
 float score(const AttentionArgs& args, const Query& query, std::int32_t position) {
-  const kv::KvCell cell = args.cells.find(position / kTokensPerCell);
+  const kv::KvCell cell = args.keys.cells.find(position / kTokensPerCell);
   const kv::KvCode code = kv::codes_of(cell.format).keys;
   const std::vector<float>& q = kv::is_rotated(code) ? query.rotated : query.plain;
   float dot = 0.0f;
@@ -45,7 +45,7 @@ float score(const AttentionArgs& args, const Query& query, std::int32_t position
 // out += weight * value, in the basis of the value.
 void add_value(const AttentionArgs& args, std::int32_t position, float weight, float* plain,
                std::vector<float>& rotated) {
-  const kv::KvCell cell = args.cells.find(position / kTokensPerCell);
+  const kv::KvCell cell = args.keys.cells.find(position / kTokensPerCell);
   const kv::KvCode code = kv::codes_of(cell.format).values;
   const std::byte* half = cell.data + kv::key_bytes(cell.format, args.head_dim);
   float* out = kv::is_rotated(code) ? rotated.data() : plain;
@@ -62,13 +62,13 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
   float* block_sums = args.block_sums == nullptr ? nullptr : args.block_sums + row * kBlocksPerChunk;
 
   const auto is_ghost = [&](std::int32_t key) {
-    return args.cells.find(key / kTokensPerCell).format == KvFormat::kGhost;
+    return args.keys.cells.find(key / kTokensPerCell).format == KvFormat::kGhost;
   };
   float scores[kTokensPerChunk];
   float max = kNoKey, ghost_max = kNoKey;
-  for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
+  for (std::int32_t key = args.keys.begin; key < args.keys.end; ++key) {
     if (!is_visible(args, position, key)) continue;
-    float& s = scores[key - args.key_begin];
+    float& s = scores[key - args.keys.begin];
     s = score(args, query, key);
     float& largest = is_ghost(key) ? ghost_max : max;
     largest = std::fmax(largest, s);
@@ -84,11 +84,11 @@ void attend_row(const AttentionArgs& args, std::int64_t row) {
     for (int b = 0; b < kBlocksPerChunk; ++b) block_sums[b] = 0.0f;
   }
   float sum = 0.0f;
-  for (std::int32_t key = args.key_begin; key < args.key_end; ++key) {
+  for (std::int32_t key = args.keys.begin; key < args.keys.end; ++key) {
     if (!is_visible(args, position, key)) continue;
-    const float exponent = std::fmin(scores[key - args.key_begin] - max, kLargestGhostExponent);
+    const float exponent = std::fmin(scores[key - args.keys.begin] - max, kLargestGhostExponent);
     const float weight = std::exp(exponent);
-    if (block_sums != nullptr) block_sums[(key - args.key_begin) / kTokensPerCell] += weight;
+    if (block_sums != nullptr) block_sums[(key - args.keys.begin) / kTokensPerCell] += weight;
     if (is_ghost(key)) continue;
     sum += weight;
     add_value(args, key, weight, out, rotated);
