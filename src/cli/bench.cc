@@ -100,18 +100,26 @@ double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const Model
   return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
 }
 
-// Products of the layers' weights with each token (without the head's), as a share of the peak of the unit
-// that multiplies such weights.
-double share_of_products(const Speed& speed, const ModelInfo& model, const MachineLimits& limits) {
+// Products of weights with a token: all layers', and the head's with one that is generated. Of a prompt only
+// the last token meets the head.
+double products_per_token(const BenchmarkCase& test, const ModelInfo& model) {
+  const bool meets_head = test.kind == BenchmarkKind::kGeneration;
+  const auto head = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);
+  return static_cast<double>(model.num_layer_parameters) + (meets_head ? head : 0.0);
+}
+
+// As a share of the peak of the unit that multiplies such weights.
+double share_of_products(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model,
+                         const MachineLimits& limits) {
   const bool is_float = model.quantization.ends_with("F16") || model.quantization.ends_with("F32");
   const double peak_gmac_s = is_float ? limits.fp32_gflop_s / 2 : limits.int8_gmac_s;
-  return speed.median * static_cast<double>(model.num_layer_parameters) / (1e9 * peak_gmac_s);
+  return speed.median * products_per_token(test, model) / (1e9 * peak_gmac_s);
 }
 
 // Of the limit that binds: a prompt's is products; generation's is reading, until enough streams share it.
 double share_of_limit(const BenchmarkCase& test, const Speed& speed, double bytes, const ModelInfo& model,
                       const MachineLimits& limits) {
-  const double products = share_of_products(speed, model, limits);
+  const double products = share_of_products(test, speed, model, limits);
   if (test.kind == BenchmarkKind::kPrompt) return products;
   const double steps_per_s = speed.median / test.batch;
   return std::max(products, steps_per_s * bytes / (1e9 * limits.read_gb_s));
@@ -133,9 +141,14 @@ std::string beyond_context(const std::vector<BenchmarkCase>& cases, const Engine
   const auto& longest = *std::ranges::max_element(cases, {}, [&](const BenchmarkCase& test) {
     return context_tokens_of(test, config.max_num_batched_tokens);
   });
-  const std::string what = longest.kind == BenchmarkKind::kPrompt
-                               ? fmt::format("--prompt {}", longest.n_prompt)
-                               : fmt::format("--depth {} --gen {}", longest.depth, longest.n_gen);
+  std::string what = longest.kind == BenchmarkKind::kPrompt
+                         ? fmt::format("--prompt {}", longest.n_prompt)
+                         : fmt::format("--depth {} --gen {}", longest.depth, longest.n_gen);
+  // The first stream generates until the last one's prompt has had its steps.
+  if (longest.batch > 1) {
+    what +=
+        fmt::format(" --batch {} --max-num-batched-tokens {}", longest.batch, config.max_num_batched_tokens);
+  }
   return fmt::format("bench: {} and what follows: {}", what, why);
 }
 

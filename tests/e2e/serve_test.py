@@ -1,5 +1,7 @@
 """kvasir serve as an operator meets it: what it prints, what it answers, how it stops."""
 import json
+import os
+import pathlib
 import re
 import signal
 import socket
@@ -34,6 +36,17 @@ class Serve(CommandLineTest):
         self.assertIn("weights", self.lines[0])
         self.assertTrue(self.url.startswith("http://127.0.0.1:"))
         self.assertTrue(self.lines[2].startswith(f"curl {self.url}/v1/chat/completions"))
+
+    def test_a_model_file_that_is_shortened_meanwhile_is_named(self):
+        model = self.folder / "shortened.gguf"
+        model.write_bytes(pathlib.Path(LLAMA).read_bytes())
+        process = self.serve(model)
+        os.truncate(model, 0)
+        with self.assertRaises((urllib.error.URLError, ConnectionError)):
+            self.post("/v1/completions", model="shortened", prompt="Hello", max_tokens=4)
+        self.assertEqual(process.wait(TIME_LIMIT_S), BAD_FILE)
+        said = process.stderr.read().decode().splitlines()[-1]
+        self.assertTrue(said.startswith(f"kvasir: {model}: shorter than when it was opened"), said)
 
     def test_keys_that_are_added_at_once_are_all_kept(self):
         names = [f"team-{number}" for number in range(8)]
