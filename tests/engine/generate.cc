@@ -24,6 +24,7 @@ std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     auto sink = [&answer = answers[i], &promise = done[i]](RequestOutput output) {
       answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
+      answer.logprobs.insert(answer.logprobs.end(), output.logprobs.begin(), output.logprobs.end());
       answer.usage = output.usage;
       if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
       if (!output.prompt_logprobs.empty()) answer.prompt_logprobs = std::move(output.prompt_logprobs);

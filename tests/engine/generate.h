@@ -13,6 +13,7 @@ namespace kvasir::testing {
 
 struct Answer {
   std::vector<TokenId> token_ids;
+  std::vector<PositionLogprobs> logprobs;  // of token_ids, when asked for
   Usage usage;
   std::vector<float> attention_mass;  // of the last step, when asked for
   std::vector<PositionLogprobs> prompt_logprobs;

@@ -1,5 +1,6 @@
-// Greedy tokens do not depend on company: a prompt gives the same tokens alone, in a batch, in chunks of any
-// size, preempted, from a cached prefix and on any number of threads.
+// Greedy answers do not depend on company: a prompt gives the same tokens, with log-probabilities that are
+// the same bit for bit, alone, in a batch, in chunks of any size, preempted, from a cached prefix and on any
+// number of threads.
 //
 // Runs on the tiny models of tests/cases/models with every ISA of the host. KVASIR_INVARIANCE_MODEL names a
 // real model to run instead, KVASIR_INVARIANCE_PROMPTS how many prompts of 16-200 tokens (10 or more:
@@ -7,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +72,25 @@ std::vector<Case> cases() {
   return all;
 }
 
+// Every second request asks for log-probabilities; the others may search the head for the greatest logit
+// alone.
+constexpr std::int32_t kTopLogprobs = 3;
+
+bool is_same(const TokenLogprob& a, const TokenLogprob& b) {
+  return a.token == b.token &&
+         std::bit_cast<std::uint32_t>(a.logprob) == std::bit_cast<std::uint32_t>(b.logprob);
+}
+
+bool is_same(const Answer& a, const Answer& b) {
+  return a.token_ids == b.token_ids &&
+         std::ranges::equal(
+             a.logprobs, b.logprobs, [](const PositionLogprobs& one, const PositionLogprobs& other) {
+               return is_same(one.chosen, other.chosen) &&
+                      std::ranges::equal(one.top, other.top,
+                                         [](const auto& x, const auto& y) { return is_same(x, y); });
+             });
+}
+
 bool has_window(const Engine& engine) {
   return std::ranges::any_of(engine.model_info().kv_groups,
                              [](const KvGroupInfo& group) { return group.window_tokens > 0; });
@@ -102,45 +124,46 @@ class Invariance : public ::testing::TestWithParam<Case> {
     for (auto& prompt :
          random_prompts(num_prompts(), std::min(16, longest), longest, engine.model_info().vocab_size, 7)) {
       all.push_back(greedy_request(std::move(prompt), kNewTokens));
+      if (all.size() % 2 == 0) all.back().sampling.logprobs = kTopLogprobs;
     }
     return all;
   }
 
   // One request at a time, nothing cached: what every other way must give.
-  static std::vector<std::vector<TokenId>> solo(Engine& engine) {
-    std::vector<std::vector<TokenId>> tokens;
+  static std::vector<Answer> solo(Engine& engine) {
+    std::vector<Answer> answers;
     for (Request& request : requests(engine)) {
       request.use_prefix_cache = false;
-      const std::vector<Answer> answer = generate(engine, {std::move(request)});
-      EXPECT_EQ(answer[0].error, "");
-      tokens.push_back(answer[0].token_ids);
+      const std::size_t num_logprobs = request.sampling.logprobs ? kNewTokens : 0;
+      answers.push_back(generate(engine, {std::move(request)})[0]);
+      EXPECT_EQ(answers.back().error, "");
+      EXPECT_EQ(answers.back().logprobs.size(), num_logprobs);
     }
-    return tokens;
+    return answers;
   }
 
   // Group by group, so that a group's prefixes are still there when it comes again.
-  static void expect_batched_and_cached(Engine& engine, const std::vector<std::vector<TokenId>>& expected) {
+  static void expect_batched_and_cached(Engine& engine, std::span<const Answer> expected) {
     const std::vector<Request> all = requests(engine);
     for (std::size_t begin = 0; begin < all.size(); begin += kGroup) {
-      const auto first = static_cast<std::ptrdiff_t>(begin);
-      const auto last = static_cast<std::ptrdiff_t>(std::min(begin + kGroup, all.size()));
-      const std::vector<Request> group(all.begin() + first, all.begin() + last);
-      const std::vector<std::vector<TokenId>> tokens(expected.begin() + first, expected.begin() + last);
-      expect_tokens(generate(engine, group), tokens, "batched");
+      const std::size_t count = std::min<std::size_t>(kGroup, all.size() - begin);
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin);
+      const std::vector<Request> group(first, first + static_cast<std::ptrdiff_t>(count));
+      expect_same(generate(engine, group), expected.subspan(begin, count), "batched");
       const std::vector<Answer> cached = generate(engine, group);
-      expect_tokens(cached, tokens, "from cached prefixes");
+      expect_same(cached, expected.subspan(begin, count), "from cached prefixes");
       std::int64_t cached_tokens = 0;
       for (const Answer& answer : cached) cached_tokens += answer.usage.cached_tokens;
       EXPECT_GT(cached_tokens, 0);
     }
   }
 
-  static void expect_tokens(const std::vector<Answer>& answers,
-                            const std::vector<std::vector<TokenId>>& expected, const std::string& how) {
+  static void expect_same(const std::vector<Answer>& answers, std::span<const Answer> expected,
+                          const std::string& how) {
     std::size_t num_different = 0;
     for (std::size_t i = 0; i < answers.size(); ++i) {
       EXPECT_EQ(answers[i].error, "") << how;
-      if (answers[i].token_ids != expected[i]) ++num_different;
+      if (!is_same(answers[i], expected[i])) ++num_different;
     }
     EXPECT_EQ(num_different, 0u) << "of " << answers.size() << " prompts, " << how;
   }
@@ -161,7 +184,7 @@ TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
     }
     const auto other = load(varied);
     ASSERT_NE(other, nullptr);
-    expect_tokens(generate(*other, requests(*other)), expected, variation.name);
+    expect_same(generate(*other, requests(*other)), expected, variation.name);
     // Where layers have a window, what they need is known beforehand and the others find room in what they
     // spare.
     if (!has_window(*other)) {
