@@ -380,6 +380,20 @@ TEST_P(Attention, ReadsNothingBehindACellWhateverTheHeadSize) {
   }
 }
 
+// The last of num_keys tokens with one head, whose scores are means over the channels.
+AttentionArgs one_query_args(const std::vector<float>& query, std::int32_t num_keys,
+                             const kv::KvCellMap& cells) {
+  const auto head_dim = static_cast<std::int32_t>(query.size());
+  return {.q = query.data(),
+          .q_stride = head_dim,
+          .num_query_tokens = 1,
+          .group_size = 1,
+          .head_dim = head_dim,
+          .first_position = num_keys - 1,
+          .keys = {.end = num_keys, .cells = cells},
+          .scale = 1.0f / static_cast<float>(head_dim)};
+}
+
 // Keys of 0 and 1 in every channel and a query of one number: no code, step or word can be larger.
 TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
   const std::int32_t head_dim = kMaxHeadDim;
@@ -406,15 +420,9 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
     const kv::KvCellRef ref(0, format);
     for (float sign : {1.0f, -1.0f}) {
       ChunkOutput output(1, head_dim);
-      AttentionArgs args = {
-          .q = ones.data(),
-          .q_stride = head_dim,
-          .num_query_tokens = 1,
-          .group_size = 1,
-          .head_dim = head_dim,
-          .first_position = kTokensPerCell - 1,
-          .keys = {.end = kTokensPerCell, .cells = {.blocks = &block, .refs = &ref, .memory = cell.data()}},
-          .scale = sign / static_cast<float>(head_dim)};
+      AttentionArgs args =
+          one_query_args(ones, kTokensPerCell, {.blocks = &block, .refs = &ref, .memory = cell.data()});
+      args.scale *= sign;
       output.attach(args);
       table().attention(args);
       ChunkOutput expected(1, head_dim);
@@ -444,15 +452,8 @@ TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
     const BlockId blocks[kTokensPerTile / kTokensPerCell] = {};
     const kv::KvCellRef ref(0, KvFormat::kQ12);
     ChunkOutput output(1, head_dim);
-    AttentionArgs args = {
-        .q = query.data(),
-        .q_stride = head_dim,
-        .num_query_tokens = 1,
-        .group_size = 1,
-        .head_dim = head_dim,
-        .first_position = kTokensPerTile - 1,
-        .keys = {.end = kTokensPerTile, .cells = {.blocks = blocks, .refs = &ref, .memory = cell.data()}},
-        .scale = 1.0f / static_cast<float>(head_dim)};
+    AttentionArgs args =
+        one_query_args(query, kTokensPerTile, {.blocks = blocks, .refs = &ref, .memory = cell.data()});
     output.attach(args);
     table().attention(args);
     EXPECT_NEAR(output.max[0], sign, 2e-3f);

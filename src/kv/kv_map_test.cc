@@ -5,14 +5,10 @@
 #include <numeric>
 #include <vector>
 
+#include "kv/manager_under_test.h"
+
 namespace kvasir::kv {
 namespace {
-
-std::vector<TokenId> iota_tokens(std::int32_t count, TokenId first = 0) {
-  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
-  std::iota(tokens.begin(), tokens.end(), first);
-  return tokens;
-}
 
 SequenceKv computed(KvCacheManager& manager, std::string_view tenant, const std::vector<TokenId>& tokens) {
   SequenceKv kv = manager.open(CacheScope{tenant, tenant, tokens}, true, 0);
