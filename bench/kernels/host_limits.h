@@ -1,4 +1,4 @@
-// What this host can do at most: the rates that kernels are compared with.
+// The limits of this host: the rates that kernels are compared with.
 #pragma once
 
 namespace kvasir::bench {

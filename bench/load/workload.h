@@ -1,4 +1,4 @@
-// What is sent to a server, and when.
+// The requests that are sent to a server, and their times.
 #pragma once
 
 #include <cstdint>

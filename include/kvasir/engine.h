@@ -43,9 +43,9 @@ struct EngineConfig {
   KvCacheType kv_cache_type = KvCacheType::kQ12;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
-  // What a KV policy takes out of memory is kept in a file of at most so many bytes and may come back; 0: it
-  // is dropped. The file has no name and goes with the engine; in the system's folder for temporary files
-  // when `kv_disk_directory` is empty.
+  // Cells that a KV policy takes out of memory are kept in a file of at most this size, and may come back; 0:
+  // they are dropped. The file has no name and goes with the engine. It lies in the system's folder for
+  // temporary files when `kv_disk_directory` is empty.
   std::int64_t kv_disk_bytes = 0;
   std::string kv_disk_directory;
   // Told once, on the engine thread, when the file cannot be written or read; empty: nobody is.
@@ -160,8 +160,8 @@ struct EngineStats {
   std::array<std::int64_t, kStepSequencesBounds.size() + 1> steps_by_sequences{};
 };
 
-// What load() is doing, for a progress line; fraction in [0, 1]. On the thread that loads. False asks it to
-// stop.
+// Reports the phase of load(), for a progress line; fraction in [0, 1]. It runs on the thread that loads.
+// False asks load() to stop.
 using LoadProgress = std::function<bool(const std::string& phase, double fraction)>;
 
 // A conversation as chat templates read it. Each text is JSON.

@@ -1,4 +1,4 @@
-// What a client asks of the engine, and what comes back.
+// A client's request to the engine, and its answer.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace kvasir {
 // Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
 using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
 
-// What becomes of a prompt's final hidden states (after the last norm) in its embedding.
+// How a prompt's final hidden states (after the last norm) become its embedding.
 enum class Pooling : std::uint8_t {
   kNone,  // there is no embedding
   kMean,  // of all tokens
@@ -36,8 +36,8 @@ enum class KvQuality : std::uint8_t {
 // lossy.
 struct KvParams {
   std::string policy = "ladder";  // one of kv_policy_names(); those that name a format have no budget
-  // Of what the same keys and values take in f16, above 0 and at most 1; of the whole prompt's from the first
-  // token on, so that its beginning stays fine as long as there is room.
+  // The budget as a share of the size of the same keys and values in f16, above 0 and at most 1. It is of the
+  // whole prompt from the first token on, so its beginning stays fine as long as there is room.
   double budget = 1.0;
   std::int64_t budget_bytes = 0;  // of the layers without a window, at most; 0: no such limit
   KvQuality quality = KvQuality::kGate;
@@ -107,8 +107,8 @@ struct Usage {
   double kv_bytes_share_peak = 1.0;
 };
 
-// What a request took. With several choices the times are those of the one that took longest, and so are the
-// preemptions.
+// The cost of a request. With several choices the times and the preemptions are those of the choice that took
+// longest.
 struct RequestCost {
   double queue_ms = 0.0;         // until it first left the queue
   double prefill_ms = 0.0;       // from there until its prompt was computed

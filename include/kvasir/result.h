@@ -8,8 +8,8 @@
 
 namespace kvasir {
 
-// What went wrong, as far as a caller must act differently. The command line maps each kind to an
-// exit code (docs of `kvasir help`), the server to an HTTP status.
+// The kind of an error, as far as callers must act differently. The command line maps each kind to an exit
+// code (docs of `kvasir help`), the server to an HTTP status.
 enum class ErrorKind : std::uint8_t {
   kUsage,        // wrong flag, field or value                          exit 2, HTTP 400
   kBadFile,      // a model or input file is missing, broken, unsupported   exit 3

@@ -13,8 +13,8 @@ struct CacheSizes {
   std::int64_t l3_bytes = 0;  // all of it, though other cores may share it
 };
 
-// Of processor 0, below `root` (another root serves tests). CPUID is not asked: inside virtual machines it
-// may give the L3 of the whole socket.
+// Reads the caches of processor 0, below `root` (another root serves tests). CPUID is not asked: inside
+// virtual machines it may give the L3 of the whole socket.
 CacheSizes read_cache_sizes(const std::string& root = "");
 
 }  // namespace kvasir

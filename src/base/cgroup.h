@@ -1,4 +1,4 @@
-// What the kernel's control groups allow this process: the limits containers run under.
+// Limits that the kernel's control groups set for this process, as in containers.
 #pragma once
 
 #include <cstdint>

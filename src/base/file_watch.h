@@ -22,7 +22,7 @@ class FileWatch {
 
   // Whether there is something to read that was not accepted.
   bool has_changed(TimePoint now);
-  // What has_changed() saw is in use.
+  // The file that has_changed() saw is in use.
   void accept() { accepted_ = tried_ = seen_; }
   // It cannot be used. True the first time.
   bool reject();

@@ -10,7 +10,7 @@
 
 namespace kvasir {
 
-// Of the text as a JSON string, its quotes included, at most.
+// The most bytes of the text as a JSON string, its quotes included.
 std::int64_t json_string_bytes(std::string_view text);
 
 // Appends one JSON value (RFC 8259) to a caller's string as the calls come in; commas, colons and indentation

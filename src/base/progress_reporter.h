@@ -44,7 +44,7 @@ class ProgressReporter {
   void enter(std::string_view phase, std::int64_t done);
   bool due();
   void show(const std::string& text);
-  // What cannot be written, to a closed stream say, is left out.
+  // Text that cannot be written, for example to a closed stream, is left out.
   void write(const std::string& text);
   std::string bar(double fraction) const;
 

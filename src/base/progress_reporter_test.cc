@@ -7,7 +7,7 @@
 namespace kvasir {
 namespace {
 
-// What a reporter writes to its stream.
+// The text that a reporter writes to its stream.
 class Screen {
  public:
   explicit Screen(bool is_terminal) {

@@ -46,9 +46,9 @@ class ThreadPool {
   // The task that a worker will most likely run after `task` of num_tasks; num_tasks when that is none.
   std::int64_t task_after(int worker, std::int64_t task, std::int64_t num_tasks) const;
 
-  // What `worker` will read when the next operation begins, or null: it asks for these bytes while it has
-  // nothing to do, so that memory is not idle either. They need not exist by then. Called by the thread of
-  // parallel_for.
+  // Announces the bytes that `worker` will read when the next operation begins, or null. It prefetches them
+  // while it has nothing to do, so that memory is not idle either. They need not exist by then. Called by the
+  // thread of parallel_for.
   void expect_reads(int worker, const std::byte* begin, std::int64_t num_bytes);
 
  private:
@@ -73,7 +73,7 @@ class ThreadPool {
   struct alignas(128) Cursor {
     std::atomic<std::uint64_t> tagged_next{0};
   };
-  // What a worker asks for while it waits.
+  // The bytes that a worker prefetches while it waits.
   struct alignas(128) ExpectedReads {
     std::atomic<const std::byte*> next{nullptr};
     std::atomic<const std::byte*> end{nullptr};

@@ -56,7 +56,7 @@ TEST(ThreadPool, WorkersThatComeLateTakeNoTaskOfALaterOperation) {
   }
 }
 
-// Of workers that go at the same pace: each goes on where no other one does, and nothing is left out.
+// When all workers keep the same pace, each goes on where no other one does, and nothing is left out.
 TEST_P(ThreadPoolWith, ForesaysWhichTaskAWorkerTakesNext) {
   const ThreadPool pool(GetParam());
   for (std::int64_t num_tasks = 4 * GetParam(); num_tasks < 2000; num_tasks += 7) {

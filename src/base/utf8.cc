@@ -5,8 +5,8 @@
 namespace kvasir {
 namespace {
 
-// What may follow a lead byte: how many continuation bytes, and the range of the first of them (the others
-// are 80..BF). The narrow ranges keep out overlong forms, surrogates and code points above U+10FFFF.
+// The bytes that may follow a lead byte: how many continuation bytes, and the range of the first of them (the
+// others are 80..BF). The narrow ranges keep out overlong forms, surrogates and code points above U+10FFFF.
 struct Lead {
   int num_continuations;
   unsigned char low;

@@ -84,7 +84,7 @@ kvasir_result fail(kvasir_result status, std::string message) {
   return status;
 }
 
-// Of what the caller has: a difference that went below 0 is no such size.
+// Checks a size of the caller's data: a difference that went below 0 is no such size.
 Status check_size(const char* name, size_t size,
                   std::int32_t most = std::numeric_limits<std::int32_t>::max()) {
   if (size <= static_cast<size_t>(most)) return {};
@@ -148,7 +148,7 @@ Result<kvasir::EngineConfig> config_of(const char* path, const kvasir_settings& 
   return config;
 }
 
-// What says what must be, as an error that says of which field.
+// The same error with the field's name in front of its message.
 Status of_field(Status status) {
   if (!status) status.error().message = status.error().param + ": " + status.error().message;
   return status;

@@ -21,7 +21,7 @@ class AnswerView {
  public:
   virtual ~AnswerView() = default;
   virtual void write(std::string_view piece) = 0;
-  // What is held back, and the end of the line: to a file always a newline, on a terminal where one is
+  // Writes the held-back text and ends the line: to a file always with a newline, on a terminal where one is
   // missing.
   virtual void finish() = 0;
 };

@@ -74,7 +74,7 @@ class BatchRun {
   }
   bool has_room() { return wait_for(max_in_flight_ - 1, kLook); }
 
-  // What is answered from now on was only cancelled: nobody is told.
+  // Requests that end from now on were only cancelled, so their answers are dropped.
   void close() {
     const std::lock_guard lock(mutex_);
     is_closed_ = true;

@@ -93,8 +93,8 @@ double kv_bytes_behind(const ModelInfo& model, double num_tokens, double kept_sh
   return bytes;
 }
 
-// What a step of generation reads: all weights but what it skips of the head, and every stream's keys and
-// values, as they are half way.
+// The bytes that a step of generation reads: all weights but the skipped part of the head, and every stream's
+// keys and values, as they are half way.
 double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const ModelInfo& model) {
   const double weights = static_cast<double>(model.weight_bytes) - speed.skipped_bytes_per_step;
   return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
@@ -116,7 +116,8 @@ double share_of_products(const BenchmarkCase& test, const Speed& speed, const Mo
   return speed.median * products_per_token(test, model) / (1e9 * peak_gmac_s);
 }
 
-// Of the limit that binds: a prompt's is products; generation's is reading, until enough streams share it.
+// The share of the limit that binds: a prompt's is products; generation's is reading, until enough streams
+// share it.
 double share_of_limit(const BenchmarkCase& test, const Speed& speed, double bytes, const ModelInfo& model,
                       const MachineLimits& limits) {
   const double products = share_of_products(test, speed, model, limits);

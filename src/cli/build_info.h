@@ -1,4 +1,4 @@
-// What this binary is: version, compiler, flags.
+// Facts about this binary: version, compiler, flags.
 #pragma once
 
 #include <string>

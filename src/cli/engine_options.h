@@ -13,7 +13,7 @@
 
 namespace kvasir::cli {
 
-// Of a text that a flag gives the length of; far above what any model takes.
+// The longest text whose length a flag may give; far above any model's limit.
 inline constexpr std::int32_t kMaxLengthTokens = 1 << 24;
 
 struct EngineOptions {

@@ -61,7 +61,7 @@ struct KvEvalOptions {
 constexpr std::int32_t kWindowTokens = 2048, kLongWindowTokens = 4096;
 constexpr std::array kNeedleKinds = {eval::kLateNeedle, eval::kAwareNeedle, eval::kManyNeedles,
                                      eval::kLiveNeedle, eval::kRecall};
-// What `needle` stands for.
+// The suites that `needle` stands for.
 constexpr std::array kGateNeedles = {eval::kLateNeedle.suite, eval::kAwareNeedle.suite,
                                      eval::kManyNeedles.suite};
 constexpr int kNumDepths = 11;
@@ -119,7 +119,7 @@ class KvEvaluation {
     return {};
   }
 
-  // What rows are of: names for people, and what tells that a file behind a name is another one by now.
+  // The subject of rows: names for people, and hashes that tell whether a file behind a name has changed.
   Result<std::string> subject_of(const std::string& text) const {
     KVASIR_TRY(const std::string model, store::resolve_model(options_.model));
     KVASIR_TRY(const std::string fingerprint, io::model_fingerprint(model));
@@ -246,7 +246,7 @@ class KvEvaluation {
     return {};
   }
 
-  // What the log of this run says of forecasts.
+  // The forecasts in the log of this run.
   Result<std::vector<eval::ForecastPoint>> forecasts() const {
     std::vector<eval::ForecastPoint> points;
     if (options_.engine.kv_log.empty()) return points;

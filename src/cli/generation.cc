@@ -40,7 +40,7 @@ class Mailbox {
     Clock::time_point time;
     RequestOutput output;
   };
-  // What has come, possibly nothing after `patience`.
+  // Takes the outputs that have come, possibly none after `patience`.
   std::vector<Timed> take(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     arrived_.wait_for(lock, patience, [this] { return !outputs_.empty(); });

@@ -1,4 +1,4 @@
-// What on this machine could stand in Kvasir's way.
+// Checks for obstacles on this machine.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ class Interruption {
   std::function<bool()> keep_going() {
     return [this] { return !requested(); };
   }
-  // Of a command that kept what it had: kExitInterrupted when it was asked to stop.
+  // The exit code of a command that kept its results so far: kExitInterrupted when it was asked to stop.
   int exit_code() const { return requested_ ? kExitInterrupted : kExitDone; }
   BlockedSignals& signals() { return signals_; }
 

@@ -39,7 +39,7 @@ Result<std::vector<ApiKey>> read_keys(const std::string& file) {
   return server::read_key_file(file);
 }
 
-// Of two commands at once the second reads what the first has written.
+// When two commands run at once, the second reads the file that the first has written.
 Result<store::FileLock> lock_keys(const std::string& file) {
   return store::FileLock::acquire(file + ".lock", [] { return true; });
 }

@@ -53,7 +53,7 @@ std::string formats_of(const journal::LoggedStep& step) {
   return out;
 }
 
-// What happened to the cells of one block.
+// The changes of the cells of one block.
 struct TouchedBlock {
   std::int64_t num_cells = 0;
   std::map<std::string, std::int64_t> changes;  // "f16>q8"

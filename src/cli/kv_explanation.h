@@ -1,4 +1,4 @@
-// What a KV log says about a sequence, as text for a person and as JSON for a program.
+// A KV log's records of a sequence, as text for a person and as JSON for a program.
 #pragma once
 
 #include <cstdint>

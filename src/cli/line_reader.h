@@ -23,7 +23,7 @@ class LineReader {
   // The next line, without its end, if one is there within `patience`. A last line need not end. What cannot
   // be read ends the file.
   Outcome next(std::string& line, std::chrono::milliseconds patience);
-  // Of the file, 0 where there is no telling; and of the lines so far.
+  // The bytes of the file (0 where they are unknown), and of the lines so far.
   std::int64_t total_bytes() const { return total_bytes_; }
   std::int64_t read_bytes() const { return read_bytes_; }
 

@@ -57,7 +57,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kExitUsage;
 }
 
-// What --help and --version ask for.
+// Prints the text of --help and --version.
 int print_help(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   app.exit(error, text, text);

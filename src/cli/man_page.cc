@@ -57,7 +57,7 @@ std::string spaced(std::string_view list) {
   return out;
 }
 
-// What an option takes: the word behind its name, and what the description does not say of it.
+// An option's value: the word behind its name, and the facts that its description leaves out.
 struct Value {
   std::string word;   // "NAME", "N"
   std::string range;  // "one of exact, gate", "1 to 4096"; empty: anything

@@ -1,4 +1,5 @@
-// What the numbers of flags may be, refused in one short line that names the limits and the value.
+// Limits of the numbers that flags take. A value outside is refused in one short line that names the limits
+// and the value.
 #pragma once
 
 #include <fmt/format.h>

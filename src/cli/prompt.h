@@ -1,4 +1,4 @@
-// What the user asked, as the token ids that the model was trained to see.
+// The user's question as the token ids that the model was trained to see.
 #pragma once
 
 #include <span>

@@ -100,7 +100,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
   request.kv = options.kv;
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
-  // What continues a text is as little Markdown as the text.
+  // A raw text is not Markdown, and neither is its continuation.
   const auto view = make_answer_view(choose_answer_format(options.plain || options.raw));
   PromptProgress progress(globals.quiet);
   const TextSink on_text = [&](std::string_view piece) {

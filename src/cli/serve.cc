@@ -62,7 +62,7 @@ Logger make_logger(const GlobalOptions& globals) {
                  .format = globals.json ? LogFormat::kJson : LogFormat::kText});
 }
 
-// What clients call the model: the name it was asked for by; of a file, its name without folder and ending.
+// The model's name for clients: the name from the command line, or a file's name without folder and ending.
 std::string default_served_name(const std::string& model) {
   return model.ends_with(".gguf") ? std::filesystem::path(model).stem().string() : model;
 }
@@ -169,7 +169,7 @@ void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
   std::_Exit(kExitMachine);
 }
 
-// Of one body of the greatest size, as it is read.
+// The bytes of one body of the greatest size, as it is read.
 std::int64_t largest_body_bytes(const server::Limits& limits) {
   return limits.body_bytes.max * (server::kBytesPerTextByte + 1);
 }
@@ -262,7 +262,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   return exit_code;
 }
 
-// What keeps the server's promises where other verbs have one user.
+// Defaults that keep the server's guarantees, where other verbs have one user.
 void choose_serving_defaults(EngineOptions& options) {
   options.max_step_ms = 75;  // short of a tenth of a second, at which a stream is seen to stall
   options.waiting_policy = "slo-value";

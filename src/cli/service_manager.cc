@@ -52,7 +52,7 @@ ServiceManager::~ServiceManager() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-// What cannot be sent changes nothing here: the manager notices that it was told nothing.
+// A message that cannot be sent changes nothing here: the manager notices its absence.
 void ServiceManager::send(std::string_view state) const {
   if (socket_ >= 0) ::send(socket_, state.data(), state.size(), MSG_NOSIGNAL);
 }

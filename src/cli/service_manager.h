@@ -1,4 +1,5 @@
-// What systemd is told of a service of Type=notify: when it is ready, that it stops, that it is alive.
+// The messages that systemd gets from a service of Type=notify: that it is ready, that it stops, that it is
+// alive.
 //
 // sd_notify is one datagram with lines NAME=VALUE, a stable protocol (sd_notify(3)); libsystemd would bring
 // a library and four more for it.

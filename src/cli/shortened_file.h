@@ -1,4 +1,4 @@
-// What happens when another program shortens a file that is mapped here.
+// Ends the process with a clear line when another program shortens a file that is mapped here.
 #pragma once
 
 namespace kvasir::cli {

@@ -1,4 +1,4 @@
-// What a command prints as its answer on stdout, and what it says beside that on stderr.
+// A command's answer on stdout, and its other messages on stderr.
 #pragma once
 
 #include <string>

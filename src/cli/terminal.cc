@@ -16,7 +16,7 @@ constexpr int kDefaultColumns = 80;
 constexpr std::array kEndingSignals = {SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::string_view kNoPasteMarksNoColours = "\x1b[?2004l\x1b[0m";
 
-// What a signal handler needs; set before there is one.
+// The signal handler's data; set before there is a handler.
 termios terminal_before;
 bool knows_escape_codes = false;
 

@@ -1,4 +1,4 @@
-// What to tell a person whose command line did not parse.
+// The message for a command line that did not parse.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,8 +6,8 @@
 
 namespace kvasir::cli {
 
-// What is wrong with a command line that did not parse, as one line: the first verb that does not exist, else
-// the parser's own words, with the nearest known verb or flag when there is one.
+// The fault of a command line that did not parse, as one line: the first verb that does not exist, else the
+// parser's own words, with the nearest known verb or flag when there is one.
 std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv);
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// What the verbs of the command line share: global flags, exit codes, and how a verb joins the parser.
+// Parts that the verbs of the command line share: global flags, exit codes, and how a verb joins the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,8 @@ int exit_code_of(ErrorKind kind);
 // Prints `kvasir: message` as one line on stderr and returns the exit code.
 int report(const Error& error);
 
-// What `verb` does when it is the one on the command line; an Error becomes report()'s line and exit code.
+// Sets the action of `verb` when it is the one on the command line; an Error becomes report()'s line and exit
+// code.
 void on_chosen(CLI::App& verb, Context& context, std::function<Result<int>()> action);
 
 // Each verb adds its subcommand; cli/main.cc lists them.

@@ -37,7 +37,7 @@ std::vector<TokenId> echo_of(std::span<const TokenId> window, const KvProtocol& 
 constexpr const char* kCoarsest = "k3v2";
 // A layer shows something when it diverges so many times as much as the middle one, where all is rounding.
 constexpr double kShows = 1.5;
-// What the text does not ask for another one may.
+// Another text may need a head that this text does not need.
 constexpr double kLeastWeight = 0.1;
 
 // KV heads [begin, end) and what the model diverges by when they are coarse.

@@ -27,7 +27,7 @@ void append(Tokens& tokens, std::span<const TokenId> more) {
   tokens.insert(tokens.end(), more.begin(), more.end());
 }
 
-// What the cities' codes are, and where the filler begins; from the case alone.
+// The cities, their codes, and the beginning of the filler; drawn from the case alone.
 struct Draw {
   std::vector<std::string> cities;
   std::vector<int> codes;

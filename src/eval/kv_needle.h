@@ -12,19 +12,19 @@
 
 namespace kvasir::eval {
 
-// What is asked of a needle.
+// How a needle is asked for.
 struct NeedleKind {
   std::string_view suite;
   std::int32_t num_needles = 1;       // of as many cities; the first one's is asked for
   bool policy_sees_question = false;  // or it acts before the question comes
   bool policy_is_live = false;        // acts after every step, before the question and after it; or once
-  // Of a conversation: questions about the other cities, with their right answers, come first.
+  // In a conversation: questions about the other cities, with their right answers, come first.
   std::int32_t num_earlier_turns = 0;
 };
 inline constexpr NeedleKind kLateNeedle = {"needle-late", 1, false};
 inline constexpr NeedleKind kAwareNeedle = {"needle-aware", 1, true};
 inline constexpr NeedleKind kManyNeedles = {"needle-keys", 4, false};
-// What has been taken out before the question may come back after it.
+// Blocks that were taken out before the question may come back after it.
 inline constexpr NeedleKind kLiveNeedle = {"needle-live", 1, true, true};
 inline constexpr NeedleKind kRecall = {"recall", 3, true, true, 2};
 

@@ -22,12 +22,12 @@ struct KvRow {
   std::string policy;
   double budget = 1.0;
   double bytes_share = 1.0, bytes_share_peak = 1.0;  // as Usage
-  // Of text.
+  // For text.
   std::int32_t num_tokens = 0;
   double nll = 0.0, full_nll = 0.0;  // mean over its tokens in nats, with the policy and with the full cache
   double kl = 0.0;                   // mean Kullback-Leibler divergence from the full cache's distribution
   double top1 = 0.0;                 // share of positions whose most likely token is the full cache's
-  // Of a needle: 1 found, 0 not.
+  // For a needle: 1 found, 0 not.
   std::int32_t found = 0, full_found = 0;
 
   using Key = std::tuple<std::string, std::int32_t, std::int32_t, std::string, double>;

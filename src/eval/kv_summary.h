@@ -1,4 +1,4 @@
-// What the rows of a KV evaluation say, and whether the gate holds.
+// The summary of a KV evaluation's rows, and whether the gate holds.
 #pragma once
 
 #include <cstdint>

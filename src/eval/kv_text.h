@@ -1,4 +1,4 @@
-// What a KV policy costs on windows of text: perplexity, divergence and agreement against the full cache.
+// The cost of a KV policy on windows of text: perplexity, divergence and agreement against the full cache.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline constexpr std::int32_t kKvStepTokens = 128;
 inline constexpr KvProtocol kCompressThenScore = {"p1", 512};
 inline constexpr KvProtocol kStreaming = {"p2", 0};
 
-// What the full cache says of a window, through the same steps.
+// The full cache's scores of a window, through the same steps.
 struct FullCacheScore {
   std::vector<float> logprobs;                  // of the window's tokens
   std::vector<std::vector<float>> log_softmax;  // at every logit_stride-th scored position

@@ -11,7 +11,7 @@ namespace kvasir::eval {
 // Asked many times a second while something runs; false ends it with kCancelled. Empty: never.
 using KeepGoing = std::function<bool()>;
 
-// What a request of one choice gave.
+// The results of a request of one choice.
 struct RequestRun {
   std::vector<TokenId> token_ids;
   std::vector<PositionLogprobs> prompt_logprobs;

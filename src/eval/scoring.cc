@@ -5,7 +5,7 @@
 namespace kvasir::eval {
 namespace {
 
-// Of a request that generates nothing.
+// Runs a request that generates nothing.
 Result<RequestRun> run_prompt(Engine& engine, Request request, const KeepGoing& keep_going) {
   request.sampling.max_tokens = 0;
   request.use_prefix_cache = false;

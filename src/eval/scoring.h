@@ -8,7 +8,7 @@
 
 namespace kvasir::eval {
 
-// What the model says of a prompt.
+// The model's scores of a prompt.
 struct PromptScore {
   std::vector<float> logprobs;  // natural log of each token's probability given those before it; entry 0 is 0
   double kv_bytes_share = 1.0, kv_bytes_share_peak = 1.0;  // as Usage

@@ -1,4 +1,4 @@
-// What a model's KV formats cost, measured once and kept in a file beside the model.
+// The cost of each KV format for a model, measured once and kept in a file beside the model.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ struct KvCalibration {
   std::vector<double> head_weights = {};
 };
 
-// Of the model in this file.
+// The path of the calibration of the model in this file.
 std::string kv_calibration_path(const std::string& model_path);
 
 // Nothing where there is none. Error (kBadFile) naming the file: it is none of write_kv_calibration's.

@@ -1,4 +1,4 @@
-// What a model file says about itself, in the few figures that people ask for.
+// A model file's description of itself, in the few figures that people ask for.
 #pragma once
 
 #include <cstdint>

@@ -23,10 +23,10 @@ struct BlockLifetime {
   float mass = 0.0f;                 // likewise, in the policy's memory
 };
 
-// What the queries since the last change have paid to a cell, each: what the policy remembers at the end less
-// what is left of what it remembered then, by the weight that those queries have in its memory. So a memory
-// that decays counts the later ones more. Nothing where that is not known: the cell is gone, no query came,
-// the policy remembers no attention or only a window of it, or the end's scores were dropped.
+// The attention per query that a cell got since its last change. It is the policy's memory at the end, less
+// the rest of its memory at the change, divided by the weight of those queries in its memory. So a memory
+// that decays counts later queries more. Nothing where it is unknown: the cell is gone, no query came, the
+// policy remembers no attention or only a window of it, or the end's scores were dropped.
 std::optional<float> realised_attention(const BlockLifetime& lifetime, const kv::SequenceEnd& end);
 
 // Thread safety: none.

@@ -35,8 +35,9 @@ std::string percent_encoded(std::string_view path) {
   return encoded;
 }
 
-// What SQLite opens to read `path`. A file without a write-ahead log has no writer, and as "immutable" it can be
-// read in a folder where nothing can be written and leaves no files of SQLite's beside it.
+// The URI with which SQLite opens `path` to read. A file without a write-ahead log has no writer, and as
+// "immutable" it can be read in a folder where nothing can be written and leaves no files of SQLite's beside
+// it.
 std::string uri_to_read(const std::string& path) {
   std::error_code ignored;
   const bool has_writer = std::filesystem::exists(path + "-wal", ignored);

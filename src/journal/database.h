@@ -35,7 +35,7 @@ class Statement {
   // Error: kMachine (disk full, locked for too long, damaged).
   Result<bool> next();  // false: no more rows
 
-  // Of the row that next() went to.
+  // Columns of the row that next() went to.
   std::int64_t integer(int column) const;
   std::optional<double> real(int column) const;  // nothing: NULL
   std::string text(int column) const;

@@ -16,7 +16,7 @@ namespace {
 
 // So much comes together before it is written: fewer, larger transactions.
 constexpr std::chrono::milliseconds kBatchInterval{100};
-// Of a transaction: other processes that write to the same file wait for it.
+// The most records of one transaction: other processes that write to the same file wait for it.
 constexpr int kMaxRecordsPerBatch = 256;
 
 // Where the machine has other work, this thread gets about a hundredth of a core.

@@ -1,4 +1,4 @@
-// What a KV log says, for a person who asks why.
+// The contents of a KV log, for a person who asks why.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct Regret {
   double forecast = 0.0, realised = 0.0;
 };
 
-// Of all cells of a sequence whose attention is known.
+// A summary over all cells of a sequence whose attention is known.
 struct RegretSummary {
   std::int64_t num_cells = 0;
   std::int64_t num_regretted = 0;  // realised more than forecast
@@ -100,8 +100,8 @@ class LogReader {
   // By block, layer and head; of one block or of all.
   Result<std::vector<LoggedAction>> actions(std::int64_t step, std::optional<std::int64_t> block);
   Result<RegretSummary> regrets(std::int64_t sequence, std::int64_t max_worst);
-  // What was forecast and what became of it, in the file's last run: cells whose attention is known, and
-  // whose forecast is above 0. By policy, budget and forecast.
+  // Forecast and realised attention in the file's last run, by policy, budget and forecast. It covers cells
+  // whose attention is known and whose forecast is above 0.
   Result<std::vector<ForecastBin>> forecasts();
   // The sentence behind the name of a reason.
   Result<std::string> meaning_of(const std::string& reason);

@@ -5,7 +5,7 @@
 namespace kvasir::journal {
 namespace {
 
-// What a record holds outside itself.
+// The bytes that a record holds outside itself.
 std::int64_t bytes_of(const Record& record) {
   if (const auto* step = std::get_if<kv::StepRecord>(&record)) {
     return static_cast<std::int64_t>(step->actions.size() * sizeof(kv::ActionRecord));

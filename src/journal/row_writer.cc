@@ -193,7 +193,7 @@ double RowWriter::share_of(float attention) const {
   return static_cast<double>(attention) / run_.query_heads_per_kv_head;
 }
 
-// What the policy expects to lose, in the unit of the formats' costs, for each byte that it saves.
+// The loss that the policy expects for each byte that it saves, in the unit of the formats' costs.
 double RowWriter::price_of(const kv::ActionRecord& action) const {
   const kv::FormatCosts& costs = run_.format_costs;
   const std::int64_t saved =

@@ -1,4 +1,4 @@
-// What every decoder here shares: embedding, head, RoPE tables and the step's workspace.
+// The parts that every decoder here shares: embedding, head, RoPE tables and the step's workspace.
 #pragma once
 
 #include <cstdint>

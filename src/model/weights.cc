@@ -12,8 +12,8 @@
 namespace kvasir::model {
 namespace {
 
-// Of the file, that are in memory beside the packed weights: a few slices stay in the caches between the
-// check and the packing.
+// The part of the file that is in memory beside the packed weights. A few slices of this size stay in the
+// caches between the check and the packing.
 constexpr std::int64_t kSliceBytes = 8 << 20;
 
 // Calls visit(row_begin, row_end) for slices of whole row groups, in order, until one fails.

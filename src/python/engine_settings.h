@@ -1,4 +1,4 @@
-// What LLM(model, ...) takes besides the model.
+// The settings that LLM(model, ...) takes besides the model.
 #pragma once
 
 #include <string_view>

@@ -31,7 +31,7 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
 
   void put(Output output);
-  // What has come, possibly nothing after `patience`.
+  // Takes the outputs that have come, possibly none after `patience`.
   std::vector<Output> take(std::chrono::milliseconds patience);
   // To wait for with poll() and what is built on it; the mailbox's. Error: kMachine when the system has none
   // left.

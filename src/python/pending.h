@@ -23,8 +23,8 @@ class Pending {
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
-  // What has come since; with `wait` at least something, unless all have ended. A signal's handler runs
-  // meanwhile, and what it raises leaves here.
+  // Takes the outputs that have come since; with `wait` at least one, unless all have ended. A signal's
+  // handler runs meanwhile, and its exception leaves here.
   std::vector<Output> take(bool wait);
   bool is_finished() const { return num_unfinished_ == 0; }
   // Within a step; the last news still come.

@@ -1,4 +1,4 @@
-// What a request may say besides its prompt: how its tokens are chosen, and how its keys and values are kept.
+// A request's options besides its prompt: how its tokens are chosen, and how its keys and values are kept.
 #pragma once
 
 #include <string_view>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kReturnInterval{1};
 
-// What holds for the whole process. Who touches it holds the interpreter.
+// State of the whole process. A thread that touches it holds the interpreter.
 struct Interpreter {
   std::vector<std::weak_ptr<Session>> sessions;
   bool is_ending = false;

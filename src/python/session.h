@@ -28,7 +28,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // What Python calls at its exit: closes all sessions; a later one is closed from the start.
+  // Python calls this at its exit. It closes all sessions; a later one is closed from the start.
   static void end_all();
 
   // `model` is a catalogue's name or a path, `settings` as read_settings() takes them; `progress` is None or

@@ -332,8 +332,7 @@ TEST(Philox, DrawsUniformly) {
   EXPECT_NEAR(squares / kDraws, 1.0 / 3, 0.004);
 }
 
-// What the model's last step found out while it had the logits at hand gives the row that reading it all
-// gives.
+// The maxima that the model's last step found give the same row as reading all logits.
 TEST(LogitRow, TakesKnownMaxima) {
   for (const std::size_t size : {64u, 200u, 640u, 1000u}) {
     std::vector<float> logits(size);

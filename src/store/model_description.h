@@ -1,4 +1,4 @@
-// What a model file contains, as plain data for whoever prints it.
+// The contents of a model file, as plain data for printing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a long transfer tells whoever watches it.
+// The progress that a long transfer reports.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// What the ids stand for, separated by '|'.
+// The texts of the ids, separated by '|'.
 std::string pieces(VocabData data, std::string_view text) {
   const auto tokenizer = Tokenizer::create(std::move(data)).value();
   std::string shown;

@@ -14,7 +14,7 @@ namespace kvasir::text {
 inline constexpr std::int32_t kNoPiece = -1;
 inline constexpr std::uint32_t kNoPriority = std::numeric_limits<std::uint32_t>::max();
 
-// What two neighbours become. Lower priorities merge first. Requires: priority < kNoPriority.
+// The piece that two neighbours become. Lower priorities merge first. Requires: priority < kNoPriority.
 struct Merge {
   std::uint32_t priority = kNoPriority;
   std::int32_t piece = kNoPiece;

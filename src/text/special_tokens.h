@@ -10,7 +10,7 @@
 
 namespace kvasir::text {
 
-// What a file's token types must be changed to, and the full list of ids that end a generation.
+// Corrections of a file's token types, and the full list of ids that end a generation.
 struct SpecialTokens {
   std::vector<TokenId> control;
   std::vector<TokenId> user_defined;

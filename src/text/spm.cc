@@ -12,7 +12,7 @@ namespace {
 // Symbols count bytes in 32 bits: a longer text is cut here.
 constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 30;
 
-// What a lead byte promises. SentencePiece does not check the bytes that follow, so neither do we.
+// The size that a lead byte announces. SentencePiece does not check the bytes that follow, so neither do we.
 std::size_t character_size(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   if (byte < 0xC0) return 1;

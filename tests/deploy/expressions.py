@@ -69,7 +69,7 @@ def faults(where, expression, text, exported):
         for label in filter(None, (name.strip() for name in labels.split(","))):
             if label not in known:
                 yield f"{where}: nothing in it has the label {label}"
-    # What a sum is not grouped by is gone.
+    # Labels that a sum is not grouped by are gone.
     groups = [set(re.split(r"\s*,\s*", labels.strip())) for labels in re.findall(r"\bby\s*\(([^)]*)\)", expression)]
     shown = known if not groups else set.intersection(*groups)
     for label in LEGEND.findall(text):

@@ -25,7 +25,8 @@ MODEL = "smollm2:135m"
 LEAST_CONTRAST = 4.5
 PHONE = (360, 740)
 MOST_RENDER_MS = 10_000  # on a busy machine
-# What came of a text, without the buttons and what each link has; all its beginnings are rendered too, as they come.
+# A text as it is rendered, without the buttons and the attributes of links. All its beginnings are rendered too, as
+# they come.
 RENDERED = """
 const holder = document.createElement('div'), text = arguments[0];
 for (let end = 0; end <= text.length; ++end) holder.replaceChildren(...renderMarkdown(text.slice(0, end)));

@@ -23,7 +23,7 @@ SOLO_ARGS = ("--no-prefix-cache", "--max-model-len", CONTEXT)
 CROWDED_ARGS = ("--max-model-len", CONTEXT, "--chunk", 96, "--max-num-seqs", 16, "--ttft-target-ms", 0,
                 "--max-queue-kv", 0)
 LOADS = {"short of memory": (*CROWDED_ARGS, "--kv-cache-tokens", CONTEXT), "full house": CROWDED_ARGS}
-# What says that a load was one: the least preemptions, cached prompt tokens and sequences a step.
+# The minimum of a real load: preemptions, cached prompt tokens and sequences a step.
 LEAST = {"short of memory": (1, 0, 2), "full house": (0, 1, 4)}
 
 

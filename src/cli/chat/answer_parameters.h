@@ -1,4 +1,4 @@
-// What a person may change between two answers.
+// The parameters that may change between two answers.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ struct ChatConfig {
 // does not fit the context is refused, never cut. Ctrl-C stops an answer and keeps what was said so far, and
 // at the prompt drops the line; twice in a row there it ends the conversation, as Ctrl-D does.
 //
-// What is done with words that begin with a slash is in chat_commands.cc.
+// Words that begin with a slash are handled in chat_commands.cc.
 class Chat {
  public:
   // Both outlive the chat. Requires: a tokenizer, and a chat template unless config.raw.

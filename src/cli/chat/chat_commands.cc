@@ -1,4 +1,4 @@
-// What a person can do in a chat besides talking.
+// The commands of a chat.
 #include <fmt/format.h>
 
 #include <algorithm>

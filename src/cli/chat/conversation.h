@@ -1,4 +1,4 @@
-// What was said so far.
+// The conversation so far.
 #pragma once
 
 #include <cstddef>

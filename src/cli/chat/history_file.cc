@@ -49,7 +49,7 @@ class LockedFile {
       if (num_read < 0) return std::nullopt;
       if (num_read == 0) return text;
       text.append(piece, static_cast<std::size_t>(num_read));
-      // Of a file that is no history the end is enough.
+      // The end is enough when the file is no history.
       if (text.size() > 2 * HistoryFile::kMaxBytes) text.erase(0, text.size() - HistoryFile::kMaxBytes);
     }
   }

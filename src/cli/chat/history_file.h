@@ -1,4 +1,4 @@
-// What a person typed in earlier conversations.
+// The lines that were typed in earlier conversations.
 #pragma once
 
 #include <cstddef>

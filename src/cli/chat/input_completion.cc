@@ -23,7 +23,7 @@ std::vector<std::string> complete_file(std::string_view typed) {
        !error && entry != end && found.size() < kMaxFiles; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     const bool is_hidden = name.starts_with('.') && !begin.starts_with('.');
-    // What cannot be shown as it is cannot be typed as it is.
+    // A name that cannot be shown as it is cannot be typed as it is.
     if (!name.starts_with(begin) || is_hidden || printable(name, name.size()) != name) continue;
     std::error_code ignored;
     found.push_back(folder + name + (entry->is_directory(ignored) ? "/" : ""));

@@ -1,4 +1,4 @@
-// What the Tab key makes of a half-typed line.
+// Completion of a half-typed line by the Tab key.
 #pragma once
 
 #include <cstddef>

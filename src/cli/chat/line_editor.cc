@@ -31,7 +31,7 @@ LineEditor& owner_of(EditLine* editor) {
   return *static_cast<LineEditor*>(owner);
 }
 
-// What libedit reads is UTF-8 also where nobody has set a locale, as in most containers.
+// libedit must read UTF-8 also where no locale is set, as in most containers.
 void use_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(::nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -54,7 +54,7 @@ void append_utf8(wchar_t character, std::string& out) {
   byte(0x80 | (code & 0x3F));
 }
 
-// Of a path the part behind the last folder: what tells candidates apart.
+// The part of a path behind the last folder, which tells candidates apart.
 std::string_view shown_name(std::string_view candidate) {
   const std::size_t slash = candidate.substr(0, candidate.size() - 1).rfind('/');
   return slash == candidate.npos || slash == 0 ? candidate : candidate.substr(slash + 1);
@@ -201,7 +201,8 @@ char* LineEditor::prompt_of(EditLine* editor) { return owner_of(editor).prompt_.
 unsigned char LineEditor::drop_line(EditLine* editor, int /*key*/) {
   const LineInfoW* typed = ::el_wline(editor);
   if (typed->cursor != typed->lastchar) {
-    // What follows must stand behind the line: libedit goes there when this returns, and the key comes again.
+    // The following output must stand behind the line: libedit goes there when this returns, and the key
+    // comes again.
     ::el_cursor(editor, static_cast<int>(typed->lastchar - typed->cursor));
     ::el_push(editor, kDropLineKey);
     return CC_CURSOR;

@@ -17,7 +17,7 @@ class MessageAssembler {
   bool add(std::string_view line);
 
   const std::string& text() const { return text_; }
-  // What a block says is never a command.
+  // The text of a block is never a command.
   bool is_block() const { return is_block_; }
   bool is_empty() const { return num_lines_ == 0; }
 

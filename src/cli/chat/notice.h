@@ -1,4 +1,4 @@
-// What a chat itself says.
+// The chat's own messages.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a terminal says was pasted.
+// Text that the terminal reports as pasted.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ std::string clean_paste(std::string_view text);
 // Thread safety: none.
 class PastedTexts {
  public:
-  // What goes into the line: the paste itself, or "[paste 1: 40 lines]".
+  // Returns the text for the line: the paste itself, or "[paste 1: 40 lines]".
   std::string add(std::string text);
   // The line with each paste in the place of its name.
   std::string expand(std::string_view line) const;

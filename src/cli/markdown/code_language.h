@@ -1,4 +1,4 @@
-// What tells a language's comments, strings and reserved words from the rest.
+// The delimiters and words that tell a language's comments, strings and reserved words from the rest.
 #pragma once
 
 #include <span>

@@ -9,7 +9,7 @@ namespace kvasir::cli {
 // locale. Requires: one whole character, no control.
 int character_width(std::string_view character);
 
-// Of all characters of valid UTF-8 without controls.
+// The width of all characters of valid UTF-8 without controls.
 int display_width(std::string_view text);
 
 }  // namespace kvasir::cli

@@ -1,4 +1,4 @@
-// What stands within a line of Markdown: emphasis, code, links.
+// The Markdown within a line: emphasis, code, links.
 #pragma once
 
 #include <cstddef>

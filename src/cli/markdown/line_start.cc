@@ -11,7 +11,7 @@ constexpr int kMaxHeadingLevel = 6;
 constexpr std::size_t kMaxDigits = 9;  // CommonMark 0.31, section 5.2
 constexpr std::size_t kMinFence = 3;
 constexpr std::size_t kMinRule = 3;
-// What is held back until the end of the line is not to be a whole answer.
+// Text that is held back until the end of its line must not grow to a whole answer.
 constexpr std::size_t kMaxFenceLineBytes = 200;
 constexpr std::size_t kMaxRuleBytes = 200;
 constexpr std::size_t kMaxTableRowBytes = 4000;

@@ -1,4 +1,4 @@
-// What kind of line of Markdown begins.
+// The kind of a line of Markdown, from its beginning.
 #pragma once
 
 #include <cstddef>

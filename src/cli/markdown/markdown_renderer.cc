@@ -221,7 +221,7 @@ void MarkdownRenderer::open_fence(const LineStart& start) {
   start_next_line();
 }
 
-// Of a fence, or indented by four.
+// A line of a fence, or one that is indented by four.
 void MarkdownRenderer::take_code_line() {
   std::string_view line = line_;
   if (!fence_) {

@@ -18,7 +18,7 @@ class TerminalText {
   explicit TerminalText(Sink sink) : sink_(std::move(sink)) {}
 
   void write(std::string_view piece);
-  // What is held back of a character that never became whole; the stream may go on.
+  // Writes the rest of a character that never became whole; the stream may go on.
   void finish();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace kvasir::cli {
 
-// Of the terminal's own palette, so that they fit its background.
+// Colours of the terminal's own palette, so that they fit its background.
 enum class TextColour : std::uint8_t { kNone, kRed, kGreen, kMagenta, kCyan };
 
 struct TextStyle {
