@@ -94,17 +94,9 @@ class Replay {
 
   void step() {
     const sched::SchedulerOutput& output = scheduler_.schedule(at(now_ms_));
-    sched::StepWork work;
     sched::ModelStepResult answer;
-    for (const sched::ScheduledSequence& s : output.sequences) {
-      if (s.num_tokens == 1) {
-        work.add_decoding(s.first_position);
-      } else {
-        work.add_chunk(s.first_position, s.num_tokens);
-      }
-      answer.next_tokens.push_back(s.samples ? kSomeToken : kNoToken);
-    }
-    now_ms_ += config_.machine.step_ms(work);
+    for (const sched::ScheduledSequence& s : output.sequences) answer.add(s.samples ? kSomeToken : kNoToken);
+    now_ms_ += config_.machine.step_ms(sched::work_of(output.sequences));
     for (const sched::SequenceUpdate& update : scheduler_.update(answer, at(now_ms_))) note(update);
   }
 

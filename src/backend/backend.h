@@ -172,8 +172,8 @@ class Backend {
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
   // What the queries of a slice that are observed attended to since plan(), by layer group; groups with a
-  // window have none.
-  virtual std::span<const kv::StepMass> step_mass(std::int32_t slice) const = 0;
+  // window have none. `row`: of a slice with guesses the one row whose query it was; else 0.
+  virtual std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const = 0;
 
   // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
   virtual std::int64_t skipped_weight_bytes() const = 0;

@@ -32,8 +32,11 @@ class OneSlice {
               .observed = observed};
   }
 
-  // As CpuBackend runs it.
-  kv::StepMass run() {
+  // The rows are guesses: reported one by one.
+  void keep_rows_apart() { slice_.num_draft_rows = shape_.num_query_tokens - 1; }
+
+  // As CpuBackend runs it. `row`: of one that is reported.
+  kv::StepMass run(std::int32_t row = 0) {
     const BatchInput batch{.sequences = {&slice_, 1}, .kv_groups = {&group_, 1}};
     AttentionPlan plan;
     plan_attention(batch.sequences, group_, shape_.group_size, plan);
@@ -44,7 +47,7 @@ class OneSlice {
       if (unit.mass >= 0) attend(unit, mass);
     }
     mass.end_layer();
-    return mass.of_slice(0)[0];
+    return mass.of_slice(0, row)[0];
   }
 
   // Of a query head, from dense attention.
@@ -58,6 +61,17 @@ class OneSlice {
       for (std::size_t b = 0; b < masses.size(); ++b) {
         masses[b] += std::pow(slice_.observed.decay, age) * output.masses[row * masses.size() + b];
       }
+    }
+    return masses;
+  }
+
+  // Of one query token, all query heads.
+  std::vector<double> dense_row(std::int32_t token) const {
+    const kernels::AttentionOutput output = problem_.dense();
+    std::vector<double> masses(static_cast<std::size_t>(problem_.num_blocks()));
+    for (std::int32_t head = 0; head < shape_.group_size; ++head) {
+      const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
+      for (std::size_t b = 0; b < masses.size(); ++b) masses[b] += output.masses[row * masses.size() + b];
     }
     return masses;
   }
@@ -135,6 +149,24 @@ TEST(BlockMass, IsThatOfDenseAttention) {
       expect_dense(slice);
     }
   }
+}
+
+// As if each had been a step of its own, so that those of rejected guesses can be left out.
+TEST(BlockMass, OfGuessesIsKeptRowByRow) {
+  constexpr std::int32_t kRows = 20, kKeys = 1300;
+  OneSlice apart({.num_query_tokens = kRows, .group_size = 3, .head_dim = 64, .num_keys = kKeys},
+                 {kv::kAllQueries, 0.98f});
+  apart.keep_rows_apart();
+  double total = 0.0;
+  for (std::int32_t row = 0; row < kRows; ++row) {
+    const kv::StepMass mass = apart.run(row);
+    EXPECT_EQ(mass.num_queries, std::vector<std::int32_t>{1});
+    const std::vector<double> sum = apart.dense_row(row);
+    ASSERT_EQ(mass.sum.size(), sum.size());
+    for (std::size_t b = 0; b < sum.size(); ++b) EXPECT_NEAR(mass.sum[b], sum[b], 1e-5);
+    for (const float block : mass.sum) total += block;
+  }
+  EXPECT_NEAR(total, 3.0 * kRows, 1e-3);
 }
 
 TEST(BlockMass, OfHolesIsZero) {

@@ -257,18 +257,13 @@ void LocalEngine::step() {
   counters_.kv_bytes_peak = std::max(counters_.kv_bytes_peak, kv_.held_bytes());
   build_tasks(output);
   const std::span<runtime::SequenceResult> results = runner_.run(output, tasks_);
-  step_result_.next_tokens.clear();
   scheduled_.clear();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    // A failed sequence leaves before its step counts; its slot still holds a token.
-    step_result_.next_tokens.push_back(results[i].error ? TokenId{0} : results[i].token);
-    scheduled_.push_back(output.sequences[i].id);
-  }
+  for (const sched::ScheduledSequence& sequence : output.sequences) scheduled_.push_back(sequence.id);
   const auto end = Clock::now();
   charge(output, std::chrono::duration<double, std::milli>(end - begin).count());
   finish_failed(output, results);
   std::size_t i = 0;
-  for (const sched::SequenceUpdate& update : scheduler_.update(step_result_, end)) {
+  for (const sched::SequenceUpdate& update : scheduler_.update(runner_.sampled(), end)) {
     while (scheduled_.at(i) != update.id) ++i;  // those between have nothing to say
     emit_update(update, results[i]);
   }
@@ -343,14 +338,8 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   RequestOutput output;
   output.finish_reason = update.finish_reason;
   output.attention_mass = std::move(result.attention_mass);
-  if (update.token != kNoToken) {
-    ++choice.completion_tokens;
-    ++counters_.num_generated_tokens;
-    output.token_ids.push_back(update.token);
-    if (result.logprobs) output.logprobs.push_back(std::move(*result.logprobs));
-  }
   // Its first news: the prompt is computed. The other choices find it cached by this one.
-  if (choice.completion_tokens <= 1 && stream.choice == 0) {
+  if (choice.completion_tokens == 0 && stream.choice == 0) {
     counters_.num_cached_prompt_tokens += update.num_cached_tokens;
     request.cached_tokens = update.num_cached_tokens;
   }
@@ -358,29 +347,37 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   note_times(update.times, Clock::now(), request.cost);
   request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
   if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
-  append_text(request, choice, update, output);
+  append_tokens(request, choice, update, output);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
 }
 
-// Detokenises the new token, if it is text, and looks for stop strings.
-void LocalEngine::append_text(ActiveRequest& request, ActiveChoice& choice,
-                              const sched::SequenceUpdate& update, RequestOutput& output) {
-  const SamplingParams& params = request.request.sampling;
-  const bool ended_by_token = update.finish_reason == FinishReason::kStop;
-  if (ended_by_token) output.stop_token = update.token;
-  if (choice.text == nullptr) return;
-  if (update.token != kNoToken && (!ended_by_token || params.include_stop_str_in_output)) {
-    OutputProcessor::Piece piece = choice.text->push(update.token, choice.completion_tokens);
-    output.text = std::move(piece.text);
-    if (piece.stop_string) {
-      output.finish_reason = FinishReason::kStop;
-      output.stop_string = std::move(*piece.stop_string);
-      output.stop_token = kNoToken;
-      return;
-    }
+// The new tokens, up to the one in whose text a stop string ends: what was sampled behind it does not exist.
+void LocalEngine::append_tokens(ActiveRequest& request, ActiveChoice& choice,
+                                const sched::SequenceUpdate& update, RequestOutput& output) {
+  for (sched::SampledToken& sampled : update.tokens) {
+    ++choice.completion_tokens;
+    ++counters_.num_generated_tokens;
+    output.token_ids.push_back(sampled.token);
+    if (sampled.logprobs) output.logprobs.push_back(std::move(*sampled.logprobs));
+    const bool ends = update.finish_reason == FinishReason::kStop && &sampled == &update.tokens.back();
+    if (ends) output.stop_token = sampled.token;
+    if (ends && !request.request.sampling.include_stop_str_in_output) continue;
+    if (append_text(choice, sampled.token, output)) return;
   }
-  if (output.finish_reason) output.text += choice.text->flush();
+  if (output.finish_reason && choice.text != nullptr) output.text += choice.text->flush();
+}
+
+// Detokenises a token; true when a stop string ends the answer with it.
+bool LocalEngine::append_text(ActiveChoice& choice, TokenId token, RequestOutput& output) {
+  if (choice.text == nullptr) return false;
+  OutputProcessor::Piece piece = choice.text->push(token, choice.completion_tokens);
+  output.text += piece.text;
+  if (!piece.stop_string) return false;
+  output.finish_reason = FinishReason::kStop;
+  output.stop_string = std::move(*piece.stop_string);
+  output.stop_token = kNoToken;
+  return true;
 }
 
 void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,

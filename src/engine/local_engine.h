@@ -78,8 +78,9 @@ class LocalEngine final : public Engine {
   void build_tasks(const sched::SchedulerOutput& output);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
-  void append_text(ActiveRequest& request, ActiveChoice& choice, const sched::SequenceUpdate& update,
-                   RequestOutput& output);
+  void append_tokens(ActiveRequest& request, ActiveChoice& choice, const sched::SequenceUpdate& update,
+                     RequestOutput& output);
+  static bool append_text(ActiveChoice& choice, TokenId token, RequestOutput& output);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
   void publish_stats();
@@ -101,7 +102,6 @@ class LocalEngine final : public Engine {
   std::map<SequenceId, Stream> streams_;
   MemoryAhead memory_ahead_;
   std::vector<runtime::SamplingTask> tasks_;
-  sched::ModelStepResult step_result_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;
   std::vector<std::string>

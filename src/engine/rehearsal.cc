@@ -25,11 +25,11 @@ void run_step(sched::Scheduler& scheduler, runtime::ModelRunner& runner) {
   greedy.temperature = 0.0f;
   const sched::SchedulerOutput& output = scheduler.schedule(Clock::now());
   const std::vector<runtime::SamplingTask> tasks(output.sequences.size(), {.params = &greedy});
-  sched::ModelStepResult result;
-  for (const runtime::SequenceResult& of : runner.run(output, tasks)) {
-    result.next_tokens.push_back(of.error ? TokenId{0} : of.token);
+  const std::span<runtime::SequenceResult> results = runner.run(output, tasks);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].error) scheduler.finish(output.sequences[i].id);
   }
-  scheduler.update(result, Clock::now());
+  scheduler.update(runner.sampled(), Clock::now());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "kv/block_table.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace kvasir::kv {
@@ -9,6 +11,15 @@ void BlockTable::append(BlockId block) {
   blocks_.push_back(block);
   if (block != kHole) ++num_held_;
   if (is_leading_hole) ++first_held_;
+}
+
+BlockId BlockTable::pop_back() {
+  const BlockId block = blocks_.back();
+  CHECK(block != kHole);
+  blocks_.pop_back();
+  --num_held_;
+  first_held_ = std::min(first_held_, size());
+  return block;
 }
 
 void BlockTable::replace(std::int32_t logical_index, BlockId block) {

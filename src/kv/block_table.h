@@ -34,6 +34,8 @@ class BlockTable {
   static constexpr std::int32_t slot_at(std::int32_t position) { return position % kTokensPerBlock; }
 
   void append(BlockId block);
+  // Returns the block that was last. Requires: it is not a hole.
+  BlockId pop_back();
   // Puts another block with the same contents at the index. Requires: neither is a hole.
   void replace(std::int32_t logical_index, BlockId block);
   // Returns the block that was there. Requires: it is not a hole.

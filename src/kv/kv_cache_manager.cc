@@ -232,19 +232,65 @@ void KvCacheManager::know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_
 
 bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   const std::int32_t num_blocks = blocks_for(num_tokens);
+  count_missing(kv, num_blocks);
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    if (missing_[static_cast<std::size_t>(g)] > pool(g).num_free()) return false;
+  }
+  if (!make_room(kv.owner, missing_)) return false;
+  append_fresh(kv, num_blocks);
+  return true;
+}
+
+std::int32_t KvCacheManager::allocate_empty(SequenceKv& kv, std::int32_t num_tokens) {
+  for (std::int32_t num_blocks = blocks_for(num_tokens);; --num_blocks) {
+    count_missing(kv, num_blocks);
+    const bool is_there = std::ranges::none_of(missing_, [](std::int32_t n) { return n > 0; });
+    if (!is_there && !has_empty(missing_)) continue;
+    append_fresh(kv, num_blocks);
+    return std::min(num_tokens, num_blocks * kTokensPerBlock);
+  }
+}
+
+void KvCacheManager::trim(SequenceKv& kv, std::int32_t num_tokens) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    BlockTable& table = kv.table(g);
+    while (table.size() > blocks_for(num_tokens)) release_block(g, table.pop_back());
+  }
+}
+
+// Into missing_: what each group lacks of so many blocks.
+void KvCacheManager::count_missing(const SequenceKv& kv, std::int32_t num_blocks) {
   missing_.clear();
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     missing_.push_back(std::max(0, num_blocks - kv.table(g).size()));
-    if (missing_.back() > pool(g).num_free()) return false;
   }
-  if (!make_room(kv.owner, missing_)) return false;
+}
+
+// Requires: there is room for them.
+void KvCacheManager::append_fresh(SequenceKv& kv, std::int32_t num_blocks) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
     fresh_.clear();
     while (table.size() < num_blocks) table.append(fresh_.emplace_back(take_block(kv.owner, g)));
     CHECK(cells_.fill(g, fresh_, cells_.cells_per_block(g)));
   }
-  return true;
+}
+
+bool KvCacheManager::has_empty(std::span<const std::int32_t> num_blocks) const {
+  std::int64_t num_cells = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
+    if (pool(g).num_empty_free() < wanted) return false;
+    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
+  }
+  return has_memory_for(num_cells);
+}
+
+// Without an eviction.
+bool KvCacheManager::has_memory_for(std::int64_t num_cells) const {
+  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
+  return cells_.num_new_cells_available() >= num_cells &&
+         cells_.arena().used_bytes() + num_bytes <= room_bytes_;
 }
 
 // Evicts cached blocks until every group has so many empty ones and there is room for their cells; false when
@@ -268,9 +314,7 @@ bool KvCacheManager::evict_for(std::span<const std::int32_t> num_blocks) {
     while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
     num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
   }
-  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
-  const CellArena& arena = cells_.arena();
-  while (cells_.num_new_cells_available() < num_cells || arena.used_bytes() + num_bytes > room_bytes_) {
+  while (!has_memory_for(num_cells)) {
     if (!evict_from_fullest()) return false;
   }
   return true;

@@ -94,6 +94,12 @@ class KvCacheManager {
   // pool or the memory is exhausted: the scheduler preempts, nobody logs an error.
   bool allocate(SequenceKv& kv, std::int32_t num_tokens);
 
+  // As allocate() for as many of the positions as there are empty blocks and unused memory for: nothing that
+  // is cached goes. Returns below which position there is room now; all that allocate() made stays.
+  std::int32_t allocate_empty(SequenceKv& kv, std::int32_t num_tokens);
+  // Gives back the blocks behind those of the first `num_tokens` positions, which are not computed.
+  void trim(SequenceKv& kv, std::int32_t num_tokens);
+
   // Makes room for the KV of `num_tokens` tokens in one layer, which all layers of the model use in turn: the
   // cells that a block of one_layer_group() has for its layers serve as many *layer blocks*, 16 tokens of
   // whichever layer runs each, and no cell is taken that none of them needs. Layer block i of block b is
@@ -157,6 +163,10 @@ class KvCacheManager {
 
  private:
   BlockPool& mutable_pool(std::int32_t group) { return pools_[static_cast<std::size_t>(group)]; }
+  void count_missing(const SequenceKv& kv, std::int32_t num_blocks);
+  void append_fresh(SequenceKv& kv, std::int32_t num_blocks);
+  bool has_empty(std::span<const std::int32_t> num_blocks) const;
+  bool has_memory_for(std::int64_t num_cells) const;
   bool make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks);
   bool evict_for(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);

@@ -42,6 +42,22 @@ TEST(KvCacheManager, AllocatesInAllGroupsOrInNone) {
   EXPECT_EQ(manager.pool(1).num_free(), 0);
 }
 
+TEST(KvCacheManager, FillsEmptyBlocksWithoutAnEvictionAndGivesThemBack) {
+  KvCacheManager manager = make_manager({{.num_blocks = 4}, {.num_blocks = 6}});
+  SequenceKv cached = computed(manager, iota_tokens(32));
+  manager.free(cached);
+  SequenceKv kv = manager.open("", true, 64);
+  ASSERT_TRUE(manager.allocate(kv, 10));
+  EXPECT_EQ(manager.allocate_empty(kv, 14), 14);
+  EXPECT_EQ(manager.allocate_empty(kv, 60), 48);  // there is memory for two more of each group
+  EXPECT_EQ(manager.num_evictions(), 0);
+  manager.trim(kv, 16);
+  EXPECT_EQ(kv.table(0).size(), 1);
+  EXPECT_EQ(kv.table(1).size(), 1);
+  EXPECT_EQ(manager.allocate_empty(kv, 48), 48);
+  manager.free(kv);
+}
+
 TEST(KvCacheManager, FindsAPrefixAfterItsOwnerIsGone) {
   KvCacheManager manager = make_manager({{.num_blocks = 8}});
   SequenceKv first = computed(manager, iota_tokens(40));

@@ -24,9 +24,11 @@ const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledS
                        .num_rows = sequence.num_tokens,
                        .first_position = sequence.first_position,
                        .num_wanted_rows = sequence.num_logits_rows(),
-                       .observed = observed_queries(sequence, wants_attention_mass[i] != 0)});
-    const auto ids = sequence.token_ids();
-    token_ids_.insert(token_ids_.end(), ids.begin(), ids.end());
+                       .observed = observed_queries(sequence, wants_attention_mass[i] != 0),
+                       .num_draft_rows = sequence.num_draft_tokens()});
+    const auto committed = sequence.committed_token_ids();
+    token_ids_.insert(token_ids_.end(), committed.begin(), committed.end());
+    token_ids_.insert(token_ids_.end(), sequence.draft_token_ids.begin(), sequence.draft_token_ids.end());
   }
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     groups_[group].blocks.clear();

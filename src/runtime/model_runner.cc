@@ -26,10 +26,16 @@ AttentionMass sum_over_heads(std::span<const kv::StepMass> groups) {
   return mass;
 }
 
-// Stops are held off until min_tokens are generated.
-std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& sequence,
+// Weights are checked when they are loaded, but products of finite ones may overflow.
+Error non_finite_error(std::int32_t position) {
+  return {ErrorKind::kBadFile, fmt::format("the model produced a NaN or infinity at position {}", position),
+          ""};
+}
+
+// Stops are held off until min_tokens are generated. `position`: of the row that samples.
+std::span<const TokenId> suppressed_tokens(const sched::ScheduledSequence& sequence, std::int32_t position,
                                            const SamplingTask& task) {
-  const auto num_generated = static_cast<std::int32_t>(sequence.history.size()) - sequence.num_prompt_tokens;
+  const std::int32_t num_generated = position + 1 - sequence.num_prompt_tokens;
   return num_generated < task.params->min_tokens ? task.stop_tokens : std::span<const TokenId>();
 }
 
@@ -52,16 +58,19 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
   results_.assign(tasks.size(), SequenceResult{});
+  sampled_.clear();
+  sampled_.num_tokens.resize(tasks.size());
   const std::span<const sched::ScheduledSequence> sequences = output.sequences;
   const std::span<SequenceResult> results = results_;
+  const std::span<std::int32_t> num_sampled = sampled_.num_tokens;
   convert_cells(*output.conversions);
   if (const std::size_t n = output.num_whole; n > 0) {
-    const Part whole = {sequences.first(n), tasks.first(n), results.first(n)};
+    const Part whole = {sequences.first(n), tasks.first(n), results.first(n), num_sampled.first(n)};
     model_.forward(build(builder_, whole));
     finish(whole);
   }
   if (const std::size_t n = output.num_whole; n < sequences.size()) {
-    const Part part = {sequences.subspan(n), tasks.subspan(n), results.subspan(n)};
+    const Part part = {sequences.subspan(n), tasks.subspan(n), results.subspan(n), num_sampled.subspan(n)};
     const sched::LayerPass& pass = output.layer_pass;
     backend::Rows hidden = hidden_;
     hidden.data = hidden_.row(pass.first_hidden_row);
@@ -88,7 +97,6 @@ const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part&
 
 // What is to be learned from a forward pass, after it.
 void ModelRunner::finish(const Part& part) {
-  observer_.observe(part.sequences);
   collect_wanted_rows(part);
   for (std::size_t begin = 0, end = 0; begin < wanted_.size(); begin = end) {
     end = end_of_chunk(part, begin);
@@ -99,22 +107,33 @@ void ModelRunner::finish(const Part& part) {
     }
   }
   mark_non_finite(part);
+  observe(part);
+}
+
+void ModelRunner::observe(const Part& part) {
+  num_accepted_.clear();
+  for (const std::int32_t num_tokens : part.num_sampled) num_accepted_.push_back(std::max(0, num_tokens - 1));
+  observer_.observe(part.sequences, num_accepted_);
   for (std::size_t i = 0; i < part.tasks.size(); ++i) {
     if (part.tasks[i].want_attention_mass && part.sequences[i].samples) {
-      part.results[i].attention_mass = sum_over_heads(backend_.step_mass(static_cast<std::int32_t>(i)));
+      const auto slice = static_cast<std::int32_t>(i);
+      part.results[i].attention_mass = sum_over_heads(backend_.step_mass(slice, num_accepted_[i]));
     }
   }
 }
 
 void ModelRunner::collect_wanted_rows(const Part& part) {
   wanted_.clear();
+  std::int32_t first_row = 0;
   for (std::size_t i = 0; i < part.sequences.size(); ++i) {
     const sched::ScheduledSequence& sequence = part.sequences[i];
     for (std::int32_t row = sequence.first_logits_row; row < sequence.num_tokens; ++row) {
       wanted_.push_back({.sequence = i,
                          .position = sequence.first_position + row,
-                         .samples = sequence.samples && row == sequence.num_tokens - 1});
+                         .batch_row = first_row + row,
+                         .samples = sequence.samples && row >= sequence.num_committed_tokens() - 1});
     }
+    first_row += sequence.num_tokens;
   }
 }
 
@@ -164,7 +183,8 @@ bool ModelRunner::wants_only_greatest(const WantedRow& wanted, const sched::Sche
                                       const SamplingTask& task) {
   const bool is_prompt = wanted.position < sequence.num_prompt_tokens;
   if (is_prompt && (observes(task) || task.params->prompt_logprobs)) return false;
-  return !wanted.samples || sampling::reads_only_greatest(*task.params, suppressed_tokens(sequence, task));
+  return !wanted.samples ||
+         sampling::reads_only_greatest(*task.params, suppressed_tokens(sequence, wanted.position, task));
 }
 
 void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const LogitView& row) {
@@ -184,19 +204,44 @@ void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const Logi
       result.prompt_logprobs.push_back(std::move(*logprobs));
     }
   }
-  if (wanted.samples) sample(sequence, task, row, result);
+  if (wanted.samples && is_reached(wanted, part)) sample(wanted, part, row);
 }
 
-void ModelRunner::sample(const sched::ScheduledSequence& sequence, const SamplingTask& task,
-                         const LogitView& row, SequenceResult& result) {
-  const auto num_prompt = static_cast<std::size_t>(sequence.num_prompt_tokens);
+// A row behind a guess counts when all rows before it sampled the guesses.
+bool ModelRunner::is_reached(const WantedRow& wanted, const Part& part) const {
+  const sched::ScheduledSequence& sequence = part.sequences[wanted.sequence];
+  const auto num_guessed = wanted.position + 1 - static_cast<std::int32_t>(sequence.history.size());
+  if (part.num_sampled[wanted.sequence] != num_guessed) return false;
+  if (num_guessed == 0) return true;
+  return sampled_.tokens.back().token == sequence.draft_token_ids[static_cast<std::size_t>(num_guessed) - 1];
+}
+
+// Called for the rows of a sequence in order.
+std::span<const TokenId> ModelRunner::generated_before(const WantedRow& wanted,
+                                                       const sched::ScheduledSequence& sequence) {
+  const auto committed = sequence.history.subspan(static_cast<std::size_t>(sequence.num_prompt_tokens));
+  const auto num_guessed = wanted.position + 1 - static_cast<std::int32_t>(sequence.history.size());
+  if (num_guessed == 0) return committed;
+  if (num_guessed == 1) generated_.assign(committed.begin(), committed.end());
+  generated_.push_back(sequence.draft_token_ids[static_cast<std::size_t>(num_guessed) - 1]);
+  return generated_;
+}
+
+void ModelRunner::sample(const WantedRow& wanted, const Part& part, const LogitView& row) {
+  const sched::ScheduledSequence& sequence = part.sequences[wanted.sequence];
+  const SamplingTask& task = part.tasks[wanted.sequence];
+  SequenceResult& result = part.results[wanted.sequence];
+  if (backend_.non_finite_rows()[static_cast<std::size_t>(wanted.batch_row)] != 0) {
+    result.error = non_finite_error(wanted.position);
+    return;
+  }
   sampling::SampleInput input{
       .logits = row.logits,
       .tile_maxima = row.tile_maxima,
       .params = *task.params,
-      .prompt = sequence.history.first(num_prompt),
-      .generated = sequence.history.subspan(num_prompt),
-      .suppressed = suppressed_tokens(sequence, task),
+      .prompt = sequence.history.first(static_cast<std::size_t>(sequence.num_prompt_tokens)),
+      .generated = generated_before(wanted, sequence),
+      .suppressed = suppressed_tokens(sequence, wanted.position, task),
       .seed = task.seed,
       .choice_index = task.choice_index,
   };
@@ -205,23 +250,21 @@ void ModelRunner::sample(const sched::ScheduledSequence& sequence, const Samplin
     result.error = std::move(output.error());
     return;
   }
-  result.token = output->token;
-  result.logprobs = std::move(output->logprobs);
+  sampled_.tokens.push_back({.token = output->token, .logprobs = std::move(output->logprobs)});
+  ++part.num_sampled[wanted.sequence];
 }
 
+// A guess's row is no error of its sequence unless it counts, see sample().
 void ModelRunner::mark_non_finite(const Part& part) {
   const auto flags = backend_.non_finite_rows();
   std::int32_t row = 0;
   for (std::size_t i = 0; i < part.sequences.size(); ++i) {
-    for (std::int32_t end = row + part.sequences[i].num_tokens; row < end; ++row) {
-      if (flags[static_cast<std::size_t>(row)] == 0 || part.results[i].error) continue;
-      const std::int32_t position =
-          part.sequences[i].first_position + row - (end - part.sequences[i].num_tokens);
-      // Weights are checked when they are loaded, but products of finite ones may overflow.
-      part.results[i].error =
-          Error{ErrorKind::kBadFile,
-                fmt::format("the model produced a NaN or infinity at position {}", position), ""};
+    const sched::ScheduledSequence& sequence = part.sequences[i];
+    for (std::int32_t r = 0; r < sequence.num_committed_tokens(); ++r) {
+      if (flags[static_cast<std::size_t>(row + r)] == 0 || part.results[i].error) continue;
+      part.results[i].error = non_finite_error(sequence.first_position + r);
     }
+    row += sequence.num_tokens;
   }
 }
 

@@ -30,10 +30,8 @@ struct SamplingTask {
 };
 
 struct SequenceResult {
-  TokenId token = kNoToken;                       // kNoToken when the sequence did not sample
-  std::optional<PositionLogprobs> logprobs;       // of `token`, when asked for
   std::vector<PositionLogprobs> prompt_logprobs;  // of the prompt tokens whose logits came up in this step
-  std::optional<AttentionMass> attention_mass;    // with `token`, when asked for
+  std::optional<AttentionMass> attention_mass;    // with its last token, when asked for
   std::optional<Error> error;                     // this sequence cannot go on; the others are untouched
 };
 
@@ -53,7 +51,13 @@ class ModelRunner {
 
   // One result per scheduled sequence, valid until the next call. Requires: tasks.size() ==
   // output.sequences.size().
+  //
+  // Guesses are verified as if nobody had guessed: each row is sampled with the history that leads to it, and
+  // a guess counts when it is what was sampled. So tokens and log-probabilities do not depend on guesses.
   std::span<SequenceResult> run(const sched::SchedulerOutput& output, std::span<const SamplingTask> tasks);
+  // What the last run() sampled, for the scheduler; valid likewise. Of a sequence with an error it is of no
+  // use.
+  sched::ModelStepResult& sampled() { return sampled_; }
 
  private:
   // Sequences that run in one forward pass, and what belongs to each.
@@ -61,12 +65,14 @@ class ModelRunner {
     std::span<const sched::ScheduledSequence> sequences;
     std::span<const SamplingTask> tasks;
     std::span<SequenceResult> results;
+    std::span<std::int32_t> num_sampled;  // tokens by sequence
   };
 
   // A row whose logits somebody wants.
   struct WantedRow {
     std::size_t sequence = 0;
     std::int32_t position = 0;
+    std::int32_t batch_row = 0;
     bool samples = false;
   };
 
@@ -86,8 +92,11 @@ class ModelRunner {
   static bool wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
                                   const SamplingTask& task);
   void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);
-  void sample(const sched::ScheduledSequence& sequence, const SamplingTask& task, const LogitView& row,
-              SequenceResult& result);
+  bool is_reached(const WantedRow& wanted, const Part& part) const;
+  std::span<const TokenId> generated_before(const WantedRow& wanted,
+                                            const sched::ScheduledSequence& sequence);
+  void sample(const WantedRow& wanted, const Part& part, const LogitView& row);
+  void observe(const Part& part);
   void mark_non_finite(const Part& part);
 
   model::Model& model_;
@@ -103,6 +112,9 @@ class ModelRunner {
   std::vector<WantedRow> wanted_;
   std::vector<std::uint8_t> wants_attention_mass_;  // by sequence of a part
   std::vector<SequenceResult> results_;
+  sched::ModelStepResult sampled_;
+  std::vector<TokenId> generated_;          // with accepted guesses, of the sequence that is sampled
+  std::vector<std::int32_t> num_accepted_;  // of observe(), kept for its memory
 };
 
 }  // namespace kvasir::runtime

@@ -48,11 +48,11 @@ class PrefillOnlyTest : public testing::Test {
     whole_.assign(output.sequences.begin(),
                   output.sequences.begin() + static_cast<std::ptrdiff_t>(output.num_whole));
     std::vector<Part> parts;
-    ModelStepResult result;
+    result_.clear();
     std::int32_t row = output.layer_pass.first_hidden_row;
     for (std::size_t i = 0; i < output.sequences.size(); ++i) {
       const ScheduledSequence& s = output.sequences[i];
-      result.next_tokens.push_back(s.samples ? kSampled : kNoToken);
+      result_.add(s.samples ? kSampled : kNoToken);
       if (i < output.num_whole) continue;
       const Sequence& sequence = scheduler_->sequences().at(s.id);
       EXPECT_EQ(sequence.first_hidden_row + s.first_position, row);  // behind each other
@@ -64,7 +64,7 @@ class PrefillOnlyTest : public testing::Test {
                          s.num_tokens);
     }
     if (leaves_meanwhile) scheduler_->finish(*leaves_meanwhile);
-    updates_ = scheduler_->update(result, at_ms(0));
+    updates_ = scheduler_->update(result_, at_ms(0));
     return parts;
   }
   void TearDown() override {
@@ -79,6 +79,7 @@ class PrefillOnlyTest : public testing::Test {
   std::optional<kv::KvCacheManager> kv_;
   std::optional<Scheduler> scheduler_;
   std::vector<ScheduledSequence> whole_;
+  ModelStepResult result_;
   std::span<const SequenceUpdate> updates_;
 };
 
@@ -94,7 +95,7 @@ TEST_F(PrefillOnlyTest, RunsALayerOverAllTokensBeforeTheNext) {
     EXPECT_EQ(step(), (std::vector<Part>{{layer, layer + 1, id, 32, 8}}));
   }
   ASSERT_EQ(updates_.size(), 1u);
-  EXPECT_EQ(updates_[0].token, kNoToken);
+  EXPECT_TRUE(updates_[0].tokens.empty());
   EXPECT_EQ(updates_[0].finish_reason, FinishReason::kLength);
   EXPECT_TRUE(updates_[0].times.prompt_computed.has_value());
   EXPECT_FALSE(scheduler_->has_unfinished());
@@ -245,7 +246,9 @@ TEST_F(PrefillOnlyTest, AMemberThatAwaitsABatchExpires) {
   step();
   const SchedulerOutput& output = scheduler_->schedule(at_ms(6));
   EXPECT_EQ(output.expired, std::vector<SequenceId>{id});
-  scheduler_->update({.next_tokens = {kNoToken}}, at_ms(6));
+  result_.clear();
+  result_.add(kNoToken);
+  scheduler_->update(result_, at_ms(6));
 }
 
 TEST_F(PrefillOnlyTest, IsOnlyWhatWantsItsPromptAndLeavesNothing) {

@@ -112,6 +112,12 @@ Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
   return first;
 }
 
+void Scheduler::set_draft(SequenceId id, std::span<const TokenId> token_ids) {
+  const auto found = sequences_.find(id);
+  if (found == sequences_.end() || found->second.status != SequenceStatus::kRunning) return;
+  if (found->second.is_decoding()) found->second.draft_token_ids.assign(token_ids.begin(), token_ids.end());
+}
+
 bool Scheduler::finish(SequenceId id) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return false;
@@ -129,6 +135,7 @@ const SchedulerOutput& Scheduler::schedule(TimePoint now) {
     StepBudget budget = open_budget();
     schedule_streams(budget);
     schedule_prompts(budget, now);
+    schedule_drafts();
   }
   skipped_streams_.count(serves_owed);
   stats_.num_skips += serves_owed ? 1 : 0;
@@ -164,7 +171,7 @@ void Scheduler::schedule_streams(StepBudget& budget) {
   // By index: make_room() may take sequences off the end.
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
-    if (sequence.num_remaining_tokens() == 1 && make_room(i, 1)) sequence.num_scheduled_tokens = 1;
+    if (sequence.is_decoding() && make_room(i, 1)) sequence.num_scheduled_tokens = 1;
   }
   // Every stream had to go: prompts have the step to themselves, and who went starts anew in this very step.
   if (std::ranges::none_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; })) {
@@ -187,7 +194,7 @@ bool Scheduler::make_room(std::size_t index, std::int32_t num_tokens) {
     }
     const bool others_run =
         std::ranges::any_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; });
-    if (others_run && sequence.num_remaining_tokens() > 1) return false;
+    if (others_run && !sequence.is_decoding()) return false;
     if (num_running() == 1) keep_exact(sequence);
     preempt(sequence);
     return false;
@@ -210,6 +217,7 @@ void Scheduler::preempt(Sequence& sequence) {
   sequence.earlier_kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use);
   kv_.free(sequence.kv);
   sequence.num_computed_tokens = 0;
+  sequence.draft_token_ids.clear();
   sequence.status = SequenceStatus::kWaiting;
   sequence.has_lent_turn = false;
   waiting_.push(&sequence);
@@ -342,6 +350,25 @@ std::int32_t Scheduler::take_cached_prefix(Sequence& sequence) {
                           std::min(sequence.num_prompt_tokens, sequence.num_tokens() - 1));
 }
 
+// Guesses come last: they take the tokens that the step has left and blocks that are empty. For them nothing
+// that is cached goes and nobody is preempted. Those behind the last token of the answer could not count.
+void Scheduler::schedule_drafts() {
+  std::int32_t num_left = config_.max_num_batched_tokens;
+  for (const Sequence* sequence : running_) num_left -= sequence->num_scheduled_tokens;
+  for (Sequence* sequence : running_) {
+    if (sequence->draft_token_ids.empty() || sequence->num_scheduled_tokens == 0) continue;
+    if (!sequence->is_decoding() || sequence->awaits_prompt_logits()) continue;
+    const std::int32_t num_countable = sequence->stop.max_tokens - sequence->num_generated_tokens() - 1;
+    const std::int32_t num_asked = std::min({static_cast<std::int32_t>(sequence->draft_token_ids.size()),
+                                             num_countable, num_left, max_chunk_tokens_ - 1});
+    if (num_asked <= 0) continue;
+    const std::int32_t num_fitting =
+        kv_.allocate_empty(sequence->kv, sequence->num_tokens() + num_asked) - sequence->num_tokens();
+    sequence->num_scheduled_draft_tokens = std::min(num_asked, num_fitting);
+    num_left -= sequence->num_scheduled_draft_tokens;
+  }
+}
+
 void Scheduler::build_output() {
   output_.num_tokens = 0;
   output_.conversions = &kv_.cells().conversions();
@@ -352,9 +379,11 @@ void Scheduler::build_output() {
     ScheduledSequence& scheduled = output_.sequences.emplace_back();
     scheduled.id = sequence->id;
     scheduled.history = sequence->token_ids;
+    scheduled.draft_token_ids = std::span(sequence->draft_token_ids)
+                                    .first(static_cast<std::size_t>(sequence->num_scheduled_draft_tokens));
     scheduled.num_prompt_tokens = sequence->num_prompt_tokens;
     scheduled.first_position = sequence->num_computed_tokens;
-    scheduled.num_tokens = num_tokens;
+    scheduled.num_tokens = num_tokens + sequence->num_scheduled_draft_tokens;
     scheduled.samples = catches_up && sequence->stop.max_tokens > 0;
     scheduled.first_logits_row = scheduled.samples ? num_tokens - 1 : num_tokens;
     if (sequence->awaits_prompt_logits()) {
@@ -363,36 +392,39 @@ void Scheduler::build_output() {
     }
     scheduled.block_tables = sequence->kv.tables;
     scheduled.scores = sequence->kv.scores;
-    output_.num_tokens += num_tokens;
+    output_.num_tokens += scheduled.num_tokens;
+    stats_.num_scheduled_tokens += num_tokens;
   }
   output_.num_whole = output_.sequences.size();
   if (!prefill_only_.empty()) schedule_prefill_only();
   stats_.num_steps += output_.empty() ? 0 : 1;
-  stats_.num_scheduled_tokens += output_.num_tokens;
 }
 
 void Scheduler::schedule_prefill_only() {
-  const auto num_prompt_tokens = [](const ScheduledSequence& s) {
-    return s.num_tokens == 1 ? 0 : s.num_tokens;
-  };
-  for (const ScheduledSequence& s : output_.sequences) prefill_only_.note_prompt_tokens(num_prompt_tokens(s));
+  for (const ScheduledSequence& s : output_.sequences) {
+    prefill_only_.note_prompt_tokens(s.is_decoding() ? 0 : s.num_tokens);
+  }
   prefill_only_.schedule(output_);
 }
 
-std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result, TimePoint now) {
-  CHECK(result.next_tokens.size() == output_.sequences.size());
+std::span<const SequenceUpdate> Scheduler::update(ModelStepResult& result, TimePoint now) {
+  CHECK(result.num_tokens.size() == output_.sequences.size());
   updates_.clear();
   now_ = now;
   learn_step_time(now);
   kv_.forget_conversions();
+  std::span<SampledToken> rest = result.tokens;
   for (std::size_t i = 0; i < output_.sequences.size(); ++i) {
+    const std::span<SampledToken> tokens = rest.first(static_cast<std::size_t>(result.num_tokens[i]));
+    rest = rest.subspan(tokens.size());
     const auto found = sequences_.find(output_.sequences[i].id);
     if (found == sequences_.end()) continue;  // finished while its step was running
     if (found->second.is_prefill_only) {
       advance_prefill_only(found->second, now);
       continue;
     }
-    advance(found->second, output_.sequences[i].samples, result.next_tokens[i], now);
+    CHECK(output_.sequences[i].samples == !tokens.empty());
+    advance(found->second, tokens, now);
   }
   output_.sequences.clear();
   demote_cells();
@@ -402,15 +434,8 @@ std::span<const SequenceUpdate> Scheduler::update(const ModelStepResult& result,
 // Of steps in which everybody ran all layers.
 void Scheduler::learn_step_time(TimePoint now) {
   if (output_.num_whole != output_.sequences.size()) return;
-  StepWork work;
-  for (const ScheduledSequence& s : output_.sequences) {
-    if (s.num_tokens == 1) {
-      work.add_decoding(s.first_position);
-    } else {
-      work.add_chunk(s.first_position, s.num_tokens);
-    }
-  }
-  step_times_.observe(work, std::chrono::duration<double, std::milli>(now - step_began_).count());
+  step_times_.observe(work_of(output_.sequences),
+                      std::chrono::duration<double, std::milli>(now - step_began_).count());
 }
 
 // When nobody allocates or frees any more: what becomes coarser is written anew at the start of the next
@@ -434,32 +459,50 @@ void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {
   remove(sequence);
 }
 
-void Scheduler::advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now) {
-  const std::int32_t num_computed = std::exchange(sequence.num_scheduled_tokens, 0);
-  tenants_.charge(*sequence.account, samples ? num_computed - 1 : num_computed, samples ? 1 : 0, now_);
-  sequence.num_computed_tokens += num_computed;
+// `tokens`: what the step sampled, all but the last of which were guessed. A token that ends the sequence is
+// its last one, whatever was guessed behind it. Rejected guesses leave nothing: the next step writes over
+// their KV.
+void Scheduler::advance(Sequence& sequence, std::span<SampledToken> tokens, TimePoint now) {
+  const bool had_drafts = sequence.num_scheduled_draft_tokens > 0;
+  const std::int32_t num_committed = std::exchange(sequence.num_scheduled_tokens, 0);
+  const std::int32_t num_before = sequence.num_tokens();
+  std::optional<FinishReason> finish_reason = append_sampled(sequence, tokens);
+  const std::int32_t num_new = sequence.num_tokens() - num_before;
+  tokens = tokens.first(static_cast<std::size_t>(num_new));
+  tenants_.charge(*sequence.account, num_new > 0 ? num_committed - 1 : num_committed, num_new, now_);
+  sequence.num_computed_tokens += num_committed + std::max(0, num_new - 1);
+  if (had_drafts) kv_.trim(sequence.kv, sequence.num_computed_tokens);
   kv_.commit(sequence.kv, sequence.token_ids, sequence.num_computed_tokens);
   if (sequence.want_prompt_logits) {
     sequence.num_prompt_logits = std::max(sequence.num_prompt_logits,
                                           std::min(sequence.num_computed_tokens, sequence.num_prompt_tokens));
   }
   if (sequence.has_computed_prompt() && !sequence.times.prompt_computed) sequence.times.prompt_computed = now;
-  if (sequence.num_remaining_tokens() > 0) return;
+  if (sequence.num_computed_tokens < num_before) return;  // of its prompt there is more to compute
 
-  CHECK(samples == (next_token != kNoToken));
-  std::optional<FinishReason> finish_reason = FinishReason::kLength;  // of a request for its prompt only
-  if (samples) {
-    sequence.token_ids.push_back(next_token);
-    finish_reason = check_stop(sequence.stop, next_token, sequence.num_generated_tokens());
-  }
+  if (tokens.empty()) finish_reason = FinishReason::kLength;  // a request for its prompt only
   updates_.push_back({.id = sequence.id,
-                      .token = next_token,
+                      .tokens = tokens,
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
                       .kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use),
                       .times = sequence.times,
                       .num_preemptions = sequence.num_preemptions});
   if (finish_reason) remove(sequence);
+}
+
+// Up to the token that ends the sequence, and why it does.
+std::optional<FinishReason> Scheduler::append_sampled(Sequence& sequence,
+                                                      std::span<const SampledToken> tokens) {
+  CHECK(std::ssize(tokens) <= 1 + std::exchange(sequence.num_scheduled_draft_tokens, 0));
+  sequence.draft_token_ids.clear();
+  std::optional<FinishReason> finish_reason;
+  for (const SampledToken& sampled : tokens) {
+    sequence.token_ids.push_back(sampled.token);
+    finish_reason = check_stop(sequence.stop, sampled.token, sequence.num_generated_tokens());
+    if (finish_reason) break;
+  }
+  return finish_reason;
 }
 
 void Scheduler::remove(Sequence& sequence) {

@@ -106,9 +106,13 @@ class Scheduler {
   // running. Valid until that update().
   const SchedulerOutput& schedule(TimePoint now);
 
-  // Takes in the results of the last schedule(). The updates, in the order of the schedule, are valid until
-  // the next call.
-  std::span<const SequenceUpdate> update(const ModelStepResult& result, TimePoint now);
+  // Takes in the results of the last schedule(). The updates, in the order of the schedule, borrow from
+  // `result` and are valid until the next call.
+  std::span<const SequenceUpdate> update(ModelStepResult& result, TimePoint now);
+  // Guesses of the tokens that a running sequence generates next, instead of those it has; for its next step.
+  // They may be cut there, and are forgotten when the sequence is preempted. Ignored for one that computes
+  // its prompt or waits. Between update() and schedule().
+  void set_draft(SequenceId id, std::span<const TokenId> token_ids);
 
   bool has_unfinished() const { return !sequences_.empty(); }
   SchedulerStats stats() const;
@@ -164,6 +168,7 @@ class Scheduler {
   double alone_limit_ms() const;
   void describe_tenants(LoadSnapshot& load) const;
   void schedule_chunk(Sequence& sequence, StepBudget& budget);
+  void schedule_drafts();
   bool start(Sequence& sequence, StepBudget& budget, TimePoint now);
   bool start_prefill_only(Sequence& sequence, TimePoint now);
   void mark_running(Sequence& sequence);
@@ -179,7 +184,8 @@ class Scheduler {
   void learn_step_time(TimePoint now);
   void demote_cells();
   void advance_prefill_only(Sequence& sequence, TimePoint now);
-  void advance(Sequence& sequence, bool samples, TokenId next_token, TimePoint now);
+  void advance(Sequence& sequence, std::span<SampledToken> tokens, TimePoint now);
+  std::optional<FinishReason> append_sampled(Sequence& sequence, std::span<const SampledToken> tokens);
   void remove(Sequence& sequence);
 
   const SchedulerConfig config_;

@@ -56,7 +56,8 @@ class SchedulerTest : public testing::Test {
   std::vector<ScheduledSequence> step(TimePoint now = at_ms(0)) {
     const SchedulerOutput& output = scheduler_->schedule(now);
     const std::vector<ScheduledSequence> ran = output.sequences;
-    updates_ = scheduler_->update(answer(output), now);
+    result_ = answer(output);
+    updates_ = scheduler_->update(result_, now);
     return ran;
   }
   // One step that takes a millisecond a token and ms_per_key_ for what each reads; how many it ran.
@@ -69,13 +70,13 @@ class SchedulerTest : public testing::Test {
       work.add_chunk(s.first_position, s.num_tokens);
     }
     now_ms_ += num_tokens + std::lround(ms_per_key_ * static_cast<double>(work.num_attended_tokens));
-    updates_ = scheduler_->update(answer(output), at_ms(now_ms_));
+    result_ = answer(output);
+    updates_ = scheduler_->update(result_, at_ms(now_ms_));
     return num_tokens;
   }
   static ModelStepResult answer(const SchedulerOutput& output) {
     ModelStepResult result;
-    for (const ScheduledSequence& s : output.sequences)
-      result.next_tokens.push_back(s.samples ? kSampled : kNoToken);
+    for (const ScheduledSequence& s : output.sequences) result.add(s.samples ? kSampled : kNoToken);
     return result;
   }
   void TearDown() override {
@@ -88,6 +89,7 @@ class SchedulerTest : public testing::Test {
 
   std::optional<kv::KvCacheManager> kv_;
   std::optional<Scheduler> scheduler_;
+  ModelStepResult result_;
   std::span<const SequenceUpdate> updates_;
   std::int64_t now_ms_ = 0;  // of timed_step() and add_short()
   double ms_per_key_ = 0.0;

@@ -35,7 +35,7 @@ PromptWork whole_work_of(const Sequence& sequence) {
 StepWork Scheduler::decoding_work() const {
   StepWork work;
   for (const Sequence* sequence : running_) {
-    if (sequence->num_remaining_tokens() == 1) work.add_decoding(sequence->num_computed_tokens);
+    if (sequence->is_decoding()) work.add_decoding(sequence->num_computed_tokens);
   }
   return work;
 }
@@ -79,7 +79,7 @@ WaitingConfig Scheduler::waiting_config() const {
 }
 
 bool Scheduler::computes_prompts() const {
-  return std::ranges::any_of(running_, [](const Sequence* s) { return s->num_remaining_tokens() > 1; });
+  return std::ranges::any_of(running_, [](const Sequence* s) { return !s->is_decoding(); });
 }
 
 double Scheduler::target_ms(const Sequence& sequence) const {
@@ -98,7 +98,7 @@ double Scheduler::alone_limit_ms() const {
   constexpr std::int32_t kSmallChunk = 64;
   if (config_.waiting.policy != WaitingPolicy::kSloValue) return StepLimits::kUnbounded;
   const Pace pace = this->pace();
-  const auto holds_up = [&](const Sequence* s) { return s->num_remaining_tokens() > 1 && is_long(*s, pace); };
+  const auto holds_up = [&](const Sequence* s) { return !s->is_decoding() && is_long(*s, pace); };
   if (!std::ranges::any_of(running_, holds_up) && !std::ranges::any_of(waiting_, holds_up)) {
     return StepLimits::kUnbounded;
   }
@@ -141,7 +141,7 @@ void Scheduler::order_prompts(TimePoint now) {
                         .place = sequence.place});
   };
   for (Sequence* sequence : running_) {
-    if (sequence->num_remaining_tokens() > 1) add(*sequence, true);
+    if (!sequence->is_decoding()) add(*sequence, true);
   }
   for (Sequence* sequence : waiting_) add(*sequence, false);
   line_up_long();

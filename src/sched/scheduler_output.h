@@ -30,22 +30,30 @@ struct SequenceTimes {
 // scheduler's next update(), or until this sequence is finished.
 struct ScheduledSequence {
   SequenceId id{};
-  std::span<const TokenId> history;  // all its tokens so far: prompt, then generated
+  std::span<const TokenId> history;  // all its committed tokens so far: prompt, then generated
+  // Guesses of the tokens behind them; only of a sequence that is_decoding(). Row num_committed_tokens() + i
+  // runs guess i, and its result counts when all rows before it sampled the guesses.
+  std::span<const TokenId> draft_token_ids;
   std::int32_t num_prompt_tokens = 0;
-  std::int32_t first_position = 0;  // absolute position of the first token to run
-  std::int32_t num_tokens = 0;
+  std::int32_t first_position = 0;    // absolute position of the first token to run
+  std::int32_t num_tokens = 0;        // rows: committed tokens, then guesses
   std::int32_t first_logits_row = 0;  // rows [first_logits_row, num_tokens) want logits
-  bool samples = false;               // the last row's logits choose the next token
+  bool samples = false;               // the last committed row and every guess choose the token behind them
   // Per layer group; cover every position to read and to write. Of a prefill-only sequence: of layer blocks.
   std::span<const kv::BlockTable> block_tables;
   // Per layer group, where its policy wants to know what the step attended to: the runtime writes it here.
   std::span<kv::SequenceScores> scores;
 
   // Row r is the token at absolute position first_position + r.
-  std::span<const TokenId> token_ids() const {
-    return history.subspan(static_cast<std::size_t>(first_position), static_cast<std::size_t>(num_tokens));
+  std::span<const TokenId> committed_token_ids() const {
+    return history.subspan(static_cast<std::size_t>(first_position),
+                           static_cast<std::size_t>(num_committed_tokens()));
   }
+  std::int32_t num_draft_tokens() const { return static_cast<std::int32_t>(draft_token_ids.size()); }
+  std::int32_t num_committed_tokens() const { return num_tokens - num_draft_tokens(); }
   std::int32_t num_logits_rows() const { return num_tokens - first_logits_row; }
+  // One committed token is run, as in every step of a sequence that generates.
+  bool is_decoding() const { return num_committed_tokens() == 1; }
 };
 
 // Of prefill-only sequences: which layers their tokens run this step.
@@ -61,7 +69,7 @@ struct SchedulerOutput {
   std::vector<ScheduledSequence> sequences;
   std::size_t num_whole = 0;
   LayerPass layer_pass;
-  std::int32_t num_tokens = 0;      // that run all layers
+  std::int32_t num_tokens = 0;      // rows that run all layers
   std::vector<SequenceId> expired;  // dropped from the queue: their start deadline passed
   // Cells to write anew first of all.
   const kv::CellConversions* conversions = nullptr;  // never null once scheduled
@@ -69,15 +77,33 @@ struct SchedulerOutput {
   bool empty() const { return sequences.empty(); }
 };
 
+struct SampledToken {
+  TokenId token = kNoToken;
+  std::optional<PositionLogprobs> logprobs = {};  // when asked for
+};
+
 // The runtime's answer to a SchedulerOutput.
 struct ModelStepResult {
-  std::vector<TokenId> next_tokens;  // one per scheduled sequence; kNoToken where it does not sample
+  std::vector<SampledToken> tokens;      // of all scheduled sequences, one after another
+  std::vector<std::int32_t> num_tokens;  // per scheduled sequence: 0 where it does not sample, 1 + accepted
+
+  void clear() {
+    tokens.clear();
+    num_tokens.clear();
+  }
+  // The next scheduled sequence's token; kNoToken where it does not sample.
+  void add(TokenId token) {
+    if (token != kNoToken) tokens.push_back({.token = token});
+    num_tokens.push_back(token != kNoToken ? 1 : 0);
+  }
 };
 
 // What a step meant for one sequence; sequences that are still computing their prompt have none.
 struct SequenceUpdate {
   SequenceId id{};
-  TokenId token = kNoToken;                   // the new token; none when the request wants only its prompt
+  // The new tokens, up to the one that ends the sequence; none when the request wants only its prompt.
+  // Borrowed from the ModelStepResult, whose owner may move the log-probabilities out.
+  std::span<SampledToken> tokens;
   std::optional<FinishReason> finish_reason;  // its last update; the sequence is gone
   std::int32_t num_cached_tokens = 0;         // of its prompt, not computed but found
   kv::BytesUse kv_bytes;                      // so far

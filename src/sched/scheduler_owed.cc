@@ -45,8 +45,7 @@ std::optional<StepWork> Scheduler::streams_of_owed(const Ordered& next) const {
   StepWork all = decoding_work();
   StepWork owed;
   for (const Sequence* stream : running_) {
-    if (stream->num_remaining_tokens() == 1 && is_owed(*stream))
-      owed.add_decoding(stream->num_computed_tokens);
+    if (stream->is_decoding() && is_owed(*stream)) owed.add_decoding(stream->num_computed_tokens);
   }
   const std::int32_t first =
       next.is_running ? sequence.num_computed_tokens : sequence.expected_first_position();
@@ -81,7 +80,7 @@ bool Scheduler::schedule_owed_prompt(TimePoint now) {
                     *streams, step_times_);
   if (!advance_owed_prompt(next, budget, now)) return false;
   for (Sequence* stream : running_) {
-    const bool runs = stream != next.sequence && stream->num_remaining_tokens() == 1 && is_owed(*stream);
+    const bool runs = stream != next.sequence && stream->is_decoding() && is_owed(*stream);
     if (runs && kv_.allocate(stream->kv, stream->num_computed_tokens + 1)) stream->num_scheduled_tokens = 1;
   }
   return true;

@@ -20,7 +20,8 @@ TEST_F(SchedulerTest, ComputesAPromptInChunksAndThenOneTokenAStep) {
   EXPECT_TRUE(ran[0].samples);
   EXPECT_EQ(ran[0].first_logits_row, 3);
   ASSERT_EQ(updates_.size(), 1u);
-  EXPECT_EQ(updates_[0].token, kSampled);
+  ASSERT_EQ(updates_[0].tokens.size(), 1u);
+  EXPECT_EQ(updates_[0].tokens[0].token, kSampled);
   EXPECT_FALSE(updates_[0].finish_reason.has_value());
   ran = step();
   EXPECT_EQ(ran[0].first_position, 20);

@@ -50,7 +50,7 @@ TEST_F(SchedulerTest, RequestForItsPromptOnlyEndsWithoutAToken) {
   const auto ran = step();
   EXPECT_FALSE(ran[0].samples);
   ASSERT_EQ(updates_.size(), 1u);
-  EXPECT_EQ(updates_[0].token, kNoToken);
+  EXPECT_TRUE(updates_[0].tokens.empty());
   EXPECT_EQ(updates_[0].finish_reason, FinishReason::kLength);
 }
 
@@ -71,7 +71,8 @@ TEST_F(SchedulerTest, ChoicesShareThePromptAndRecomputeItsTail) {
       EXPECT_NE(choice.block_tables[0][2], output.sequences[0].block_tables[0][2]);
     }
     EXPECT_EQ(kv_->pool(0).num_blocks() - kv_->pool(0).num_free(), 2 + 3);
-    scheduler_->update(answer(output), at_ms(0));
+    result_ = answer(output);
+    scheduler_->update(result_, at_ms(0));
   }
 }
 
@@ -84,7 +85,8 @@ TEST_F(SchedulerTest, FinishesASequenceInEveryState) {
   EXPECT_FALSE(scheduler_->finish(waiting));
   const SchedulerOutput& output = scheduler_->schedule(at_ms(0));
   EXPECT_TRUE(scheduler_->finish(running));  // its step is in flight
-  EXPECT_TRUE(scheduler_->update(answer(output), at_ms(0)).empty());
+  result_ = answer(output);
+  EXPECT_TRUE(scheduler_->update(result_, at_ms(0)).empty());
   EXPECT_FALSE(scheduler_->finish(running));
   EXPECT_FALSE(scheduler_->has_unfinished());
 }
@@ -102,7 +104,8 @@ TEST_F(SchedulerTest, DropsWhatDidNotStartByItsDeadline) {
   const SchedulerOutput& output = scheduler_->schedule(at_ms(10));
   EXPECT_EQ(output.sequences.size(), 1u);  // what has started stays
   EXPECT_EQ(output.expired, (std::vector{first, SequenceId{static_cast<std::int64_t>(first) + 1}}));
-  scheduler_->update(answer(output), at_ms(10));
+  result_ = answer(output);
+  scheduler_->update(result_, at_ms(10));
 }
 
 TEST_F(SchedulerTest, RecordsMilestones) {

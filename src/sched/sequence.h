@@ -55,9 +55,13 @@ struct Sequence {
   std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
   std::int32_t num_prompt_tokens = 0;
   std::int32_t num_computed_tokens = 0;
-  std::int32_t num_scheduled_tokens = 0;  // of the step in flight
-  std::int32_t num_cached_tokens = 0;     // of the prompt, found in the cache when it first started
-  std::int32_t first_position = 0;        // from which it has computed since it last started
+  std::int32_t num_scheduled_tokens = 0;  // committed ones, of the step in flight
+  // Guesses of what it generates next, for the next step it runs in. Never part of token_ids, so nothing else
+  // takes them for text. They are hints: dropping them at any time changes no token.
+  std::vector<TokenId> draft_token_ids;
+  std::int32_t num_scheduled_draft_tokens = 0;  // the first so many run in the step in flight
+  std::int32_t num_cached_tokens = 0;           // of the prompt, found in the cache when it first started
+  std::int32_t first_position = 0;              // from which it has computed since it last started
 
   TenantLedger::Account* account = nullptr;  // its tenant's; never null once added
   std::string cache_namespace;
@@ -82,6 +86,8 @@ struct Sequence {
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
+  // All but its newest token is computed, so its next step generates.
+  bool is_decoding() const { return num_remaining_tokens() == 1; }
   // Of what is to be computed when it starts: the last token always is.
   std::int32_t expected_first_position() const { return std::min(expected_cached_tokens, num_tokens() - 1); }
   // As long as answers of its tenant get, all together.

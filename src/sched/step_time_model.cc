@@ -16,8 +16,26 @@ constexpr double kInertia = 1e-6;
 // In units in which the weights are of one size: a step, ten streams, a hundred tokens, a hundred thousand
 // keys.
 StepTimeModel::Row StepTimeModel::features(const StepWork& work) {
-  return {1.0, work.num_decoding * 1e-1, work.num_chunk_tokens * 1e-2,
-          static_cast<double>(work.num_attended_tokens) * 1e-5};
+  return {1.0,
+          work.num_decoding * 1e-1,
+          work.num_chunk_tokens * 1e-2,
+          static_cast<double>(work.num_attended_tokens) * 1e-5,
+          work.num_draft_tokens * 1e-1,
+          work.num_prompt_logits_rows * 1e-1};
+}
+
+StepWork work_of(std::span<const ScheduledSequence> sequences) {
+  StepWork work;
+  for (const ScheduledSequence& s : sequences) {
+    if (s.is_decoding()) {
+      work.add_decoding(s.first_position);
+      work.add_draft(s.first_position + 1, s.num_draft_tokens());
+    } else {
+      work.add_chunk(s.first_position, s.num_tokens);
+      work.num_prompt_logits_rows += std::max(0, s.num_logits_rows() - 1);
+    }
+  }
+  return work;
 }
 
 void StepTimeModel::observe(const StepWork& work, double milliseconds) {

@@ -3,30 +3,46 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+
+#include "sched/scheduler_output.h"
 
 namespace kvasir::sched {
 
 // What a step's time depends on.
 struct StepWork {
-  std::int32_t num_decoding = 0;         // sequences that run one token
-  std::int32_t num_chunk_tokens = 0;     // tokens of prompts, all chunks together
-  std::int64_t num_attended_tokens = 0;  // keys that all of these tokens read, summed
+  std::int32_t num_decoding = 0;            // sequences that run one committed token, and give its logits
+  std::int32_t num_chunk_tokens = 0;        // tokens of prompts, all chunks together
+  std::int64_t num_attended_tokens = 0;     // keys that all rows read, summed
+  std::int32_t num_draft_tokens = 0;        // rows of guesses, each with its logits
+  std::int32_t num_prompt_logits_rows = 0;  // rows of prompts that give logits, but for each chunk's last
 
   void add_decoding(std::int32_t num_computed) {
     ++num_decoding;
     num_attended_tokens += num_computed + 1;
   }
+  // Guesses behind a token at `first_position - 1`.
+  void add_draft(std::int32_t first_position, std::int32_t num_tokens) {
+    num_draft_tokens += num_tokens;
+    add_keys(first_position, num_tokens);
+  }
   void add_chunk(std::int32_t first_position, std::int32_t num_tokens) {
-    const std::int64_t n = num_tokens;
     num_chunk_tokens += num_tokens;
+    add_keys(first_position, num_tokens);
+  }
+  void add_keys(std::int32_t first_position, std::int32_t num_tokens) {
+    const std::int64_t n = num_tokens;
     num_attended_tokens += n * first_position + n * (n + 1) / 2;
   }
 };
 
-// A step takes w0 + w1 num_decoding + w2 num_chunk_tokens + w3 num_attended_tokens milliseconds, with weights
-// of at least 0: least squares of the relative error with a memory of about 200 steps, by coordinate descent
-// from the last weights, so that those of which nothing new is known stay. Layers with a window attend to
-// less than is counted; that is in w3.
+// Of sequences that run all layers.
+StepWork work_of(std::span<const ScheduledSequence> sequences);
+
+// A step takes w0 + w1 num_decoding + w2 num_chunk_tokens + w3 num_attended_tokens + w4 num_draft_tokens +
+// w5 num_prompt_logits_rows milliseconds, with weights of at least 0: least squares of the relative error
+// with a memory of about 200 steps, by coordinate descent from the last weights, so that those of which
+// nothing new is known stay. Layers with a window attend to less than is counted; that is in w3.
 //
 // Thread safety: none.
 class StepTimeModel {
@@ -43,7 +59,7 @@ class StepTimeModel {
                             std::int32_t max_tokens) const;
 
  private:
-  static constexpr std::size_t kNumWeights = 4;
+  static constexpr std::size_t kNumWeights = 6;
   using Row = std::array<double, kNumWeights>;
   static Row features(const StepWork& work);
 

@@ -90,15 +90,12 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
       ASSERT_TRUE(scheduler.add(scored_request(), std::chrono::steady_clock::time_point()));
     }
 
-    sched::ModelStepResult result;
     for (int step = 0; step < 12; ++step) {
       const std::int64_t before = num_allocations;
       const sched::SchedulerOutput& output = scheduler.schedule({});
       ASSERT_EQ(output.sequences.size(), tasks.size());
-      const auto results = runner.run(output, tasks);
-      result.next_tokens.clear();
-      for (const runtime::SequenceResult& sequence : results) result.next_tokens.push_back(sequence.token);
-      ASSERT_EQ(scheduler.update(result, {}).size(), std::size_t{kNumSequences});
+      runner.run(output, tasks);
+      ASSERT_EQ(scheduler.update(runner.sampled(), {}).size(), std::size_t{kNumSequences});
       const std::int64_t num_new = num_allocations - before;
       if (step == 0) {
         EXPECT_GT(num_new, 0);

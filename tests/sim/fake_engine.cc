@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/seeded_random.h"
 
@@ -19,6 +20,12 @@ std::size_t num_layer_slots(const kv::KvCacheManager& kv) {
   const std::int32_t group = kv.one_layer_group();
   const std::int64_t num_ids = kv.cells().directory(group).stride * kv.cells().cells_per_block(group);
   return static_cast<std::size_t>(num_ids * kv::kTokensPerBlock);
+}
+
+TokenId token_of(const sched::ScheduledSequence& scheduled, std::int32_t row) {
+  const std::int32_t num_committed = scheduled.num_committed_tokens();
+  return row < num_committed ? scheduled.committed_token_ids()[static_cast<std::size_t>(row)]
+                             : scheduled.draft_token_ids[static_cast<std::size_t>(row - num_committed)];
 }
 
 }  // namespace
@@ -82,27 +89,62 @@ std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std
 
 FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, const SoloRun& solo,
                                     const NamespaceHash& hash, std::uint64_t sample_seed) {
+  Outcome outcome;
   std::uint64_t state = 0;
+  bool is_reached = true;
   for (std::int32_t row = 0; row < scheduled.num_tokens; ++row) {
-    const std::int32_t position = scheduled.first_position + row;
-    const TokenId token = scheduled.token_ids()[static_cast<std::size_t>(row)];
-    state = begin_state(hash.at(position), token, position);
-    for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
-      if (auto fault = attend(scheduled, g, position, solo, state)) return {.fault = std::move(*fault)};
+    const std::int32_t num_guessed = row + 1 - scheduled.num_committed_tokens();
+    if (num_guessed > 0) {
+      const TokenId guess = scheduled.draft_token_ids[static_cast<std::size_t>(num_guessed) - 1];
+      is_reached = is_reached && outcome.next_tokens.back() == guess;
     }
-    for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
-      if (auto fault = store(scheduled, g, position, state)) return {.fault = std::move(*fault)};
-    }
-    if (row >= scheduled.first_logits_row && state != solo.state_at(position)) {
-      return {.fault = fmt::format("the logits at position {} differ from the solo run's", position)};
-    }
+    const bool is_behind_end = scheduled.first_position + row >= solo.num_states();
+    outcome.fault =
+        is_reached && !is_behind_end ? run_row(scheduled, row, solo, hash, state) : spoil_row(scheduled, row);
+    if (!outcome.fault.empty()) return outcome;
+    if (!scheduled.samples || num_guessed < 0 || !is_reached) continue;
+    // Behind the end of the answer every guess is right: the scheduler has to stop there.
+    const bool is_guessed = num_guessed < scheduled.num_draft_tokens();
+    const TokenId next = !is_behind_end ? sample(state, sample_seed, vocab_size_)
+                         : is_guessed   ? scheduled.draft_token_ids[static_cast<std::size_t>(num_guessed)]
+                                        : TokenId{0};
+    outcome.next_tokens.push_back(next);
   }
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     if (auto fault = check_cells(scheduled, g)) return {.fault = std::move(*fault)};
   }
-  look_at_attention(scheduled, state);
-  if (!scheduled.samples) return {};
-  return {.next_token = sample(state, sample_seed, vocab_size_)};
+  const auto num_accepted =
+      std::max<std::int32_t>(0, static_cast<std::int32_t>(std::ssize(outcome.next_tokens)) - 1);
+  look_at_attention(scheduled, scheduled.num_committed_tokens() + num_accepted, state);
+  return outcome;
+}
+
+std::string FakeEngine::run_row(const sched::ScheduledSequence& scheduled, std::int32_t row,
+                                const SoloRun& solo, const NamespaceHash& hash, std::uint64_t& state) {
+  const std::int32_t position = scheduled.first_position + row;
+  const TokenId token = token_of(scheduled, row);
+  state = begin_state(hash.at(position), token, position);
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (auto fault = attend(scheduled, g, position, solo, state)) return std::move(*fault);
+  }
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    if (auto fault = store(scheduled, g, position, token, state)) return std::move(*fault);
+  }
+  if (row >= scheduled.first_logits_row && state != solo.state_at(position)) {
+    return fmt::format("the logits at position {} differ from the solo run's", position);
+  }
+  return {};
+}
+
+// A rejected guess writes its KV too: something that nobody may read.
+std::string FakeEngine::spoil_row(const sched::ScheduledSequence& scheduled, std::int32_t row) {
+  constexpr std::uint64_t kRejected = 0x72656a6563746564u;
+  for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
+    const std::int32_t position = scheduled.first_position + row;
+    if (auto fault = store(scheduled, g, position, token_of(scheduled, row), kRejected))
+      return std::move(*fault);
+  }
+  return {};
 }
 
 std::optional<std::string> FakeEngine::attend(const sched::ScheduledSequence& scheduled, std::int32_t group,
@@ -143,12 +185,13 @@ std::optional<std::string> FakeEngine::check_cells(const sched::ScheduledSequenc
 }
 
 // Some attention or other, for policies that want to know.
-void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, std::uint64_t seed) const {
+void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, std::int32_t num_tokens,
+                                   std::uint64_t seed) const {
   for (kv::SequenceScores& scores : scheduled.scores) {
     if (scores.num_cells() == 0) continue;
     SeededRandom random(seed);
-    kv::StepMass mass{.num_blocks = kv::blocks_for(scheduled.first_position + scheduled.num_tokens)};
-    mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), scheduled.num_tokens);
+    kv::StepMass mass{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
+    mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
     for (std::int32_t i = 0; i < scores.num_cells() * mass.num_blocks; ++i) {
       // Now and then somebody asks for one block alone, so that ghosts come back.
       mass.sum.push_back(static_cast<float>(random.percent(3) ? 1'000'000 : random.between(0, 1000)));
@@ -159,7 +202,7 @@ void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, st
 }
 
 std::optional<std::string> FakeEngine::store(const sched::ScheduledSequence& scheduled, std::int32_t group,
-                                             std::int32_t position, std::uint64_t state) {
+                                             std::int32_t position, TokenId token, std::uint64_t state) {
   const kv::BlockTable& table = scheduled.block_tables[static_cast<std::size_t>(group)];
   if (position / kv::kTokensPerBlock >= table.size() || table.block_at(position) == kHole) {
     return fmt::format("group {}: position {} has no block to write to", group, position);
@@ -171,10 +214,7 @@ std::optional<std::string> FakeEngine::store(const sched::ScheduledSequence& sch
   }
   if (kv::BlockTable::slot_at(position) == 0) cells_.begin_block(group, block);
   memory_[static_cast<std::size_t>(group)][slot_index(table, position)] = {
-      .kv = kv_of(state, group),
-      .token = scheduled.history[static_cast<std::size_t>(position)],
-      .position = position,
-      .writer = scheduled.id};
+      .kv = kv_of(state, group), .token = token, .position = position, .writer = scheduled.id};
   return std::nullopt;
 }
 

@@ -18,8 +18,8 @@ namespace kvasir::sim {
 class FakeEngine {
  public:
   struct Outcome {
-    TokenId next_token = kNoToken;
-    std::string fault = {};  // empty: everything read was right
+    std::vector<TokenId> next_tokens = {};  // none where it does not sample
+    std::string fault = {};                 // empty: everything read was right
   };
 
   FakeEngine(const kv::KvCacheManager& kv, std::int32_t vocab_size, std::int32_t max_prefill_only_tokens);
@@ -35,6 +35,7 @@ class FakeEngine {
 
   // Runs one sequence's tokens: writes their KV, reads what they attend to through the block tables, and
   // compares each slot with the solo run. Where logits are wanted, the state must equal the solo run's.
+  // Guesses are run and stored like any token; those that are not what was sampled end the walk.
   Outcome run(const sched::ScheduledSequence& scheduled, const SoloRun& solo, const NamespaceHash& hash,
               std::uint64_t sample_seed);
 
@@ -57,12 +58,17 @@ class FakeEngine {
     SequenceId writer{-1};
   };
 
+  // Runs a row: its state, or what was wrong.
+  std::string run_row(const sched::ScheduledSequence& scheduled, std::int32_t row, const SoloRun& solo,
+                      const NamespaceHash& hash, std::uint64_t& state);
+  std::string spoil_row(const sched::ScheduledSequence& scheduled, std::int32_t row);
   std::optional<std::string> attend(const sched::ScheduledSequence& scheduled, std::int32_t group,
                                     std::int32_t position, const SoloRun& solo, std::uint64_t& state) const;
   std::optional<std::string> check_cells(const sched::ScheduledSequence& scheduled, std::int32_t group) const;
-  void look_at_attention(const sched::ScheduledSequence& scheduled, std::uint64_t seed) const;
+  void look_at_attention(const sched::ScheduledSequence& scheduled, std::int32_t num_tokens,
+                         std::uint64_t seed) const;
   std::optional<std::string> store(const sched::ScheduledSequence& scheduled, std::int32_t group,
-                                   std::int32_t position, std::uint64_t state);
+                                   std::int32_t position, TokenId token, std::uint64_t state);
 
   const kv::KvCacheManager& kv_;
   const std::int32_t vocab_size_;

@@ -50,6 +50,8 @@ void Coverage::add(const Coverage& other) {
   num_disk_writes += other.num_disk_writes;
   num_disk_reads += other.num_disk_reads;
   num_disk_refusals += other.num_disk_refusals;
+  num_draft_tokens += other.num_draft_tokens;
+  num_accepted_tokens += other.num_accepted_tokens;
 }
 
 namespace {
@@ -70,6 +72,7 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       kv_(with(workload_.kv, journal_, disk_)),
       scheduler_(workload_.scheduler, kv_),
       engine_(kv_, workload_.vocab_size, workload_.scheduler.prefill_only.max_tokens),
+      draft_source_(mix(seed, 10), workload_.vocab_size),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       patience_steps_(patience(workload_)) {
   disk_.attach(engine_.cells(), workload_.kv.head_dim);
@@ -117,13 +120,15 @@ void Simulation::step() {
   check_order_of_starts();
   check_limits(output);
   check_blocks();
-  const sched::ModelStepResult result = run_model(output);
+  sched::ModelStepResult result = run_model(output);
   if (!failure_.empty()) return;
   disturb(Moment::kBeforeUpdate);
   const auto updates = scheduler_.update(result, time_of_step(step_) + duration_of(output));
   check_journal();
+  check_drafts_left_nothing();
   take_updates(updates);
   check_blocks();
+  propose_drafts();
   disturb(Moment::kAfterUpdate);
   check_blocks();
 }
@@ -231,8 +236,9 @@ void Simulation::check_limits(const sched::SchedulerOutput& output) {
     if (scheduled.num_tokens < 1) fail("a sequence was scheduled without tokens");
     if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens)
       fail("a chunk is too long");
-    if (scheduled.first_position + scheduled.num_tokens > std::ssize(scheduled.history))
+    if (scheduled.first_position + scheduled.num_committed_tokens() > std::ssize(scheduled.history))
       fail("tokens out of range");
+    if (scheduled.num_draft_tokens() > 0 && !scheduled.is_decoding()) fail("guesses behind a prompt's chunk");
   }
   if (num_tokens != output.num_tokens || num_tokens > limits.max_num_batched_tokens)
     fail("token budget exceeded");
@@ -263,8 +269,7 @@ void Simulation::check_layer_pass(const sched::SchedulerOutput& output) {
 
 // In random order, so that nothing rests on who of a batch comes first.
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
-  sched::ModelStepResult result;
-  result.next_tokens.assign(output.sequences.size(), kNoToken);
+  std::vector<std::vector<TokenId>> next_tokens(output.sequences.size());
   for (const kv::CellConversion& conversion : output.conversions->all()) {
     ++(conversion.from.format() == conversion.to.format() ? num_moves_ : num_conversions_);
   }
@@ -295,9 +300,40 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
         engine_.run(scheduled, choice.solo, NamespaceHash(workload_, choice.request->request),
                     choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
     if (!outcome.fault.empty()) fail(fmt::format("sequence {}: {}", number(scheduled.id), outcome.fault));
-    result.next_tokens[i] = outcome.next_token;
+    coverage_.num_draft_tokens += scheduled.num_draft_tokens();
+    coverage_.num_accepted_tokens += std::max<std::int64_t>(0, std::ssize(outcome.next_tokens) - 1);
+    next_tokens[i] = outcome.next_tokens;
+  }
+  sched::ModelStepResult result;
+  for (const std::vector<TokenId>& tokens : next_tokens) {
+    for (const TokenId token : tokens) result.tokens.push_back({.token = token});
+    result.num_tokens.push_back(static_cast<std::int32_t>(tokens.size()));
   }
   return result;
+}
+
+// For whoever generates, as an engine would between two steps.
+void Simulation::propose_drafts() {
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (sequence.status != sched::SequenceStatus::kRunning || !sequence.is_decoding()) continue;
+    const auto coming = choices_.at(id).solo.tokens().subspan(sequence.token_ids.size());
+    scheduler_.set_draft(id, draft_source_.propose(coming));
+  }
+}
+
+// Whoever runs holds the blocks of what is computed, no more, and remembers attention to no block behind.
+void Simulation::check_drafts_left_nothing() {
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (sequence.status != sched::SequenceStatus::kRunning || sequence.is_prefill_only) continue;
+    const std::int32_t num_blocks = kv::blocks_for(sequence.num_computed_tokens);
+    for (const kv::BlockTable& table : sequence.kv.tables) {
+      if (table.size() != num_blocks) fail(fmt::format("sequence {} keeps blocks of guesses", number(id)));
+    }
+    for (const kv::SequenceScores& scores : sequence.kv.scores) {
+      if (scores.num_cells() > 0 && scores.num_blocks() > num_blocks)
+        fail(fmt::format("sequence {} remembers what a rejected guess attended to", number(id)));
+    }
+  }
 }
 
 // Every prompt position's logits are handed out once, in order.
@@ -306,7 +342,8 @@ void Simulation::check_prompt_logits(const sched::ScheduledSequence& scheduled, 
   const std::int32_t first = scheduled.first_position + scheduled.first_logits_row;
   const std::int32_t end = scheduled.first_position + scheduled.num_tokens;
   if (!wanted || choice.num_prompt_logits == scheduled.num_prompt_tokens) {
-    if (scheduled.num_logits_rows() != (scheduled.samples ? 1 : 0)) fail("logits that nobody wants");
+    if (scheduled.num_logits_rows() != (scheduled.samples ? 1 + scheduled.num_draft_tokens() : 0))
+      fail("logits that nobody wants");
     return;
   }
   if (first < end && first != choice.num_prompt_logits) fail("prompt logits skip or repeat a position");
@@ -317,15 +354,17 @@ void Simulation::take_updates(std::span<const sched::SequenceUpdate> updates) {
   for (const sched::SequenceUpdate& update : updates) {
     Choice& choice = choices_.at(update.id);
     if (choice.end != End::kNone) fail(fmt::format("sequence {} goes on after its end", number(update.id)));
-    if (update.token != kNoToken) {
-      choice.generated.push_back(update.token);
+    for (const sched::SampledToken& sampled : update.tokens) {
+      choice.generated.push_back(sampled.token);
       const auto expected = choice.solo.tokens().subspan(choice.request->request.prompt_token_ids.size());
       if (choice.generated.size() > expected.size() ||
           choice.generated.back() != expected[choice.generated.size() - 1]) {
         fail(fmt::format("sequence {}: token {} is not the solo run's", number(update.id),
                          choice.generated.size()));
       }
-      if (choice.generated.size() == expected.size() && update.finish_reason != choice.solo.finish_reason()) {
+      const bool is_last = &sampled == &update.tokens.back();
+      const auto reason = is_last ? update.finish_reason : std::nullopt;
+      if (choice.generated.size() == expected.size() && reason != choice.solo.finish_reason()) {
         fail(fmt::format("sequence {} does not end where the solo run does", number(update.id)));
       }
     }
@@ -335,7 +374,8 @@ void Simulation::take_updates(std::span<const sched::SequenceUpdate> updates) {
           choice.num_prompt_logits != std::ssize(choice.request->request.prompt_token_ids)) {
         fail(fmt::format("sequence {} ended without all its prompt logits", number(update.id)));
       }
-    } else if (choice.request->stop_string_after_tokens == std::ssize(choice.generated)) {
+    } else if (choice.request->stop_string_after_tokens > 0 &&
+               choice.request->stop_string_after_tokens <= std::ssize(choice.generated)) {
       if (!scheduler_.finish(update.id)) fail("a running sequence could not be finished");
       end(update.id, End::kCancelled);
     }

@@ -14,6 +14,7 @@
 #include "kv/recording_journal.h"
 #include "sched/scheduler.h"
 #include "sim/fake_disk.h"
+#include "sim/fake_draft_source.h"
 #include "sim/fake_engine.h"
 #include "sim/seeded_random.h"
 #include "sim/solo_run.h"
@@ -39,9 +40,11 @@ struct Coverage {
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_layer_passes = 0;
-  std::int64_t num_disk_writes = 0;    // of cells that became ghosts
-  std::int64_t num_disk_reads = 0;     // of ghosts that came back
-  std::int64_t num_disk_refusals = 0;  // the disk was full, or failed
+  std::int64_t num_disk_writes = 0;      // of cells that became ghosts
+  std::int64_t num_disk_reads = 0;       // of ghosts that came back
+  std::int64_t num_disk_refusals = 0;    // the disk was full, or failed
+  std::int64_t num_draft_tokens = 0;     // guesses that ran
+  std::int64_t num_accepted_tokens = 0;  // of them
 
   void add(const Coverage& other);
 };
@@ -73,6 +76,8 @@ class Simulation {
   void check_order_of_starts();
   void check_prompt_is_computed_once(const sched::Sequence& starting);
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
+  void propose_drafts();
+  void check_drafts_left_nothing();
   void check_limits(const sched::SchedulerOutput& output);
   void check_layer_pass(const sched::SchedulerOutput& output);
   void check_prompt_logits(const sched::ScheduledSequence& scheduled, Choice& choice);
@@ -100,6 +105,7 @@ class Simulation {
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
   FakeEngine engine_;
+  FakeDraftSource draft_source_;
   std::map<SequenceId, Choice> choices_;
   std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
   std::size_t num_submitted_ = 0;

@@ -36,6 +36,8 @@ class SoloRun {
 
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt, then generated
   std::uint64_t state_at(std::int32_t position) const { return states_[static_cast<std::size_t>(position)]; }
+  // Of every token but the last generated one.
+  std::int32_t num_states() const { return static_cast<std::int32_t>(states_.size()); }
   FinishReason finish_reason() const { return finish_reason_; }
 
  private:

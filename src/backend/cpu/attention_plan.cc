@@ -27,10 +27,11 @@ class Planner {
     for (std::int32_t unit = ceil_div(slice.num_rows, kTokensPerUnit); unit-- > 0;) {
       const std::int32_t row = unit * kTokensPerUnit;
       const std::int32_t num_tokens = std::min(kTokensPerUnit, slice.num_rows - row);
-      const bool counts = is_observed && slice.num_rows - (row + num_tokens) < slice.observed.num_queries;
+      const bool counts = is_observed && (slice.num_draft_rows > 0 ||
+                                          slice.num_rows - (row + num_tokens) < slice.observed.num_queries);
       for (std::int32_t head = 0; head < group_.layout.num_kv_heads; ++head) {
         add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row);
-        if (counts) observe(plan_.units.back());
+        if (counts) observe(plan_.units.back(), slice.num_draft_rows > 0 ? num_tokens : 1);
       }
     }
     if (is_observed) {
@@ -67,9 +68,10 @@ class Planner {
     plan_.units.push_back(unit);
   }
 
-  void observe(AttentionUnit& unit) {
+  // `num_rows`: tokens whose masses are kept apart.
+  void observe(AttentionUnit& unit, std::int32_t num_rows) {
     unit.mass = plan_.num_unit_masses;
-    plan_.num_unit_masses += group_size_ * unit.num_chunks() * kBlocksPerChunk;
+    plan_.num_unit_masses += std::int64_t{num_rows} * group_size_ * unit.num_chunks() * kBlocksPerChunk;
   }
 
   const KvGroupView& group_;

@@ -20,18 +20,24 @@ void BlockMass::begin_step(const BatchInput& batch) {
   num_kv_heads_.clear();
   for (const KvGroupView& group : batch.kv_groups) num_kv_heads_.push_back(group.layout.num_kv_heads);
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
-    masses_[i].resize(batch.kv_groups.size());
-    for (std::size_t g = 0; g < batch.kv_groups.size(); ++g) {
-      const KvGroupView& group = batch.kv_groups[g];
-      kv::StepMass& mass = masses_[i][g];
-      const bool is_wanted = batch.sequences[i].observed.num_queries > 0 && group.window == 0;
-      mass.num_blocks = is_wanted ? static_cast<std::int32_t>(group.blocks[i].size()) : 0;
-      const auto num_cells = static_cast<std::size_t>(is_wanted ? group.layout.cells_per_block() : 0);
-      // Not cleared: what num_queries says is known is written whole.
-      mass.sum.resize(num_cells * static_cast<std::size_t>(mass.num_blocks));
-      mass.greatest.resize(mass.sum.size());
-      mass.num_queries.assign(num_cells, 0);
-    }
+    const auto num_rows = static_cast<std::size_t>(batch.sequences[i].num_reported_rows());
+    masses_[i].resize(std::max(masses_[i].size(), num_rows));
+    for (std::size_t row = 0; row < num_rows; ++row) begin_row(batch, i, masses_[i][row]);
+  }
+}
+
+void BlockMass::begin_row(const BatchInput& batch, std::size_t slice, std::vector<kv::StepMass>& of_row) {
+  of_row.resize(batch.kv_groups.size());
+  for (std::size_t g = 0; g < batch.kv_groups.size(); ++g) {
+    const KvGroupView& group = batch.kv_groups[g];
+    kv::StepMass& mass = of_row[g];
+    const bool is_wanted = batch.sequences[slice].observed.num_queries > 0 && group.window == 0;
+    mass.num_blocks = is_wanted ? static_cast<std::int32_t>(group.blocks[slice].size()) : 0;
+    const auto num_cells = static_cast<std::size_t>(is_wanted ? group.layout.cells_per_block() : 0);
+    // Not cleared: what num_queries says is known is written whole.
+    mass.sum.resize(num_cells * static_cast<std::size_t>(mass.num_blocks));
+    mass.greatest.resize(mass.sum.size());
+    mass.num_queries.assign(num_cells, 0);
   }
 }
 
@@ -47,7 +53,7 @@ void BlockMass::begin_layer(const AttentionPlan& plan, std::span<const SequenceS
 
 void BlockMass::fold(const AttentionUnit& unit, const UnitRows& rows) {
   const SequenceSlice& slice = slices_[static_cast<std::size_t>(unit.sequence)];
-  const std::int64_t num_rows = std::int64_t{unit.num_tokens} * group_size_;
+  if (slice.num_draft_rows > 0) return fold_apart(unit, rows);
   const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
   float* masses = of_units_.data() + unit.mass;
   std::fill_n(masses, group_size_ * num_blocks, 0.0f);
@@ -57,25 +63,47 @@ void BlockMass::fold(const AttentionUnit& unit, const UnitRows& rows) {
     if (age >= slice.observed.num_queries) continue;
     const float weight = std::pow(slice.observed.decay, static_cast<float>(age));
     for (std::int32_t head = 0; head < group_size_; ++head) {
-      const std::int64_t row = std::int64_t{token} * group_size_ + head;
-      float* of_head = masses + head * num_blocks;
-      for (std::int64_t chunk = 0; chunk < unit.num_chunks(); ++chunk, of_head += kBlocksPerChunk) {
-        const std::int64_t at = chunk * num_rows + row;
-        if (rows.max[at] == -std::numeric_limits<float>::infinity()) continue;
-        const float factor = weight * std::exp(rows.max[at] - rows.log_sum_exp[row]);
-        const float* block_sums = rows.block_sums + at * kBlocksPerChunk;
-        for (std::int64_t b = 0; b < kBlocksPerChunk; ++b) {
-          // What a ghost would get has no limit of its own, and `factor` none where a row saw ghosts alone.
-          if (block_sums[b] > 0.0f) of_head[b] += std::min(weight, factor * block_sums[b]);
-        }
-      }
+      add_row(unit, rows, std::int64_t{token} * group_size_ + head, weight, masses + head * num_blocks);
     }
   }
   if (!has_all_rows(unit)) return;
-  const CellMass cell = cell_mass(unit.sequence, unit.kv_head);
+  const CellMass cell = cell_mass(unit.sequence, 0, unit.kv_head);
   if (cell.is_known()) return;
   for (std::int32_t head = 0; head < group_size_; ++head) {
     cell.pool(head, masses + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+  }
+}
+
+void BlockMass::add_row(const AttentionUnit& unit, const UnitRows& rows, std::int64_t row, float weight,
+                        float* of_head) const {
+  const std::int64_t num_rows = std::int64_t{unit.num_tokens} * group_size_;
+  for (std::int64_t chunk = 0; chunk < unit.num_chunks(); ++chunk, of_head += kBlocksPerChunk) {
+    const std::int64_t at = chunk * num_rows + row;
+    if (rows.max[at] == -std::numeric_limits<float>::infinity()) continue;
+    const float factor = weight * std::exp(rows.max[at] - rows.log_sum_exp[row]);
+    const float* block_sums = rows.block_sums + at * kBlocksPerChunk;
+    for (std::int64_t b = 0; b < kBlocksPerChunk; ++b) {
+      // What a ghost would get has no limit of its own, and `factor` none where a row saw ghosts alone.
+      if (block_sums[b] > 0.0f) of_head[b] += std::min(weight, factor * block_sums[b]);
+    }
+  }
+}
+
+// A unit has all chunks of its rows, so each row's masses are complete, as if it had been a step of its own.
+void BlockMass::fold_apart(const AttentionUnit& unit, const UnitRows& rows) {
+  const SequenceSlice& slice = slices_[static_cast<std::size_t>(unit.sequence)];
+  const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
+  float* of_head = of_units_.data() + unit.mass;
+  for (std::int32_t token = 0; token < unit.num_tokens; ++token) {
+    const CellMass cell = cell_mass(unit.sequence, unit.first_row + token - slice.first_row, unit.kv_head);
+    std::fill_n(cell.sum, cell.num_blocks, 0.0f);
+    std::fill_n(cell.greatest, cell.num_blocks, 0.0f);
+    for (std::int32_t head = 0; head < group_size_; ++head, of_head += num_blocks) {
+      std::fill_n(of_head, num_blocks, 0.0f);
+      add_row(unit, rows, std::int64_t{token} * group_size_ + head, 1.0f, of_head);
+      cell.pool(head, of_head, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+    }
+    *cell.num_queries = 1;
   }
 }
 
@@ -83,8 +111,9 @@ bool BlockMass::has_all_rows(const AttentionUnit& unit) const {
   return unit.num_tokens == slices_[static_cast<std::size_t>(unit.sequence)].num_rows;
 }
 
-BlockMass::CellMass BlockMass::cell_mass(std::int32_t slice, std::int32_t kv_head) {
-  kv::StepMass& mass = masses_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(group_)];
+BlockMass::CellMass BlockMass::cell_mass(std::int32_t slice, std::int32_t row, std::int32_t kv_head) {
+  std::vector<kv::StepMass>& of_row = masses_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(row)];
+  kv::StepMass& mass = of_row[static_cast<std::size_t>(group_)];
   const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
   const auto cell = static_cast<std::size_t>(layer_in_group_ * num_heads + kv_head);
   const auto width = static_cast<std::size_t>(mass.num_blocks);
@@ -114,8 +143,9 @@ void BlockMass::end_layer() {
   const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
   for (const ObservedSlice& observed : plan_->observed) {
     const SequenceSlice& slice = slices_[static_cast<std::size_t>(observed.sequence)];
+    if (slice.num_draft_rows > 0) continue;  // fold() has told it all
     for (std::int32_t head = 0; head < num_heads; ++head) {
-      const CellMass cell = cell_mass(observed.sequence, head);
+      const CellMass cell = cell_mass(observed.sequence, 0, head);
       if (cell.is_known()) continue;
       *cell.num_queries = std::min(slice.observed.num_queries, slice.num_rows);
       add_up(observed, head, cell);

@@ -14,7 +14,7 @@ namespace kvasir::backend {
 // Per step, a kv::StepMass for every slice and layer group whose slice asks for it. Every unit of attention
 // folds its own rows, on whatever worker it runs. One that has all rows of its slice, as when a sequence
 // decodes, pools them over the query heads as well; the others are added up in their order, so that the
-// masses do not depend on the number of workers.
+// masses do not depend on the number of workers. A slice with guesses has a StepMass for each of its rows.
 //
 // Thread safety: fold() may be called for different units at once, everything else by one thread.
 class BlockMass {
@@ -36,9 +36,9 @@ class BlockMass {
   void fold(const AttentionUnit& unit, const UnitRows& rows);
   void end_layer();
 
-  // By layer group.
-  std::span<const kv::StepMass> of_slice(std::int32_t slice) const {
-    return masses_[static_cast<std::size_t>(slice)];
+  // By layer group; of one row where the slice has guesses.
+  std::span<const kv::StepMass> of_slice(std::int32_t slice, std::int32_t row) const {
+    return masses_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(row)];
   }
 
  private:
@@ -54,11 +54,16 @@ class BlockMass {
     // What query head number `head` of the group paid to the blocks from `first` on; number 0 comes first.
     void pool(std::int32_t head, const float* of_head, std::int64_t first, std::int64_t count) const;
   };
-  CellMass cell_mass(std::int32_t slice, std::int32_t kv_head);
+  CellMass cell_mass(std::int32_t slice, std::int32_t row, std::int32_t kv_head);
+  // What one query head of a unit's token paid, `weight` times; added to [blocks of the unit's chunks].
+  void add_row(const AttentionUnit& unit, const UnitRows& rows, std::int64_t row, float weight,
+               float* of_head) const;
+  void fold_apart(const AttentionUnit& unit, const UnitRows& rows);
+  static void begin_row(const BatchInput& batch, std::size_t slice, std::vector<kv::StepMass>& of_row);
   bool has_all_rows(const AttentionUnit& unit) const;
   void add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellMass& cell);
 
-  std::vector<std::vector<kv::StepMass>> masses_;  // per slice and group
+  std::vector<std::vector<std::vector<kv::StepMass>>> masses_;  // per slice, row and group
   // The current layer.
   const AttentionPlan* plan_ = nullptr;
   std::span<const SequenceSlice> slices_;

@@ -193,7 +193,8 @@ std::int32_t CpuBackend::keep_wanted_rows(std::span<const Rows> rows) {
                               .num_rows = slice.num_wanted_rows,
                               .first_position = slice.first_position + num_dropped,
                               .num_wanted_rows = slice.num_wanted_rows,
-                              .observed = slice.observed});
+                              .observed = slice.observed,
+                              .num_draft_rows = slice.num_draft_rows});
     count += slice.num_wanted_rows;
   }
   if (count == batch_.num_rows()) return count;

@@ -50,8 +50,8 @@ class CpuBackend final : public Backend {
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return non_finite_; }
-  std::span<const kv::StepMass> step_mass(std::int32_t slice) const override {
-    return block_mass_.of_slice(slice);
+  std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const override {
+    return block_mass_.of_slice(slice, row);
   }
   std::int64_t skipped_weight_bytes() const override { return greatest_.skipped_bytes(); }
   const kernels::KernelTable& kernels() const override { return kernels_; }
