@@ -31,8 +31,8 @@ struct Options {
 // The least value that `share` of them do not exceed.
 double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0.0;
-  const auto rank =
-      static_cast<std::size_t>(std::max(1.0, std::ceil(share * static_cast<double>(values.size()))));
+  const auto rank = static_cast<std::size_t>(
+      std::max(1.0, std::ceil(share * static_cast<double>(values.size()))));
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(rank - 1));
   return values[rank - 1];
 }
@@ -101,8 +101,8 @@ Status run(Options& options) {
     options.shape.per_second = rate;
     for (const std::string& policy : options.policies) {
       const auto found = std::ranges::find(kWaitingPolicyNames, policy);
-      options.replay.scheduler.waiting.policy =
-          static_cast<WaitingPolicy>(found - kWaitingPolicyNames.begin());
+      options.replay.scheduler.waiting.policy = static_cast<WaitingPolicy>(found -
+                                                                           kWaitingPolicyNames.begin());
       const auto began = std::chrono::steady_clock::now();
       const ReplayResult result = replay(trace, options.replay);
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
@@ -160,11 +160,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.replay.refuses = !refuses_nobody;
   options.replay.num_tenants = static_cast<std::int32_t>(options.shape.tenant_shares.size());
-  Status status = sched::Scheduler::validate(scheduler);
+  Status status = scheduler.validate();
   if (status && options.shape.context_tokens > options.replay.kv_tokens) {
-    status =
-        make_error(ErrorKind::kUsage, fmt::format("--context {} is more than --kv-tokens {}",
-                                                  options.shape.context_tokens, options.replay.kv_tokens));
+    status = make_error(ErrorKind::kUsage,
+                        fmt::format("--context {} is more than --kv-tokens {}", options.shape.context_tokens,
+                                    options.replay.kv_tokens));
   }
   if (status) status = run(options);
   if (!status) fmt::print(stderr, "kvasir_schedule: {}\n", status.error().message);

@@ -6,9 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "admission/ttft_estimate.h"
+#include "admission/ttft_slack.h"
+#include "admission/ttft_target.h"
 #include "base/check.h"
 #include "kv/kv_cache_manager.h"
-#include "sched/patience.h"
+#include "sched/scheduled_work.h"
 
 namespace kvasir::schedule {
 namespace {
@@ -64,18 +67,18 @@ class Replay {
 
   bool may_enter(const TraceRequest& request) {
     if (scheduler_.stats().num_waiting >= config_.max_waiting) return false;
-    const double target_ms = sched::target_ms_of(config_.scheduler.ttft_target_ms, 0);
+    const double target_ms = admission::target_ms_of(config_.scheduler.ttft_target_ms, 0);
     if (!config_.refuses || target_ms == 0.0) return true;
     scheduler_.describe_load(load_);
-    sched::PromptWork prompt;
+    admission::PromptWork prompt;
     prompt.add(0, request.num_prompt_tokens);
-    const sched::WaitingConfig& waiting = config_.scheduler.waiting;
+    const admission::WaitingConfig& waiting = config_.scheduler.waiting;
     const std::string& tenant = tenants_[static_cast<std::size_t>(request.tenant)];
-    const sched::StartForecast forecast = sched::forecast_start(load_, waiting, tenant, 0, prompt);
-    const double patience_targets =
-        patience_.targets(load_.has_backlog(), sched::is_owed(load_, waiting, tenant), at(now_ms_));
-    const bool is_in_time = sched::excess_ms(forecast, target_ms, patience_targets) <= 0.0;
-    if (!is_in_time) patience_.note_refusal(at(now_ms_));
+    const admission::TtftEstimate estimate = admission::estimate_ttft(load_, waiting, tenant, 0, prompt);
+    const double slack_targets = slack_.targets(
+        load_.has_backlog(), admission::is_underserved(load_, waiting, tenant), at(now_ms_));
+    const bool is_in_time = admission::excess_ms(estimate, target_ms, slack_targets) <= 0.0;
+    if (!is_in_time) slack_.note_refusal(at(now_ms_));
     return is_in_time;
   }
 
@@ -119,18 +122,18 @@ class Replay {
   const ReplayConfig& config_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
-  sched::LoadSnapshot load_;
+  admission::LoadSnapshot load_;
   std::vector<std::string> tenants_;
   std::map<SequenceId, Stream> streams_;
   std::size_t next_ = 0;
   double now_ms_ = 0.0;
-  sched::Patience patience_;
+  admission::TtftSlack slack_;
   ReplayResult result_;
 };
 
 }  // namespace
 
-double Machine::step_ms(const sched::StepWork& work) const {
+double Machine::step_ms(const admission::StepWork& work) const {
   return ms_per_step + ms_per_stream * work.num_decoding + ms_per_prompt_token * work.num_chunk_tokens +
          ms_per_100k_keys * 1e-5 * static_cast<double>(work.num_attended_tokens);
 }

@@ -16,7 +16,7 @@ struct Machine {
   double ms_per_prompt_token = 0.45;
   double ms_per_100k_keys = 4.0;
 
-  double step_ms(const sched::StepWork& work) const;
+  double step_ms(const admission::StepWork& work) const;
 };
 
 struct ReplayConfig {

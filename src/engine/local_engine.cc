@@ -11,9 +11,9 @@
 #include "base/process_memory.h"
 #include "engine/activity.h"
 #include "engine/engine_counters.h"
-#include "engine/rehearsal.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
+#include "engine/warm_up.h"
 
 namespace kvasir {
 namespace {
@@ -30,7 +30,7 @@ kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loade
   return kv;
 }
 
-sched::WaitingConfig waiting_config(const EngineConfig& config) {
+admission::WaitingConfig waiting_config(const EngineConfig& config) {
   return {.policy = config.waiting_policy, .ageing_ms = static_cast<double>(config.ageing_ms)};
 }
 
@@ -45,22 +45,22 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config, const Loaded
                            .num_layers = loaded.info.num_layers}};
 }
 
-QueueLimits queue_limits(const EngineConfig& config, const kv::KvCacheManager& kv) {
+admission::QueueLimitConfig queue_limit_config(const EngineConfig& config, const kv::KvCacheManager& kv) {
   std::int64_t num_blocks = 0;
   for (std::int32_t g = 0; g < kv.num_groups(); ++g)
     num_blocks = std::max<std::int64_t>(num_blocks, kv.group(g).num_blocks);
   const auto num_cached_tokens = static_cast<double>(num_blocks * kv::kTokensPerBlock);
   return {.num_seats = config.max_num_seqs,
           .num_requests = config.max_queued_requests,
-          .num_prompt_tokens =
-              static_cast<std::int64_t>(std::ceil(config.max_queued_kv_caches * num_cached_tokens))};
+          .num_prompt_tokens = static_cast<std::int64_t>(
+              std::ceil(config.max_queued_kv_caches * num_cached_tokens))};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
-  KVASIR_CHECKED(sched::Scheduler::validate(scheduler_config(config, loaded)));
+  KVASIR_CHECKED(scheduler_config(config, loaded).validate());
   return std::make_unique<LocalEngine>(config, std::move(loaded));
 }
 
@@ -69,19 +69,19 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
-      queue_bound_(queue_limits(config_, kv_)),
-      gate_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
+      queue_limit_(queue_limit_config(config_, kv_)),
+      ttft_admission_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows),
       memory_ahead_(loaded_.kv_memory, kv_.cells().arena()) {
-  const std::int32_t chunk =
-      config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_num_batched_tokens;
-  loaded_.info.max_model_len_tokens =
-      std::min(loaded_.info.max_model_len_tokens, kv_.max_sequence_tokens(chunk));
+  const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
+                                                          : config_.max_num_batched_tokens;
+  loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
+                                               kv_.max_sequence_tokens(chunk));
   const bool looks_ahead = config_.ttft_target_ms > 0 || config_.max_step_ms > 0.0;
   if (looks_ahead) {
     scheduler_.begin_with(
-        rehearse(scheduler_config(config_, loaded_), kv_, runner_, loaded_.info.max_model_len_tokens));
+        warm_up(scheduler_config(config_, loaded_), kv_, runner_, loaded_.info.max_model_len_tokens));
   }
   publish_stats();
   if (config_.kv_journal != nullptr) config_.kv_journal->begin_run(loaded_.policy_run());
@@ -116,7 +116,7 @@ void LocalEngine::look(ActivitySink sink) {
 EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.num_waiting = gate_.num_waiting_sequences();
+  stats.num_waiting = ttft_admission_.num_waiting_sequences();
   stats.num_requests_rejected = num_rejected_;
   stats.num_requests_too_late = num_too_late_;
   stats.num_requests_beyond_queue = num_beyond_queue_;
@@ -128,7 +128,7 @@ void LocalEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;
   const auto done = [this] {
-    return queue_bound_.num_unfinished() == 0 && (num_kept_open_ == 0 || is_closed_);
+    return queue_limit_.num_unfinished() == 0 && (num_kept_open_ == 0 || is_closed_);
   };
   if (all_done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), done)) return;
   cancel_all_ = is_closed_ = true;
@@ -139,7 +139,7 @@ void LocalEngine::drain(std::int64_t timeout_ms) {
 void LocalEngine::run() {
   while (wait_for_work()) {
     take_commands();
-    if (scheduler_.has_unfinished()) step();
+    if (scheduler_.has_runnable()) step();
     publish_stats();
   }
   take_commands();
@@ -149,14 +149,14 @@ void LocalEngine::run() {
 
 bool LocalEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
-  const bool was_idle = mailbox_.empty() && !scheduler_.has_unfinished();
+  const bool was_idle = mailbox_.empty() && !scheduler_.has_runnable();
   while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && memory_ahead_.is_behind()) {
     lock.unlock();
     memory_ahead_.advance();
     lock.lock();
   }
   work_available_.wait(
-      lock, [this] { return stopping_ || cancel_all_ || !mailbox_.empty() || scheduler_.has_unfinished(); });
+      lock, [this] { return stopping_ || cancel_all_ || !mailbox_.empty() || scheduler_.has_runnable(); });
   if (was_idle && config_.gather_ms > 0) {
     work_available_.wait_for(lock, std::chrono::milliseconds(config_.gather_ms), [this] {
       return stopping_ || cancel_all_ || std::ssize(mailbox_) >= config_.max_num_seqs;
@@ -196,8 +196,8 @@ void LocalEngine::start_request(Arrival arrival) {
   request.request = std::move(arrival.submission.request);
   request.sink = std::move(arrival.submission.sink);
   const SamplingParams& params = request.request.sampling;
-  request.seed =
-      params.seed ? *params.seed : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  request.seed = params.seed ? *params.seed
+                             : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   if (!params.ignore_eos && loaded_.tokenizer != nullptr) {
     request.stop_tokens = loaded_.tokenizer->vocab().end_of_generation();
   }
@@ -425,20 +425,20 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
 void LocalEngine::publish_stats() {
   take_counts(scheduler_, Clock::now(), counters_);
   take_counts(kv_, counters_);
-  counters_.hidden_bytes_peak =
-      4ll * loaded_.model->config().hidden_size * scheduler_.stats().num_hidden_rows_peak;
+  counters_.hidden_bytes_peak = 4ll * loaded_.model->config().hidden_size *
+                                scheduler_.stats().num_hidden_rows_peak;
   counters_.skipped_weight_bytes = loaded_.backend->skipped_weight_bytes();
   scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
   // Who waits for the end reads the numbers then.
-  for (const std::string& tenant : delivered_) queue_bound_.leave(tenant);
+  for (const std::string& tenant : delivered_) queue_limit_.leave(tenant);
   delivered_.clear();
-  if (queue_bound_.num_unfinished() == 0) all_done_.notify_all();
-  gate_.set_load(load_);
+  if (queue_limit_.num_unfinished() == 0) all_done_.notify_all();
+  ttft_admission_.set_load(load_);
   for (const Command& command : mailbox_) {
     if (const auto* arrival = std::get_if<Arrival>(&command)) {
-      gate_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
+      ttft_admission_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
     }
   }
 }

@@ -14,11 +14,11 @@
 #include <variant>
 #include <vector>
 
+#include "admission/queue_limit.h"
+#include "admission/ttft_admission.h"
 #include "engine/active_request.h"
 #include "engine/loaded_model.h"
 #include "engine/memory_ahead.h"
-#include "engine/queue_bound.h"
-#include "engine/start_gate.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -89,8 +89,8 @@ class LocalEngine final : public Engine {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
-  QueueBound queue_bound_;  // guarded by mutex_
-  StartGate gate_;          // likewise
+  admission::QueueLimit queue_limit_;        // guarded by mutex_
+  admission::TtftAdmission ttft_admission_;  // likewise
   runtime::ModelRunner runner_;
 
   // Confined to the engine thread.
@@ -106,7 +106,7 @@ class LocalEngine final : public Engine {
   EngineStats counters_;
   std::vector<std::string>
       delivered_;  // tenants of requests whose last output went out since publish_stats()
-  sched::LoadSnapshot load_;
+  admission::LoadSnapshot load_;
 
   // Guarded by mutex_.
   mutable std::mutex mutex_;

@@ -33,25 +33,25 @@ Status LocalEngine::complete(Request& request) const {
   if (request.start_within_ms == 0 && !request.is_admitted)
     request.start_within_ms = config_.queue_timeout_ms;
   if (!request.sampling.max_tokens) {
-    request.sampling.max_tokens =
-        loaded_.info.max_model_len_tokens - static_cast<std::int32_t>(request.prompt_token_ids.size());
+    request.sampling.max_tokens = loaded_.info.max_model_len_tokens -
+                                  static_cast<std::int32_t>(request.prompt_token_ids.size());
   }
   return {};
 }
 
 Status LocalEngine::check_queue(std::span<const Submission> submissions, std::int64_t num_spared) const {
   const Request& first = submissions.front().request;
-  Arrivals arrivals{.tenant = first.tenant,
-                    .priority = first.priority,
-                    .num_requests = std::ssize(submissions) + num_spared};
-  if (queue_bound_.limits_prompt_tokens()) {
+  admission::Arrivals arrivals{.tenant = first.tenant,
+                               .priority = first.priority,
+                               .num_requests = std::ssize(submissions) + num_spared};
+  if (queue_limit_.limits_prompt_tokens()) {
     for (const Submission& submission : submissions) {
       const Request& request = submission.request;
-      arrivals.num_prompt_tokens +=
-          std::ssize(request.prompt_token_ids) - gate_.expected_cached_tokens(request);
+      arrivals.num_prompt_tokens += std::ssize(request.prompt_token_ids) -
+                                    ttft_admission_.expected_cached_tokens(request);
     }
   }
-  return queue_bound_.check(arrivals, gate_.load());
+  return queue_limit_.check(arrivals, ttft_admission_.load());
 }
 
 // Whether they are let in now, or how many of them.
@@ -63,7 +63,7 @@ Status LocalEngine::check_entry(std::vector<Submission>& submissions, Entry entr
       num_beyond_queue_ += std::ssize(submissions);
       return status;
     }
-    if (Status status = gate_.check(first, std::chrono::steady_clock::now()); !status) {
+    if (Status status = ttft_admission_.check(first, std::chrono::steady_clock::now()); !status) {
       num_too_late_ += std::ssize(submissions);
       return status;
     }
@@ -90,8 +90,8 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
     ids.reserve(submissions.size());
     mailbox_.reserve(std::bit_ceil(mailbox_.size() + submissions.size()));
     for (Submission& submission : submissions) {
-      const std::int32_t expected_cached_tokens = gate_.enter(submission.request);
-      queue_bound_.enter(submission.request.tenant);
+      const std::int32_t expected_cached_tokens = ttft_admission_.admit(submission.request);
+      queue_limit_.admit(submission.request.tenant);
       ids.push_back(RequestId{next_request_id_++});
       mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
     }

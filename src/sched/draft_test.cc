@@ -1,4 +1,5 @@
 // Guesses behind a sequence's tokens: when they run, when they count, and that they leave nothing.
+#include "sched/scheduled_work.h"
 #include "sched/scheduler_fixture.h"
 
 namespace kvasir::sched {

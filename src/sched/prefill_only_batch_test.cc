@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kv/policy/registry.h"
-#include "sched/admission.h"
+#include "sched/start_conditions.h"
 #include "sched/scheduler.h"
 
 namespace kvasir::sched {

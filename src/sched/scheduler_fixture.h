@@ -46,8 +46,8 @@ class SchedulerTest : public testing::Test {
   SequenceId add_short(const char* tenant, std::int32_t priority, std::int32_t num_prompt_tokens,
                        std::int32_t max_tokens = 1) {
     const std::uint64_t id = num_short_++;
-    SequenceRequest request =
-        make_request(id, prompt_of(num_prompt_tokens, static_cast<TokenId>(100 * id)), max_tokens);
+    SequenceRequest request = make_request(id, prompt_of(num_prompt_tokens, static_cast<TokenId>(100 * id)),
+                                           max_tokens);
     request.tenant = tenant;
     request.priority = priority;
     return scheduler_->add(std::move(request), at_ms(now_ms_)).value();

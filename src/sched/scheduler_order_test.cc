@@ -122,7 +122,7 @@ TEST_F(SchedulerTest, NobodyWaitsLongForWhatAnotherLeftUnused) {
     add_short("new", 0, 400);
     timed_step();
   }
-  EXPECT_LT(now_ms_ - began_ms, 2 * TenantLedger::kCreditTokens);
+  EXPECT_LT(now_ms_ - began_ms, 2 * admission::FairShare::kCreditTokens);
 }
 
 // Who had the machine to itself is not last of many for long, whether they stay or ever new ones come.
@@ -169,9 +169,9 @@ TEST_F(SchedulerTest, WhoIsPreemptedHasItsTurnAgain) {
   timed_step();  // 20 and 12 tokens
   add_short("urgent", -1, 4);
   timed_step();
-  ASSERT_TRUE(scheduler_->sequences().at(lender).has_lent_turn);
+  ASSERT_TRUE(scheduler_->sequences().at(lender).has_yielded);
   while (scheduler_->sequences().at(lender).num_preemptions == 0) timed_step();
-  EXPECT_FALSE(scheduler_->sequences().at(lender).has_lent_turn);
+  EXPECT_FALSE(scheduler_->sequences().at(lender).has_yielded);
 }
 
 TEST_F(SchedulerTest, PreemptsTheLatestOfTheLowestPriorityAndKeepsItsTokens) {

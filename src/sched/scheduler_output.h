@@ -1,12 +1,12 @@
 // What one step runs, and what came of it: plain data between the scheduler and the runtime.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "admission/time_point.h"
 #include "kv/block_table.h"
 #include "kv/bytes_use.h"
 #include "kv/cell_conversions.h"
@@ -16,8 +16,7 @@
 
 namespace kvasir::sched {
 
-// Passed in by the caller: this layer has no clock of its own.
-using TimePoint = std::chrono::steady_clock::time_point;
+using admission::TimePoint;
 
 // Milestones of a sequence, for latency metrics.
 struct SequenceTimes {

@@ -129,11 +129,12 @@ TEST_F(SchedulerTest, RefusesMalformedRequests) {
 }
 
 TEST(SchedulerConfig, NamesTheFieldAtFault) {
-  EXPECT_TRUE(Scheduler::validate({}).has_value());
-  EXPECT_EQ(Scheduler::validate({.max_num_seqs = 0}).error().param, "max_num_seqs");
-  EXPECT_EQ(Scheduler::validate({.max_num_seqs = 8, .max_num_batched_tokens = 4}).error().message,
+  EXPECT_TRUE(SchedulerConfig{}.validate().has_value());
+  EXPECT_EQ(SchedulerConfig{.max_num_seqs = 0}.validate().error().param, "max_num_seqs");
+  const SchedulerConfig too_few_tokens{.max_num_seqs = 8, .max_num_batched_tokens = 4};
+  EXPECT_EQ(too_few_tokens.validate().error().message,
             "max_num_batched_tokens must be at least max_num_seqs (8), got 4");
-  EXPECT_EQ(Scheduler::validate({.max_chunk_tokens = -1}).error().param, "max_chunk_tokens");
+  EXPECT_EQ(SchedulerConfig{.max_chunk_tokens = -1}.validate().error().param, "max_chunk_tokens");
 }
 
 }  // namespace

@@ -1,18 +1,16 @@
 // One sample stream inside the engine: its tokens, how far their KV is computed, and where it lies.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "admission/sequence_facts.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/ids.h"
 #include "sched/scheduler_output.h"
 #include "sched/stop_checker.h"
-#include "sched/tenant_ledger.h"
 
 namespace kvasir::sched {
 
@@ -45,12 +43,9 @@ struct Sequence {
   std::int32_t priority = 0;
   std::int32_t running_class = 0;  // its priority; by value at least 0 where it came beside others
   SequenceStatus status = SequenceStatus::kWaiting;
-  // When it came, for the order of those that wait; exchanged where it starts in the place of another.
-  struct Place {
-    SequenceId arrival{};
-    TimePoint since{};
-  } place;
-  bool has_lent_turn = false;  // of a prompt that has begun: the turn by which it is ahead, to an urgent one
+  bool is_held = false;  // waits for something outside the scheduler, see Scheduler::hold()
+  admission::QueuePlace place;
+  bool has_yielded = false;  // this running prompt has given its head start to an urgent request
 
   std::vector<TokenId> token_ids;  // prompt, then generated; survives preemption
   std::int32_t num_prompt_tokens = 0;
@@ -63,7 +58,7 @@ struct Sequence {
   std::int32_t num_cached_tokens = 0;           // of the prompt, found in the cache when it first started
   std::int32_t first_position = 0;              // from which it has computed since it last started
 
-  TenantLedger::Account* account = nullptr;  // its tenant's; never null once added
+  admission::FairShare::Account* account = nullptr;  // its tenant's; never null once added
   std::string cache_namespace;
   bool use_prefix_cache = true;
   std::int32_t expected_cached_tokens = 0;
@@ -88,25 +83,24 @@ struct Sequence {
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }
   // All but its newest token is computed, so its next step generates.
   bool is_decoding() const { return num_remaining_tokens() == 1; }
-  // Of what is to be computed when it starts: the last token always is.
-  std::int32_t expected_first_position() const { return std::min(expected_cached_tokens, num_tokens() - 1); }
   // As long as answers of its tenant get, all together.
   std::int32_t expected_generated_tokens() const {
     return account->lengths.predict(num_generated_tokens(), stop.max_tokens);
   }
   bool has_computed_prompt() const { return num_computed_tokens >= num_prompt_tokens; }
-  kv::KvHolder kv_holder() const {
-    return {.request_id = request_id,
-            .choice = choice,
-            .num_prompt_tokens = num_prompt_tokens,
-            .client_id = client_id};
-  }
+  kv::KvHolder kv_holder() const;
+  admission::SequenceFacts facts() const;
+  // Its part of the step in flight. Requires: it has scheduled tokens and runs all layers.
+  ScheduledSequence scheduled_part();
+  // Appends what a step sampled, up to the token that ends the sequence; returns why it does. Forgets the
+  // guesses. Requires: at most one token more than guesses were scheduled.
+  std::optional<FinishReason> append_sampled(std::span<const SampledToken> tokens);
   // Prompt logits come from computing the prompt: until all were handed out, a cached prefix would swallow
   // some.
   bool awaits_prompt_logits() const { return want_prompt_logits && num_prompt_logits < num_prompt_tokens; }
 };
 
-// Who runs before whom, and the reverse of who is preempted first: lower class, then earlier arrival.
+// The running order, and the reverse of the order of preemption: lower class, then earlier arrival.
 struct RunsBefore {
   bool operator()(const Sequence* a, const Sequence* b) const {
     return a->running_class != b->running_class ? a->running_class < b->running_class : a->id < b->id;

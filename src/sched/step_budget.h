@@ -1,23 +1,17 @@
-// How many tokens one step may run, and who may take them.
+// How many tokens one step may still run.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
-#include "sched/step_time_model.h"
+#include "admission/step_limits.h"
+#include "admission/step_time_model.h"
 
 namespace kvasir::sched {
 
-struct StepLimits {
-  std::int32_t max_tokens = 0;
-  std::int32_t max_chunk_tokens = 0;  // of one sequence
-  // How long a step may take, as StepTimeModel expects it.
-  double max_ms = kUnbounded;
-  double owed_ms = kUnbounded;  // likewise, for the prompt of a tenant that is owed a turn
-
-  static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-};
+using admission::StepLimits;
+using admission::StepTimeModel;
+using admission::StepWork;
 
 // Sequences with one token left to compute (decoding) have theirs set aside before anyone computes a prompt
 // chunk, so a long prompt never delays running streams by more than its chunk. That is cut to what the time
@@ -36,10 +30,11 @@ class StepBudget {
 
   // How many of its remaining tokens a sequence that was not counted as decoding may run; 0 when the step is
   // full.
-  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position, bool is_owed = false) {
+  std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position,
+                          bool is_underserved = false) {
     if (!has_room()) return 0;
     const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
-    const double limit_ms = is_owed ? limits_.owed_ms : limits_.max_ms;
+    const double limit_ms = is_underserved ? limits_.underserved_ms : limits_.max_ms;
     std::int32_t granted = times_->chunk_within(limit_ms, work_, first_position, asked);
     if (granted < asked) {
       const std::int32_t num_rows = work_.num_decoding + work_.num_chunk_tokens + granted;
@@ -51,8 +46,8 @@ class StepBudget {
   }
 
   bool has_room() const {
-    const bool has_time =
-        work_.num_chunk_tokens == 0 || times_->chunk_within(limits_.max_ms, work_, 0, kTileRows) == kTileRows;
+    const bool has_time = work_.num_chunk_tokens == 0 ||
+                          times_->chunk_within(limits_.max_ms, work_, 0, kTileRows) == kTileRows;
     return chunk_tokens_ > 0 && has_time;
   }
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/start_gate.h"
+#include "admission/ttft_admission.h"
 #include "generate.h"
 
 namespace kvasir::testing {
@@ -185,17 +185,17 @@ TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldBeLate) {
 
 // Their prompts are nothing, but each keeps its seat for an answer.
 TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldWaitForASeat) {
-  StartGate gate(sched::WaitingConfig{.policy = WaitingPolicy::kSloValue}, 1000, false);
-  sched::LoadSnapshot idle;
+  admission::TtftAdmission gate(admission::WaitingConfig{.policy = WaitingPolicy::kSloValue}, 1000, false);
+  admission::LoadSnapshot idle;
   idle.num_free_seats = 2;
   idle.usual_answer_tokens = 256;
   idle.full_step_ms = 10.0;
   gate.set_load(idle);
   const Request request = greedy_request({1, 2, 3}, 1000);
-  const sched::TimePoint now{};
+  const admission::TimePoint now{};
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(gate.check(request, now)) << i;
-    gate.enter(request);
+    gate.admit(request);
   }
   const Status status = gate.check(request, now);
   ASSERT_FALSE(status);

@@ -99,8 +99,8 @@ FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, c
       is_reached = is_reached && outcome.next_tokens.back() == guess;
     }
     const bool is_behind_end = scheduled.first_position + row >= solo.num_states();
-    outcome.fault =
-        is_reached && !is_behind_end ? run_row(scheduled, row, solo, hash, state) : spoil_row(scheduled, row);
+    outcome.fault = is_reached && !is_behind_end ? run_row(scheduled, row, solo, hash, state)
+                                                 : spoil_row(scheduled, row);
     if (!outcome.fault.empty()) return outcome;
     if (!scheduled.samples || num_guessed < 0 || !is_reached) continue;
     // Behind the end of the answer every guess is right: the scheduler has to stop there.
@@ -113,8 +113,8 @@ FakeEngine::Outcome FakeEngine::run(const sched::ScheduledSequence& scheduled, c
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     if (auto fault = check_cells(scheduled, g)) return {.fault = std::move(*fault)};
   }
-  const auto num_accepted =
-      std::max<std::int32_t>(0, static_cast<std::int32_t>(std::ssize(outcome.next_tokens)) - 1);
+  const auto num_accepted = std::max<std::int32_t>(
+      0, static_cast<std::int32_t>(std::ssize(outcome.next_tokens)) - 1);
   look_at_attention(scheduled, scheduled.num_committed_tokens() + num_accepted, state);
   return outcome;
 }

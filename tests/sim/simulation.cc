@@ -13,11 +13,11 @@ std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
 
 // Each step advances the sequence that runs first, or a prefill-only batch by tokens of a layer, so the sum
 // of all lengths is enough when nobody is preempted; a sequence can be thrown back by those before it.
-std::int64_t patience(const Workload& workload) {
+std::int64_t max_steps(const Workload& workload) {
   std::int64_t steps = 200;  // the last arrival and the last deadline are before
   for (const SimRequest& item : workload.requests) {
-    const auto length =
-        static_cast<std::int64_t>(item.request.prompt_token_ids.size()) + item.request.stop.max_tokens;
+    const auto length = static_cast<std::int64_t>(item.request.prompt_token_ids.size()) +
+                        item.request.stop.max_tokens;
     steps += item.request.num_choices * length * (1 + workload.scheduler.prefill_only.num_layers);
   }
   return steps;
@@ -50,6 +50,7 @@ void Coverage::add(const Coverage& other) {
   num_disk_writes += other.num_disk_writes;
   num_disk_reads += other.num_disk_reads;
   num_disk_refusals += other.num_disk_refusals;
+  num_holds += other.num_holds;
   num_draft_tokens += other.num_draft_tokens;
   num_accepted_tokens += other.num_accepted_tokens;
 }
@@ -73,8 +74,10 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       scheduler_(workload_.scheduler, kv_),
       engine_(kv_, workload_.vocab_size, workload_.scheduler.prefill_only.max_tokens),
       draft_source_(mix(seed, 10), workload_.vocab_size),
+      of_holds_(mix(seed, 11)),
+      holds_(of_holds_.percent(40)),
       first_id_(workload_.requests.size(), SequenceId{-1}),
-      patience_steps_(patience(workload_)) {
+      max_steps_((holds_ ? 3 : 1) * max_steps(workload_)) {
   disk_.attach(engine_.cells(), workload_.kv.head_dim);
   if (verbose_) fmt::print("{}", describe(workload_));
 }
@@ -86,7 +89,7 @@ void Simulation::fail(std::string message) {
 std::string Simulation::run() {
   while (failure_.empty() && (num_submitted_ < workload_.requests.size() || scheduler_.has_unfinished())) {
     step();
-    if (++step_ > patience_steps_) fail(fmt::format("starvation: not done after {} steps", patience_steps_));
+    if (++step_ > max_steps_) fail(fmt::format("starvation: not done after {} steps", max_steps_));
   }
   if (failure_.empty()) check_all_ended();
   coverage_.num_steps = step_;
@@ -109,7 +112,8 @@ std::string Simulation::run() {
 void Simulation::step() {
   submit_arrivals();
   disturb(Moment::kBeforeSchedule);
-  const bool has_work = scheduler_.has_unfinished();
+  hold_and_release();
+  const bool has_work = scheduler_.has_unfinished() && held_until_.empty();
   const sched::SchedulerOutput& output = scheduler_.schedule(time_of_step(step_));
   for (const SequenceId id : output.expired) {
     if (choices_.at(id).started) fail("a sequence that had begun expired");
@@ -192,7 +196,7 @@ void Simulation::end(SequenceId id, End how) {
 // request that is already running may be passed over, and where prefill-only sequences are concerned, who
 // waits for a step's tokens or for a batch.
 void Simulation::check_order_of_starts() {
-  const sched::WaitingConfig& waiting = workload_.scheduler.waiting;
+  const admission::WaitingConfig& waiting = workload_.scheduler.waiting;
   const bool is_fifo = waiting.policy == WaitingPolicy::kFifo;
   const bool is_by_class = waiting.policy == WaitingPolicy::kPriority && waiting.ageing_ms == 0.0;
   const auto comes_before = [&](const sched::Sequence& a, const sched::Sequence& b) {
@@ -205,7 +209,7 @@ void Simulation::check_order_of_starts() {
     check_prompt_is_computed_once(sequence);
     for (const auto& [other_id, other] : scheduler_.sequences()) {
       if (other.status == sched::SequenceStatus::kRunning || !comes_before(other, sequence)) continue;
-      if (sequence.is_prefill_only || other.is_prefill_only) continue;
+      if (sequence.is_prefill_only || other.is_prefill_only || other.is_held) continue;
       const bool has_running_sibling = std::ranges::any_of(scheduler_.sequences(), [&](const auto& entry) {
         return entry.second.request_id == other.request_id &&
                entry.second.status == sched::SequenceStatus::kRunning;
@@ -234,6 +238,7 @@ void Simulation::check_limits(const sched::SchedulerOutput& output) {
     const sched::ScheduledSequence& scheduled = output.sequences[i];
     if (i < output.num_whole) num_tokens += scheduled.num_tokens;
     if (scheduled.num_tokens < 1) fail("a sequence was scheduled without tokens");
+    if (i < output.num_whole && held_until_.contains(scheduled.id)) fail("a held sequence runs");
     if (limits.max_chunk_tokens > 0 && scheduled.num_tokens > limits.max_chunk_tokens)
       fail("a chunk is too long");
     if (scheduled.first_position + scheduled.num_committed_tokens() > std::ssize(scheduled.history))
@@ -296,9 +301,9 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
     }
     check_prompt_logits(scheduled, choice);
     if (is_prefill_only) continue;
-    const auto outcome =
-        engine_.run(scheduled, choice.solo, NamespaceHash(workload_, choice.request->request),
-                    choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
+    const auto outcome = engine_.run(scheduled, choice.solo,
+                                     NamespaceHash(workload_, choice.request->request),
+                                     choice.request->sample_seed + static_cast<std::uint64_t>(choice.index));
     if (!outcome.fault.empty()) fail(fmt::format("sequence {}: {}", number(scheduled.id), outcome.fault));
     coverage_.num_draft_tokens += scheduled.num_draft_tokens();
     coverage_.num_accepted_tokens += std::max<std::int64_t>(0, std::ssize(outcome.next_tokens) - 1);
@@ -310,6 +315,22 @@ sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& outpu
     result.num_tokens.push_back(static_cast<std::int32_t>(tokens.size()));
   }
   return result;
+}
+
+// Guides that compile and masks that are late: a held sequence runs nothing, and all are released in the end.
+void Simulation::hold_and_release() {
+  std::erase_if(held_until_, [&](const auto& held) {
+    if (held.second > step_) return false;
+    scheduler_.release(held.first);
+    return true;
+  });
+  if (!holds_) return;
+  for (const auto& [id, sequence] : scheduler_.sequences()) {
+    if (sequence.is_held || !of_holds_.percent(3)) continue;
+    scheduler_.hold(id);
+    held_until_[id] = step_ + of_holds_.between(1, 8);
+    ++coverage_.num_holds;
+  }
 }
 
 // For whoever generates, as an engine would between two steps.
@@ -419,8 +440,8 @@ void Simulation::check_cells() {
   std::int64_t used_bytes = 0, held_bytes = 0;
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
     for (std::int32_t i = 0; i < kv_.pool(g).num_blocks(); ++i) {
-      const bool has_kv =
-          kv_.pool(g).ref_count(BlockId{i}) > 0 || kv_.pool(g).contents(BlockId{i}) != kv::kNoPrefixNode;
+      const bool has_kv = kv_.pool(g).ref_count(BlockId{i}) > 0 ||
+                          kv_.pool(g).contents(BlockId{i}) != kv::kNoPrefixNode;
       const std::int64_t bytes = kv_.cells().bytes(g, BlockId{i});
       if (!has_kv && bytes > 0) fail(fmt::format("group {}: block {} keeps memory without KV", g, i));
       used_bytes += bytes;
@@ -471,8 +492,8 @@ void Simulation::check_record(const kv::StepRecord& step, const sched::Sequence&
   for (const kv::ActionRecord& action : step.actions) {
     const kv::BlockTable& table = sequence.kv.tables[action.group];
     const auto present = kv_.cells().at(action.group, table[action.block], action.cell).format();
-    const bool comes_back =
-        action.reason == kv::ActionReason::kPromoted && action.from == kv::KvFormat::kGhost;
+    const bool comes_back = action.reason == kv::ActionReason::kPromoted &&
+                            action.from == kv::KvFormat::kGhost;
     if (present != action.to || (!comes_back && !kv::is_coarser(action.to, action.from))) {
       fail(fmt::format("a journal is told that sequence {} has a cell in {} that is in {}",
                        number(sequence.id), name_of(action.to), name_of(present)));

@@ -40,9 +40,10 @@ struct Coverage {
   std::int64_t num_moves = 0;        // of cells to other pages
   std::int64_t num_journaled = 0;    // cells whose change a journal was told of
   std::int64_t num_layer_passes = 0;
-  std::int64_t num_disk_writes = 0;      // of cells that became ghosts
-  std::int64_t num_disk_reads = 0;       // of ghosts that came back
-  std::int64_t num_disk_refusals = 0;    // the disk was full, or failed
+  std::int64_t num_disk_writes = 0;    // of cells that became ghosts
+  std::int64_t num_disk_reads = 0;     // of ghosts that came back
+  std::int64_t num_disk_refusals = 0;  // the disk was full, or failed
+  std::int64_t num_holds = 0;
   std::int64_t num_draft_tokens = 0;     // guesses that ran
   std::int64_t num_accepted_tokens = 0;  // of them
 
@@ -76,6 +77,7 @@ class Simulation {
   void check_order_of_starts();
   void check_prompt_is_computed_once(const sched::Sequence& starting);
   sched::ModelStepResult run_model(const sched::SchedulerOutput& output);
+  void hold_and_release();
   void propose_drafts();
   void check_drafts_left_nothing();
   void check_limits(const sched::SchedulerOutput& output);
@@ -106,6 +108,9 @@ class Simulation {
   sched::Scheduler scheduler_;
   FakeEngine engine_;
   FakeDraftSource draft_source_;
+  SeededRandom of_holds_;
+  const bool holds_;                               // some sequences for some steps
+  std::map<SequenceId, std::int32_t> held_until_;  // step
   std::map<SequenceId, Choice> choices_;
   std::vector<SequenceId> first_id_;  // per request of the workload; -1: refused or not yet submitted
   std::size_t num_submitted_ = 0;
@@ -114,7 +119,7 @@ class Simulation {
   std::int64_t num_rounds_ = 0;
   std::int64_t num_moves_ = 0;
   std::int64_t num_layer_passes_ = 0;
-  std::int64_t patience_steps_ = 0;  // a bound that only starvation exceeds
+  std::int64_t max_steps_ = 0;  // a bound that only starvation exceeds
   std::string failure_;
   Coverage coverage_;
 };

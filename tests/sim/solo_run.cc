@@ -10,8 +10,8 @@ NamespaceHash::NamespaceHash(const Workload& workload, const sched::SequenceRequ
     : own(request.cache_namespace.size()) {
   for (const char c : request.cache_namespace) own = mix(own, static_cast<std::uint64_t>(c));
   for (const std::vector<TokenId>& text : workload.kv.public_prefixes) {
-    const auto num_tokens =
-        static_cast<std::int32_t>(text.size()) / kv::kTokensPerBlock * kv::kTokensPerBlock;
+    const auto num_tokens = static_cast<std::int32_t>(text.size()) / kv::kTokensPerBlock *
+                            kv::kTokensPerBlock;
     const auto whole = std::span(text).first(static_cast<std::size_t>(num_tokens));
     const bool begins_with_it = std::ranges::mismatch(whole, request.prompt_token_ids).in1 == whole.end();
     if (begins_with_it) num_public_tokens = std::max(num_public_tokens, num_tokens);
@@ -55,8 +55,8 @@ SoloRun::SoloRun(const Workload& workload, const SimRequest& request, std::int32
 void SoloRun::run(std::span<const kv::LayerGroup> groups, const NamespaceHash& hash) {
   for (auto position = static_cast<std::int32_t>(states_.size()); position < std::ssize(tokens_);
        ++position) {
-    std::uint64_t state =
-        begin_state(hash.at(position), tokens_[static_cast<std::size_t>(position)], position);
+    std::uint64_t state = begin_state(hash.at(position), tokens_[static_cast<std::size_t>(position)],
+                                      position);
     for (std::int32_t g = 0; g < std::ssize(groups); ++g) {
       const std::int32_t window = groups[static_cast<std::size_t>(g)].window_tokens;
       const std::int32_t first = window == 0 ? 0 : std::max(0, position - window + 1);

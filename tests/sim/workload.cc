@@ -42,8 +42,8 @@ kv::KvCacheConfig make_kv(SeededRandom& random) {
 kv::KvPolicySettings make_policy(SeededRandom& random) {
   if (random.percent(50)) return {};
   kv::KvPolicySettings settings;
-  settings.policy =
-      random.percent(50) ? &kv::ladder_policy() : kv::policies()[random.bits() % kv::policies().size()];
+  settings.policy = random.percent(50) ? &kv::ladder_policy()
+                                       : kv::policies()[random.bits() % kv::policies().size()];
   settings.budget_share = random.pick<double>(kBudgets);
   if (random.percent(20)) settings.max_lost_share = 0.02;
   return settings;

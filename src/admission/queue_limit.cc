@@ -1,0 +1,76 @@
+#include "admission/queue_limit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace kvasir::admission {
+namespace {
+
+struct Use {
+  std::int64_t total = 0;
+  std::int64_t own = 0;  // of it, the tenant's
+};
+
+// Each tenant may have its part even when the whole is taken.
+Status check_room(std::string_view what, Use use, std::int64_t coming, std::int64_t limit,
+                  std::int64_t num_tenants) {
+  const std::int64_t share = std::max<std::int64_t>(1, limit / num_tenants);
+  if (use.total + coming <= limit || use.own + coming <= share) return {};
+  const std::string own = num_tenants == 1 ? ""
+                                           : fmt::format(", or {} for each of {} keys with {} of this one",
+                                                         share, num_tenants, use.own);
+  return make_error(ErrorKind::kUnavailable, fmt::format("queue: {} {} and {} came, the limit is {}{}",
+                                                         use.total, what, coming, limit, own));
+}
+
+}  // namespace
+
+Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) const {
+  const auto part = [&](std::int64_t count) { return arrivals.priority > 0 ? count / 2 : count; };
+  const auto own = num_unfinished_of_.find(arrivals.tenant);
+  const bool is_there = own != num_unfinished_of_.end();
+  const std::int64_t num_tenants = std::ssize(num_unfinished_of_) + (is_there ? 0 : 1);
+  const std::int64_t limit = limits_.num_seats + part(limits_.num_requests);
+  if (arrivals.num_requests > limit) {  // nothing to try again
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {}",
+                                                     arrivals.num_requests, limit));
+  }
+  KVASIR_CHECKED(check_room("requests are waiting or running", {num_unfinished_, is_there ? own->second : 0},
+                            arrivals.num_requests, limit, num_tenants));
+  if (limits_.num_prompt_tokens == 0) return {};
+  Use waiting;
+  for (const WaitingGroup& group : load.groups) {
+    waiting.total += group.prompts.num_tokens;
+    if (group.tenant == arrivals.tenant) waiting.own += group.prompts.num_tokens;
+  }
+  if (waiting.own == 0 && arrivals.num_requests == 1) return {};
+  const std::int64_t token_limit = part(limits_.num_prompt_tokens);
+  if (arrivals.num_requests > 1 && arrivals.num_prompt_tokens > token_limit) {
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} prompt tokens came together, the limit is {}",
+                                                     arrivals.num_prompt_tokens, token_limit));
+  }
+  return check_room("prompt tokens are waiting", waiting, arrivals.num_prompt_tokens, token_limit,
+                    num_tenants);
+}
+
+void QueueLimit::admit(std::string_view tenant) {
+  const auto found = num_unfinished_of_.find(tenant);
+  if (found != num_unfinished_of_.end()) {
+    ++found->second;
+  } else {
+    num_unfinished_of_.emplace(tenant, 1);
+  }
+  ++num_unfinished_;
+}
+
+void QueueLimit::leave(std::string_view tenant) {
+  const auto found = num_unfinished_of_.find(tenant);
+  CHECK(found != num_unfinished_of_.end());
+  if (--found->second == 0) num_unfinished_of_.erase(found);
+  --num_unfinished_;
+}
+
+}  // namespace kvasir::admission

@@ -1,0 +1,21 @@
+// What steps take on this machine, before anybody asks.
+#pragma once
+
+#include <cstdint>
+
+#include "admission/step_time_model.h"
+#include "kv/kv_cache_manager.h"
+#include "runtime/model_runner.h"
+#include "sched/scheduler.h"
+
+namespace kvasir {
+
+// Runs a few short prompts and tokens after them through the model, alone, and gives what the steps took.
+// Without it a server does not know who comes too late until it has answered somebody, and steps that all
+// have streams beside prompts do not tell the two apart. The prefix cache keeps nothing of it.
+//
+// Requires: nothing else runs on `kv` and `runner`.
+admission::StepTimeModel warm_up(const sched::SchedulerConfig& config, kv::KvCacheManager& kv,
+                                 runtime::ModelRunner& runner, std::int32_t max_model_len_tokens);
+
+}  // namespace kvasir
