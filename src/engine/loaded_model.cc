@@ -174,8 +174,8 @@ Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
 }
 
 Result<AlignedBuffer> reserve_kv_memory(const kv::KvCacheConfig& config) {
-  KVASIR_CHECKED(kv::KvCacheManager::validate(config));
-  const std::int64_t bytes = kv::KvCacheManager::memory_bytes(config);
+  KVASIR_CHECKED(config.validate());
+  const std::int64_t bytes = config.memory_bytes();
   auto memory = AlignedBuffer::allocate(bytes);
   if (memory) return memory;
   return make_error(ErrorKind::kMachine, fmt::format("KV cache: cannot reserve {}", format_bytes(bytes)));
@@ -276,11 +276,11 @@ kv::RunRecord LoadedModel::policy_run() const {
 }
 
 runtime::PrefillOnlyMemory LoadedModel::prefill_only_memory(const kv::CellStore& cells,
-                                                            std::int32_t one_layer_group) {
+                                                            std::int32_t prefill_only_group) {
   runtime::PrefillOnlyMemory prefill_only{.kv_groups = kv_views(cells), .hidden = hidden};
   for (backend::KvGroupView& view : prefill_only.kv_groups) {
     view.layout.num_layers = 1;
-    view.directory = cells.directory(one_layer_group);
+    view.directory = cells.directory(prefill_only_group);
   }
   return prefill_only;
 }

@@ -38,8 +38,8 @@ struct LoadedModel {
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
   // What a journal of KV policies is told of the model.
   kv::RunRecord policy_run() const;
-  // What sequences that run layer by layer work in; their layer blocks are those of group `one_layer_group`.
-  runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t one_layer_group);
+  // What sequences that run layer by layer work in; their layer blocks are those of group `prefill_only_group`.
+  runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t prefill_only_group);
 };
 
 // Errors: kBadFile (the model), kMachine (memory), kUsage (configuration).

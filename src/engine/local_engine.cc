@@ -72,7 +72,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       queue_limit_(queue_limit_config(config_, kv_)),
       ttft_admission_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
-              loaded_.prefill_only_memory(kv_.cells(), kv_.one_layer_group()), loaded_.max_logit_rows),
+              loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
       memory_ahead_(loaded_.kv_memory, kv_.cells().arena()) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;

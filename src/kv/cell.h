@@ -18,8 +18,8 @@
 namespace kvasir::kv {
 
 inline constexpr std::int32_t kTokensPerBlock = 16;  // and per cell
-inline constexpr std::int32_t kChannelsPerScale =
-    32;  // of the codes of four bits and less that have a scale per token
+inline constexpr std::int32_t
+    kChannelsPerScale = 32;  // of the codes of four bits and less that have a scale per token
 
 // By bytes, the exact ones first. The number is what a cell reference keeps in its low bits.
 enum class KvFormat : std::uint8_t {

@@ -43,9 +43,9 @@ TEST(Demotion, KnowsTheGhostsOfAPrefixThatItFinds) {
   SequenceKv first = manager.open("", true, 40, {.policy = &policy});
   ASSERT_TRUE(manager.allocate(first, 40));
   manager.commit(first, tokens, 40);
-  manager.begin_demotions();
-  manager.demote(first, 40, 40);
-  manager.end_demotions();
+  manager.demotion().begin();
+  manager.demotion().demote(first, 40, 40);
+  manager.demotion().end();
   ASSERT_EQ(manager.cells().at(0, first.table(0)[1], 0).format(), KvFormat::kGhost);
   SequenceKv second = manager.open("", true, 40, {.policy = &policy});
   ASSERT_EQ(manager.match_prefix(second, tokens), 32);
@@ -73,9 +73,9 @@ TEST(Demotion, GivesTheBeginningOfAPromptTheBudgetOfAllOfIt) {
     for (const std::int32_t num_computed_tokens : {kPromptTokens / 4, kPromptTokens}) {
       ASSERT_TRUE(manager.allocate(kv, num_computed_tokens));
       manager.commit(kv, tokens, num_computed_tokens);
-      manager.begin_demotions();
-      manager.demote(kv, num_computed_tokens, kPromptTokens);
-      manager.end_demotions();
+      manager.demotion().begin();
+      manager.demotion().demote(kv, num_computed_tokens, kPromptTokens);
+      manager.demotion().end();
       manager.forget_conversions();
       const bool is_fine = manager.cells().at(0, kv.table(0)[1], 0).format() == KvFormat::kF16;
       EXPECT_EQ(is_fine, num_computed_tokens < kPromptTokens && !is_share_of_present);
@@ -90,9 +90,9 @@ void fill_memory_and_demote(KvCacheManager& manager, SequenceKv& kv, std::int32_
   ASSERT_TRUE(manager.allocate(kv, num_tokens));
   ASSERT_FALSE(manager.allocate(kv, num_tokens + 1));
   manager.commit(kv, iota_tokens(num_tokens), num_tokens);
-  manager.begin_demotions();
-  manager.demote(kv, num_tokens, num_tokens);
-  manager.end_demotions();
+  manager.demotion().begin();
+  manager.demotion().demote(kv, num_tokens, num_tokens);
+  manager.demotion().end();
 }
 
 TEST(Demotion, APolicyKeepsItsBudgetInAPoolWithoutAFreePage) {
@@ -128,9 +128,9 @@ TEST(Demotion, LeavesLayersWithAWindowToThemselves) {
   SequenceKv kv = manager.open("", false, kNumTokens, {.policy = find_policy("k8v4")});
   ASSERT_TRUE(manager.allocate(kv, kNumTokens));
   manager.commit(kv, iota_tokens(kNumTokens), kNumTokens);
-  manager.begin_demotions();
-  manager.demote(kv, kNumTokens, kNumTokens);
-  manager.end_demotions();
+  manager.demotion().begin();
+  manager.demotion().demote(kv, kNumTokens, kNumTokens);
+  manager.demotion().end();
   const auto format = [&](std::int32_t group) {
     return manager.cells().at(group, kv.table(group)[kv.table(1).first_held()], 0).format();
   };
@@ -151,11 +151,11 @@ class SharedUnderAPolicy : public testing::Test {
     num_cached_ = num_cached;
     return kv;
   }
-  void act(std::vector<SequenceKv*> planning, std::vector<SequenceKv*> wishing) {
-    manager_.begin_demotions();
-    for (SequenceKv* kv : planning) manager_.demote(*kv, kNumTokens, kNumTokens);
-    manager_.demote_shared(wishing);
-    manager_.end_demotions();
+  void act(std::vector<SequenceKv*> planning, std::vector<SequenceKv*> pending) {
+    manager_.demotion().begin();
+    for (SequenceKv* kv : planning) manager_.demotion().demote(*kv, kNumTokens, kNumTokens);
+    manager_.demotion().demote_shared(pending);
+    manager_.demotion().end();
     manager_.forget_conversions();
   }
   KvFormat format_of(const SequenceKv& kv, std::int32_t block) const {
@@ -175,8 +175,8 @@ TEST_F(SharedUnderAPolicy, ABlockWaitsForAllWhoHoldIt) {
   EXPECT_EQ(format_of(first, 2), KvFormat::kF16);
   act({&second}, {&first, &second});
   EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
-  EXPECT_TRUE(first.wishes.empty());
-  EXPECT_TRUE(second.wishes.empty());
+  EXPECT_TRUE(first.pending_demotions.empty());
+  EXPECT_TRUE(second.pending_demotions.empty());
 }
 
 TEST_F(SharedUnderAPolicy, TheMostCarefulHolderDecides) {
@@ -198,13 +198,13 @@ TEST_F(SharedUnderAPolicy, AWishIsGrantedWhenTheOthersAreGone) {
 TEST_F(SharedUnderAPolicy, AWishEndsWhenItsHolderPlansAloneAgain) {
   SequenceKv first = hold({.policy = find_policy("k3v3")}), second = hold({.policy = find_policy("k3v3")});
   act({&first}, {&first, &second});
-  ASSERT_FALSE(first.wishes.empty());
+  ASSERT_FALSE(first.pending_demotions.empty());
   manager_.free(second);
   first.policy.policy = find_policy("k8v4");
   first.num_planned_blocks = 0;
   act({&first}, {&first});
   EXPECT_EQ(format_of(first, 2), KvFormat::kK8V4);
-  EXPECT_TRUE(first.wishes.empty());
+  EXPECT_TRUE(first.pending_demotions.empty());
 }
 
 TEST_F(SharedUnderAPolicy, WhoAskedForExactKvSharesWithNobodyLossy) {

@@ -12,40 +12,6 @@
 namespace kvasir::kv {
 namespace {
 
-std::int32_t total_blocks(const KvCacheConfig& config) {
-  std::int32_t total = 0;
-  for (const LayerGroup& group : config.groups) total += group.num_block_ids();
-  return total;
-}
-
-std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
-  std::vector<CellStore::Group> groups;
-  for (const LayerGroup& group : config.groups)
-    groups.push_back({group.num_block_ids(), group.cells_per_block});
-  return groups;
-}
-
-std::int64_t new_cells_bytes(const KvCacheConfig& config) {
-  std::int64_t num_cells = 0;
-  for (const LayerGroup& group : config.groups)
-    num_cells += std::int64_t{group.num_blocks} * group.cells_per_block;
-  return CellArena::bytes_for(num_cells, config.new_cells, config.head_dim);
-}
-
-// A few pages keep conversions going when all others are full.
-constexpr std::int32_t kSparePages = 2;
-
-// And one for each format that new cells can become, for its last page is not full.
-std::int32_t num_extra_pages(const KvCacheConfig& config) {
-  std::int32_t num_pages = kSparePages;
-  for (int i = 0; i < kNumKvFormats; ++i) {
-    const auto format = static_cast<KvFormat>(i);
-    num_pages += format != KvFormat::kGone && is_coarser(format, config.new_cells) &&
-                 supports(format, config.head_dim);
-  }
-  return std::min(num_pages, config.max_extra_pages);
-}
-
 // In the cache's shares; evictions look at each.
 constexpr std::size_t kMaxOwners = 256;
 
@@ -55,53 +21,14 @@ PrefixIndex::BlockTokens tokens_of_block(std::span<const TokenId> tokens, std::i
 
 }  // namespace
 
-Status KvCacheManager::validate(const KvCacheConfig& config) {
-  const auto refuse = [](std::string message) { return make_error(ErrorKind::kUsage, std::move(message)); };
-  if (config.groups.empty()) return refuse("KV cache: at least 1 layer group is needed, got 0");
-  std::int64_t total = 0;
-  for (std::size_t i = 0; i < config.groups.size(); ++i) {
-    const LayerGroup& group = config.groups[i];
-    total += std::int64_t{kBlockIdsPerRoom} * group.num_blocks;
-    if (group.num_blocks < 1) {
-      return refuse(
-          fmt::format("KV cache: layer group {} needs at least 1 block, got {}", i, group.num_blocks));
-    }
-    if (config.cells_per_layer < 1 || group.cells_per_block % config.cells_per_layer != 0) {
-      return refuse(fmt::format("KV cache: the {} cells of a block of layer group {} are no multiple of {}",
-                                group.cells_per_block, i, config.cells_per_layer));
-    }
-    if (group.window_tokens < 0) {
-      return refuse(fmt::format("KV cache: the window of layer group {} must be at least 0 tokens, got {}", i,
-                                group.window_tokens));
-    }
-  }
-  constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / (4 * kTokensPerBlock);
-  if (total > kMaxBlocks) {
-    return refuse(fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlocks, total));
-  }
-  return {};
-}
-
-std::int64_t KvCacheManager::memory_bytes(const KvCacheConfig& config) {
-  return new_cells_bytes(config) + num_extra_pages(config) * CellArena::page_bytes(config.head_dim);
-}
-
 KvCacheManager::KvCacheManager(KvCacheConfig config)
     : config_(std::move(config)),
-      index_(config_.prefix_hash_key, num_groups(), config_.prefix_cache ? total_blocks(config_) : 0,
-             config_.prefix_hash_bits),
+      blocks_(config_),
       public_prefixes_(config_.public_prefixes),
-      one_layer_group_(roomiest_group(config_)),
-      cells_(cell_groups(config_), config_.new_cells, config_.head_dim, memory_bytes(config_),
-             std::min(kSparePages, num_extra_pages(config_)), config_.disk),
-      recorder_(config_.journal, config_.groups, cells_) {
-  CHECK(validate(config_).has_value());
-  for (const LayerGroup& group : config_.groups) {
-    pools_.emplace_back(group.num_block_ids());
-    if (group.is_full()) num_full_cells_ += group.cells_per_block;
-    room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *
-                   cell_bytes(config_.new_cells, config_.head_dim);
-  }
+      recorder_(config_.journal, config_.groups, blocks_.cells()),
+      demotion_(config_, blocks_, recorder_),
+      prefill_only_(config_, blocks_) {
+  CHECK(config_.validate().has_value());
 }
 
 SequenceKv KvCacheManager::open(const CacheScope& scope, bool use_prefix_cache, std::int32_t expected_tokens,
@@ -123,11 +50,12 @@ SequenceKv KvCacheManager::open(const CacheScope& scope, bool use_prefix_cache, 
 void KvCacheManager::open_cursor(SequenceKv& kv, const CacheScope& scope) {
   const std::uint64_t fingerprint = policy_fingerprint(kv.policy, config_.new_cells);
   const PublicPrefixes::Match match = public_prefixes_.longest(scope.prompt);
-  kv.cursor = index_.open(PublicPrefixes::tenant_namespace(match, scope.cache_namespace), fingerprint);
+  kv.cursor = blocks_.index().open(PublicPrefixes::tenant_namespace(match, scope.cache_namespace),
+                                   fingerprint);
   if (match.number == 0) return;
   kv.num_public_blocks = match.num_blocks;
-  kv.tenant_root =
-      std::exchange(kv.cursor, index_.open(PublicPrefixes::public_namespace(match), fingerprint));
+  kv.tenant_root = std::exchange(kv.cursor,
+                                 blocks_.index().open(PublicPrefixes::public_namespace(match), fingerprint));
 }
 
 CacheOwner KvCacheManager::owner_of(std::string_view tenant) {
@@ -139,7 +67,7 @@ CacheOwner KvCacheManager::owner_of(std::string_view tenant) {
 
 // The cursor has passed the last public block, or its holder begins behind it.
 void KvCacheManager::leave_public_prefix(SequenceKv& kv) {
-  index_.release(kv.cursor);
+  blocks_.index().release(kv.cursor);
   kv.cursor = std::exchange(kv.tenant_root, kNoPrefixNode);
 }
 
@@ -150,17 +78,17 @@ std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenI
   PrefixNodeId node = kv.cursor;
   for (std::int32_t i = 0; i < max_blocks; ++i) {
     if (i > 0 && i == kv.num_public_blocks) node = kv.tenant_root;
-    const auto child = index_.find_child(node, tokens_of_block(tokens, i));
+    const auto child = blocks_.index().find_child(node, tokens_of_block(tokens, i));
     if (!child) break;
     path_.push_back(node = *child);
   }
   const std::int32_t num_blocks = longest_usable_prefix(path_);
   if (num_blocks == 0) return 0;
   take_prefix(kv, num_blocks, [&](std::int32_t group, std::int32_t i) {
-    return index_.block(path_[static_cast<std::size_t>(i)], group);
+    return blocks_.index().block(path_[static_cast<std::size_t>(i)], group);
   });
   if (kv.tenant_root != kNoPrefixNode && num_blocks > kv.num_public_blocks) leave_public_prefix(kv);
-  kv.cursor = index_.move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
+  kv.cursor = blocks_.index().move(kv.cursor, path_[static_cast<std::size_t>(num_blocks) - 1]);
   kv.num_indexed_blocks = num_blocks;
   return num_blocks * kTokensPerBlock;
 }
@@ -168,7 +96,7 @@ std::int32_t KvCacheManager::match_prefix(SequenceKv& kv, std::span<const TokenI
 void KvCacheManager::count_hits(const SequenceKv& kv) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     for (std::int32_t i = 0; i < std::min(kv.num_indexed_blocks, kv.table(g).size()); ++i) {
-      if (const BlockId block = kv.table(g)[i]; block != kHole) mutable_pool(g).count_hit(block);
+      if (const BlockId block = kv.table(g)[i]; block != kHole) blocks_.mutable_pool(g).count_hit(block);
     }
   }
 }
@@ -177,12 +105,12 @@ void KvCacheManager::count_hits(const SequenceKv& kv) {
 // window for a window group.
 std::int32_t KvCacheManager::longest_usable_prefix(std::span<const PrefixNodeId> nodes) {
   std::int32_t longest = 0;
-  run_lengths_.assign(pools_.size(), 0);
+  run_lengths_.assign(config_.groups.size(), 0);
   for (std::int32_t length = 1; length <= static_cast<std::int32_t>(nodes.size()); ++length) {
     bool is_usable = true;
     for (std::int32_t g = 0; g < num_groups(); ++g) {
       std::int32_t& run_length = run_lengths_[static_cast<std::size_t>(g)];
-      const bool is_cached = index_.block(nodes[static_cast<std::size_t>(length) - 1], g) != kHole;
+      const bool is_cached = blocks_.index().block(nodes[static_cast<std::size_t>(length) - 1], g) != kHole;
       run_length = is_cached ? run_length + 1 : 0;
       is_usable &= run_length >= length - group(g).first_needed_block(length * kTokensPerBlock);
     }
@@ -213,9 +141,9 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
     for (std::int32_t i = 0; i < first; ++i) kv.table(g).append(kHole);
     for (std::int32_t i = first; i < num_blocks; ++i) {
       const BlockId block = block_of(g, i);
-      add_reference(g, block);
+      blocks_.add_reference(g, block);
       kv.table(g).append(block);
-      if (cells_.has_disk() && !kv.scores.empty()) know_ghosts(kv, g, i);
+      if (blocks_.cells().has_disk() && !kv.scores.empty()) know_ghosts(kv, g, i);
     }
   }
 }
@@ -224,7 +152,7 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
 void KvCacheManager::know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const {
   SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
   for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {
-    if (cells_.at(group, kv.table(group)[logical_block], cell).format() == KvFormat::kGhost) {
+    if (blocks_.cells().at(group, kv.table(group)[logical_block], cell).format() == KvFormat::kGhost) {
       scores.set_ghost(cell, logical_block, true);
     }
   }
@@ -236,7 +164,7 @@ bool KvCacheManager::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     if (missing_[static_cast<std::size_t>(g)] > pool(g).num_free()) return false;
   }
-  if (!make_room(kv.owner, missing_)) return false;
+  if (!blocks_.make_room(kv.owner, missing_)) return false;
   append_fresh(kv, num_blocks);
   return true;
 }
@@ -245,7 +173,7 @@ std::int32_t KvCacheManager::allocate_empty(SequenceKv& kv, std::int32_t num_tok
   for (std::int32_t num_blocks = blocks_for(num_tokens);; --num_blocks) {
     count_missing(kv, num_blocks);
     const bool is_there = std::ranges::none_of(missing_, [](std::int32_t n) { return n > 0; });
-    if (!is_there && !has_empty(missing_)) continue;
+    if (!is_there && !blocks_.has_empty(missing_)) continue;
     append_fresh(kv, num_blocks);
     return std::min(num_tokens, num_blocks * kTokensPerBlock);
   }
@@ -254,7 +182,7 @@ std::int32_t KvCacheManager::allocate_empty(SequenceKv& kv, std::int32_t num_tok
 void KvCacheManager::trim(SequenceKv& kv, std::int32_t num_tokens) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
-    while (table.size() > blocks_for(num_tokens)) release_block(g, table.pop_back());
+    while (table.size() > blocks_for(num_tokens)) blocks_.release(g, table.pop_back());
   }
 }
 
@@ -271,96 +199,9 @@ void KvCacheManager::append_fresh(SequenceKv& kv, std::int32_t num_blocks) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
     fresh_.clear();
-    while (table.size() < num_blocks) table.append(fresh_.emplace_back(take_block(kv.owner, g)));
-    CHECK(cells_.fill(g, fresh_, cells_.cells_per_block(g)));
+    while (table.size() < num_blocks) table.append(fresh_.emplace_back(blocks_.take(kv.owner, g)));
+    CHECK(blocks_.cells().fill(g, fresh_, blocks_.cells().cells_per_block(g)));
   }
-}
-
-bool KvCacheManager::has_empty(std::span<const std::int32_t> num_blocks) const {
-  std::int64_t num_cells = 0;
-  for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
-    if (pool(g).num_empty_free() < wanted) return false;
-    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
-  }
-  return has_memory_for(num_cells);
-}
-
-// Without an eviction.
-bool KvCacheManager::has_memory_for(std::int64_t num_cells) const {
-  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
-  return cells_.num_new_cells_available() >= num_cells &&
-         cells_.arena().used_bytes() + num_bytes <= room_bytes_;
-}
-
-// Evicts cached blocks until every group has so many empty ones and there is room for their cells; false when
-// there cannot be.
-bool KvCacheManager::make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks) {
-  const auto expect = [&](std::int32_t sign) {
-    for (std::int32_t g = 0; g < num_groups(); ++g) {
-      mutable_pool(g).expect(owner, sign * num_blocks[static_cast<std::size_t>(g)]);
-    }
-  };
-  expect(1);
-  const bool is_there = evict_for(num_blocks);
-  expect(-1);
-  return is_there;
-}
-
-bool KvCacheManager::evict_for(std::span<const std::int32_t> num_blocks) {
-  std::int64_t num_cells = 0;
-  for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
-    while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
-    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
-  }
-  while (!has_memory_for(num_cells)) {
-    if (!evict_from_fullest()) return false;
-  }
-  return true;
-}
-
-// Of the group that caches the most of what nobody holds.
-bool KvCacheManager::evict_from_fullest() {
-  const auto fullest = std::ranges::max_element(pools_, {}, &BlockPool::num_cached_free);
-  return evict_from(static_cast<std::int32_t>(fullest - pools_.begin()));
-}
-
-// Its block of the least reuse value.
-bool KvCacheManager::evict_from(std::int32_t group) {
-  const auto eviction = mutable_pool(group).evict();
-  if (!eviction) return false;
-  index_.remove_block(eviction->contents, group);
-  cached_bytes_ -= cells_.bytes(group, eviction->block);
-  cells_.clear(group, eviction->block);
-  ++num_evictions_;
-  return true;
-}
-
-BlockId KvCacheManager::take_block(CacheOwner owner, std::int32_t group) {
-  const auto block = mutable_pool(group).allocate(owner);
-  CHECK(block.has_value());
-  return *block;
-}
-
-// What nobody holds and nobody could find again gives its memory back.
-void KvCacheManager::release_block(std::int32_t group, BlockId block) {
-  BlockPool& pool = mutable_pool(group);
-  const std::int64_t bytes = cells_.bytes(group, block);
-  const double priority = pool.release(block, std::max<std::int64_t>(1, bytes));
-  if (pool.ref_count(block) > 0) return;
-  const PrefixNodeId node = pool.contents(block);
-  if (node == kNoPrefixNode) return cells_.clear(group, block);
-  cached_bytes_ += bytes;
-  // Without what is before it nobody could use it.
-  const PrefixNodeId parent = index_.parent(node);
-  const BlockId head = parent == kNoPrefixNode ? kHole : index_.block(parent, group);
-  if (head != kHole && pool.ref_count(head) > 0) pool.keep_behind(head, priority);
-}
-
-void KvCacheManager::add_reference(std::int32_t group, BlockId block) {
-  if (pool(group).ref_count(block) == 0) cached_bytes_ -= cells_.bytes(group, block);
-  mutable_pool(group).add_reference(block);
 }
 
 void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
@@ -370,7 +211,7 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
       if (kv.tenant_root != kNoPrefixNode && kv.num_indexed_blocks == kv.num_public_blocks) {
         leave_public_prefix(kv);
       }
-      kv.cursor = index_.advance(kv.cursor, tokens_of_block(tokens, kv.num_indexed_blocks));
+      kv.cursor = blocks_.index().advance(kv.cursor, tokens_of_block(tokens, kv.num_indexed_blocks));
       index_block(kv, kv.num_indexed_blocks++);
     }
   }
@@ -382,19 +223,19 @@ void KvCacheManager::commit(SequenceKv& kv, std::span<const TokenId> tokens,
 // and gives the own one back: KV of equal prefixes is equal bit for bit.
 void KvCacheManager::index_block(SequenceKv& kv, std::int32_t logical_index) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    BlockPool& pool = mutable_pool(g);
+    BlockPool& pool = blocks_.mutable_pool(g);
     BlockTable& table = kv.table(g);
     const BlockId own = table[logical_index];
     if (own == kHole) continue;
-    const BlockId cached = index_.block(kv.cursor, g);
+    const BlockId cached = blocks_.index().block(kv.cursor, g);
     if (cached == kHole) {
-      index_.set_block(kv.cursor, g, own);
+      blocks_.index().set_block(kv.cursor, g, own);
       pool.set_contents(own, contents_of(kv, g, logical_index));
     } else {
-      add_reference(g, cached);
+      blocks_.add_reference(g, cached);
       table.replace(logical_index, cached);
-      release_block(g, own);
-      if (cells_.has_disk() && !kv.scores.empty()) know_ghosts(kv, g, logical_index);
+      blocks_.release(g, own);
+      if (blocks_.cells().has_disk() && !kv.scores.empty()) know_ghosts(kv, g, logical_index);
       ++num_deduplicated_;
     }
   }
@@ -405,8 +246,8 @@ CachedContents KvCacheManager::contents_of(const SequenceKv& kv, std::int32_t gr
                                            std::int32_t logical_index) const {
   CachedContents contents{.node = kv.cursor, .owner = kv.owner};
   if (logical_index < kv.num_public_blocks) contents.owner = kAnyOwner;
-  const PrefixNodeId parent = index_.parent(kv.cursor);
-  const BlockId head = parent == kNoPrefixNode ? kHole : index_.block(parent, group);
+  const PrefixNodeId parent = blocks_.index().parent(kv.cursor);
+  const BlockId head = parent == kNoPrefixNode ? kHole : blocks_.index().block(parent, group);
   if (head != kHole) contents.owner = pool(group).owner(head);
   return contents;
 }
@@ -415,7 +256,7 @@ void KvCacheManager::slide(SequenceKv& kv, std::int32_t next_position) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = kv.table(g);
     const std::int32_t end = group(g).first_needed_block(next_position);
-    while (table.first_held() < end) release_block(g, table.make_hole(table.first_held()));
+    while (table.first_held() < end) blocks_.release(g, table.make_hole(table.first_held()));
   }
 }
 
@@ -424,11 +265,11 @@ void KvCacheManager::free(SequenceKv& kv) {
   for (std::int32_t g = 0; g < static_cast<std::int32_t>(kv.tables.size()); ++g) {
     const BlockTable& table = kv.table(g);
     for (std::int32_t i = table.size() - 1; i >= table.first_held(); --i) {
-      if (table[i] != kHole) release_block(g, table[i]);
+      if (table[i] != kHole) blocks_.release(g, table[i]);
     }
   }
-  if (kv.cursor != kNoPrefixNode) index_.release(kv.cursor);
-  if (kv.tenant_root != kNoPrefixNode) index_.release(kv.tenant_root);
+  if (kv.cursor != kNoPrefixNode) blocks_.index().release(kv.cursor);
+  if (kv.tenant_root != kNoPrefixNode) blocks_.index().release(kv.tenant_root);
   kv = SequenceKv{};
 }
 
@@ -443,14 +284,15 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
   double bytes = 0.0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     const std::int32_t num_blocks = blocks_missing(kv, g, num_tokens, max_chunk_tokens);
-    const auto new_bytes = static_cast<double>(cells_.new_block_bytes(g));
+    const auto new_bytes = static_cast<double>(blocks_.cells().new_block_bytes(g));
     double kept = num_blocks * new_bytes;
     if (group(g).is_full() && kv.policy.is_lossy()) {
       const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, config_.head_dim);
-      const double share = kv.policy.expected_share(num_full_cells_ * blocks_for(num_tokens) * cell_in_f16);
+      const double share = kv.policy.expected_share(config_.num_full_cells() * blocks_for(num_tokens) *
+                                                    cell_in_f16);
       // A chunk comes on top of what the whole prompt may keep, from early on.
       const std::int32_t num_new = blocks_for(max_chunk_tokens) + 1;
-      const auto in_f16 = static_cast<double>(num_blocks * cells_.cells_per_block(g) * cell_in_f16);
+      const auto in_f16 = static_cast<double>(num_blocks * blocks_.cells().cells_per_block(g) * cell_in_f16);
       kept = std::min(kept, num_new * new_bytes + share * in_f16);
     }
     bytes += kept;
@@ -471,12 +313,13 @@ std::int32_t KvCacheManager::max_sequence_tokens(std::int32_t max_chunk_tokens) 
 
 KvStats KvCacheManager::stats() const {
   KvStats stats;
-  for (const BlockPool& pool : pools_) {
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const BlockPool& pool = this->pool(g);
     stats.groups.push_back({.num_blocks = pool.num_blocks(),
                             .num_referenced = pool.num_blocks() - pool.num_free(),
                             .num_cached_free = pool.num_cached_free()});
   }
-  stats.num_evictions = num_evictions_;
+  stats.num_evictions = blocks_.num_evictions();
   stats.num_deduplicated = num_deduplicated_;
   return stats;
 }

@@ -25,11 +25,11 @@ SequenceKv computed(KvCacheManager& manager, const std::vector<TokenId>& tokens,
 }
 
 TEST(KvCacheManager, RefusesAConfigurationWithoutBlocks) {
-  EXPECT_FALSE(KvCacheManager::validate({}).has_value());
-  const auto status = KvCacheManager::validate({.groups = {{.num_blocks = 0}}});
+  EXPECT_FALSE(KvCacheConfig({}).validate().has_value());
+  const auto status = KvCacheConfig({.groups = {{.num_blocks = 0}}}).validate();
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().message, "KV cache: layer group 0 needs at least 1 block, got 0");
-  EXPECT_FALSE(KvCacheManager::validate({.groups = {{.num_blocks = 1, .window_tokens = -1}}}).has_value());
+  EXPECT_FALSE(KvCacheConfig({.groups = {{.num_blocks = 1, .window_tokens = -1}}}).validate().has_value());
 }
 
 TEST(KvCacheManager, AllocatesInAllGroupsOrInNone) {
@@ -279,9 +279,9 @@ TEST(KvCacheManager, HoldsMoreBlocksThanItHasRoomForAsComputed) {
   SequenceKv other = manager.open("", false, 0);
   EXPECT_FALSE(manager.allocate(other, 80));
   manager.commit(coarse, iota_tokens(128), 128);
-  manager.begin_demotions();
-  manager.demote(coarse, 128, 128);
-  manager.end_demotions();
+  manager.demotion().begin();
+  manager.demotion().demote(coarse, 128, 128);
+  manager.demotion().end();
   EXPECT_TRUE(manager.allocate(other, 80));  // 3 of the 8 blocks take less than a third
   EXPECT_FALSE(manager.allocate(other, 112));
 }

@@ -48,11 +48,11 @@ class Recorded : public testing::Test {
         kv.scores[0].set_statistic(cell, b, 0.0f);
     }
   }
-  void act(std::vector<SequenceKv*> planning, std::vector<SequenceKv*> wishing = {}) {
-    manager_.begin_demotions();
-    for (SequenceKv* kv : planning) manager_.demote(*kv, kv->num_computed_tokens, 64);
-    if (!wishing.empty()) manager_.demote_shared(wishing);
-    manager_.end_demotions();
+  void act(std::vector<SequenceKv*> planning, std::vector<SequenceKv*> pending = {}) {
+    manager_.demotion().begin();
+    for (SequenceKv* kv : planning) manager_.demotion().demote(*kv, kv->num_computed_tokens, 64);
+    if (!pending.empty()) manager_.demotion().demote_shared(pending);
+    manager_.demotion().end();
     manager_.forget_conversions();
   }
   KvFormat format_of(const SequenceKv& kv, std::int32_t cell, std::int32_t block) const {

@@ -19,8 +19,8 @@ PrefixIndex::PrefixIndex(SipKey key, std::int32_t num_groups, std::int32_t expec
 }
 
 PrefixNodeId PrefixIndex::open(std::string_view cache_namespace, std::uint64_t policy_fingerprint) {
-  const auto [root, is_new] =
-      roots_.try_emplace({policy_fingerprint, std::string(cache_namespace)}, kNoPrefixNode);
+  const auto [root, is_new] = roots_.try_emplace({policy_fingerprint, std::string(cache_namespace)},
+                                                 kNoPrefixNode);
   if (is_new) {
     root->second = new_node();
     Node& node = at(root->second);

@@ -17,10 +17,10 @@
 
 namespace kvasir::kv {
 
-// What a sequence's policy would make of the cells of a block that others hold too.
-struct SharedWish {
+// The demotion of a shared block's cells that a sequence's policy asks for, until all holders agree.
+struct PendingDemotion {
   std::int32_t logical_block = 0;
-  // [cells_per_block]; towards the format of new cells where it wishes nothing.
+  // [cells_per_block]; towards the format of new cells where nothing is asked for.
   std::vector<CellAction> cells;
 };
 
@@ -28,7 +28,7 @@ struct SharedWish {
 struct SequenceKv {
   std::vector<BlockTable> tables;  // one per layer group
   // Of a sequence that runs layer by layer, one per layer group and all alike: its layer blocks by position.
-  std::vector<BlockTable> layer_tables;
+  std::vector<BlockTable> prefill_only_tables;
   // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
   PrefixNodeId cursor = kNoPrefixNode;
   std::int32_t num_indexed_blocks = 0;
@@ -40,8 +40,8 @@ struct SequenceKv {
   std::int32_t num_planned_blocks = 0;  // full blocks that the policy has seen
   // One per layer group, written as steps run; empty where the policy has no memory of attention.
   std::vector<SequenceScores> scores;
-  std::map<std::pair<std::int32_t, BlockId>, SharedWish> wishes;  // by group and block
-  RecentMoves moves;                                              // between memory and disk
+  std::map<std::pair<std::int32_t, BlockId>, PendingDemotion> pending_demotions;  // by group and block
+  RecentMoves moves;                                                              // between memory and disk
   BytesUse bytes_use;
   KvHolder holder;        // for a journal; whoever opened it may say
   HoldId hold = kNoHold;  // what the journal calls it, from the first step of its policy on

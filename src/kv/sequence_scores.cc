@@ -82,8 +82,8 @@ void SequenceScores::add(const StepMass& mass) {
 void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
                                        std::int32_t num_queries) {
   const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
-  const float long_run =
-      has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries)) : 1.0f;
+  const float long_run = has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries))
+                                      : 1.0f;
   const std::size_t first = index(cell, 0);
   float* masses = masses_.data() + first;
   for (std::size_t b = 0; b < added.size(); ++b) {

@@ -110,7 +110,7 @@ ScheduledSequence PrefillOnlyBatch::part_of(const Sequence& sequence) const {
           .num_tokens = sequence.num_scheduled_tokens,
           .first_logits_row = wants_logits ? 0 : sequence.num_scheduled_tokens,
           .samples = false,
-          .block_tables = sequence.kv.layer_tables,
+          .block_tables = sequence.kv.prefill_only_tables,
           .scores = {}};
 }
 

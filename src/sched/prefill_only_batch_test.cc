@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kv/policy/registry.h"
-#include "sched/start_conditions.h"
 #include "sched/scheduler.h"
+#include "sched/start_conditions.h"
 
 namespace kvasir::sched {
 namespace {

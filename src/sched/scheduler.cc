@@ -327,7 +327,7 @@ void Scheduler::mark_running(Sequence& sequence) {
 bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) return false;
   sequence.kv = kv_.open({sequence.cache_namespace, sequence.account->name, {}}, false, 0);
-  if (!kv_.allocate_one_layer(sequence.kv, sequence.num_tokens())) {
+  if (!kv_.prefill_only().allocate(sequence.kv, sequence.num_tokens())) {
     kv_.free(sequence.kv);  // what is free of the memory lies between cells of other formats
     return false;
   }
@@ -406,14 +406,14 @@ std::span<const SequenceUpdate> Scheduler::update(ModelStepResult& result, TimeP
 
 // Nothing is allocated or freed any more: coarser cells are written anew at the start of the next step.
 void Scheduler::demote_cells() {
-  kv_.begin_demotions();
+  kv_.demotion().begin();
   for (Sequence* sequence : running_) {
-    kv_.demote(sequence->kv, sequence->num_computed_tokens, sequence->num_prompt_tokens);
-    if (!sequence->kv.wishes.empty()) wishing_.push_back(&sequence->kv);
+    kv_.demotion().demote(sequence->kv, sequence->num_computed_tokens, sequence->num_prompt_tokens);
+    if (!sequence->kv.pending_demotions.empty()) pending_.push_back(&sequence->kv);
   }
-  if (!wishing_.empty()) kv_.demote_shared(wishing_);
-  wishing_.clear();
-  kv_.end_demotions();
+  if (!pending_.empty()) kv_.demotion().demote_shared(pending_);
+  pending_.clear();
+  kv_.demotion().end();
 }
 
 void Scheduler::advance_prefill_only(Sequence& sequence, TimePoint now) {

@@ -161,7 +161,7 @@ class Scheduler {
   SchedulerOutput output_;
   TimePoint step_began_;
   TimePoint now_;                         // of the last call that said
-  std::vector<kv::SequenceKv*> wishing_;  // of demote_cells(), kept for its memory
+  std::vector<kv::SequenceKv*> pending_;  // of demote_cells(), kept for its memory
   std::vector<SequenceUpdate> updates_;
   SchedulerStats stats_;
 };

@@ -25,7 +25,7 @@ bool may_be_prefill_only(const SequenceRequest& request, const kv::KvCacheManage
   const bool keeps_nothing = !(request.use_prefix_cache && kv.has_prefix_cache());
   return request.stop.max_tokens == 0 && request.num_choices == 1 && keeps_nothing &&
          !request.kv_policy.is_lossy() &&
-         std::ssize(request.prompt_token_ids) <= std::min(max_tokens, kv.max_one_layer_tokens());
+         std::ssize(request.prompt_token_ids) <= std::min(max_tokens, kv.prefill_only().max_tokens());
 }
 
 const Sequence* find_prompt_holder(const Sequence& candidate, std::span<Sequence* const> running) {
@@ -56,7 +56,7 @@ std::int32_t take_cached_prefix(Sequence& sequence, std::span<Sequence* const> r
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
              std::int32_t max_chunk_tokens) {
   std::int64_t bytes = candidate.is_prefill_only
-                           ? kv.one_layer_bytes(candidate.num_tokens())
+                           ? kv.prefill_only().num_bytes(candidate.num_tokens())
                            : kv.bytes_missing(candidate.kv, candidate.num_tokens(), max_chunk_tokens);
   for (const Sequence* other : running) {
     bytes += kv.bytes_missing(other->kv, other->num_tokens(), max_chunk_tokens);
@@ -64,7 +64,7 @@ bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, cons
   if (bytes > kv.free_bytes()) return false;
   for (std::int32_t group = 0; group < kv.num_groups(); ++group) {
     std::int64_t missing = candidate.is_prefill_only
-                               ? kv.one_layer_blocks(group, candidate.num_tokens())
+                               ? kv.prefill_only().num_blocks(group, candidate.num_tokens())
                                : kv.blocks_missing(candidate.kv, group, candidate.num_tokens(),
                                                    max_chunk_tokens);
     for (const Sequence* other : running) {

@@ -55,7 +55,8 @@ TEST(StepBudget, KeepsToTheTimeWhileSomebodyDecodes) {
 
 TEST(StepBudget, HasMoreTimeForWhoIsOwed) {
   const StepTimeModel times = one_ms_a_token();
-  const StepLimits limits{.max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 50.0, .underserved_ms = 100.0};
+  const StepLimits limits{
+      .max_tokens = 512, .max_chunk_tokens = 512, .max_ms = 50.0, .underserved_ms = 100.0};
   StepBudget budget(limits, decoding(2), times);
   EXPECT_EQ(StepBudget(limits, decoding(2), times).take_chunk(500, 0), 30);
   EXPECT_EQ(budget.take_chunk(500, 0, true), 94);

@@ -46,7 +46,7 @@ class DraftRun {
     kv::KvCacheManager kv(loaded_->kv);
     sched::Scheduler scheduler({.max_num_seqs = kNumSequences, .max_num_batched_tokens = 64}, kv);
     runtime::ModelRunner runner(*loaded_->model, *loaded_->backend, loaded_->kv_views(kv.cells()),
-                                loaded_->prefill_only_memory(kv.cells(), kv.one_layer_group()),
+                                loaded_->prefill_only_memory(kv.cells(), kv.prefill_only().group()),
                                 loaded_->max_logit_rows);
     std::map<SequenceId, std::size_t> index_of;
     for (std::size_t i = 0; i < kNumSequences; ++i) index_of[*scheduler.add(request(i), {})] = i;

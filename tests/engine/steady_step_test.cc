@@ -75,7 +75,7 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
                                                  .num_layers = loaded->info.num_layers}},
                                kv);
     runtime::ModelRunner runner(*loaded->model, *loaded->backend, loaded->kv_views(kv.cells()),
-                                loaded->prefill_only_memory(kv.cells(), kv.one_layer_group()),
+                                loaded->prefill_only_memory(kv.cells(), kv.prefill_only().group()),
                                 loaded->max_logit_rows);
     SamplingParams params;
     params.temperature = 0.7f;

@@ -17,7 +17,7 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
 
 // Of every id of a layer block: there are more than there is room for.
 std::size_t num_layer_slots(const kv::KvCacheManager& kv) {
-  const std::int32_t group = kv.one_layer_group();
+  const std::int32_t group = kv.prefill_only().group();
   const std::int64_t num_ids = kv.cells().directory(group).stride * kv.cells().cells_per_block(group);
   return static_cast<std::size_t>(num_ids * kv::kTokensPerBlock);
 }
@@ -58,7 +58,7 @@ std::string FakeEngine::run_layers(std::span<const sched::ScheduledSequence> sch
 
 std::string FakeEngine::run_layer(const sched::ScheduledSequence& scheduled, std::int32_t layer,
                                   std::int32_t row) {
-  const std::int32_t group = kv_.one_layer_group();
+  const std::int32_t group = kv_.prefill_only().group();
   const auto stride = static_cast<std::int32_t>(kv_.cells().directory(group).stride);
   for (std::int32_t i = 0; i < scheduled.num_tokens; ++i, ++row) {
     const std::int32_t position = scheduled.first_position + i;

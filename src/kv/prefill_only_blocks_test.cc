@@ -21,10 +21,11 @@ std::int32_t num_held(const KvCacheManager& manager, std::int32_t group) {
   return manager.pool(group).num_blocks() - manager.pool(group).num_free();
 }
 
-TEST(OneLayer, HoldsTheBytesOfOneLayerAndNoMore) {
+TEST(PrefillOnlyBlocks, HoldsTheBytesOfOneLayerAndNoMore) {
   KvCacheManager manager = make_manager(8);
   SequenceKv kv = manager.open("", false, 0);
-  ASSERT_TRUE(manager.allocate_one_layer(kv, 70));  // 5 layer blocks: one block and two thirds of another
+  ASSERT_TRUE(
+      manager.prefill_only().allocate(kv, 70));  // 5 layer blocks: one block and two thirds of another
   EXPECT_EQ(manager.held_bytes(), 5 * 2 * kCellBytes);
   EXPECT_EQ(num_held(manager, 0), 2);
   EXPECT_EQ(num_held(manager, 1), 0);
@@ -34,21 +35,21 @@ TEST(OneLayer, HoldsTheBytesOfOneLayerAndNoMore) {
 }
 
 // Read as blocks of cells_per_layer cells, the directory names other cells for every layer block and head.
-TEST(OneLayer, LayerBlocksLieApartInTheGroupsDirectory) {
+TEST(PrefillOnlyBlocks, LayerBlocksLieApartInTheGroupsDirectory) {
   KvCacheManager manager = make_manager(8);
   SequenceKv other = manager.open("", false, 0), kv = manager.open("", false, 0);
   ASSERT_TRUE(manager.allocate(other, 16));
-  ASSERT_TRUE(manager.allocate_one_layer(kv, 128));
-  ASSERT_EQ(kv.layer_tables.size(), 2u);
+  ASSERT_TRUE(manager.prefill_only().allocate(kv, 128));
+  ASSERT_EQ(kv.prefill_only_tables.size(), 2u);
   std::set<std::int64_t> offsets;
   for (std::int32_t cell = 0; cell < 6; ++cell) {
     offsets.insert(manager.cells().at(0, other.table(0)[0], cell).offset());
   }
-  for (const BlockTable& table : kv.layer_tables) ASSERT_EQ(table.size(), 8);
+  for (const BlockTable& table : kv.prefill_only_tables) ASSERT_EQ(table.size(), 8);
   for (std::int32_t i = 0; i < 8; ++i) {
     for (std::int64_t head = 0; head < 2; ++head) {
-      const KvCellMap map{.blocks = kv.layer_tables[1].blocks().data(),
-                          .refs = manager.cells().directory(manager.one_layer_group()).of_cell(head),
+      const KvCellMap map{.blocks = kv.prefill_only_tables[1].blocks().data(),
+                          .refs = manager.cells().directory(manager.prefill_only().group()).of_cell(head),
                           .memory = nullptr};
       const KvCell cell = map.find(i);
       ASSERT_EQ(cell.format, KvFormat::kF16);
@@ -59,26 +60,26 @@ TEST(OneLayer, LayerBlocksLieApartInTheGroupsDirectory) {
   manager.free(kv);
 }
 
-TEST(OneLayer, TakesTheGroupWithRoomForTheMostTokens) {
-  EXPECT_EQ(make_manager(8).one_layer_group(), 0);
-  EXPECT_EQ(make_manager(8).max_one_layer_tokens(), 8 * 3 * 16);
-  EXPECT_EQ(make_manager(3).one_layer_group(), 1);
-  EXPECT_EQ(make_manager(3).max_one_layer_tokens(), 2 * 5 * 16);
+TEST(PrefillOnlyBlocks, TakesTheGroupWithRoomForTheMostTokens) {
+  EXPECT_EQ(make_manager(8).prefill_only().group(), 0);
+  EXPECT_EQ(make_manager(8).prefill_only().max_tokens(), 8 * 3 * 16);
+  EXPECT_EQ(make_manager(3).prefill_only().group(), 1);
+  EXPECT_EQ(make_manager(3).prefill_only().max_tokens(), 2 * 5 * 16);
 }
 
-TEST(OneLayer, ChangesNothingWhereThereIsNoRoom) {
+TEST(PrefillOnlyBlocks, ChangesNothingWhereThereIsNoRoom) {
   KvCacheManager manager = make_manager(8);
   SequenceKv first = manager.open("", false, 0), second = manager.open("", false, 0);
-  ASSERT_TRUE(manager.allocate_one_layer(first, 10 * 48));  // 60 of the 68 cells of both groups' room
-  EXPECT_FALSE(manager.allocate_one_layer(second, 49));
-  EXPECT_TRUE(second.layer_tables.empty());
+  ASSERT_TRUE(manager.prefill_only().allocate(first, 10 * 48));  // 60 of the 68 cells of both groups' room
+  EXPECT_FALSE(manager.prefill_only().allocate(second, 49));
+  EXPECT_TRUE(second.prefill_only_tables.empty());
   EXPECT_EQ(num_held(manager, 0), 10);
-  EXPECT_TRUE(manager.allocate_one_layer(second, 48));
+  EXPECT_TRUE(manager.prefill_only().allocate(second, 48));
   manager.free(first);
   manager.free(second);
 }
 
-TEST(OneLayer, EvictsWhatIsCached) {
+TEST(PrefillOnlyBlocks, EvictsWhatIsCached) {
   KvCacheManager manager({.groups = {{.num_blocks = 4, .cells_per_block = 3}}});
   SequenceKv cached = manager.open("", true, 0);
   const std::vector<TokenId> tokens(64, 7);
@@ -86,14 +87,15 @@ TEST(OneLayer, EvictsWhatIsCached) {
   manager.commit(cached, tokens, 64);
   manager.free(cached);
   SequenceKv kv = manager.open("", false, 0);
-  EXPECT_TRUE(manager.allocate_one_layer(kv, 4 * 48));
+  EXPECT_TRUE(manager.prefill_only().allocate(kv, 4 * 48));
   EXPECT_EQ(manager.stats().num_evictions, 4);
   manager.free(kv);
 }
 
-TEST(OneLayer, RefusesBlocksWhoseCellsAreNoWholeLayers) {
-  const auto status =
-      KvCacheManager::validate({.groups = {{.num_blocks = 1, .cells_per_block = 3}}, .cells_per_layer = 2});
+TEST(PrefillOnlyBlocks, RefusesBlocksWhoseCellsAreNoWholeLayers) {
+  const auto status = KvCacheConfig(
+                          {.groups = {{.num_blocks = 1, .cells_per_block = 3}}, .cells_per_layer = 2})
+                          .validate();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "KV cache: the 3 cells of a block of layer group 0 are no multiple of 2");
 }

@@ -1,0 +1,47 @@
+// What a KV cache is made of.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kv/cell_store.h"
+#include "kv/layer_group.h"
+#include "kv/policy/journal.h"
+#include "kv/policy/policy.h"
+#include "kv/siphash.h"
+#include "kvasir/ids.h"
+#include "kvasir/result.h"
+
+namespace kvasir::kv {
+
+struct KvCacheConfig {
+  std::vector<LayerGroup> groups;
+  std::int32_t cells_per_layer = 1;  // KV heads; the cells of a group's blocks are a multiple of it
+  std::int32_t head_dim = 64;
+  KvFormat new_cells = KvFormat::kF16;  // or kF32
+  FormatCosts format_costs = usual_format_costs();
+  bool prefix_cache = true;
+  std::vector<std::vector<TokenId>> public_prefixes;
+  SipKey prefix_hash_key = {};         // random per process
+  std::int32_t prefix_hash_bits = 64;  // fewer only in tests
+  PolicyJournal* journal = nullptr;    // told what policies do; borrowed
+  DiskSpace disk = {};                 // where cells go that become ghosts
+  std::int32_t max_extra_pages = 64;   // of memory, for policies; fewer than they need only in tests
+
+  // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
+  Status validate() const;
+  // Bytes of the memory behind the cells' offsets: room for every group's blocks in the format of new cells,
+  // and a few pages for policies.
+  std::int64_t memory_bytes() const;
+  // Pages beyond those of new cells: two keep conversions going when all others are full, and one is for each
+  // format that new cells can become, for its last page is not full.
+  std::int32_t num_extra_pages() const;
+  // Pages that are kept for the first round of conversions.
+  std::int32_t num_spare_pages() const;
+  const LayerGroup& group(std::int32_t index) const { return groups[static_cast<std::size_t>(index)]; }
+  // Cells of a block over the groups without a window.
+  std::int64_t num_full_cells() const;
+  std::int32_t num_groups() const { return static_cast<std::int32_t>(groups.size()); }
+};
+
+}  // namespace kvasir::kv
