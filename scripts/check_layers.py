@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # layer -> what it may include: whole layers ("base") or single headers ("kv/block_table.h").
 MAY_SEE = {
     "base": set(),
-    "tensor": {"base"},
-    "quant": {"base", "tensor"},
+    "quant": {"base"},
+    "tensor": {"base", "quant"},
     "kernels": {"base", "quant", "kv/cell.h"},
     "backend": {"base", "tensor", "quant", "kernels", "kv/cell.h", "kv/attention_mass.h"},
     "io": {"base", "tensor", "quant"},

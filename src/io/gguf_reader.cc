@@ -25,49 +25,24 @@ constexpr std::uint64_t kMinTensorInfoBytes =
 constexpr std::uint64_t kMaxTensorNameBytes = 255;
 constexpr std::uint32_t kMaxRank = 4;
 
-// Tensor types by their number in the file; an empty name is a number that was never given out or is retired.
-struct TensorType {
+// Tensor types that files may have and no format of quant/formats.def reads, for the message.
+struct UnsupportedType {
+  std::uint32_t number;
   std::string_view name;
-  std::optional<DType> dtype;  // nothing: known, but not supported
 };
-constexpr TensorType kTensorTypes[] = {
-    {"F32", DType::kF32},
-    {"F16", DType::kF16},
-    {"Q4_0", DType::kQ4_0},
-    {"Q4_1", DType::kQ4_1},
-    {"Q4_2", {}},
-    {"Q4_3", {}},
-    {"Q5_0", DType::kQ5_0},
-    {"Q5_1", DType::kQ5_1},
-    {"Q8_0", DType::kQ8_0},
-    {"Q8_1", {}},
-    {"Q2_K", {}},
-    {"Q3_K", {}},
-    {"Q4_K", DType::kQ4_K},
-    {"Q5_K", DType::kQ5_K},
-    {"Q6_K", DType::kQ6_K},
-    {"Q8_K", {}},
-    {"IQ2_XXS", {}},
-    {"IQ2_XS", {}},
-    {"IQ3_XXS", {}},
-    {"IQ1_S", {}},
-    {"IQ4_NL", {}},
-    {"IQ3_S", {}},
-    {"IQ2_S", {}},
-    {"IQ4_XS", {}},
-    {"I8", {}},
-    {"I16", {}},
-    {"I32", {}},
-    {"I64", {}},
-    {"F64", {}},
-    {"IQ1_M", {}},
-    {"BF16", DType::kBF16},
-    {"Q4_0_4_4", {}},
-    {"Q4_0_4_8", {}},
-    {"Q4_0_8_8", {}},
-    {"TQ1_0", {}},
-    {"TQ2_0", {}},
+constexpr UnsupportedType kUnsupportedTypes[] = {
+    {4, "Q4_2"},      {5, "Q4_3"},      {9, "Q8_1"},      {10, "Q2_K"},    {11, "Q3_K"},
+    {15, "Q8_K"},     {16, "IQ2_XXS"},  {17, "IQ2_XS"},   {18, "IQ3_XXS"}, {19, "IQ1_S"},
+    {20, "IQ4_NL"},   {21, "IQ3_S"},    {22, "IQ2_S"},    {23, "IQ4_XS"},  {24, "I8"},
+    {25, "I16"},      {26, "I32"},      {27, "I64"},      {28, "F64"},     {29, "IQ1_M"},
+    {31, "Q4_0_4_4"}, {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"}, {34, "TQ1_0"},   {35, "TQ2_0"},
 };
+
+std::string supported_types() {
+  std::string names;
+  for (const DTypeInfo& info : kDTypeInfos) names.append(names.empty() ? "" : " ").append(info.name);
+  return names;
+}
 
 struct TensorInfo {
   TensorView view;           // without data
@@ -199,11 +174,14 @@ class GgufReader {
   }
 
   static Result<DType> dtype_of(const TensorView& view, std::uint32_t type) {
-    if (type >= std::size(kTensorTypes)) return bad_tensor(view, "has the unknown type {}", type);
-    if (kTensorTypes[type].dtype) return *kTensorTypes[type].dtype;
-    return bad_tensor(view,
-                      "has type {} ({}), supported are F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K",
-                      kTensorTypes[type].name, type);
+    for (const DTypeInfo& info : kDTypeInfos) {
+      if (info.gguf_type == type) return info.dtype;
+    }
+    for (const UnsupportedType& known : kUnsupportedTypes) {
+      if (known.number != type) continue;
+      return bad_tensor(view, "has type {} ({}), supported are {}", known.name, type, supported_types());
+    }
+    return bad_tensor(view, "has the unknown type {}", type);
   }
 
   // Bytes of the tensor's data, every product checked.

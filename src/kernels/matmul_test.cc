@@ -8,7 +8,8 @@
 #include "kernels/activation.h"
 #include "kernels/every_isa.h"
 #include "kernels/matmul_problem.h"
-#include "quant/format.h"
+#include "kernels/widened.h"
+#include "quant/formats.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -52,9 +53,17 @@ std::vector<MatmulShape> random_shapes(DType dtype, int count) {
   return shapes;
 }
 
+// Whether the exact mode multiplies the format by float activations.
+bool reads_floats(const DTypeInfo& info) { return ref().formats[static_cast<int>(info.dtype)].reads_floats; }
+
+// A row's weights as they are packed: a format without a unit of its own is rounded to F16.
 std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
   std::vector<float> weights(static_cast<std::size_t>(problem.shape().k));
-  quant::unpack_row_of(problem.shape().dtype)(problem.weights().row(row), problem.shape().k, weights.data());
+  info_of(problem.shape().dtype).unpack_row(problem.weights().row(row), problem.shape().k, weights.data());
+  const DTypeInfo& info = info_of(problem.shape().dtype);
+  if (!problem.shape().wide && info.block_elements > 1 && reads_floats(info)) {
+    for (float& weight : weights) weight = half_to_float(widened_weight(weight));
+  }
   return weights;
 }
 
@@ -110,7 +119,6 @@ TEST_P(Matmul, WideStaysNearTheExactDot) {
 
 TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    const bool has_blocks = info.block_elements > 1;
     for (const MatmulShape& shape : random_shapes(info.dtype, 4)) {
       SCOPED_TRACE(describe(shape));
       MatmulProblem problem(shape);
@@ -122,8 +130,9 @@ TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
         for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
           double sum = 0.0, magnitude = 0.0;
           for (std::int64_t i = 0; i < shape.k; ++i) {
-            const double x = has_blocks ? quantised_input(args, t, i)
-                                        : double{problem.x()[static_cast<std::size_t>(t * shape.k + i)]};
+            const double x = reads_floats(info)
+                                 ? double{problem.x()[static_cast<std::size_t>(t * shape.k + i)]}
+                                 : quantised_input(args, t, i);
             sum += weights[static_cast<std::size_t>(i)] * x;
             magnitude += std::abs(weights[static_cast<std::size_t>(i)] * x);
           }
@@ -140,7 +149,7 @@ TEST_P(Matmul, IsTheDotOfTheFilesWeightsWithTheQuantisedActivations) {
 
 TEST_P(Matmul, StaysWithinTheActivationRoundingOfTheExactDot) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    if (info.block_elements == 1) continue;
+    if (reads_floats(info)) continue;
     MatmulShape shape{.dtype = info.dtype, .k = 1024, .num_rows = 24, .num_tokens = 5, .seed = 7};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);
@@ -214,7 +223,7 @@ TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
 // Where a batch is cut at a multiple of the tile, the parts read the whole batch's activations.
 TEST_P(Matmul, BeginsAtAnyTile) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    if (info.block_elements == 1) continue;
+    if (reads_floats(info)) continue;
     MatmulShape shape{.dtype = info.dtype, .k = 512, .num_rows = 33, .num_tokens = 150, .seed = 3};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);
@@ -317,9 +326,8 @@ TEST_P(Matmul, TreatsZeroActivationsAsZero) {
 RandomWeights weights_of_byte(const DTypeInfo& info, const MatmulShape& shape, int code_byte) {
   RandomWeights weights = random_weights(info.dtype, shape.num_rows, shape.k, 0.02f, 1);
   std::ranges::fill(weights.bytes, static_cast<char>(code_byte));
-  const std::uint16_t one = float_to_half(1.0f);
   for (std::size_t at = 0; at < weights.bytes.size(); at += static_cast<std::size_t>(info.block_bytes)) {
-    for (const int offset : half_offsets(info.dtype)) std::memcpy(&weights.bytes[at + offset], &one, 2);
+    for (const quant::FloatField& field : info.floats) put_float(1.0f, field, &weights.bytes[at]);
   }
   return weights;
 }
@@ -327,7 +335,7 @@ RandomWeights weights_of_byte(const DTypeInfo& info, const MatmulShape& shape, i
 // The largest codes of both signs with activations at the ends of int8: no intermediate may saturate.
 TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    if (info.block_elements == 1) continue;
+    if (reads_floats(info)) continue;
     for (const int code_byte : {0x00, 0x7f, 0x80, 0xff}) {
       for (const float sign : {1.0f, -1.0f}) {
         MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 16, .num_tokens = 2, .seed = 1};
@@ -347,7 +355,7 @@ TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
 TEST_P(Matmul, HoldsTheLargestCoarseCodes) {
   constexpr std::int32_t kNumTokens = 70;  // a panel
   for (const DTypeInfo& info : kDTypeInfos) {
-    if (info.block_elements == 1) continue;
+    if (reads_floats(info)) continue;
     for (const int code_byte : {0x00, 0x7f, 0x80, 0xff}) {
       for (const float sign : {1.0f, -1.0f}) {
         MatmulShape shape{.dtype = info.dtype, .k = 256, .num_rows = 50, .num_tokens = kNumTokens, .seed = 1};
@@ -388,6 +396,39 @@ TEST_P(Matmul, SurvivesSubnormalAndLargestScales) {
       }
     }
   }
+}
+
+// As pack.cc does for a format that has no unit of its own.
+template <class Format>
+void expect_widened(const KernelTable& table) {
+  const MatmulShape shape{.dtype = quant::kDTypeOf<Format>, .k = 512, .num_rows = 13, .seed = 2};
+  const std::int64_t num_bytes = column_group_bytes<PackedF16>(shape.k);
+  const RandomWeights weights = random_weights(shape.dtype, shape.num_rows, shape.k, 0.02f, shape.seed);
+  std::vector<std::byte> expected(static_cast<std::size_t>(num_bytes)), packed(expected.size());
+  std::vector<std::uint16_t> halves(static_cast<std::size_t>(shape.num_rows * shape.k));
+  std::vector<float> row(static_cast<std::size_t>(shape.k));
+  for (std::int64_t r = 0; r < shape.num_rows; ++r) {
+    Format::unpack_row(weights.row(r), shape.k, row.data());
+    for (std::int64_t i = 0; i < shape.k; ++i) {
+      halves[static_cast<std::size_t>(r * shape.k + i)] = widened_weight(row[static_cast<std::size_t>(i)]);
+    }
+  }
+  const int num_rows = static_cast<int>(shape.num_rows);
+  table.formats[static_cast<int>(DType::kF16)].pack_group(halves.data(), 2 * shape.k, num_rows, shape.k,
+                                                          expected.data());
+  pack_widened_group<Format>(weights.row(0), weights.row_bytes(), num_rows, shape.k, packed.data());
+  EXPECT_EQ(packed, expected);
+}
+
+TEST(WidenedFormats, ArePackedAsTheirRowsInF16) {
+  expect_widened<quant::Q5_1>(ref());
+  expect_widened<quant::Q6_K>(ref());
+}
+
+TEST(WidenedFormats, StayFinite) {
+  EXPECT_EQ(half_to_float(widened_weight(1e9f)), 65504.0f);
+  EXPECT_EQ(half_to_float(widened_weight(-65530.0f)), -65504.0f);
+  EXPECT_EQ(half_to_float(widened_weight(0.1f)), 0x1.998p-4f);
 }
 
 TEST(PackedGroups, AreWholeCacheLines) {

@@ -1,9 +1,12 @@
 #include "kernels/pack.h"
 
 #include <cstring>
+#include <type_traits>
 
-#include "quant/codes.h"
-#include "quant/layout.h"
+#include "kernels/widened.h"
+#include "quant/block.h"
+#include "quant/formats.h"
+#include "quant/sub_scales.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -40,31 +43,31 @@ void put_bytes(const std::uint8_t* codes, int row, PackedBytes& bytes) {
 // put(file block, codes, s, row, unit, i): sub-block s of a file block, with these codes, becomes block i of
 // the unit in lane `row`.
 
-void put(const quant::BlockQ4_0& block, const std::uint8_t* codes, int, int row, PackedQ4_0& unit, int i) {
+void put(const quant::Q4_0::Block& block, const std::uint8_t* codes, int, int row, PackedQ4_0& unit, int i) {
   put_nibbles(codes, row, unit.nibbles[i]);
   unit.scales[i][row] = block.scale;
 }
 
-void put(const quant::BlockQ4_1& block, const std::uint8_t* codes, int, int row, PackedQ4_1& unit, int i) {
+void put(const quant::Q4_1::Block& block, const std::uint8_t* codes, int, int row, PackedQ4_1& unit, int i) {
   put_nibbles(codes, row, unit.nibbles[i]);
   unit.scales[i][row] = block.scale;
   unit.mins[i][row] = block.min;
 }
 
-void put(const quant::BlockQ5_0& block, const std::uint8_t* codes, int, int row, PackedQ5_0& unit, int i) {
+void put(const quant::Q5_0::Block& block, const std::uint8_t* codes, int, int row, PackedQ5_0& unit, int i) {
   put_nibbles(codes, row, unit.nibbles[i]);
   put_fifth_bits(codes, row, unit.high_bits[i]);
   unit.scales[i][row] = block.scale;
 }
 
-void put(const quant::BlockQ5_1& block, const std::uint8_t* codes, int, int row, PackedQ5_1& unit, int i) {
+void put(const quant::Q5_1::Block& block, const std::uint8_t* codes, int, int row, PackedQ5_1& unit, int i) {
   put_nibbles(codes, row, unit.nibbles[i]);
   put_fifth_bits(codes, row, unit.high_bits[i]);
   unit.scales[i][row] = block.scale;
   unit.mins[i][row] = block.min;
 }
 
-void put(const quant::BlockQ8_0& block, const std::uint8_t* codes, int, int row, PackedQ8_0& unit, int i) {
+void put(const quant::Q8_0::Block& block, const std::uint8_t* codes, int, int row, PackedQ8_0& unit, int i) {
   put_bytes(codes, row, unit.codes[i]);
   unit.scales[i][row] = block.scale;
 }
@@ -77,18 +80,18 @@ void put_sub_scales(const Block& block, int s, int row, Unit& unit) {
   unit.min_scales[row] = block.min_scale;
 }
 
-void put(const quant::BlockQ4_K& block, const std::uint8_t* codes, int s, int row, PackedQ4_K& unit, int) {
+void put(const quant::Q4_K::Block& block, const std::uint8_t* codes, int s, int row, PackedQ4_K& unit, int) {
   put_nibbles(codes, row, unit.nibbles[s]);
   put_sub_scales(block, s, row, unit);
 }
 
-void put(const quant::BlockQ5_K& block, const std::uint8_t* codes, int s, int row, PackedQ5_K& unit, int) {
+void put(const quant::Q5_K::Block& block, const std::uint8_t* codes, int s, int row, PackedQ5_K& unit, int) {
   put_nibbles(codes, row, unit.nibbles[s]);
   put_fifth_bits(codes, row, unit.high_bits[s]);
   put_sub_scales(block, s, row, unit);
 }
 
-void put(const quant::BlockQ6_K& block, const std::uint8_t* codes, int s, int row, PackedQ6_K& unit, int) {
+void put(const quant::Q6_K::Block& block, const std::uint8_t* codes, int s, int row, PackedQ6_K& unit, int) {
   put_nibbles(codes, row, unit.nibbles[s]);
   put_sixth_bits(codes, row, unit.high_bits[s]);
   unit.sub_scales[s][0][row] = block.sub_scales[2 * s];
@@ -101,18 +104,19 @@ std::int64_t block_group_bytes(std::int64_t k) {
   return units_of<Unit>(k) * static_cast<std::int64_t>(sizeof(Unit));
 }
 
-template <class Block, class Unit>
+template <class Format>
 void pack_block_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* packed) {
+  using Unit = UnitOf<Format>;
   std::memset(packed, 0, static_cast<std::size_t>(block_group_bytes<Unit>(k)));
   auto* units = static_cast<Unit*>(packed);
-  constexpr int kSubBlocks = info_of(Block::kDType).block_elements / quant::kBlockElements;
+  constexpr int kSubBlocks = Format::kBlockElements / quant::kCodesOfBlock;
   for (int row = 0; row < num_rows; ++row) {
     const char* bytes = static_cast<const char*>(rows) + row * row_bytes;
-    for (std::int64_t b = 0; b < k / quant::kBlockElements; ++b) {
-      const auto block = quant::block_at<Block>(bytes, b / kSubBlocks);
+    for (std::int64_t b = 0; b < k / quant::kCodesOfBlock; ++b) {
+      const auto block = quant::block_at<typename Format::Block>(bytes, b / kSubBlocks);
       const int s = static_cast<int>(b % kSubBlocks);
-      std::uint8_t codes[quant::kBlockElements];
-      quant::codes_of(block, s, codes);
+      std::uint8_t codes[quant::kCodesOfBlock];
+      Format::codes_of(block, s, codes);
       put(block, codes, s, row, units[b / Unit::kBlocks], static_cast<int>(b % Unit::kBlocks));
     }
   }
@@ -130,38 +134,28 @@ void pack_column_group(const void* rows, std::int64_t row_bytes, int num_rows, s
   }
 }
 
-template <class Block, class Unit>
-constexpr FormatKernels kBlockPacking = {block_group_bytes<Unit>, pack_block_group<Block, Unit>, nullptr};
-
-template <class Column>
-constexpr FormatKernels kColumnPacking = {column_group_bytes<Column>, pack_column_group<Column>, nullptr};
+template <class Format>
+constexpr FormatKernels make_packing() {
+  using Unit = UnitOf<Format>;
+  if constexpr (Unit::kDType != quant::kDTypeOf<Format>) {
+    static_assert(std::is_same_v<Unit, PackedF16>);
+    return {true, column_group_bytes<Unit>, pack_widened_group<Format>, nullptr};
+  } else if constexpr (kIsColumn<Unit>) {
+    return {true, column_group_bytes<Unit>, pack_column_group<Unit>, nullptr};
+  } else {
+    return {false, block_group_bytes<Unit>, pack_block_group<Format>, nullptr};
+  }
+}
 
 }  // namespace
 
 FormatKernels packing_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32:
-      return kColumnPacking<PackedF32>;
-    case DType::kF16:
-      return kColumnPacking<PackedF16>;
-    case DType::kBF16:
-      return kColumnPacking<PackedBF16>;
-    case DType::kQ8_0:
-      return kBlockPacking<quant::BlockQ8_0, PackedQ8_0>;
-    case DType::kQ4_0:
-      return kBlockPacking<quant::BlockQ4_0, PackedQ4_0>;
-    case DType::kQ4_1:
-      return kBlockPacking<quant::BlockQ4_1, PackedQ4_1>;
-    case DType::kQ5_0:
-      return kBlockPacking<quant::BlockQ5_0, PackedQ5_0>;
-    case DType::kQ5_1:
-      return kBlockPacking<quant::BlockQ5_1, PackedQ5_1>;
-    case DType::kQ4_K:
-      return kBlockPacking<quant::BlockQ4_K, PackedQ4_K>;
-    case DType::kQ5_K:
-      return kBlockPacking<quant::BlockQ5_K, PackedQ5_K>;
-    case DType::kQ6_K:
-      return kBlockPacking<quant::BlockQ6_K, PackedQ6_K>;
+#define KVASIR_FORMAT(id, Format) \
+  case DType::id:                 \
+    return make_packing<quant::Format>();
+#include "quant/formats.def"
+#undef KVASIR_FORMAT
   }
   return {};
 }

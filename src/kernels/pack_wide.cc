@@ -4,7 +4,7 @@
 
 #include "kernels/pack.h"
 #include "kernels/wide.h"
-#include "quant/format.h"
+#include "quant/formats.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -25,7 +25,7 @@ void put_span(const float* weights, int num_blocks, int row, std::uint8_t* span)
   std::memcpy(span + num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes)) + 4 * row, &scale, 4);
 }
 
-template <DType dtype>
+template <class Format>
 void pack_wide_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* packed) {
   std::memset(packed, 0, static_cast<std::size_t>(wide_group_bytes(k)));
   for (int row = 0; row < num_rows; ++row) {
@@ -33,40 +33,32 @@ void pack_wide_group(const void* rows, std::int64_t row_bytes, int num_rows, std
     for (std::int64_t s = 0; s < num_spans(k); ++s) {
       const int num_blocks = blocks_of_span(k, s);
       float weights[kSpanInputs];
-      quant::unpack_row_of(dtype)(bytes + kvasir::row_bytes(dtype, s * kSpanInputs), 32 * num_blocks,
-                                  weights);
+      const std::int64_t first_block = s * kSpanInputs / Format::kBlockElements;
+      Format::unpack_row(bytes + first_block * static_cast<std::int64_t>(sizeof(typename Format::Block)),
+                         32 * num_blocks, weights);
       put_span(weights, num_blocks, row, static_cast<std::uint8_t*>(packed) + span_offset_bytes(s));
     }
   }
 }
 
-template <DType dtype>
-constexpr FormatKernels kWidePacking = {wide_group_bytes, pack_wide_group<dtype>, nullptr};
+template <class Format>
+FormatKernels make_wide_packing() {
+  if constexpr (Format::kBlockElements == 1) {
+    return packing_of(quant::kDTypeOf<Format>);
+  } else {
+    return {false, wide_group_bytes, pack_wide_group<Format>, nullptr};
+  }
+}
 
 }  // namespace
 
 FormatKernels wide_packing_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32:
-    case DType::kF16:
-    case DType::kBF16:
-      return packing_of(dtype);
-    case DType::kQ8_0:
-      return kWidePacking<DType::kQ8_0>;
-    case DType::kQ4_0:
-      return kWidePacking<DType::kQ4_0>;
-    case DType::kQ4_1:
-      return kWidePacking<DType::kQ4_1>;
-    case DType::kQ5_0:
-      return kWidePacking<DType::kQ5_0>;
-    case DType::kQ5_1:
-      return kWidePacking<DType::kQ5_1>;
-    case DType::kQ4_K:
-      return kWidePacking<DType::kQ4_K>;
-    case DType::kQ5_K:
-      return kWidePacking<DType::kQ5_K>;
-    case DType::kQ6_K:
-      return kWidePacking<DType::kQ6_K>;
+#define KVASIR_FORMAT(id, Format) \
+  case DType::id:                 \
+    return make_wide_packing<quant::Format>();
+#include "quant/formats.def"
+#undef KVASIR_FORMAT
   }
   return {};
 }

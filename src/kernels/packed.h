@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "quant/format.h"
+#include "quant/dtype.h"
 
 namespace kvasir::kernels {
 
@@ -116,6 +116,48 @@ struct PackedColumn {
 using PackedF32 = PackedColumn<DType::kF32, float>;
 using PackedF16 = PackedColumn<DType::kF16, PackedHalf>;
 using PackedBF16 = PackedColumn<DType::kBF16, std::uint16_t>;
+
+// How a format is packed (pack.cc). One without a unit of its own is widened to F16 when it is loaded: that
+// rounds a weight to 11 bits, which is far below what rounding inputs to int8 costs the others.
+template <class Format>
+struct PackingOf {
+  using Unit = PackedF16;
+};
+template <class Packed>
+struct PackedAs {
+  using Unit = Packed;
+};
+template <>
+struct PackingOf<quant::F32> : PackedAs<PackedF32> {};
+template <>
+struct PackingOf<quant::F16> : PackedAs<PackedF16> {};
+template <>
+struct PackingOf<quant::BF16> : PackedAs<PackedBF16> {};
+template <>
+struct PackingOf<quant::Q8_0> : PackedAs<PackedQ8_0> {};
+template <>
+struct PackingOf<quant::Q4_0> : PackedAs<PackedQ4_0> {};
+template <>
+struct PackingOf<quant::Q4_1> : PackedAs<PackedQ4_1> {};
+template <>
+struct PackingOf<quant::Q5_0> : PackedAs<PackedQ5_0> {};
+template <>
+struct PackingOf<quant::Q5_1> : PackedAs<PackedQ5_1> {};
+template <>
+struct PackingOf<quant::Q4_K> : PackedAs<PackedQ4_K> {};
+template <>
+struct PackingOf<quant::Q5_K> : PackedAs<PackedQ5_K> {};
+template <>
+struct PackingOf<quant::Q6_K> : PackedAs<PackedQ6_K> {};
+
+template <class Format>
+using UnitOf = typename PackingOf<Format>::Unit;
+
+// Whether a unit has no blocks: its matmul reads float activations.
+template <class Unit>
+inline constexpr bool kIsColumn = false;
+template <DType dtype, class Element>
+inline constexpr bool kIsColumn<PackedColumn<dtype, Element>> = true;
 
 static_assert(sizeof(PackedQ4_0) == 9 * 64);
 static_assert(sizeof(PackedQ4_1) == 5 * 64);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/half.h"
-#include "quant/format.h"
+#include "quant/dtype.h"
 
 namespace kvasir::kernels {
 
@@ -21,23 +21,15 @@ struct RandomWeights {
   const char* row(std::int64_t r) const { return bytes.data() + r * row_bytes(); }
 };
 
-// Byte offsets of the binary16 fields of a block.
-inline std::vector<int> half_offsets(DType dtype) {
-  switch (dtype) {
-    case DType::kQ8_0:
-    case DType::kQ4_0:
-    case DType::kQ5_0:
-      return {0};
-    case DType::kQ4_1:
-    case DType::kQ5_1:
-    case DType::kQ4_K:
-    case DType::kQ5_K:
-      return {0, 2};
-    case DType::kQ6_K:
-      return {208};
-    default:
-      return {};
+inline void put_float(float value, const quant::FloatField& field, char* block) {
+  if (field.kind == quant::FloatKind::kF32) {
+    std::memcpy(block + field.byte, &value, sizeof value);
+    return;
   }
+  const std::uint16_t bits = field.kind == quant::FloatKind::kF16
+                                 ? float_to_half(value)
+                                 : static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  std::memcpy(block + field.byte, &bits, sizeof bits);
 }
 
 // Codes are random bytes; scales and minima (or the weights themselves, where there are no blocks) are normal
@@ -49,24 +41,13 @@ inline RandomWeights random_weights(DType dtype, std::int64_t num_rows, std::int
   RandomWeights weights{dtype, num_rows, k, {}};
   weights.bytes.resize(static_cast<std::size_t>(num_rows * weights.row_bytes()));
   const std::int64_t block_bytes = info_of(dtype).block_bytes;
+  const std::int32_t block_elements = info_of(dtype).block_elements;
   for (std::size_t at = 0; at < weights.bytes.size(); at += block_bytes) {
     char* block = weights.bytes.data() + at;
-    if (dtype == DType::kF32) {
-      const float value = normal(random);
-      std::memcpy(block, &value, sizeof value);
-    } else if (dtype == DType::kF16) {
-      const std::uint16_t value = float_to_half(normal(random));
-      std::memcpy(block, &value, sizeof value);
-    } else if (dtype == DType::kBF16) {
-      const std::uint16_t value = std::bit_cast<std::uint32_t>(normal(random)) >> 16;
-      std::memcpy(block, &value, sizeof value);
-    } else {
+    if (block_elements > 1) {
       for (std::int64_t i = 0; i < block_bytes; ++i) block[i] = static_cast<char>(random());
-      for (const int offset : half_offsets(dtype)) {
-        const std::uint16_t value = float_to_half(normal(random));
-        std::memcpy(block + offset, &value, sizeof value);
-      }
     }
+    for (const quant::FloatField& field : info_of(dtype).floats) put_float(normal(random), field, block);
   }
   return weights;
 }

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "kernels/activation.h"
-#include "quant/codes.h"
-#include "quant/layout.h"
+#include "quant/block.h"
+#include "quant/formats.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -24,7 +24,7 @@ void put_nibble(std::uint8_t nibble, int row, int i, PackedNibbles& nibbles) {
 // Codes of a block into the planes; returns ||low - 7.5||.
 float put_codes(const std::uint8_t* codes, int row, PackedNibbles& high, PackedNibbles& low) {
   float sum = 0.0f;
-  for (int i = 0; i < quant::kBlockElements; ++i) {
+  for (int i = 0; i < quant::kCodesOfBlock; ++i) {
     const auto low_nibble = static_cast<std::uint8_t>(codes[i] & 0x0f);
     put_nibble(codes[i] >> 4, row, i, high);
     put_nibble(low_nibble, row, i, low);
@@ -40,10 +40,10 @@ void pack_split_group(const void* rows, std::int64_t row_bytes, int num_rows, st
   std::memset(low, 0, static_cast<std::size_t>(plane_group_bytes<PackedLowPlane>(k)));
   for (int row = 0; row < num_rows; ++row) {
     const char* bytes = static_cast<const char*>(rows) + row * row_bytes;
-    for (std::int64_t b = 0; b < k / quant::kBlockElements; ++b) {
-      const auto block = quant::block_at<quant::BlockQ8_0>(bytes, b);
-      std::uint8_t codes[quant::kBlockElements];
-      quant::codes_of(block, 0, codes);
+    for (std::int64_t b = 0; b < k / quant::kCodesOfBlock; ++b) {
+      const auto block = quant::block_at<quant::Q8_0::Block>(bytes, b);
+      std::uint8_t codes[quant::kCodesOfBlock];
+      quant::Q8_0::codes_of(block, 0, codes);
       const int i = static_cast<int>(b % kBlocksPerSplitUnit);
       PackedHighPlane& unit = static_cast<PackedHighPlane*>(high)[b / kBlocksPerSplitUnit];
       PackedLowPlane& low_unit = static_cast<PackedLowPlane*>(low)[b / kBlocksPerSplitUnit];

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kv/cell.h"
-#include "quant/format.h"
+#include "quant/dtype.h"
 
 namespace kvasir::kernels {
 
@@ -36,8 +36,8 @@ struct MatmulArgs {
   std::int64_t num_rows = 0;          // outputs; lanes of the last group beyond it are not stored
   std::int64_t group_begin = 0;
   std::int64_t group_end = 0;
-  const float* x = nullptr;         // [num_tokens, k] float activations: read by F32, F16, BF16
-  const void* quantized = nullptr;  // activation_bytes(k, num_tokens): read by the block formats
+  const float* x = nullptr;         // [num_tokens, k] float activations: where FormatKernels::reads_floats
+  const void* quantized = nullptr;  // activation_bytes(k, num_tokens): elsewhere
   std::int32_t num_tokens = 0;
   float* out = nullptr;         // [num_tokens, out_stride]
   std::int64_t out_stride = 0;  // in floats
@@ -45,6 +45,7 @@ struct MatmulArgs {
 };
 
 struct FormatKernels {
+  bool reads_floats;  // matmul reads x instead of quantized
   // 64-byte aligned and padded; every group of a matrix has the same size.
   std::int64_t (*packed_group_bytes)(std::int64_t k);
   // Packs up to 16 consecutive rows in file layout (row_bytes apart); missing rows become zeros.

@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 #include "io/finite_check.h"
-#include "quant/format.h"
+#include "quant/dtype.h"
 
 namespace kvasir::model {
 namespace {
@@ -89,7 +89,7 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
 Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::int64_t length) {
   KVASIR_TRY(const TensorView* tensor, view(name, 1, length));
   std::vector<float> out(static_cast<std::size_t>(length));
-  quant::unpack_row_of(tensor->dtype)(tensor->data, length, out.data());
+  info_of(tensor->dtype).unpack_row(tensor->data, length, out.data());
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tensor/dtype.h"
+#include "quant/dtype.h"
 
 namespace kvasir {
 

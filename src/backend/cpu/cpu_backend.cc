@@ -12,7 +12,7 @@
 #include "backend/cpu/cpu_tensors.h"
 #include "base/check.h"
 #include "base/checked_math.h"
-#include "quant/format.h"
+#include "quant/dtype.h"
 
 namespace kvasir::backend {
 namespace {
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
   if (matrix->split != nullptr) {
     KVASIR_TRY(matrix->low, allocate(matrix->split->low_group_bytes(k)));
   }
-  if (info_of(tensor.dtype).block_elements == 1) float_widths_.insert(tensor.row_length());
+  if (format.reads_floats) float_widths_.insert(tensor.row_length());
   return matrix;
 }
 
@@ -182,7 +182,7 @@ void CpuBackend::mark_non_finite(std::int32_t batch_row) {
 }
 
 void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
-  const quant::UnpackRow unpack = quant::unpack_row_of(table.dtype);
+  const quant::UnpackRow unpack = info_of(table.dtype).unpack_row;
   for_rows(batch_.num_rows(), x.width, [&](std::int32_t row, int) {
     unpack(table.row(batch_.token_ids[static_cast<std::size_t>(row)]), x.width, x.row(row));
     if (scale != 1.0f) kernels_.scale(x.row(row), scale, x.width, x.row(row));

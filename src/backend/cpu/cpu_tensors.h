@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/aligned_buffer.h"
-#include "tensor/dtype.h"
+#include "quant/dtype.h"
 
 namespace kvasir::backend {
 

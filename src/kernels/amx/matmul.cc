@@ -24,25 +24,25 @@ namespace kvasir::kernels::amx {
 
 void split_matmul(const MatmulArgs& args) { block_matmul<SplitUnit>(args); }
 
+// Floats are AVX-512's. So is Q6_K: its halves of 16 inputs leave too little to a tile.
+template <class Unit>
+MatmulKernel matmul_of_unit(DType dtype) {
+  if constexpr (kIsColumn<Unit> || std::is_same_v<Unit, PackedQ6_K>) {
+    return avx512::matmul_of(dtype);
+  } else {
+    return block_matmul<Unit>;
+  }
+}
+
 MatmulKernel matmul_of(DType dtype) {
   switch (dtype) {
-    case DType::kQ8_0:
-      return block_matmul<PackedQ8_0>;
-    case DType::kQ4_0:
-      return block_matmul<PackedQ4_0>;
-    case DType::kQ4_1:
-      return block_matmul<PackedQ4_1>;
-    case DType::kQ5_0:
-      return block_matmul<PackedQ5_0>;
-    case DType::kQ5_1:
-      return block_matmul<PackedQ5_1>;
-    case DType::kQ4_K:
-      return block_matmul<PackedQ4_K>;
-    case DType::kQ5_K:
-      return block_matmul<PackedQ5_K>;
-    default:  // Q6_K's halves of 16 inputs leave too little to a tile
-      return avx512::matmul_of(dtype);
+#define KVASIR_FORMAT(id, Format) \
+  case DType::id:                 \
+    return matmul_of_unit<UnitOf<quant::Format>>(DType::id);
+#include "quant/formats.def"
+#undef KVASIR_FORMAT
   }
+  return nullptr;
 }
 
 }  // namespace kvasir::kernels::amx

@@ -30,7 +30,7 @@ KernelTable make_table(const char* isa) {
     format.matmul = matmul_of(info.dtype);
     FormatKernels& wide = table.wide_formats[static_cast<int>(info.dtype)];
     wide = wide_packing_of(info.dtype);
-    wide.matmul = info.block_elements == 1 ? format.matmul : wide_matmul;
+    wide.matmul = wide.reads_floats ? format.matmul : wide_matmul;
   }
   table.split.matmul = split_matmul;
   table.split.bound = split_bound;

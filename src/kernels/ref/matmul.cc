@@ -166,6 +166,15 @@ void matmul(const MatmulArgs& args) {
   }
 }
 
+template <class Unit>
+MatmulKernel matmul_of_unit() {
+  if constexpr (kIsColumn<Unit>) {
+    return matmul<ColumnSum<Unit>>;
+  } else {
+    return matmul<BlockSum<Unit>>;
+  }
+}
+
 }  // namespace
 
 void wide_matmul(const MatmulArgs& args) { matmul<WideSum>(args); }
@@ -247,28 +256,11 @@ void split_refine(const BoundArgs& args) {
 
 MatmulKernel matmul_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32:
-      return matmul<ColumnSum<PackedF32>>;
-    case DType::kF16:
-      return matmul<ColumnSum<PackedF16>>;
-    case DType::kBF16:
-      return matmul<ColumnSum<PackedBF16>>;
-    case DType::kQ8_0:
-      return matmul<BlockSum<PackedQ8_0>>;
-    case DType::kQ4_0:
-      return matmul<BlockSum<PackedQ4_0>>;
-    case DType::kQ4_1:
-      return matmul<BlockSum<PackedQ4_1>>;
-    case DType::kQ5_0:
-      return matmul<BlockSum<PackedQ5_0>>;
-    case DType::kQ5_1:
-      return matmul<BlockSum<PackedQ5_1>>;
-    case DType::kQ4_K:
-      return matmul<BlockSum<PackedQ4_K>>;
-    case DType::kQ5_K:
-      return matmul<BlockSum<PackedQ5_K>>;
-    case DType::kQ6_K:
-      return matmul<BlockSum<PackedQ6_K>>;
+#define KVASIR_FORMAT(id, Format) \
+  case DType::id:                 \
+    return matmul_of_unit<UnitOf<quant::Format>>();
+#include "quant/formats.def"
+#undef KVASIR_FORMAT
   }
   return nullptr;
 }
