@@ -1,15 +1,17 @@
 #include "bench/kernels/host_limits.h"
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-#include "base/cpu_features.h"
 #include "bench/kernels/parallel_timing.h"
-#include "kernels/target_region.h"
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#include "kernels/x86/cpu_features.h"
+#include "kernels/x86/target_features.h"
+#endif
 
 namespace kvasir::bench {
 namespace {
@@ -19,6 +21,7 @@ constexpr std::int64_t kDotLoops = 100'000;
 constexpr int kDotsPerLoop = 12;  // independent ones: latency times throughput is 8 to 10
 constexpr std::size_t kBytesPerThread = std::size_t{192} << 20;
 
+#ifdef __x86_64__
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
 void run_dots() {
   __m512i sums[kDotsPerLoop];
@@ -31,6 +34,7 @@ void run_dots() {
   }
 }
 KVASIR_TARGET_END
+#endif
 
 // Sums one word of each cache line.
 std::uint64_t read_all(const std::uint64_t* data, std::size_t count) {
@@ -45,10 +49,12 @@ std::uint64_t read_all(const std::uint64_t* data, std::size_t count) {
 
 HostLimits measure_host_limits(int num_threads) {
   HostLimits limits;
+#ifdef __x86_64__
   if (detect_cpu_features().avx512_vnni) {
     const double seconds = fastest_seconds(num_threads, kRepetitions, [](int) { run_dots(); });
     limits.int8_macs_per_second = 64.0 * kDotsPerLoop * kDotLoops * num_threads / seconds;
   }
+#endif
   constexpr std::size_t kCount = kBytesPerThread / sizeof(std::uint64_t);
   std::vector<std::vector<std::uint64_t>> data(num_threads, std::vector<std::uint64_t>(kCount, 1));
   std::vector<std::uint64_t> sums(num_threads);

@@ -5,17 +5,16 @@
 #include <chrono>
 #include <vector>
 
-#include "base/cpu_features.h"
-#include "kernels/probe.h"
+#include "kernels/isa.h"
 
 namespace kvasir::backend {
 namespace {
 
 std::vector<const kernels::ProbeLoops*> host_loops() {
-  const CpuFeatures features = detect_cpu_features();
-  std::vector<const kernels::ProbeLoops*> loops = {&kernels::ref::kProbeLoops};
-  if (features.avx2_fma_f16c) loops.push_back(&kernels::avx2::kProbeLoops);
-  if (features.avx512_vnni) loops.push_back(&kernels::avx512::kProbeLoops);
+  std::vector<const kernels::ProbeLoops*> loops;
+  for (const kernels::Isa& isa : kernels::host_isas()) {
+    if (loops.empty() || loops.back() != isa.probe_loops) loops.push_back(isa.probe_loops);
+  }
   return loops;
 }
 
@@ -41,8 +40,8 @@ TEST(ProbeLoops, TakeTimeInProportionToTheirRounds) {
         volatile float fp32_sink = loops->fp32_fma(num_rounds);
         static_cast<void>(int8_sink);
         static_cast<void>(fp32_sink);
-        best =
-            std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        best = std::min(best,
+                        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
       }
       return best;
     };

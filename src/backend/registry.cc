@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/cpu_backend.h"
+#include "kernels/isa.h"
 
 namespace kvasir::backend {
 
 std::vector<std::string> host_isas() {
   std::vector<std::string> isas;
-  for (const char* name : kernels::kIsas) {
-    if (kernels::find_table(name) != nullptr) isas.emplace_back(name);
-  }
+  for (const kernels::Isa& isa : kernels::host_isas()) isas.emplace_back(isa.table.isa);
   return isas;
 }
 

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "base/check.h"
-#include "kernels/float_kernels.h"
 #include "kernels/ref/kv_cell.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -155,8 +155,8 @@ AttentionProblem::Rows AttentionProblem::stored(bool keys) const {
   for (std::int32_t position = 0; position < shape_.num_keys; ++position) {
     const kv::KvCellRef cell = ref_of(position / kTokensPerCell);
     const kv::KvCodes codes = kv::codes_of(cell.format());
-    const std::byte* half =
-        memory_.data() + cell.offset() + (keys ? 0 : kv::key_bytes(cell.format(), shape_.head_dim));
+    const std::byte* half = memory_.data() + cell.offset() +
+                            (keys ? 0 : kv::key_bytes(cell.format(), shape_.head_dim));
     std::vector<float>& row = rows.emplace_back(shape_.head_dim);
     for (std::int32_t d = 0; d < shape_.head_dim; ++d) {
       row[d] = keys ? ref::key_number(codes.keys, half, shape_.head_dim, position % kTokensPerCell, d)

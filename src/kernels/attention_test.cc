@@ -9,7 +9,7 @@
 
 #include "kernels/attention_problem.h"
 #include "kernels/every_isa.h"
-#include "kernels/float_kernels.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -420,8 +420,8 @@ TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
     const kv::KvCellRef ref(0, format);
     for (float sign : {1.0f, -1.0f}) {
       ChunkOutput output(1, head_dim);
-      AttentionArgs args =
-          one_query_args(ones, kTokensPerCell, {.blocks = &block, .refs = &ref, .memory = cell.data()});
+      AttentionArgs args = one_query_args(ones, kTokensPerCell,
+                                          {.blocks = &block, .refs = &ref, .memory = cell.data()});
       args.scale *= sign;
       output.attach(args);
       table().attention(args);
@@ -452,8 +452,8 @@ TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
     const BlockId blocks[kTokensPerTile / kTokensPerCell] = {};
     const kv::KvCellRef ref(0, KvFormat::kQ12);
     ChunkOutput output(1, head_dim);
-    AttentionArgs args =
-        one_query_args(query, kTokensPerTile, {.blocks = blocks, .refs = &ref, .memory = cell.data()});
+    AttentionArgs args = one_query_args(query, kTokensPerTile,
+                                        {.blocks = blocks, .refs = &ref, .memory = cell.data()});
     output.attach(args);
     table().attention(args);
     EXPECT_NEAR(output.max[0], sign, 2e-3f);

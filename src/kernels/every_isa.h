@@ -7,16 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/table.h"
+#include "kernels/isa.h"
 
 namespace kvasir::kernels {
 
 // The tables of this host, `ref` first.
 inline std::vector<const KernelTable*> host_tables() {
   std::vector<const KernelTable*> tables;
-  for (const char* isa : std::views::reverse(kIsas)) {
-    if (const KernelTable* table = find_table(isa)) tables.push_back(table);
-  }
+  for (const Isa& isa : std::views::reverse(host_isas())) tables.push_back(&isa.table);
   return tables;
 }
 

@@ -1,6 +1,4 @@
 // Norms, rotary embedding, element-wise functions, vocabulary reductions and KV writes.
-#include "kernels/float_kernels.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "base/half.h"
 #include "kernels/every_isa.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {

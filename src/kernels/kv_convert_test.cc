@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/every_isa.h"
-#include "kernels/float_kernels.h"
 #include "kernels/ref/kv_cell.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -113,8 +113,8 @@ TEST_P(KvConvert, WritesTheReferencesBytesFromEveryFormatToEveryCoarserOne) {
             {.head_dim = head_dim, .from = from, .to = to, .source = cell.data(), .target = expected.data()});
         ASSERT_EQ(convert(cell, from, to, head_dim), expected);
         std::vector<std::byte> direct(kv::cell_bytes(to, head_dim));
-        const std::vector<std::byte> exact =
-            random_cell(first, head_dim, static_cast<std::uint32_t>(head_dim));
+        const std::vector<std::byte> exact = random_cell(first, head_dim,
+                                                         static_cast<std::uint32_t>(head_dim));
         ref::convert_cell(
             {.head_dim = head_dim, .from = first, .to = to, .source = exact.data(), .target = direct.data()});
         ASSERT_EQ(convert(exact, first, to, head_dim), direct);

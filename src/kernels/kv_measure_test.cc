@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/every_isa.h"
-#include "kernels/float_kernels.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {
@@ -90,8 +90,8 @@ TEST_P(KvMeasure, FindsKeysThatAreUnlikeTheOthersDistinct) {
     sum = std::move(measured.key_sum);
     usual = measured.distinctness;
   }
-  const Measured other =
-      measure(table(), make_cell(KvFormat::kF16, head_dim, -20.0f, 1.0f, 99), KvFormat::kF16, head_dim, sum);
+  const Measured other = measure(table(), make_cell(KvFormat::kF16, head_dim, -20.0f, 1.0f, 99),
+                                 KvFormat::kF16, head_dim, sum);
   EXPECT_LT(usual, -0.85f);
   EXPECT_GT(other.distinctness, 0.8f);
 }

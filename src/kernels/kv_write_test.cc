@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/every_isa.h"
-#include "kernels/float_kernels.h"
 #include "kernels/ref/kv_cell.h"
+#include "kernels/table.h"
 
 namespace kvasir::kernels {
 namespace {

@@ -22,17 +22,7 @@ struct ProbeLoops {
 
 inline constexpr std::int64_t kReadGranuleBytes = 1024;
 
-namespace ref {
-extern const ProbeLoops kProbeLoops;
-}
-namespace avx2 {
-extern const ProbeLoops kProbeLoops;
-}
-namespace avx512 {
-extern const ProbeLoops kProbeLoops;
-}
-
-// Those of the widest instructions this host runs.
+// Those of the best instruction set that this host runs.
 const ProbeLoops& probe_loops();
 
 }  // namespace kvasir::kernels

@@ -1,70 +1,40 @@
-// Which instruction sets there are, and which of them this host runs.
+// Which instruction sets this host runs.
 #include <cstring>
-#include <iterator>
+#include <vector>
 
-#include "base/cpu_features.h"
 #include "kernels/activation.h"
-#include "kernels/float_kernels.h"
-#include "kernels/matmul_kernels.h"
+#include "kernels/isa.h"
 #include "kernels/pack.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/split.h"
-#include "kernels/table.h"
 
 namespace kvasir::kernels {
 
 namespace ref {
 #include "kernels/generic/table-inl.h"
 }  // namespace ref
-namespace avx2 {
-#include "kernels/generic/table-inl.h"
-}  // namespace avx2
-namespace avx512 {
-#include "kernels/generic/table-inl.h"
-}  // namespace avx512
 
-namespace {
-
-KernelTable make_amx_table() {
-  KernelTable table = avx512::make_table("amx");
-  for (const DTypeInfo& info : kDTypeInfos) {
-    table.formats[static_cast<int>(info.dtype)].matmul = amx::matmul_of(info.dtype);
-  }
-  table.split.matmul = amx::split_matmul;
-  return table;
+std::span<const Isa> host_isas() {
+  static const std::vector<Isa> kIsas = [] {
+    std::vector<Isa> isas;
+    for (const Isa& isa : native_isas()) {
+      if (isa.runs_here) isas.push_back(isa);
+    }
+    isas.push_back({ref::make_table("ref"), &ref::kProbeLoops, true});
+    return isas;
+  }();
+  return kIsas;
 }
-
-struct Candidate {
-  KernelTable table;
-  bool runs_here;
-};
-
-// Best first.
-const Candidate* candidates() {
-  static const CpuFeatures kFeatures = detect_cpu_features();
-  static const Candidate kCandidates[] = {
-      {make_amx_table(), kFeatures.amx_int8},
-      {avx512::make_table("avx512"), kFeatures.avx512_vnni},
-      {avx2::make_table("avx2"), kFeatures.avx2_fma_f16c},
-      {ref::make_table("ref"), true},
-  };
-  return kCandidates;
-}
-static_assert(std::size(kIsas) == 4);
-
-}  // namespace
 
 const KernelTable* find_table(const char* isa) {
-  for (int i = 0; i < static_cast<int>(std::size(kIsas)); ++i) {
-    const Candidate& candidate = candidates()[i];
-    if (std::strcmp(candidate.table.isa, isa) == 0) return candidate.runs_here ? &candidate.table : nullptr;
+  for (const Isa& candidate : host_isas()) {
+    if (std::strcmp(candidate.table.isa, isa) == 0) return &candidate.table;
   }
   return nullptr;
 }
 
-const KernelTable& best_table() {
-  const Candidate* candidate = candidates();
-  while (!candidate->runs_here) ++candidate;
-  return candidate->table;
-}
+const KernelTable& best_table() { return host_isas().front().table; }
+
+const ProbeLoops& probe_loops() { return *host_isas().front().probe_loops; }
 
 }  // namespace kvasir::kernels

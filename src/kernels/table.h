@@ -190,11 +190,8 @@ enum class RopeStyle : std::uint8_t {
   kHalves,       // pairs (i, i + rotary_dim/2): NeoX, Qwen, Gemma
 };
 
-// The instruction sets there are kernels for, the best first.
-inline constexpr const char* kIsas[] = {"amx", "avx512", "avx2", "ref"};
-
 struct KernelTable {
-  const char* isa;                    // one of kIsas
+  const char* isa;                    // "ref", "avx2", "avx512", "amx"
   FormatKernels formats[kNumDTypes];  // by DType
   // The same weights in the fast mode (wide.h): block formats requantised to bytes with a scale per 256
   // inputs. Their matmul reads what quantize_row_wide writes.

@@ -19,8 +19,3 @@
           _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"") KVASIR_PRAGMA(GCC target features)
 #define KVASIR_TARGET_END _Pragma("GCC diagnostic pop") _Pragma("GCC pop_options")
 #endif
-
-#define KVASIR_TARGET_AVX2 ("avx2,fma,f16c")
-#define KVASIR_TARGET_AVX512 ("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
-#define KVASIR_TARGET_AMX \
-  ("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,amx-tile,amx-int8")

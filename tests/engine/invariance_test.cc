@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "generate.h"
-#include "kernels/table.h"
+#include "kernels/isa.h"
 
 namespace kvasir::testing {
 namespace {
@@ -62,8 +62,8 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name :
        {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {
-    for (const char* isa : kernels::kIsas) {
-      if (kernels::find_table(isa) == nullptr) continue;
+    for (const kernels::Isa& each : kernels::host_isas()) {
+      const char* const isa = each.table.isa;
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";
       all.push_back({path, isa});
       if (std::string_view(name) == "gemma3-q5_0") all.push_back({path, isa, true});

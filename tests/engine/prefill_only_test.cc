@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "generate.h"
-#include "kernels/table.h"
+#include "kernels/isa.h"
 
 namespace kvasir::testing {
 namespace {
@@ -98,8 +98,8 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* isa : kernels::kIsas) {
-    if (kernels::find_table(isa) == nullptr) continue;
+  for (const kernels::Isa& each : kernels::host_isas()) {
+    const char* const isa = each.table.isa;
     for (const char* name :
          {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {
       all.push_back({name, isa});
@@ -170,8 +170,8 @@ TEST_P(PrefillOnly, HoldsTheKvOfOneLayer) {
 
 INSTANTIATE_TEST_SUITE_P(Models, PrefillOnly, ::testing::ValuesIn(cases()), [](const auto& param_info) {
   const Case& c = param_info.param;
-  std::string name =
-      c.model + "_" + c.isa + (c.fast ? "_fast" : "") + (c.kv_cache_type == KvCacheType::kF32 ? "_f32" : "");
+  std::string name = c.model + "_" + c.isa + (c.fast ? "_fast" : "") +
+                     (c.kv_cache_type == KvCacheType::kF32 ? "_f32" : "");
   for (char& ch : name) ch = std::isalnum(static_cast<unsigned char>(ch)) != 0 ? ch : '_';
   return name;
 });

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/float_kernels.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/ref/kv_cell.h"
 
 namespace kvasir::kernels::ref {
@@ -116,8 +116,8 @@ void attention_merge(const AttentionMergeArgs& args) {
       if (counts(c)) max = std::fmax(max, args.partial_max[c * args.num_rows + row]);
     }
 
-    float* out =
-        args.out + (row / args.group_size) * args.out_stride + (row % args.group_size) * args.head_dim;
+    float* out = args.out + (row / args.group_size) * args.out_stride +
+                 (row % args.group_size) * args.head_dim;
     for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = 0.0f;
     float sum = 0.0f;
     for (std::int64_t c = 0; c < args.num_chunks; ++c) {

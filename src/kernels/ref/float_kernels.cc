@@ -1,12 +1,11 @@
 // Scalar float kernels: the definitions, written to be read, that every other instruction set is checked
 // against.
-#include "kernels/float_kernels.h"
-#include "kernels/ref/kv_cell.h"
-
 #include <cmath>
 #include <limits>
 
 #include "base/half.h"
+#include "kernels/ref/kernels.h"
+#include "kernels/ref/kv_cell.h"
 
 namespace kvasir::kernels::ref {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/half.h"
-#include "kernels/float_kernels.h"
+#include "kernels/ref/kernels.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -109,8 +109,8 @@ float largest_magnitude(const std::vector<float>& row) {
 
 // Scale of codes [-2^(bits - 1), 2^(bits - 1)) for channels [begin, begin + 32) of a row.
 float symmetric_scale(const std::vector<float>& row, std::int32_t begin, int bits) {
-  const auto [least, greatest] =
-      std::minmax_element(row.begin() + begin, row.begin() + begin + kChannelsPerScale);
+  const auto [least, greatest] = std::minmax_element(row.begin() + begin,
+                                                     row.begin() + begin + kChannelsPerScale);
   const float extreme = *greatest < -*least ? *least : *greatest;
   return rounded_to_half(extreme * (-1.0f / static_cast<float>(1 << (bits - 1))));
 }

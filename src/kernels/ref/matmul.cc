@@ -5,8 +5,8 @@
 
 #include "base/half.h"
 #include "kernels/activation.h"
-#include "kernels/matmul_kernels.h"
 #include "kernels/packed.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/split.h"
 #include "kernels/wide.h"
 

@@ -1,6 +1,6 @@
-#include "kernels/probe.h"
-
 #include <cstring>
+
+#include "kernels/ref/kernels.h"
 
 namespace kvasir::kernels::ref {
 namespace {

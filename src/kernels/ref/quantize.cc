@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/activation.h"
-#include "kernels/matmul_kernels.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/wide.h"
 
 namespace kvasir::kernels::ref {

@@ -1,0 +1,16 @@
+# Cross-compiles for 64-bit ARM Linux with Debian's g++-aarch64-linux-gnu. KVASIR_ARM64_ROOT holds the libraries
+# of that architecture (scripts/cross_build_arm64.py fetches them); tests run under qemu-user, where there is one.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES KVASIR_ARM64_ROOT)
+if(KVASIR_ARM64_ROOT)
+  set(CMAKE_FIND_ROOT_PATH ${KVASIR_ARM64_ROOT})
+  set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+  set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+endif()
+find_program(KVASIR_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+if(KVASIR_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${KVASIR_QEMU} -L /usr/aarch64-linux-gnu)
+endif()

@@ -1,0 +1,49 @@
+// Matmul of block formats on AMX from a tile of tokens on. Fewer tokens, and all other kernels, are
+// AVX-512's.
+#include <bit>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/activation.h"
+#include "kernels/packed.h"
+#include "kernels/prefetch.h"
+#include "kernels/split.h"
+#include "kernels/x86/amx/panel.h"
+#include "kernels/x86/amx/tile.h"
+#include "kernels/x86/kernels.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AMX)
+namespace kvasir::kernels::amx {
+
+#include "kernels/generic/matmul/blocks-inl.h"
+#include "kernels/generic/matmul/panel-inl.h"
+#include "kernels/generic/matmul/tiles-inl.h"
+// After the panel:
+#include "kernels/generic/matmul/panels-inl.h"
+#include "kernels/x86/amx/tiles-inl.h"
+
+void split_matmul(const MatmulArgs& args) { block_matmul<SplitUnit>(args); }
+
+// Floats are AVX-512's. So is Q6_K: its halves of 16 inputs leave too little to a tile.
+template <class Unit>
+MatmulKernel matmul_of_unit(DType dtype) {
+  if constexpr (kIsColumn<Unit> || std::is_same_v<Unit, PackedQ6_K>) {
+    return avx512::matmul_of(dtype);
+  } else {
+    return block_matmul<Unit>;
+  }
+}
+
+MatmulKernel matmul_of(DType dtype) {
+  switch (dtype) {
+#define KVASIR_FORMAT(id, Format) \
+  case DType::id:                 \
+    return matmul_of_unit<UnitOf<quant::Format>>(DType::id);
+#include "quant/formats.def"
+#undef KVASIR_FORMAT
+  }
+  return nullptr;
+}
+
+}  // namespace kvasir::kernels::amx
+KVASIR_TARGET_END

@@ -1,0 +1,174 @@
+// Quantising an activation row with 256-bit vectors. ref/quantize.cc is the definition.
+#include <immintrin.h>
+
+#include "kernels/activation.h"
+#include "kernels/wide.h"
+#include "kernels/x86/kernels.h"
+#include "kernels/x86/target_features.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
+namespace kvasir::kernels::avx2 {
+
+static void load_block(const float* x, __m256* inputs) {
+  for (int i = 0; i < 4; ++i) inputs[i] = _mm256_loadu_ps(x + 8 * i);
+}
+
+static __m256i magnitudes(__m256 x) {
+  return _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(INT32_MAX));
+}
+
+// The largest |x| of a block; a NaN or infinity comes out as one, since their bits are the largest integers.
+static float largest_magnitude(const __m256* x) {
+  __m256i eight = _mm256_setzero_si256();
+  for (int i = 0; i < 4; ++i) eight = _mm256_max_epi32(eight, magnitudes(x[i]));
+  __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b01'00'11'10));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0b10'11'00'01));
+  return _mm_cvtss_f32(_mm_castsi128_ps(four));
+}
+
+// The same without the quads that have a larger one than the threshold.
+static float largest_inlier(const __m256* x, float threshold) {
+  __m256 inliers[4];
+  for (int i = 0; i < 4; ++i) {
+    __m256i quads = magnitudes(x[i]);
+    quads = _mm256_max_epi32(quads, _mm256_shuffle_epi32(quads, 0b01'00'11'10));
+    quads = _mm256_max_epi32(quads, _mm256_shuffle_epi32(quads, 0b10'11'00'01));
+    const __m256 is_inlier = _mm256_cmp_ps(_mm256_castsi256_ps(quads), _mm256_set1_ps(threshold), _CMP_LE_OQ);
+    inliers[i] = _mm256_and_ps(x[i], is_inlier);
+  }
+  return largest_magnitude(inliers);
+}
+
+// 32 codes of one byte each.
+static __m256i pack_bytes(const __m256i* codes) {
+  // Packing works within 128-bit halves, so dword i of the result is quad 0, 2, 4, 6, 1, 3, 5, 7.
+  const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(codes[0], codes[1]),
+                                           _mm256_packs_epi32(codes[2], codes[3]));
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// coarse_code
+static __m256i coarse_codes(__m256i codes) {
+  const __m256i too_large = _mm256_cmpgt_epi32(_mm256_abs_epi32(codes), _mm256_set1_epi32(127));
+  const __m256i rounded = _mm256_add_epi32(codes, _mm256_set1_epi32(1 << (kCoarseShift - 1)));
+  return _mm256_and_si256(too_large, _mm256_srai_epi32(rounded, kCoarseShift));
+}
+
+// Bit j where quad j is not all zeros.
+static int quads_in_use(__m256i bytes) {
+  const __m256i is_zero = _mm256_cmpeq_epi32(bytes, _mm256_setzero_si256());
+  return 0xff & ~_mm256_movemask_ps(_mm256_castsi256_ps(is_zero));
+}
+
+// Lane 0: the sum of the first 16 codes. Lane 1: of the last 16.
+static __m128i half_sums(const __m256i* codes) {
+  const __m256i low = _mm256_add_epi32(codes[0], codes[1]), high = _mm256_add_epi32(codes[2], codes[3]);
+  const __m256i pairs = _mm256_hadd_epi32(low, high);
+  const __m128i quads = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+  return _mm_hadd_epi32(quads, quads);
+}
+
+// Writes the codes of 32 inputs at a scale.
+static void quantize_block(const __m256* x, float scale, const ActivationRow& row, std::int64_t b) {
+  const __m256 factor = _mm256_set1_ps(inverse_of_scale(scale));
+  __m256i codes[4], coarse[4];
+  for (int i = 0; i < 4; ++i) {
+    codes[i] = _mm256_cvtps_epi32(_mm256_mul_ps(x[i], factor));  // to nearest, ties to even
+    coarse[i] = coarse_codes(codes[i]);
+  }
+  const __m128i sums = half_sums(codes);
+  const int sum_high = _mm_extract_epi32(sums, 1);
+  const int sum = _mm_cvtsi128_si32(sums) + sum_high;
+  for (int i = 0; i < 4; ++i) {
+    codes[i] = _mm256_sub_epi32(codes[i], _mm256_slli_epi32(coarse[i], kCoarseShift));
+  }
+  const __m256i coarse_bytes = pack_bytes(coarse);
+  ActivationBlock& block = row.block(b);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.q), pack_bytes(codes));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.coarse(b).q), coarse_bytes);
+  row.set_coarse_quads(b, quads_in_use(coarse_bytes));
+  block.scale = scale;
+  block.scaled_sum = scale * static_cast<float>(sum);
+  block.offset = -128 * sum;
+  block.offset_high = -128 * sum_high;
+}
+
+bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                  void* quantized) {
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
+  const std::int64_t num_blocks = k / kActivationBlock;
+  __m256 inputs[4];
+  float sum_of_roots = 0.0f;
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
+    const float largest = largest_magnitude(inputs);
+    if (!(largest <= kLargestInput)) {
+      zero_row(row, num_blocks);
+      return false;
+    }
+    row.block(b).scale = largest;  // until the second pass
+    sum_of_roots += fourth_root(largest);
+  }
+  const float threshold = outlier_threshold(sum_of_roots, num_blocks);
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
+    const float largest = row.block(b).scale;
+    const float inlier = largest > threshold ? largest_inlier(inputs, threshold) : largest;
+    quantize_block(inputs, fine_scale(inlier, largest), row, b);
+  }
+  return true;
+}
+
+// NaN and infinity included: their bits are the largest integers.
+static float span_max(const float* x, int num_blocks) {
+  float largest = 0.0f;
+  for (int b = 0; b < num_blocks; ++b) {
+    __m256 inputs[4];
+    load_block(x + b * kActivationBlock, inputs);
+    const float of_block = largest_magnitude(inputs);
+    if (!(of_block <= largest)) largest = of_block;
+    if (!(largest <= kLargestInput)) break;
+  }
+  return largest;
+}
+
+static void quantize_span(const float* x, std::int64_t begin, int num_blocks, float threshold,
+                          const ActivationRow& row) {
+  const float largest = span_max(x + begin * kActivationBlock, num_blocks);
+  float inlier = 0.0f;
+  __m256 inputs[4];
+  for (std::int64_t b = begin; b < begin + num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
+    const float of_block = largest_inlier(inputs, threshold);
+    if (of_block > inlier) inlier = of_block;
+  }
+  for (std::int64_t b = begin; b < begin + num_blocks; ++b) {
+    load_block(x + b * kActivationBlock, inputs);
+    quantize_block(inputs, fine_scale(inlier, largest), row, b);
+  }
+  gather_span_offsets(&row.block(begin), row.width, num_blocks);
+}
+
+bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+                       void* quantized) {
+  constexpr std::int64_t kSpanInputs = kBlocksPerSpan * kActivationBlock;
+  const ActivationRow row = activation_row(quantized, k, token, num_tokens);
+  float sum_of_roots = 0.0f;
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    const float largest = span_max(x + s * kSpanInputs, blocks_of_span(k, s));
+    if (!(largest <= kLargestInput)) {
+      zero_row(row, k / kActivationBlock);
+      return false;
+    }
+    sum_of_roots += fourth_root(largest);
+  }
+  const float threshold = outlier_threshold(sum_of_roots, num_spans(k));
+  for (std::int64_t s = 0; s < num_spans(k); ++s) {
+    quantize_span(x, s * kBlocksPerSpan, blocks_of_span(k, s), threshold, row);
+  }
+  return true;
+}
+
+}  // namespace kvasir::kernels::avx2
+KVASIR_TARGET_END

@@ -1,0 +1,89 @@
+// The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) on AVX-512 VNNI. avx2/panel.h
+// has the same names and gives the same integers.
+#pragma once
+
+#include <bit>
+
+#include "kernels/packed.h"
+#include "kernels/x86/avx512/dot.h"
+
+KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)
+namespace kvasir::kernels::avx512 {
+
+inline constexpr int kLeastTokensOfPanel = kLeastPanelTokens;
+inline constexpr int kPanelTokens = 4;  // at a time
+template <int kBits>
+inline constexpr int kPanelBlocks = 16;
+// By four tokens: 12 integer and 12 float sums, 3 codes and a broadcast in registers.
+inline constexpr int kGroupsOfPanel = kGroupsPerPanel;
+
+// A quad's codes of kVectors vectors of rows.
+template <int kBits, int kVectors>
+struct PanelQuad {
+  std::uint8_t of[kVectors][kPackedQuadBytes];
+};
+
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes a) {
+  _mm512_storeu_si512(p, a.v);
+}
+// start_sum for the codes of a panel.
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
+  return start_sum<kBits, kZeroShift>(x);
+}
+
+template <int kVectors>
+using PanelDots = IntLanes[kPanelTokens][kVectors];
+
+// Adds a quad, of which a token's activations are at q + t * kStride.
+template <int kStride, int kBits, int kVectors>
+KVASIR_FORCE_INLINE void add_panel_quad(const PanelQuad<kBits, kVectors>& codes, const std::int8_t* q,
+                                        PanelDots<kVectors>& dots) {
+  CodeLanes quads[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) quads[v] = load_codes(codes.of[v]);
+#pragma GCC unroll 4
+  for (int t = 0; t < kPanelTokens; ++t) {
+    const QuadLanes quad = broadcast_quad(q + t * kStride);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) dots[t][v] = add_quad(dots[t][v], quads[v], quad);
+  }
+}
+
+// The dots of quads [kBegin, kEnd) of a block, the coarse codes first. `start_of` says where a token's start.
+template <int kBegin, int kEnd, int kBits, int kVectors, class StartOf>
+KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPackedQuads],
+                                   const QuartetBlock& in, const StartOf& start_of,
+                                   PanelDots<kVectors>& dots) {
+  unsigned coarse_quads = in.coarse_quads & ((1u << kEnd) - (1u << kBegin));
+  if (coarse_quads == 0) {
+#pragma GCC unroll 4
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) dots[t][v] = start_of(in.x[t]);
+    }
+  } else {
+#pragma GCC unroll 4
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) dots[t][v] = zero_int_lanes();
+    }
+    do {
+      const int j = std::countr_zero(coarse_quads);
+      add_panel_quad<sizeof(CoarseCodes)>(codes[j], in.coarse->q + 4 * j, dots);
+      coarse_quads &= coarse_quads - 1;
+    } while (coarse_quads != 0);
+#pragma GCC unroll 4
+    for (int t = 0; t < kPanelTokens; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) dots[t][v] = add_coarse(start_of(in.x[t]), dots[t][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int j = kBegin; j < kEnd; ++j)
+    add_panel_quad<sizeof(ActivationBlock)>(codes[j], in.x->q + 4 * j, dots);
+}
+
+}  // namespace kvasir::kernels::avx512
+KVASIR_TARGET_END
