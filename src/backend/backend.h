@@ -25,7 +25,7 @@ enum class Precision : std::uint8_t {
 
 enum class MatrixUse : std::uint8_t {
   kLayer,
-  kSearchedHead,  // of head() with greatest_of, of which it reads half
+  kArgmaxHead,  // of head() with argmax_of, of which it reads half
 };
 
 // A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
@@ -110,7 +110,7 @@ struct HeadOp {
   // Set: of a row's first so many logits only the greatest, and every other as great, is wanted. A tile that
   // has none of them may be left out: its maximum is then -infinity and its logits are not written. The last
   // of their tiles is always complete; what follows them is never written.
-  std::optional<std::int32_t> greatest_of = {};
+  std::optional<std::int32_t> argmax_of = {};
 };
 
 // Called by one thread at a time. Ops work on the batch last given to plan() and return when their result is

@@ -9,6 +9,7 @@
 
 #include "kernels/attention_problem.h"
 #include "kernels/every_isa.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {
@@ -394,7 +395,7 @@ AttentionArgs one_query_args(const std::vector<float>& query, std::int32_t num_k
           .scale = 1.0f / static_cast<float>(head_dim)};
 }
 
-// Keys of 0 and 1 in every channel and a query of one number: no code, step or word can be larger.
+// Keys of 0 and 1 in every channel and a query of one number: no code, step or 16-bit integer can be larger.
 TEST_P(Attention, OfIntegerCodesHoldsTheLargestSums) {
   const std::int32_t head_dim = kMaxHeadDim;
   const std::vector<float> zeros(head_dim, 0.0f), ones(head_dim, 1.0f);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/every_isa.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {

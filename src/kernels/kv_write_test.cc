@@ -10,6 +10,7 @@
 
 #include "kernels/every_isa.h"
 #include "kernels/ref/kv_cell.h"
+#include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
 namespace kvasir::kernels {

@@ -30,7 +30,7 @@ std::vector<float> random_floats(std::int64_t count, float deviation, std::uint3
 std::string describe(const MatmulShape& shape) {
   return std::string(name_of(shape.dtype)) + " k " + std::to_string(shape.k) + " rows " +
          std::to_string(shape.num_rows) + " tokens " + std::to_string(shape.num_tokens) + " seed " +
-         std::to_string(shape.seed) + (shape.wide ? " wide" : "");
+         std::to_string(shape.seed) + (shape.w8a8 ? " w8a8" : "");
 }
 
 MatmulProblem::MatmulProblem(const MatmulShape& shape)
@@ -58,7 +58,7 @@ MatmulArgs MatmulProblem::args(const KernelTable& table, float* out) {
   if (shape_.k % kActivationBlock == 0) {
     quantized_ = allocate_aligned(quantized_storage_, table.activation_bytes(shape_.k, shape_.num_tokens));
     for (std::int32_t t = 0; t < shape_.num_tokens; ++t) {
-      const auto quantize = shape_.wide ? table.quantize_row_wide : table.quantize_row;
+      const auto quantize = shape_.w8a8 ? table.quantize_row_w8a8 : table.quantize_row;
       CHECK(quantize(x_.data() + t * shape_.k, shape_.k, t, shape_.num_tokens, quantized_));
     }
   }

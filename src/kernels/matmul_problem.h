@@ -18,12 +18,12 @@ struct MatmulShape {
   std::uint32_t seed = 0;
   float weight_deviation = 0.02f;
   float activation_deviation = 1.0f;
-  bool wide = false;  // the fast mode's format
+  bool w8a8 = false;  // the fast mode's format
 };
 
 // The kernels that the shape's problem is for.
 inline const FormatKernels& format_of(const KernelTable& table, const MatmulShape& shape) {
-  return (shape.wide ? table.wide_formats : table.formats)[static_cast<int>(shape.dtype)];
+  return (shape.w8a8 ? table.w8a8_formats : table.formats)[static_cast<int>(shape.dtype)];
 }
 
 std::string describe(const MatmulShape& shape);

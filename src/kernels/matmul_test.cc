@@ -61,7 +61,7 @@ std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
   std::vector<float> weights(static_cast<std::size_t>(problem.shape().k));
   info_of(problem.shape().dtype).unpack_row(problem.weights().row(row), problem.shape().k, weights.data());
   const DTypeInfo& info = info_of(problem.shape().dtype);
-  if (!problem.shape().wide && info.block_elements > 1 && reads_floats(info)) {
+  if (!problem.shape().w8a8 && info.block_elements > 1 && reads_floats(info)) {
     for (float& weight : weights) weight = half_to_float(widened_weight(weight));
   }
   return weights;
@@ -72,14 +72,14 @@ double quantised_input(const MatmulArgs& args, std::int32_t token, std::int64_t 
   const std::int64_t column = token % kTokensPerActivationTile;
   const ConstActivationTile tile = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
   const std::int64_t at = i / 32 * tile.width + column;
-  return double{tile.blocks[at].scale} * (tile.blocks[at].q[i % 32] + 128 * tile.coarse[at].q[i % 32]);
+  return double{tile.blocks[at].scale} * (tile.blocks[at].q[i % 32] + 128 * tile.outliers[at].q[i % 32]);
 }
 
 TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
   for (const DTypeInfo& info : kDTypeInfos) {
     for (MatmulShape shape : random_shapes(info.dtype, 12)) {
-      for (const bool wide : {false, true}) {
-        shape.wide = wide;
+      for (const bool w8a8 : {false, true}) {
+        shape.w8a8 = w8a8;
         SCOPED_TRACE(describe(shape));
         MatmulProblem problem(shape);
         const std::vector<float> expected = run(problem, ref());
@@ -90,11 +90,11 @@ TEST_P(Matmul, GivesTheBitsOfTheScalarReference) {
 }
 
 // The fast mode rounds weights and activations to 1/127 of the largest of 256.
-TEST_P(Matmul, WideStaysNearTheExactDot) {
+TEST_P(Matmul, W8a8StaysNearTheExactDot) {
   for (const DTypeInfo& info : kDTypeInfos) {
     if (info.block_elements == 1) continue;
     MatmulShape shape{
-        .dtype = info.dtype, .k = 2048, .num_rows = 33, .num_tokens = 5, .seed = 6, .wide = true};
+        .dtype = info.dtype, .k = 2048, .num_rows = 33, .num_tokens = 5, .seed = 6, .w8a8 = true};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);
     const std::vector<float> out = run(problem);
@@ -179,7 +179,7 @@ TEST_P(Matmul, StaysWithinTheActivationRoundingOfTheExactDot) {
 std::vector<std::byte> quantized_part(const KernelTable& isa, const MatmulProblem& problem,
                                       std::int32_t begin, std::int32_t count) {
   const std::int64_t k = problem.shape().k;
-  const auto quantize = problem.shape().wide ? isa.quantize_row_wide : isa.quantize_row;
+  const auto quantize = problem.shape().w8a8 ? isa.quantize_row_w8a8 : isa.quantize_row;
   std::vector<std::byte> part(static_cast<std::size_t>(isa.activation_bytes(k, count)));
   for (std::int32_t t = 0; t < count; ++t) {
     EXPECT_TRUE(quantize(problem.x().data() + (begin + t) * k, k, t, count, part.data()));
@@ -191,9 +191,9 @@ TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
   for (const DTypeInfo& info : kDTypeInfos) {
     const std::int64_t k = info.block_elements == 256 ? 512 : 160;
     const std::uint32_t seed = 3;
-    for (const bool wide : {false, true}) {
+    for (const bool w8a8 : {false, true}) {
       MatmulShape shape{
-          .dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 150, .seed = seed, .wide = wide};
+          .dtype = info.dtype, .k = k, .num_rows = 100, .num_tokens = 150, .seed = seed, .w8a8 = w8a8};
       SCOPED_TRACE(describe(shape));
       MatmulProblem problem(shape);
       const std::vector<float> whole = run(problem);
@@ -209,8 +209,8 @@ TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
         part.out = args.out + t * args.out_stride;
         for (std::int64_t group = 0; group < problem.num_groups(); group = part.group_end) {
           part.group_begin = group;
-          part.group_end =
-              std::min<std::int64_t>(problem.num_groups(), group + 1 + static_cast<int>(random() % 3));
+          part.group_end = std::min<std::int64_t>(problem.num_groups(),
+                                                  group + 1 + static_cast<int>(random() % 3));
           call(problem, part);
         }
         t += part.num_tokens;
@@ -232,8 +232,8 @@ TEST_P(Matmul, BeginsAtAnyTile) {
       std::vector<float> out(whole.size());
       MatmulArgs args = problem.args(table(), out.data());
       args.num_tokens -= begin;
-      args.quantized =
-          static_cast<const std::byte*>(args.quantized) + table().activation_bytes(shape.k, begin);
+      args.quantized = static_cast<const std::byte*>(args.quantized) +
+                       table().activation_bytes(shape.k, begin);
       call(problem, args);
       const auto skipped = static_cast<std::ptrdiff_t>(begin * shape.num_rows);
       ASSERT_TRUE(std::equal(whole.begin() + skipped, whole.end(), out.begin()));
@@ -266,10 +266,10 @@ TEST_P(Matmul, ReadsNothingBeyondTheActivations) {
   for (const DTypeInfo& info : kDTypeInfos) {
     if (info.block_elements == 1) continue;
     for (const std::int32_t num_tokens : {1, 2, 3, 5, 7, 9, 13, 17, 64, 65, 77}) {
-      for (const bool wide : {false, true}) {
+      for (const bool w8a8 : {false, true}) {
         const std::int64_t k = info.block_elements;
         MatmulShape shape{
-            .dtype = info.dtype, .k = k, .num_rows = 50, .num_tokens = num_tokens, .wide = wide};
+            .dtype = info.dtype, .k = k, .num_rows = 50, .num_tokens = num_tokens, .w8a8 = w8a8};
         SCOPED_TRACE(describe(shape));
         std::vector<float> x(static_cast<std::size_t>(k * num_tokens), 1.0f);
         for (std::int32_t t = 0; t < num_tokens; ++t) x[static_cast<std::size_t>((t + 1) * k - 1)] = 1000.0f;
@@ -303,8 +303,9 @@ TEST_P(Matmul, AccumulatesAndLeavesEverythingElseAlone) {
     for (std::int32_t t = 0; t < shape.num_tokens; ++t) {
       for (std::int64_t row = 0; row < kStride; ++row) {
         const bool written = row >= kRowsPerGroup && row < shape.num_rows;
-        const float expected =
-            written ? kUntouched + product[static_cast<std::size_t>(t * shape.num_rows + row)] : kUntouched;
+        const float expected = written
+                                   ? kUntouched + product[static_cast<std::size_t>(t * shape.num_rows + row)]
+                                   : kUntouched;
         ASSERT_EQ(out[static_cast<std::size_t>(t * kStride + row)], expected)
             << "token " << t << " row " << row;
       }
@@ -351,8 +352,8 @@ TEST_P(Matmul, IsExactAtTheEndsOfTheCodes) {
   }
 }
 
-// The same with the largest coarse codes in all quads of a block.
-TEST_P(Matmul, HoldsTheLargestCoarseCodes) {
+// The same with the largest outlier codes in all groups of 4 of a block.
+TEST_P(Matmul, HoldsTheLargestOutlierCodes) {
   constexpr std::int32_t kNumTokens = 70;  // a panel
   for (const DTypeInfo& info : kDTypeInfos) {
     if (reads_floats(info)) continue;
@@ -416,7 +417,7 @@ void expect_widened(const KernelTable& table) {
   const int num_rows = static_cast<int>(shape.num_rows);
   table.formats[static_cast<int>(DType::kF16)].pack_group(halves.data(), 2 * shape.k, num_rows, shape.k,
                                                           expected.data());
-  pack_widened_group<Format>(weights.row(0), weights.row_bytes(), num_rows, shape.k, packed.data());
+  pack_w8a8ned_group<Format>(weights.row(0), weights.row_bytes(), num_rows, shape.k, packed.data());
   EXPECT_EQ(packed, expected);
 }
 

@@ -13,15 +13,15 @@ namespace {
 
 void put_nibbles(const std::uint8_t* codes, int row, PackedNibbles& nibbles) {
   for (int i = 0; i < 16; ++i) {
-    nibbles[i / 4][4 * row + i % 4] =
-        static_cast<std::uint8_t>((codes[i] & 0x0f) | (codes[16 + i] & 0x0f) << 4);
+    nibbles[i / 4][4 * row + i % 4] = static_cast<std::uint8_t>((codes[i] & 0x0f) | (codes[16 + i] & 0x0f)
+                                                                                        << 4);
   }
 }
 
 void put_fifth_bits(const std::uint8_t* codes, int row, PackedFifthBits& plane) {
   for (int i = 0; i < 4; ++i) {
     unsigned bits = 0;
-    for (int j = 0; j < kPackedQuads; ++j) bits |= (codes[4 * j + i] >> 4 & 1u) << j;
+    for (int j = 0; j < kGroupsOf4PerBlock; ++j) bits |= (codes[4 * j + i] >> 4 & 1u) << j;
     plane[4 * row + i] = static_cast<std::uint8_t>(bits);
   }
 }
@@ -37,7 +37,7 @@ void put_sixth_bits(const std::uint8_t* codes, int row, PackedSixthBits& planes)
 }
 
 void put_bytes(const std::uint8_t* codes, int row, PackedBytes& bytes) {
-  for (int j = 0; j < kPackedQuads; ++j) std::memcpy(&bytes[j][4 * row], codes + 4 * j, 4);
+  for (int j = 0; j < kGroupsOf4PerBlock; ++j) std::memcpy(&bytes[j][4 * row], codes + 4 * j, 4);
 }
 
 // put(file block, codes, s, row, unit, i): sub-block s of a file block, with these codes, becomes block i of
@@ -139,7 +139,7 @@ constexpr FormatKernels make_packing() {
   using Unit = UnitOf<Format>;
   if constexpr (Unit::kDType != quant::kDTypeOf<Format>) {
     static_assert(std::is_same_v<Unit, PackedF16>);
-    return {true, column_group_bytes<Unit>, pack_widened_group<Format>, nullptr};
+    return {true, column_group_bytes<Unit>, pack_w8a8ned_group<Format>, nullptr};
   } else if constexpr (kIsColumn<Unit>) {
     return {true, column_group_bytes<Unit>, pack_column_group<Unit>, nullptr};
   } else {

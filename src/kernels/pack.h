@@ -8,7 +8,7 @@ namespace kvasir::kernels {
 
 // FormatKernels of `dtype` with packing filled in and `matmul` left null.
 FormatKernels packing_of(DType dtype);
-// The same for the fast mode: block formats become what wide.h describes, others stay.
-FormatKernels wide_packing_of(DType dtype);
+// The same for the fast mode: block formats become what w8a8.h describes, others stay.
+FormatKernels w8a8_packing_of(DType dtype);
 
 }  // namespace kvasir::kernels

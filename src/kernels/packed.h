@@ -1,10 +1,10 @@
 // Packed weights: 16 rows together, one row per lane, in the order kernels stream them.
 //
 // A group of 16 rows is a sequence of units; a unit holds kBlocks blocks of 32 inputs, chosen so that it
-// fills whole cache lines. Inside a block, "quad" j is inputs 4 j .. 4 j + 3 of all rows: 64 bytes, byte 4 r
-// + i for row r and input 4 j + i, which is what one vpdpbusd consumes. Codes are the file's integers,
-// unsigned; scales and minima are the file's bits. Nothing is rounded. Members lie as they come from memory
-// fastest, by measurement: in the order of reading where that makes one stream.
+// fills whole cache lines. Inside a block, "group of 4" j is inputs 4 j .. 4 j + 3 of all rows: 64 bytes,
+// byte 4 r + i for row r and input 4 j + i, which is what one vpdpbusd consumes. Codes are the file's
+// integers, unsigned; scales and minima are the file's bits. Nothing is rounded. Members lie as they come
+// from memory fastest, by measurement: in the order of reading where that makes one stream.
 //
 // kBits is the width of a code; the code that stands for zero is 2^kZeroShift, or 0 when kZeroShift is 0.
 #pragma once
@@ -18,17 +18,17 @@ namespace kvasir::kernels {
 using PackedHalf = std::uint16_t;  // bits of an IEEE binary16
 
 inline constexpr int kPackedRows = 16;
-inline constexpr int kPackedQuads = 8;  // of one block
-inline constexpr int kPackedQuadBytes = 64;
+inline constexpr int kGroupsOf4PerBlock = 8;  // of one block
+inline constexpr int kGroupOf4Bytes = 64;
 
-// Codes of 4 bits: quad j in the low nibbles of nibbles[j] for j < 4, in the high nibbles of nibbles[j - 4]
-// above.
-using PackedNibbles = std::uint8_t[4][kPackedQuadBytes];
-// Bit j of a byte is bit 4 of the code in quad j.
-using PackedFifthBits = std::uint8_t[kPackedQuadBytes];
-// Bits 2 (j % 4), 2 (j % 4) + 1 of a byte of plane j / 4 are bits 4 and 5 of the code in quad j.
-using PackedSixthBits = std::uint8_t[2][kPackedQuadBytes];
-using PackedBytes = std::uint8_t[kPackedQuads][kPackedQuadBytes];
+// Codes of 4 bits: group of 4 j in the low nibbles of nibbles[j] for j < 4, in the high nibbles of nibbles[j
+// - 4] above.
+using PackedNibbles = std::uint8_t[4][kGroupOf4Bytes];
+// Bit j of a byte is bit 4 of the code in group of 4 j.
+using PackedFifthBits = std::uint8_t[kGroupOf4Bytes];
+// Bits 2 (j % 4), 2 (j % 4) + 1 of a byte of plane j / 4 are bits 4 and 5 of the code in group of 4 j.
+using PackedSixthBits = std::uint8_t[2][kGroupOf4Bytes];
+using PackedBytes = std::uint8_t[kGroupsOf4PerBlock][kGroupOf4Bytes];
 
 struct alignas(64) PackedQ4_0 {
   static constexpr DType kDType = DType::kQ4_0;

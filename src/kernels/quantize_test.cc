@@ -21,10 +21,10 @@ class QuantizeRow : public EveryIsa {
   struct Row {
     bool finite = false;
     std::vector<ActivationBlock> blocks = {};
-    std::vector<CoarseCodes> coarse = {};
-    std::vector<int> coarse_quads = {};
+    std::vector<OutlierCodes> outliers = {};
+    std::vector<int> outlier_groups = {};
 
-    int code(std::size_t i) const { return blocks[i / 32].q[i % 32] + 128 * coarse[i / 32].q[i % 32]; }
+    int code(std::size_t i) const { return blocks[i / 32].q[i % 32] + 128 * outliers[i / 32].q[i % 32]; }
     double value(std::size_t i) const { return double{blocks[i / 32].scale} * code(i); }
   };
   Row run(const std::vector<float>& x) const { return run(x, table()); }
@@ -39,13 +39,13 @@ class QuantizeRow : public EveryIsa {
     for (std::int64_t b = 0; b < k / 32; ++b) {
       const std::int64_t at = b * kNumTokens + kToken;
       result.blocks.push_back(tile.blocks[at]);
-      result.coarse.push_back(tile.coarse[at]);
-      result.coarse_quads.push_back(tile.coarse_quads[b * kTokensPerActivationTile + kToken]);
+      result.outliers.push_back(tile.outliers[at]);
+      result.outlier_groups.push_back(tile.outlier_groups[b * kTokensPerActivationTile + kToken]);
       EXPECT_EQ(static_cast<std::uint8_t>(tile.blocks[at - 1].q[0]), 0xcd);
-      EXPECT_EQ(static_cast<std::uint8_t>(tile.coarse[at - 1].q[0]), 0xcd);
-      EXPECT_EQ(tile.coarse_quads[b * kTokensPerActivationTile + kToken - 1], 0xcd);
+      EXPECT_EQ(static_cast<std::uint8_t>(tile.outliers[at - 1].q[0]), 0xcd);
+      EXPECT_EQ(tile.outlier_groups[b * kTokensPerActivationTile + kToken - 1], 0xcd);
       for (std::int32_t t = kNumTokens; t < kTokensPerActivationTile; ++t) {
-        EXPECT_EQ(tile.coarse_quads[b * kTokensPerActivationTile + t], 0);
+        EXPECT_EQ(tile.outlier_groups[b * kTokensPerActivationTile + t], 0);
       }
     }
     return result;
@@ -70,13 +70,13 @@ TEST_P(QuantizeRow, GivesTheBitsOfTheScalarReference) {
       const Row row = run(x), expected = run(x, *find_table("ref"));
       EXPECT_TRUE(row.finite);
       ASSERT_EQ(std::memcmp(row.blocks.data(), expected.blocks.data(), row.blocks.size() * 48), 0);
-      ASSERT_EQ(row.coarse_quads, expected.coarse_quads);
-      ASSERT_EQ(std::memcmp(row.coarse.data(), expected.coarse.data(), row.coarse.size() * 32), 0);
+      ASSERT_EQ(row.outlier_groups, expected.outlier_groups);
+      ASSERT_EQ(std::memcmp(row.outliers.data(), expected.outliers.data(), row.outliers.size() * 32), 0);
     }
   }
 }
 
-TEST_P(QuantizeRow, WideGivesTheBitsOfTheScalarReference) {
+TEST_P(QuantizeRow, W8a8GivesTheBitsOfTheScalarReference) {
   for (const std::int64_t k : {32, 96, 256, 288, 576, 2048}) {
     for (const float deviation : {1.0f, 1e-26f, 1e28f}) {
       SCOPED_TRACE("k " + std::to_string(k) + " deviation " + std::to_string(deviation));
@@ -85,11 +85,11 @@ TEST_P(QuantizeRow, WideGivesTheBitsOfTheScalarReference) {
       std::vector<std::vector<std::uint8_t>> results;
       for (const KernelTable* isa : {&table(), find_table("ref")}) {
         results.emplace_back(static_cast<std::size_t>(isa->activation_bytes(k, 3)), 0xcd);
-        EXPECT_TRUE(isa->quantize_row_wide(x.data(), k, 1, 3, results.back().data()));
+        EXPECT_TRUE(isa->quantize_row_w8a8(x.data(), k, 1, 3, results.back().data()));
       }
       EXPECT_EQ(results[0], results[1]);
       x[static_cast<std::size_t>(k) - 1] = kNan;
-      EXPECT_FALSE(table().quantize_row_wide(x.data(), k, 1, 3, results[0].data()));
+      EXPECT_FALSE(table().quantize_row_w8a8(x.data(), k, 1, 3, results[0].data()));
     }
   }
 }
@@ -100,30 +100,30 @@ TEST_P(QuantizeRow, RoundsToTheNearestStepAndSumsWhatItWrote) {
   const Row row = run(x);
   for (std::size_t b = 0; b < row.blocks.size(); ++b) {
     const ActivationBlock& block = row.blocks[b];
-    int sum = 0, sum_high = 0, quads = 0;
+    int sum = 0, sum_high = 0, groups_of_4 = 0;
     for (std::size_t i = 0; i < 32; ++i) {
       EXPECT_LE(std::abs(row.value(b * 32 + i) - x[b * 32 + i]), 0.50001 * block.scale);
       EXPECT_LE(std::abs(block.q[i]), 127);
       sum += row.code(b * 32 + i);
       if (i >= 16) sum_high += row.code(b * 32 + i);
-      if (row.coarse[b].q[i] != 0) quads |= 1 << i / 4;
+      if (row.outliers[b].q[i] != 0) groups_of_4 |= 1 << i / 4;
     }
-    EXPECT_EQ(row.coarse_quads[b], quads);
+    EXPECT_EQ(row.outlier_groups[b], groups_of_4);
     EXPECT_EQ(block.offset, -128 * sum);
     EXPECT_EQ(block.offset_high, -128 * sum_high);
     EXPECT_EQ(block.scaled_sum, block.scale * static_cast<float>(sum));
   }
 }
 
-TEST_P(QuantizeRow, TakesTheScaleFromTheQuadsWithoutOutliers) {
+TEST_P(QuantizeRow, TakesTheScaleFromTheGroupsOf4WithoutOutliers) {
   std::vector<float> x(2048, 1.0f);
   for (const std::size_t at : {3u, 700u, 701u, 704u, 2047u}) x[at] = -40.0f;
   x[1] = 20.0f;  // beside an outlier
   x[695] = 1.2f;
   const Row row = run(x);
   for (std::size_t b = 0; b < row.blocks.size(); ++b) {
-    const int quads = b == 0 ? 0x01 : b == 21 ? 0x80 : b == 22 ? 0x01 : b == 63 ? 0x80 : 0;
-    EXPECT_EQ(row.coarse_quads[b], quads) << b;
+    const int groups_of_4 = b == 0 ? 0x01 : b == 21 ? 0x80 : b == 22 ? 0x01 : b == 63 ? 0x80 : 0;
+    EXPECT_EQ(row.outlier_groups[b], groups_of_4) << b;
     EXPECT_EQ(row.blocks[b].scale, (b == 21 ? 1.2f : 1.0f) / 127.0f) << b;
   }
 }
@@ -134,7 +134,7 @@ TEST_P(QuantizeRow, KeepsFifteenBitsOfBlocksWhereAllAreOutliers) {
   std::ranges::copy(large, x.begin() + 64);
   const Row row = run(x);
   const float largest = std::abs(*std::ranges::max_element(large, {}, [](float v) { return std::abs(v); }));
-  EXPECT_EQ(row.coarse_quads[2], 0xff);
+  EXPECT_EQ(row.outlier_groups[2], 0xff);
   EXPECT_EQ(row.blocks[2].scale, largest / 16256.0f);
   for (std::size_t i = 64; i < 96; ++i) EXPECT_LE(std::abs(row.value(i) - x[i]), 0.502 * largest / 16256.0f);
 }
@@ -145,7 +145,7 @@ TEST_P(QuantizeRow, KeepsCodesInRangeHoweverFarTheOutlierLies) {
     x[40] = outlier;
     const Row row = run(x);
     ASSERT_TRUE(row.finite);
-    EXPECT_EQ(row.coarse_quads[1], 1 << 2);
+    EXPECT_EQ(row.outlier_groups[1], 1 << 2);
     EXPECT_LE(std::abs(row.code(40)), 16256);
     EXPECT_NEAR(row.value(40) / outlier, 1.0, 1e-4);
   }
@@ -175,10 +175,10 @@ TEST_P(QuantizeRow, RefusesNanAndInfinityAndHugeValuesAnywhereAndWritesZeros) {
         EXPECT_EQ(block.offset, 0);
         for (const std::int8_t q : block.q) EXPECT_EQ(q, 0);
       }
-      for (const CoarseCodes& coarse : row.coarse) {
-        for (const std::int8_t q : coarse.q) EXPECT_EQ(q, 0);
+      for (const OutlierCodes& outliers : row.outliers) {
+        for (const std::int8_t q : outliers.q) EXPECT_EQ(q, 0);
       }
-      EXPECT_EQ(row.coarse_quads, std::vector<int>(3, 0));
+      EXPECT_EQ(row.outlier_groups, std::vector<int>(3, 0));
     }
   }
 }
@@ -203,7 +203,7 @@ TEST(ActivationTiles, LieOneAfterTheOther) {
       EXPECT_EQ(reinterpret_cast<std::uint8_t*>(tile.blocks) - storage.data(),
                 activation_bytes(k, last_tile));
       EXPECT_EQ(activation_bytes(k, last_tile) % 64, 0);
-      EXPECT_LE(tile.coarse_quads + k / 32 * 16, storage.data() + storage.size());
+      EXPECT_LE(tile.outlier_groups + k / 32 * 16, storage.data() + storage.size());
     }
   }
 }

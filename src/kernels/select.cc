@@ -4,9 +4,9 @@
 
 #include "kernels/activation.h"
 #include "kernels/isa.h"
+#include "kernels/nibble_planes.h"
 #include "kernels/pack.h"
 #include "kernels/ref/kernels.h"
-#include "kernels/split.h"
 
 namespace kvasir::kernels {
 

@@ -21,7 +21,7 @@ inline constexpr int kTokensPerActivationTile = 16;  // quantised rows that lie 
 // any in the fast mode.
 inline constexpr int kLeastPanelTokens = 64;
 inline constexpr int kGroupsPerPanel = 3;
-inline constexpr int kGroupsPerWidePanel = 4;
+inline constexpr int kGroupsPerW8a8Panel = 4;
 inline constexpr int kTokensPerCell = kv::kTokensPerBlock;
 inline constexpr int kTokensPerTile = 64;    // keys that share one running maximum: four cells
 inline constexpr int kTokensPerChunk = 512;  // keys of one attention task; partial results merge in order
@@ -31,7 +31,7 @@ inline constexpr int kMaxHeadDim = 512;      // of attention; its scratch lives 
 // Rows [group_begin, group_end) * 16 of out = activations x W^T, for every token of the batch.
 struct MatmulArgs {
   const void* weights = nullptr;      // packed groups, packed_group_bytes(k) each
-  const void* low_weights = nullptr;  // of the split format: its other plane
+  const void* low_weights = nullptr;  // of nibble planes: the low one
   std::int64_t k = 0;                 // inputs
   std::int64_t num_rows = 0;          // outputs; lanes of the last group beyond it are not stored
   std::int64_t group_begin = 0;
@@ -53,7 +53,7 @@ struct FormatKernels {
   void (*matmul)(const MatmulArgs& args);
 };
 
-// Bounds on the logits of one token, from one plane of a split matrix and little of the other.
+// Bounds on the logits of one token, from the high nibble plane of a matrix and little of the low one.
 struct BoundArgs {
   const void* weights = nullptr;  // as of MatmulArgs
   const void* low_weights = nullptr;
@@ -75,15 +75,15 @@ struct BoundArgs {
   float* lower = nullptr;
 };
 
-// Kernels of the split format (split.h), in which a matrix of Q8_0 lies in two planes.
-struct SplitKernels {
+// Kernels of a Q8_0 matrix that lies in two planes of nibbles (nibble_planes.h).
+struct NibblePlaneKernels {
   // 64-byte aligned and padded, as FormatKernels::packed_group_bytes.
   std::int64_t (*high_group_bytes)(std::int64_t k);
   std::int64_t (*low_group_bytes)(std::int64_t k);
   // As FormatKernels::pack_group.
   void (*pack_group)(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* high,
                      void* low);
-  // Reads both planes; the bits are those of the format that is not split.
+  // Reads both planes; the bits are those of the other packing.
   void (*matmul)(const MatmulArgs& args);
   // What the bounds have to know of a quantised row, in input_bytes(k).
   std::int64_t (*input_bytes)(std::int64_t k);
@@ -193,10 +193,10 @@ enum class RopeStyle : std::uint8_t {
 struct KernelTable {
   const char* isa;                    // "ref", "avx2", "avx512", "amx"
   FormatKernels formats[kNumDTypes];  // by DType
-  // The same weights in the fast mode (wide.h): block formats requantised to bytes with a scale per 256
-  // inputs. Their matmul reads what quantize_row_wide writes.
-  FormatKernels wide_formats[kNumDTypes];
-  SplitKernels split;
+  // The same weights in the fast mode (w8a8.h): block formats requantised to bytes with a scale per 256
+  // inputs. Their matmul reads what quantize_row_w8a8 writes.
+  FormatKernels w8a8_formats[kNumDTypes];
+  NibblePlaneKernels nibble_planes;
 
   // Bytes of num_tokens quantised rows of k inputs (k a multiple of 32), 64-byte aligned. Also where the rows
   // from token num_tokens begin when that is a multiple of kTokensPerActivationTile (activation.h): a matmul
@@ -209,7 +209,7 @@ struct KernelTable {
   bool (*quantize_row)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized);
   // As quantize_row, with one scale per 256 inputs.
-  bool (*quantize_row_wide)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+  bool (*quantize_row_w8a8)(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                             void* quantized);
 
   // out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i], NaN where the sum of squares is no float. In place

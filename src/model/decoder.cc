@@ -71,7 +71,7 @@ Status Decoder::finish_load(WeightLoader& loader, const WorkspaceLimits& limits)
   KVASIR_TRY(output_norm_, loader.vector("output_norm.weight", config_.hidden_size));
   const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
   const bool is_large = std::int64_t{config_.vocab_size} * config_.hidden_size >= kLeastSearchedLogitProducts;
-  const auto use = is_large ? backend::MatrixUse::kSearchedHead : backend::MatrixUse::kLayer;
+  const auto use = is_large ? backend::MatrixUse::kArgmaxHead : backend::MatrixUse::kLayer;
   KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
   KVASIR_CHECKED(loader.check_all_used());
   weight_bytes_ = loader.packed_bytes();
@@ -102,7 +102,7 @@ Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
                  .tile_maxima = ws_.logits.tile_maxima,
-                 .greatest_of = only_greatest ? std::optional(config_.num_tokens) : std::nullopt},
+                 .argmax_of = only_greatest ? std::optional(config_.num_tokens) : std::nullopt},
                 first_row, num_rows, *ws_.head);
   return ws_.logits;
 }

@@ -45,7 +45,7 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
   CpuActivation& attn = static_cast<CpuActivation&>(out);
   const std::int64_t num_tasks = std::ssize(plan.tasks);
   if (num_tasks > 0) {
-    forecast_.announce(num_tasks, [&](std::int64_t index) {
+    prefetcher_.announce(num_tasks, [&](std::int64_t index) {
       const AttentionTask& task = plan.tasks[static_cast<std::size_t>(index)];
       const AttentionUnit& unit = plan.units[static_cast<std::size_t>(task.unit)];
       const kernels::KeyChunk keys = chunk_of(group, op.layer_in_group, unit, task.chunk);

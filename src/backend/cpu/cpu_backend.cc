@@ -29,8 +29,8 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       rope_angles_(pool.num_threads()),
       worker_scratch_(static_cast<std::size_t>(pool.num_threads())),
       asked_for_(static_cast<std::size_t>(pool.num_threads())),
-      forecast_(pool),
-      greatest_(kernels, pool, forecast_) {}
+      prefetcher_(pool),
+      argmax_(kernels, pool, prefetcher_) {}
 
 CpuBackend::~CpuBackend() = default;
 
@@ -41,8 +41,8 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
   matrix->row_length = tensor.row_length();
   matrix->dtype = tensor.dtype;
   matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
-  if (use == MatrixUse::kSearchedHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
-    matrix->split = &kernels_.split;
+  if (use == MatrixUse::kArgmaxHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
+    matrix->nibble_planes = &kernels_.nibble_planes;
   }
   const auto allocate = [&](std::int64_t group_bytes) -> Result<AlignedBuffer> {
     const auto bytes = checked_mul(matrix->num_groups, group_bytes);
@@ -52,11 +52,11 @@ Result<std::unique_ptr<Matrix>> CpuBackend::make_matrix(const TensorView& tensor
     return AlignedBuffer::allocate(*bytes);
   };
   const std::int64_t k = tensor.row_length();
-  matrix->group_bytes =
-      matrix->split != nullptr ? matrix->split->high_group_bytes(k) : format.packed_group_bytes(k);
+  matrix->group_bytes = matrix->nibble_planes != nullptr ? matrix->nibble_planes->high_group_bytes(k)
+                                                         : format.packed_group_bytes(k);
   KVASIR_TRY(matrix->packed, allocate(matrix->group_bytes));
-  if (matrix->split != nullptr) {
-    KVASIR_TRY(matrix->low, allocate(matrix->split->low_group_bytes(k)));
+  if (matrix->nibble_planes != nullptr) {
+    KVASIR_TRY(matrix->low, allocate(matrix->nibble_planes->low_group_bytes(k)));
   }
   if (format.reads_floats) float_widths_.insert(tensor.row_length());
   return matrix;
@@ -74,9 +74,9 @@ void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matri
     const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
     const std::int64_t at = first_group + group;
     std::byte* const packed = target.packed.data() + at * target.group_bytes;
-    if (target.split != nullptr) {
-      target.split->pack_group(rows.row(first), file_row_bytes, count, k, packed,
-                               target.low.data() + at * target.split->low_group_bytes(k));
+    if (target.nibble_planes != nullptr) {
+      target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
+                                       target.low.data() + at * target.nibble_planes->low_group_bytes(k));
     } else {
       format.pack_group(rows.row(first), file_row_bytes, count, k, packed);
     }
@@ -87,9 +87,9 @@ Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max
   auto activation = std::make_unique<CpuActivation>();
   activation->max_rows = max_rows;
   activation->width = width;
-  const std::int64_t float_bytes =
-      ceil_div<std::int64_t>(std::int64_t{max_rows} * width * 4, AlignedBuffer::kAlignment) *
-      AlignedBuffer::kAlignment;
+  const std::int64_t float_bytes = ceil_div<std::int64_t>(std::int64_t{max_rows} * width * 4,
+                                                          AlignedBuffer::kAlignment) *
+                                   AlignedBuffer::kAlignment;
   const bool quantizes = width % kernels::kActivationBlock == 0;
   KVASIR_TRY(
       activation->memory,
@@ -118,7 +118,7 @@ std::int32_t CpuBackend::rows_of_task(std::int32_t num_rows, std::int64_t floats
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
   batch_ = batch;
-  forecast_.begin_step(batch.runs_all_layers);
+  prefetcher_.begin_step(batch.runs_all_layers);
   const auto num_rows = static_cast<std::size_t>(batch.num_rows());
   non_finite_.assign(num_rows, 0);
   planned_row_.resize(num_rows);
@@ -170,8 +170,8 @@ float* CpuBackend::float_row(const CpuActivation& out, std::int32_t row, int wor
 void CpuBackend::quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                           std::int32_t batch_row) {
   if (!out.is_quantized()) return;
-  const auto quantize_row =
-      precision_ == Precision::kFast ? kernels_.quantize_row_wide : kernels_.quantize_row;
+  const auto quantize_row = precision_ == Precision::kFast ? kernels_.quantize_row_w8a8
+                                                           : kernels_.quantize_row;
   const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
   if (!finite) mark_non_finite(batch_row);
 }
@@ -266,8 +266,8 @@ void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num
     kernels_.rms_norm(op.x.row(row), op.norm_weight.data(), op.norm_eps, op.x.width, out_row);
     quantize(h, out_row, i, num_rows, row);
   });
-  if (op.greatest_of && cpu(*op.weight).split != nullptr && num_rows <= GreatestLogits::kMaxRows) {
-    greatest_.find(op, h.quantized, num_rows);
+  if (op.argmax_of && cpu(*op.weight).nibble_planes != nullptr && num_rows <= BoundedArgmax::kMaxRows) {
+    argmax_.find(op, h.quantized, num_rows);
     return;
   }
   const MatmulOp product{.weight = op.weight, .out = op.logits, .tile_maxima = op.tile_maxima};

@@ -12,9 +12,9 @@
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
 #include "backend/cpu/block_mass.h"
-#include "backend/cpu/greatest_logits.h"
-#include "backend/cpu/read_forecast.h"
+#include "backend/cpu/bounded_argmax.h"
 #include "backend/cpu/rope_angles.h"
+#include "backend/cpu/weight_prefetcher.h"
 #include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
@@ -53,7 +53,7 @@ class CpuBackend final : public Backend {
   std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const override {
     return block_mass_.of_slice(slice, row);
   }
-  std::int64_t skipped_weight_bytes() const override { return greatest_.skipped_bytes(); }
+  std::int64_t skipped_weight_bytes() const override { return argmax_.skipped_bytes(); }
   const kernels::KernelTable& kernels() const override { return kernels_; }
 
  private:
@@ -119,7 +119,7 @@ class CpuBackend final : public Backend {
   Partials split_partials(const AttendOp& op, const AttentionUnit& unit);
 
   const kernels::FormatKernels& format_of(DType dtype) const {
-    const auto& formats = precision_ == Precision::kFast ? kernels_.wide_formats : kernels_.formats;
+    const auto& formats = precision_ == Precision::kFast ? kernels_.w8a8_formats : kernels_.formats;
     return formats[static_cast<std::size_t>(dtype)];
   }
 
@@ -148,8 +148,8 @@ class CpuBackend final : public Backend {
   std::vector<AttentionTask> asked_for_;            // per worker: whose keys its last chunk had for the next
   std::vector<float> split_scratch_;                // partials of the split units
   BlockMass block_mass_;
-  ReadForecast forecast_;
-  GreatestLogits greatest_;
+  WeightPrefetcher prefetcher_;
+  BoundedArgmax argmax_;
 };
 
 }  // namespace kvasir::backend

@@ -40,11 +40,11 @@ CpuBackend::MatmulCut CpuBackend::cut_matmul(const CpuActivation& in, std::int32
                                              std::int64_t num_groups, std::int64_t num_bytes,
                                              std::int64_t tile_groups) const {
   const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
-  const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerWidePanel : exact_panel;
+  const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerW8a8Panel : exact_panel;
   const std::int64_t granule = panel * tile_groups;
   const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
-  const std::int64_t groups =
-      std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least, kMaxGroupsPerTask);
+  const std::int64_t groups = std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least,
+                                         kMaxGroupsPerTask);
   const std::int64_t float_tokens = kFloatBytesPerTask / (4 * in.width) / kTokensPerTile * kTokensPerTile;
   return {.groups_per_task = ceil_div(groups, granule) * granule,
           .tokens_per_task = in.is_quantized()
@@ -71,7 +71,7 @@ kernels::MatmulArgs CpuBackend::part_of(const CpuMatrix& matrix, const CpuActiva
 }
 
 void CpuBackend::multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const {
-  (matrix.split != nullptr ? matrix.split->matmul : format_of(matrix.dtype).matmul)(args);
+  (matrix.nibble_planes != nullptr ? matrix.nibble_planes->matmul : format_of(matrix.dtype).matmul)(args);
 }
 
 // Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
@@ -85,10 +85,10 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     num_groups += cpu(*op.weight).num_groups;
     num_bytes += op.weight->packed_bytes;
   }
-  const bool wants_maxima =
-      std::ranges::any_of(ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const MatmulCut cut =
-      cut_matmul(in, num_rows, num_groups, num_bytes, wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const bool wants_maxima = std::ranges::any_of(
+      ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
+  const MatmulCut cut = cut_matmul(in, num_rows, num_groups, num_bytes,
+                                   wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
   const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, cut.tokens_per_task);
   std::array<std::int64_t, kMaxOps + 1> first_task{};
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -102,7 +102,7 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
     return visit(ops[i], task - first_task[i]);
   };
   const std::int64_t num_tasks = first_task[ops.size()];
-  forecast_.announce(num_tasks, [&](std::int64_t task) {
+  prefetcher_.announce(num_tasks, [&](std::int64_t task) {
     return with_place(task, [&](const MatmulOp& op, std::int64_t place) {
       const CpuMatrix& matrix = cpu(*op.weight);
       return matrix.packed.data() + place / token_tasks * cut.groups_per_task * matrix.group_bytes;

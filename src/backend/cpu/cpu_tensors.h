@@ -15,8 +15,9 @@ class CpuMatrix final : public Matrix {
  public:
   DType dtype = DType::kF32;
   std::int64_t num_groups = 0;
-  const kernels::SplitKernels* split = nullptr;  // set: the groups lie in two planes, `packed` and `low`
-  std::int64_t group_bytes = 0;                  // in `packed`
+  const kernels::NibblePlaneKernels*
+      nibble_planes = nullptr;   // set: the groups lie in two planes, `packed` and `low`
+  std::int64_t group_bytes = 0;  // in `packed`
   AlignedBuffer packed, low;
 };
 

@@ -4,11 +4,11 @@ KernelTable make_table(const char* isa) {
   KernelTable table{
       .isa = isa,
       .formats = {},
-      .wide_formats = {},
-      .split = split_packing(),
+      .w8a8_formats = {},
+      .nibble_planes = nibble_plane_packing(),
       .activation_bytes = activation_bytes,
       .quantize_row = quantize_row,
-      .quantize_row_wide = quantize_row_wide,
+      .quantize_row_w8a8 = quantize_row_w8a8,
       .rms_norm = rms_norm,
       .rms_norm_add = rms_norm_add,
       .rope = rope,
@@ -28,12 +28,12 @@ KernelTable make_table(const char* isa) {
     FormatKernels& format = table.formats[static_cast<int>(info.dtype)];
     format = packing_of(info.dtype);
     format.matmul = matmul_of(info.dtype);
-    FormatKernels& wide = table.wide_formats[static_cast<int>(info.dtype)];
-    wide = wide_packing_of(info.dtype);
-    wide.matmul = wide.reads_floats ? format.matmul : wide_matmul;
+    FormatKernels& w8a8 = table.w8a8_formats[static_cast<int>(info.dtype)];
+    w8a8 = w8a8_packing_of(info.dtype);
+    w8a8.matmul = w8a8.reads_floats ? format.matmul : w8a8_matmul;
   }
-  table.split.matmul = split_matmul;
-  table.split.bound = split_bound;
-  table.split.refine = split_refine;
+  table.nibble_planes.matmul = nibble_plane_matmul;
+  table.nibble_planes.bound = argmax_bound;
+  table.nibble_planes.refine = argmax_refine;
   return table;
 }

@@ -5,10 +5,10 @@
 
 #include "base/half.h"
 #include "kernels/activation.h"
+#include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/ref/kernels.h"
-#include "kernels/split.h"
-#include "kernels/wide.h"
+#include "kernels/w8a8.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -20,32 +20,32 @@ int nibble_of(const PackedNibbles& nibbles, int row, int i) {
 // The unsigned code of input `i` (0..31) of a block and row `row` of the group.
 template <class Unit>
 int code_of(const Unit& unit, int block, int row, int i) {
-  const int quad = i / 4, byte = 4 * row + i % 4;
+  const int group_of_4 = i / 4, byte = 4 * row + i % 4;
   if constexpr (Unit::kBits == 8) {
-    return unit.codes[block][quad][byte];
+    return unit.codes[block][group_of_4][byte];
   } else {
     int code = nibble_of(unit.nibbles[block], row, i);
-    if constexpr (Unit::kBits == 5) code |= (unit.high_bits[block][byte] >> quad & 1) << 4;
+    if constexpr (Unit::kBits == 5) code |= (unit.high_bits[block][byte] >> group_of_4 & 1) << 4;
     if constexpr (Unit::kBits == 6)
-      code |= (unit.high_bits[block][quad / 4][byte] >> 2 * (quad % 4) & 3) << 4;
+      code |= (unit.high_bits[block][group_of_4 / 4][byte] >> 2 * (group_of_4 % 4) & 3) << 4;
     return code;
   }
 }
 
-int code_of(const SplitUnit& unit, int block, int row, int i) {
+int code_of(const NibblePlaneUnit& unit, int block, int row, int i) {
   return nibble_of(unit.high.nibbles[block], row, i) * 16 + nibble_of(unit.low.nibbles[block], row, i);
 }
 
 // A block of one token's activations.
 struct Activations {
-  const ActivationBlock& fine;
-  const CoarseCodes& coarse;
+  const ActivationBlock& block;
+  const OutlierCodes& outliers;
 
-  int code(int i) const { return fine.q[i] + (1 << kCoarseShift) * coarse.q[i]; }
+  int code(int i) const { return block.q[i] + (1 << kOutlierShift) * outliers.q[i]; }
 };
 
 // sum((code - zero) * activation's code) over inputs [begin, end) of a block. At most 32 * 255 * 16256:
-// exact. As a float too, unless there are coarse codes; then it is rounded once.
+// exact. As a float too, unless there are outlier codes; then it is rounded once.
 template <class Unit>
 float dot(const Unit& unit, int block, int row, const Activations& x, int begin, int end) {
   constexpr int kZero = Unit::kZeroShift == 0 ? 0 : 1 << Unit::kZeroShift;
@@ -59,9 +59,9 @@ float dot(const Unit& unit, int block, int row, const Activations& x, int begin,
 template <class Unit>
 float add_block(float sum, const Unit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.scales[block][row]);
-  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
+  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
   if constexpr (requires { unit.mins; })
-    sum = std::fma(half_to_float(unit.mins[block][row]), x.fine.scaled_sum, sum);
+    sum = std::fma(half_to_float(unit.mins[block][row]), x.block.scaled_sum, sum);
   return sum;
 }
 
@@ -70,8 +70,8 @@ template <class SuperUnit>
 float add_sub_block(float sum, const SuperUnit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][row];
   const float min = half_to_float(unit.min_scales[row]) * unit.sub_mins[block][row];
-  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
-  return std::fma(-min, x.fine.scaled_sum, sum);
+  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
+  return std::fma(-min, x.block.scaled_sum, sum);
 }
 
 float add_block(float sum, const PackedQ4_K& unit, int block, int row, const Activations& x) {
@@ -85,14 +85,14 @@ float add_block(float sum, const PackedQ5_K& unit, int block, int row, const Act
 float add_block(float sum, const PackedQ6_K& unit, int block, int row, const Activations& x) {
   for (int half = 0; half < 2; ++half) {
     const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][half][row];
-    sum = std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.fine.scale, sum);
+    sum = std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.block.scale, sum);
   }
   return sum;
 }
 
-float add_block(float sum, const SplitUnit& unit, int block, int row, const Activations& x) {
+float add_block(float sum, const NibblePlaneUnit& unit, int block, int row, const Activations& x) {
   const float scale = half_to_float(unit.high.scales[block][row]);
-  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.fine.scale, sum);
+  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
 }
 
 float weight_of(const PackedF32& column, int row) { return column.rows[row]; }
@@ -110,17 +110,17 @@ struct BlockSum {
     for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
       const std::int64_t at = b * x.width + column;
       sum = add_block(sum, units[b / Unit::kBlocks], static_cast<int>(b % Unit::kBlocks), row,
-                      {x.blocks[at], x.coarse[at]});
+                      {x.blocks[at], x.outliers[at]});
     }
     return sum;
   }
 };
 
-struct WideSum {
+struct W8a8Sum {
   // Output `row` of `group` for one token: spans in order, the exact dot of all blocks of a span in one fused
   // multiply-add.
   static float run(const MatmulArgs& args, std::int64_t group, int row, std::int64_t token) {
-    const auto* first = static_cast<const std::uint8_t*>(args.weights) + group * wide_group_bytes(args.k);
+    const auto* first = static_cast<const std::uint8_t*>(args.weights) + group * w8a8_group_bytes(args.k);
     const std::int64_t column = token % kTokensPerActivationTile;
     const ConstActivationTile x = activation_tile(args.quantized, args.k, token - column, args.num_tokens);
     float sum = 0.0f;
@@ -131,10 +131,10 @@ struct WideSum {
       int dot = 0;
       for (int i = 0; i < num_inputs; ++i) {
         const std::int64_t at = begin + i / kActivationBlock * x.width;
-        const Activations block{x.blocks[at], x.coarse[at]};
-        dot += (codes[i / 4 * kPackedQuadBytes + 4 * row + i % 4] - 128) * block.code(i % kActivationBlock);
+        const Activations block{x.blocks[at], x.outliers[at]};
+        dot += (codes[i / 4 * kGroupOf4Bytes + 4 * row + i % 4] - 128) * block.code(i % kActivationBlock);
       }
-      const auto* scales = reinterpret_cast<const float*>(codes + num_inputs / 4 * kPackedQuadBytes);
+      const auto* scales = reinterpret_cast<const float*>(codes + num_inputs / 4 * kGroupOf4Bytes);
       sum = std::fma(static_cast<float>(dot), scales[row] * x.blocks[begin].scale, sum);
     }
     return sum;
@@ -177,15 +177,15 @@ MatmulKernel matmul_of_unit() {
 
 }  // namespace
 
-void wide_matmul(const MatmulArgs& args) { matmul<WideSum>(args); }
+void w8a8_matmul(const MatmulArgs& args) { matmul<W8a8Sum>(args); }
 
-void split_matmul(const MatmulArgs& args) { matmul<BlockSum<SplitUnit>>(args); }
+void nibble_plane_matmul(const MatmulArgs& args) { matmul<BlockSum<NibblePlaneUnit>>(args); }
 
 namespace {
 
 // The greatest estimate + slack and estimate - slack of a group. Infinities and the NaN they make say
 // nothing.
-void find_greatest_bounds(const BoundArgs& args, std::int64_t group) {
+void find_argmax_bounds(const BoundArgs& args, std::int64_t group) {
   const std::int64_t i = group - args.group_begin;
   args.upper[i] = args.lower[i] = -INFINITY;
   const std::int64_t num_rows = std::min<std::int64_t>(kRowsPerGroup, args.num_rows - group * kRowsPerGroup);
@@ -204,9 +204,10 @@ void for_each_row(const BoundArgs& args, const Visit& visit) {
   for (std::int64_t group = args.group_begin; group < args.group_end; ++group) {
     for (int row = 0; row < kRowsPerGroup; ++row) {
       const std::int64_t i = (group - args.group_begin) * kRowsPerGroup + row;
-      visit(split_units(args.weights, args.low_weights, args.k, group), row, args.estimate[i], args.slack[i]);
+      visit(nibble_plane_units(args.weights, args.low_weights, args.k, group), row, args.estimate[i],
+            args.slack[i]);
     }
-    find_greatest_bounds(args, group);
+    find_argmax_bounds(args, group);
   }
 }
 
@@ -214,41 +215,41 @@ void for_each_row(const BoundArgs& args, const Visit& visit) {
 Activations block_of(const BoundArgs& args, std::int64_t b) {
   const std::int64_t column = args.token % kTokensPerActivationTile;
   const ConstActivationTile x = activation_tile(args.quantized, args.k, args.token - column, args.num_tokens);
-  return {x.blocks[b * x.width + column], x.coarse[b * x.width + column]};
+  return {x.blocks[b * x.width + column], x.outliers[b * x.width + column]};
 }
 
 }  // namespace
 
-void split_bound(const BoundArgs& args) {
-  const auto& inputs = *static_cast<const SplitInputs*>(args.inputs);
-  for_each_row(args, [&](const SplitUnits& units, int row, float& estimate, float& slack) {
+void argmax_bound(const BoundArgs& args) {
+  const auto& inputs = *static_cast<const BoundInputs*>(args.inputs);
+  for_each_row(args, [&](const NibblePlaneUnits& units, int row, float& estimate, float& slack) {
     estimate = slack = 0.0f;
     for (std::int64_t b = 0; b < args.k / kActivationBlock; ++b) {
       const PackedHighPlane& unit = units.high[b / PackedHighPlane::kBlocks];
       const int block = static_cast<int>(b % PackedHighPlane::kBlocks);
       const float scale = half_to_float(unit.scales[block][row]);
       const Activations x = block_of(args, b);
-      estimate = std::fma(dot(unit, block, row, x, 0, 32), scale * (16.0f * x.fine.scale), estimate);
-      estimate = std::fma(scale, kMiddleOfLow * x.fine.scaled_sum, estimate);
+      estimate = std::fma(dot(unit, block, row, x, 0, 32), scale * (16.0f * x.block.scale), estimate);
+      estimate = std::fma(scale, kMiddleOfLow * x.block.scaled_sum, estimate);
       slack = std::fma(std::fabs(scale) * unit.low_norms[block][row], inputs.norms()[b], slack);
     }
   });
 }
 
-void split_refine(const BoundArgs& args) {
-  const auto& inputs = *static_cast<const SplitInputs*>(args.inputs);
-  for_each_row(args, [&](const SplitUnits& units, int row, float& estimate, float& slack) {
+void argmax_refine(const BoundArgs& args) {
+  const auto& inputs = *static_cast<const BoundInputs*>(args.inputs);
+  for_each_row(args, [&](const NibblePlaneUnits& units, int row, float& estimate, float& slack) {
     for (int i = 0; i < inputs.num_exact; ++i) {
-      const auto& [b, quad, norm_drop] = inputs.exact[i];
-      const SplitUnit unit = units[b / SplitUnit::kBlocks];
-      const int block = b % SplitUnit::kBlocks;
+      const auto& [b, group_of_4, norm_drop] = inputs.exact[i];
+      const NibblePlaneUnit unit = units[b / NibblePlaneUnit::kBlocks];
+      const int block = b % NibblePlaneUnit::kBlocks;
       const float scale = half_to_float(unit.high.scales[block][row]);
       const Activations x = block_of(args, b);
       int twice = 0;  // the sum of (2 low - 15) x
-      for (int j = 4 * quad; j < 4 * quad + 4; ++j) {
+      for (int j = 4 * group_of_4; j < 4 * group_of_4 + 4; ++j) {
         twice += (2 * nibble_of(unit.low.nibbles[block], row, j) - 15) * x.code(j);
       }
-      estimate = std::fma(static_cast<float>(twice), scale * (0.5f * x.fine.scale), estimate);
+      estimate = std::fma(static_cast<float>(twice), scale * (0.5f * x.block.scale), estimate);
       slack = std::fma(std::fabs(scale) * unit.high.low_norms[block][row], -norm_drop, slack);
     }
   });

@@ -4,7 +4,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/ref/kernels.h"
-#include "kernels/wide.h"
+#include "kernels/w8a8.h"
 
 namespace kvasir::kernels::ref {
 namespace {
@@ -14,17 +14,17 @@ void quantize_block(const float* x, float scale, const ActivationRow& row, std::
   ActivationBlock& block = row.block(b);
   block.scale = scale;
   const float inverse = inverse_of_scale(scale);
-  int sum = 0, sum_high = 0, coarse_quads = 0;
+  int sum = 0, sum_high = 0, outlier_groups = 0;
   for (int i = 0; i < kActivationBlock; ++i) {
     const int code = static_cast<int>(std::nearbyint(x[i] * inverse));
-    const int coarse = coarse_code(code);
-    row.coarse(b).q[i] = static_cast<std::int8_t>(coarse);
-    block.q[i] = static_cast<std::int8_t>(code - (1 << kCoarseShift) * coarse);
-    if (coarse != 0) coarse_quads |= 1 << i / 4;
+    const int outliers = outlier_code(code);
+    row.outliers(b).q[i] = static_cast<std::int8_t>(outliers);
+    block.q[i] = static_cast<std::int8_t>(code - (1 << kOutlierShift) * outliers);
+    if (outliers != 0) outlier_groups |= 1 << i / 4;
     sum += code;
     if (i >= 16) sum_high += code;
   }
-  row.set_coarse_quads(b, coarse_quads);
+  row.set_outlier_groups(b, outlier_groups);
   block.scaled_sum = block.scale * static_cast<float>(sum);
   block.offset = -128 * sum;
   block.offset_high = -128 * sum_high;
@@ -40,12 +40,12 @@ float largest_magnitude(const float* x, std::int64_t num_inputs) {
   return largest;
 }
 
-// The same without the quads that have a larger one than the threshold.
+// The same without the groups of 4 that have a larger one than the threshold.
 float largest_inlier(const float* x, std::int64_t num_inputs, float threshold) {
   float largest = 0.0f;
   for (std::int64_t i = 0; i < num_inputs; i += 4) {
-    const float of_quad = largest_magnitude(x + i, 4);
-    if (of_quad <= threshold) largest = std::fmax(largest, of_quad);
+    const float of_group_of_4 = largest_magnitude(x + i, 4);
+    if (of_group_of_4 <= threshold) largest = std::fmax(largest, of_group_of_4);
   }
   return largest;
 }
@@ -77,8 +77,8 @@ bool quantize_spans(const float* x, std::int64_t num_blocks, std::int64_t blocks
   const float threshold = outlier_threshold(sum_of_roots, num_spans);
   for (std::int64_t s = 0; s < num_spans; ++s) {
     const float* inputs = span(s).inputs(x);
-    const float scale = fine_scale(largest_inlier(inputs, span(s).num_inputs(), threshold),
-                                   largest_magnitude(inputs, span(s).num_inputs()));
+    const float scale = block_scale(largest_inlier(inputs, span(s).num_inputs(), threshold),
+                                    largest_magnitude(inputs, span(s).num_inputs()));
     for (std::int64_t b = 0; b < span(s).num_blocks; ++b) {
       quantize_block(inputs + b * kActivationBlock, scale, row, span(s).begin + b);
     }
@@ -93,7 +93,7 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
   return quantize_spans(x, k / kActivationBlock, 1, activation_row(quantized, k, token, num_tokens));
 }
 
-bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+bool quantize_row_w8a8(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized) {
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);
   if (!quantize_spans(x, k / kActivationBlock, kBlocksPerSpan, row)) return false;

@@ -9,7 +9,7 @@ struct CpuFeatures {
   bool amx_int8 = false;       // the above and AMX's tiles of bytes, which this process may use
 };
 
-// Asks CPUID, and XGETBV whether the system saves the wide registers. Where there are tiles, asks Linux for
+// Asks CPUID, and XGETBV whether the system saves the w8a8 registers. Where there are tiles, asks Linux for
 // leave to use them, which holds for all threads of the process from then on. Thread safe.
 CpuFeatures detect_cpu_features();
 

@@ -1,7 +1,7 @@
 #include "kernels/activation.h"
 #include "kernels/isa.h"
+#include "kernels/nibble_planes.h"
 #include "kernels/pack.h"
-#include "kernels/split.h"
 #include "kernels/x86/cpu_features.h"
 #include "kernels/x86/kernels.h"
 
@@ -21,7 +21,7 @@ KernelTable make_amx_table() {
   for (const DTypeInfo& info : kDTypeInfos) {
     table.formats[static_cast<int>(info.dtype)].matmul = amx::matmul_of(info.dtype);
   }
-  table.split.matmul = amx::split_matmul;
+  table.nibble_planes.matmul = amx::nibble_plane_matmul;
   return table;
 }
 

@@ -20,6 +20,6 @@ extern const ProbeLoops kProbeLoops;
 
 // The rest is AVX-512's.
 namespace kvasir::kernels::amx {
-void split_matmul(const MatmulArgs& args);
+void nibble_plane_matmul(const MatmulArgs& args);
 MatmulKernel matmul_of(DType dtype);
 }  // namespace kvasir::kernels::amx

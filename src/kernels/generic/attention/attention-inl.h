@@ -9,8 +9,8 @@
 
 #include "kernels/generic/attention/block-inl.h"
 
-// 0, or NaN where a number of the row is none: rounding to words and exp() know no such numbers, sums keep
-// it.
+// 0, or NaN where a number of the row is none: rounding to 16-bit integers and exp() know no such numbers,
+// sums keep it.
 static float start_of_sums(const float* row, std::int32_t head_dim) {
   F32x16 sum = zero();
   for (std::int32_t d = 0; d < head_dim; d += 16) {
@@ -29,8 +29,8 @@ static void start_block(AttentionBlock& block) {
   }
   for (int r = 0; r < block.num_rows; ++r) {
     const std::int64_t row = block.first_row + r;
-    const float* head =
-        args.q + (row / args.group_size) * args.q_stride + (row % args.group_size) * args.head_dim;
+    const float* head = args.q + (row / args.group_size) * args.q_stride +
+                        (row % args.group_size) * args.head_dim;
     float* q = block.q + std::int64_t{r} * args.head_dim;
     scale(head, args.scale, args.head_dim, q);
     const float start = start_of_sums(q, args.head_dim);
@@ -54,8 +54,8 @@ static void cap_scores(float* scores, int num_rows, float cap) {
 static void hide_scores(const AttentionBlock& block, const Tile& tile) {
   const F32x16 hidden = broadcast(-__builtin_inff());
   for (int r = 0; r < block.num_rows; ++r) {
-    const KeyRange keys =
-        visible_keys(*block.args, position_of(*block.args, block.first_row + r), tile.begin);
+    const KeyRange keys = visible_keys(*block.args, position_of(*block.args, block.first_row + r),
+                                       tile.begin);
     for (int c = 0; c < kCellsPerTile; ++c) {
       const int begin = larger(keys.begin - c * kTokensPerCell, 0);
       const int end = smaller(keys.end - c * kTokensPerCell, kTokensPerCell);
@@ -69,7 +69,7 @@ static void hide_scores(const AttentionBlock& block, const Tile& tile) {
   }
 }
 
-// The queries in words, as the code's keys want them.
+// The queries in 16-bit integers, as the code's keys want them.
 static const RoundedQueries& rounded_queries(AttentionBlock& block, kv::KvCode code) {
   const std::int32_t head_dim = block.args->head_dim;
   RoundedQueries& rounded = kv::is_rotated(code) ? block.rounded_rotated_q : block.rounded_q;
@@ -78,7 +78,7 @@ static const RoundedQueries& rounded_queries(AttentionBlock& block, kv::KvCode c
     __builtin_memcpy(row, block.q + std::int64_t{r} * head_dim,
                      static_cast<std::size_t>(head_dim) * sizeof(float));
     if (kv::is_rotated(code)) rotate_row(row, head_dim);
-    rounded.units[r] = round_row(row, head_dim, rounded.words + r * kQueryStride);
+    rounded.units[r] = round_row(row, head_dim, rounded.i16 + r * kQueryStride);
   }
   rounded.are_written = true;
   return rounded;
@@ -96,7 +96,7 @@ static void score_alike(AttentionBlock& block, const KeyCell* cells, int count) 
     const std::int64_t first = std::int64_t{begin} * head_dim;
     if (!is_float(code)) {
       const RoundedQueries& q = rounded_queries(block, code);
-      score_words(height, {q.words + begin * kQueryStride, q.units + begin}, of_strip, count, head_dim);
+      score_i16(height, {q.i16 + begin * kQueryStride, q.units + begin}, of_strip, count, head_dim);
     } else if (code == kv::KvCode::kF16 && cells[0].cell->widened == nullptr) {
       score_rows<KeysF16>(height, block.q + first, of_strip, count, head_dim);
     } else {
@@ -157,8 +157,8 @@ static float max_of_tile(const Tile& tile, int r) {
 static void raise_maxima(AttentionBlock& block, const Tile* tiles, int num_tiles, int r) {
   float of_row = block.max[r];
   for (int t = 0; t < num_tiles; ++t) {
-    const float of_tile =
-        tiles[t].has_ghosts ? max_without_ghosts(tiles[t], r, block.ghost_max[r]) : max_of_tile(tiles[t], r);
+    const float of_tile = tiles[t].has_ghosts ? max_without_ghosts(tiles[t], r, block.ghost_max[r])
+                                              : max_of_tile(tiles[t], r);
     const float before = of_row;
     of_row = of_tile > before ? of_tile : before;
     block.maxima[t][r] = of_row;
@@ -289,8 +289,8 @@ static void add_floats(AttentionBlock& block, const Tile& tile) {
   if (tile.is_full) return add_visible(block, tile, {0, block.num_rows, {0, kTokensPerTile}});
   for (int r = 0; r < block.num_rows;) {
     const std::int64_t token = (block.first_row + r) / args.group_size;
-    const int end =
-        smaller(static_cast<int>((token + 1) * args.group_size - block.first_row), block.num_rows);
+    const int end = smaller(static_cast<int>((token + 1) * args.group_size - block.first_row),
+                            block.num_rows);
     add_visible(block, tile,
                 {r, end, visible_keys(args, position_of(args, block.first_row + r), tile.begin)});
     r = end;
@@ -319,7 +319,7 @@ static bool add_codes(AttentionBlock& block, const Tile& tile, kv::KvCode code, 
                   block.weight_units);
     in.weights = {block.rounded_weights, block.weight_units};
     in.corrections = are_corrected ? kNoCorrections : tile.corrections + first;
-    add_words(height, in, sums + static_cast<std::int64_t>(first) * head_dim);
+    add_i16(height, in, sums + static_cast<std::int64_t>(first) * head_dim);
     for (int r = 0; kv::is_rotated(code) && r < height; ++r) {
       block.saw_rotated[first + r] = block.saw_rotated[first + r] || block.weight_units[r] > 0.0f;
     }
@@ -367,11 +367,11 @@ static void attend_span(AttentionBlock& block, int first_tile, int num_tiles) {
   for (int t = 0; t < num_tiles; ++t) {
     tiles[t] = find_tile(block, args.keys.begin + (first_tile + t) * kTokensPerTile, t);
   }
-  if (block.widens) widen(block, tiles[0].keys, read_key_words);
+  if (block.widens) widen(block, tiles[0].keys, read_key_i16);
   score_span(block, tiles, num_tiles);
   weigh_span(block, tiles, num_tiles);
   for (int t = 0; t < num_tiles; ++t) {
-    if (block.widens) widen(block, tiles[t].values, read_value_words);
+    if (block.widens) widen(block, tiles[t].values, read_value_i16);
     add_tile(block, tiles[t]);
   }
 }
@@ -414,8 +414,8 @@ static void attend_block(AttentionBlock& block) {
   start_block(block);
   const std::int32_t first_position = position_of(args, block.first_row);
   const std::int32_t last_position = position_of(args, block.first_row + block.num_rows - 1);
-  const std::int32_t begin =
-      args.window > 0 ? larger(args.keys.begin, first_position - args.window + 1) : args.keys.begin;
+  const std::int32_t begin = args.window > 0 ? larger(args.keys.begin, first_position - args.window + 1)
+                                             : args.keys.begin;
   const std::int32_t end = smaller(args.keys.end, last_position + 1);
   const int first_tile = (begin - args.keys.begin) / kTokensPerTile;
   const int end_tile = larger((end - args.keys.begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);

@@ -1,7 +1,7 @@
 // A block of query rows that go through a chunk of keys together, and the tiles of cells they meet. Included
 // inside an ISA's namespace and target region.
 
-#include "kernels/generic/attention/words-inl.h"
+#include "kernels/generic/attention/i16x32-inl.h"
 
 inline constexpr int kMaxRowsPerBlock = 64;
 inline constexpr int kTilesPerChunk = kTokensPerChunk / kTokensPerTile;
@@ -48,7 +48,7 @@ inline constexpr int kMaxRowsPerSpan = 2 * kMaxRowsPerStrip;
 struct RoundedQueries {
   bool are_written;
   alignas(64) float units[kMaxRowsPerBlock];
-  alignas(64) std::int16_t words[kMaxRowsPerBlock * kQueryStride];
+  alignas(64) std::int16_t i16[kMaxRowsPerBlock * kQueryStride];
 };
 
 // How far ahead cells of integer codes are asked for: as many numbers of keys, and of values, as fit into L2
@@ -213,9 +213,10 @@ static Tile find_tile(AttentionBlock& block, std::int32_t begin, int tile_in_spa
   return tile;
 }
 
-// Copies a tile's numbers as float32 or its codes as words, so that many strips share one conversion.
+// Copies a tile's numbers as float32 or its codes as 16-bit integers, so that many strips share one
+// conversion.
 static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile],
-                  decltype(read_key_words)* read_words_of_cell) {
+                  decltype(read_key_i16)* read_i16_of_cell) {
   const std::int32_t head_dim = block.args->head_dim;
   std::byte* widened = block.widened;
   for (HalfCell& cell : cells) {
@@ -223,7 +224,7 @@ static void widen(AttentionBlock& block, HalfCell (&cells)[kCellsPerTile],
       if (is_float(cell.code)) {
         read_floats(cell.code, cell.data, head_dim, reinterpret_cast<float*>(widened));
       } else {
-        read_words_of_cell(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
+        read_i16_of_cell(cell.code, cell.data, head_dim, reinterpret_cast<std::int16_t*>(widened));
       }
       cell.widened = widened;
     }

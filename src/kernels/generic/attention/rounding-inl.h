@@ -1,39 +1,39 @@
 // Rounding the other operand of attention over integer codes, a query or the softmax weights of a tile times
-// the scales of its values, to words: 15 bits with a sign, in units of a row's own. Included inside an ISA's
-// namespace and target region.
+// the scales of its values, to 16-bit integers: 15 bits with a sign, in units of a row's own. Included inside
+// an ISA's namespace and target region.
 
 #include "kernels/generic/attention/tile-inl.h"
 
-inline constexpr float kGreatestWord = 16383.0f;
+inline constexpr float kLargestI16 = 16383.0f;
 // Numbers below are too near to 0 for their inverse.
 inline constexpr float kLeastUnit = 1e-30f;
 
 // Codes of rows that are rounded alone, and the unit of each row's. What lies between two rows is a constant,
 // so that one register is enough to find all rows of a strip.
 struct RoundedRows {
-  const std::int16_t* words;  // [rows][kQueryStride] or [rows][kTokensPerTile]
-  const float* units;         // [rows]
+  const std::int16_t* i16;  // [rows][kQueryStride] or [rows][kTokensPerTile]
+  const float* units;       // [rows]
 };
 inline constexpr std::int64_t kQueryStride = kMaxHeadDim + 32;  // whose rows do not meet in a set of L1
 
-// What numbers up to `largest` are multiplied by to become words, and the unit of these. The unit of no
-// numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
+// What numbers up to `largest` are multiplied by to become 16-bit integers, and the unit of these. The unit
+// of no numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
 struct Rounding {
   F32x16 inverse;
   float unit;
 };
 static Rounding rounding_of(float largest) {
   if (largest < kLeastUnit) return {zero(), -0.0f};
-  return {broadcast(kGreatestWord / largest), largest * (1.0f / kGreatestWord)};
+  return {broadcast(kLargestI16 / largest), largest * (1.0f / kLargestI16)};
 }
 
-// Writes the words of a row and returns their unit.
-static float round_row(const float* row, std::int32_t head_dim, std::int16_t* words) {
+// Writes the 16-bit integers of a row and returns their unit.
+static float round_row(const float* row, std::int32_t head_dim, std::int16_t* i16) {
   F32x16 largest = zero();
   for (std::int64_t d = 0; d < head_dim; d += 16) largest = max(abs(load(row + d)), largest);
   const Rounding rounding = rounding_of(reduce_max(largest));
   for (std::int64_t d = 0; d < head_dim; d += 16) {
-    store_as_words(words + d, round_to_int(mul(load(row + d), rounding.inverse)));
+    store_as_i16(i16 + d, round_to_int(mul(load(row + d), rounding.inverse)));
   }
   return rounding.unit;
 }
@@ -55,7 +55,7 @@ inline constexpr int kMaxScaleGroups = kMaxHeadDim / kv::kChannelsPerScale;
 // Rounds the softmax weights [num_rows][kTokensPerTile] of a tile times the scales of the values, where a
 // value has one scale for all channels. A key that a row does not see has the weight 0.
 static void round_alike_weights(const float* weights, int num_rows, const WeightedCells& cells,
-                                std::int16_t* words, float* units) {
+                                std::int16_t* i16, float* units) {
   const kv::KvCode code = cells.cells[0]->code;
   F32x16 scales[kCellsPerTile];
   for (int c = 0; c < kCellsPerTile; ++c) {
@@ -75,16 +75,15 @@ static void round_alike_weights(const float* weights, int num_rows, const Weight
     units[r] = rounding.unit;
 #pragma GCC unroll 4
     for (int c = 0; c < kCellsPerTile; ++c) {
-      store_as_words(words + r * kTokensPerTile + c * kTokensPerCell,
-                     round_to_int(mul(products[c], rounding.inverse)));
+      store_as_i16(i16 + r * kTokensPerTile + c * kTokensPerCell,
+                   round_to_int(mul(products[c], rounding.inverse)));
     }
   }
 }
 
-// The same where values have scales for each group of channels; `words` is [group][kRows][kTokensPerTile].
+// The same where values have scales for each group of channels; `i16` is [group][kRows][kTokensPerTile].
 template <int kRows>
-static void round_weights(const float* weights, const WeightedCells& cells, std::int16_t* words,
-                          float* units) {
+static void round_weights(const float* weights, const WeightedCells& cells, std::int16_t* i16, float* units) {
   const kv::KvCode code = cells.cells[0]->code;
   const int num_groups = cells.head_dim / kv::kChannelsPerScale;
   const int num_keys = cells.num_cells * kTokensPerCell;
@@ -121,27 +120,27 @@ static void round_weights(const float* weights, const WeightedCells& cells, std:
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         const std::int64_t at = key + r * kTokensPerTile;
-        store_as_words(words + at, round_to_int(mul(load(scaled + at), inverse[r])));
+        store_as_i16(i16 + at, round_to_int(mul(load(scaled + at), inverse[r])));
       }
     }
   }
 }
 
-static void round_weights(const float* weights, int num_rows, const WeightedCells& cells, std::int16_t* words,
+static void round_weights(const float* weights, int num_rows, const WeightedCells& cells, std::int16_t* i16,
                           float* units) {
-  if (cells.group_stride == 0) return round_alike_weights(weights, num_rows, cells, words, units);
+  if (cells.group_stride == 0) return round_alike_weights(weights, num_rows, cells, i16, units);
   switch (num_rows) {
     case 1:
-      return round_weights<1>(weights, cells, words, units);
+      return round_weights<1>(weights, cells, i16, units);
     case 2:
-      return round_weights<2>(weights, cells, words, units);
+      return round_weights<2>(weights, cells, i16, units);
     case 3:
-      return round_weights<3>(weights, cells, words, units);
+      return round_weights<3>(weights, cells, i16, units);
     case 4:
-      return round_weights<4>(weights, cells, words, units);
+      return round_weights<4>(weights, cells, i16, units);
     case 5:
-      return round_weights<5>(weights, cells, words, units);
+      return round_weights<5>(weights, cells, i16, units);
     default:
-      return round_weights<6>(weights, cells, words, units);
+      return round_weights<6>(weights, cells, i16, units);
   }
 }

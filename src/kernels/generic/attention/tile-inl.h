@@ -24,9 +24,10 @@ struct HalfCell {
   const std::byte* next;
   const std::byte* ranges;      // of integer codes with a range per channel
   const std::uint16_t* scales;  // of integer codes
-  const std::byte* widened;     // the numbers as float32 or the codes as words, for many strips; or null
-  int next_lines_per_group;     // cache lines of `next` for every 32 channels
-  std::int32_t next_bytes;      // of `next`
+  const std::byte*
+      widened;  // the numbers as float32 or the codes as 16-bit integers, for many strips; or null
+  int next_lines_per_group;  // cache lines of `next` for every 32 channels
+  std::int32_t next_bytes;   // of `next`
   kv::KvCode code;
 
   bool is_float_like(const HalfCell& other) const { return data != nullptr && code == other.code; }

@@ -25,16 +25,16 @@ static const std::uint16_t* scales_of(kv::KvCode code, const std::byte* half, st
 
 static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   if (is_float(code)) return read_floats(code, half, head_dim, numbers);
-  alignas(64) std::int16_t words[kMaxHalfNumbers];
-  read_key_words(code, half, head_dim, words);
+  alignas(64) std::int16_t i16[kMaxHalfNumbers];
+  read_key_i16(code, half, head_dim, i16);
   const std::uint16_t* scales = scales_of(code, half, head_dim);
   const F32x16 low_unit = load_low_unit(scales);
-  const auto* ranges =
-      reinterpret_cast<const kv::ChannelRange*>(half + kv::half_layout(code, head_dim).ranges);
+  const auto* ranges = reinterpret_cast<const kv::ChannelRange*>(half +
+                                                                 kv::half_layout(code, head_dim).ranges);
   for (std::int64_t d = 0; d < head_dim; d += 2) {
     const F32x16 scale = load_scales(code, scales, d / kv::kChannelsPerScale);
-    const Words pair = load_words(words + d / 2 * kWordsPerVector);
-    const F32x16 even = to_float(even_words(pair)), odd = to_float(odd_words(pair));
+    const I16x32 pair = load_i16x32(i16 + d / 2 * kI16PerVector);
+    const F32x16 even = to_float(even_i16(pair)), odd = to_float(odd_i16(pair));
     if (kv::has_range_per_channel(code)) {
       store(numbers + d * kTokensPerCell, fma(even, scale, mul(broadcast(ranges[d].low), low_unit)));
       store(numbers + (d + 1) * kTokensPerCell, fma(odd, scale, mul(broadcast(ranges[d + 1].low), low_unit)));
@@ -47,16 +47,16 @@ static void read_keys(kv::KvCode code, const std::byte* half, std::int32_t head_
 
 static void read_values(kv::KvCode code, const std::byte* half, std::int32_t head_dim, float* numbers) {
   if (is_float(code)) return read_floats(code, half, head_dim, numbers);
-  alignas(64) std::int16_t words[kMaxHalfNumbers];
-  read_value_words(code, half, head_dim, words);
+  alignas(64) std::int16_t i16[kMaxHalfNumbers];
+  read_value_i16(code, half, head_dim, i16);
   for (std::int64_t v = 0; v < head_dim / 2; ++v) {
     const std::int64_t group = v / kVectorsPerGroup, token = v % kVectorsPerGroup / 2 * 2;
     float* target = numbers + token * head_dim + group * kv::kChannelsPerScale + v % 2 * 16;
     alignas(64) float scales[kTokensPerCell];
     store(scales, load_scales(code, scales_of(code, half, head_dim), group));
-    const Words pair = load_words(words + v * kWordsPerVector);
-    store(target, mul(to_float(even_words(pair)), broadcast(scales[token])));
-    store(target + head_dim, mul(to_float(odd_words(pair)), broadcast(scales[token + 1])));
+    const I16x32 pair = load_i16x32(i16 + v * kI16PerVector);
+    store(target, mul(to_float(even_i16(pair)), broadcast(scales[token])));
+    store(target + head_dim, mul(to_float(odd_i16(pair)), broadcast(scales[token + 1])));
   }
 }
 
@@ -113,14 +113,14 @@ KVASIR_FORCE_INLINE I32x16 symmetric_codes(F32x16 x, F32x16 inverse) {
 // Keys [32][16] of a group.
 template <int kBits>
 static void write_key_group(const float* keys, F32x16 inverse, std::byte* group) {
-  alignas(64) std::int16_t words[kNumbersPerGroup];
+  alignas(64) std::int16_t i16[kNumbersPerGroup];
   for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
     const float* rows = keys + 2 * v * kTokensPerCell;
-    store_words(words + v * kWordsPerVector,
-                join_words(symmetric_codes<kBits>(load(rows), inverse),
-                           symmetric_codes<kBits>(load(rows + kTokensPerCell), inverse)));
+    store_i16x32(i16 + v * kI16PerVector,
+                 join_i16(symmetric_codes<kBits>(load(rows), inverse),
+                          symmetric_codes<kBits>(load(rows + kTokensPerCell), inverse)));
   }
-  pack_group<kBits>(words, group);
+  pack_group<kBits>(i16, group);
 }
 
 static void write_keys_8(const float* keys, std::int32_t head_dim, std::byte* half) {
@@ -154,8 +154,8 @@ static void write_keys_rotated(const float* keys, std::int32_t head_dim, std::by
 template <int kBits>
 static void write_ranges(const float* keys, std::int32_t head_dim, float* lows, float* steps,
                          std::byte* half) {
-  const kv::KvHalfLayout layout =
-      kv::half_layout(kBits == 4 ? kv::KvCode::k4Channel : kv::KvCode::k3Channel, head_dim);
+  const kv::KvHalfLayout layout = kv::half_layout(kBits == 4 ? kv::KvCode::k4Channel : kv::KvCode::k3Channel,
+                                                  head_dim);
   F32x16 largest_low = zero(), largest_step = zero();
   for (std::int64_t d = 0; d < head_dim; ++d) {
     const F32x16 key = load(keys + d * kTokensPerCell);
@@ -163,8 +163,8 @@ static void write_ranges(const float* keys, std::int32_t head_dim, float* lows, 
     lows[d] = -reduce_max(sub(zero(), key));
   }
   for (std::int64_t d = 0; d < head_dim; d += 16) largest_low = max(abs(load(lows + d)), largest_low);
-  const F32x16 low_unit =
-      rounded_to_half(mul(broadcast(reduce_max(largest_low)), broadcast(kv::kUnitMargin / 127.0f)));
+  const F32x16 low_unit = rounded_to_half(
+      mul(broadcast(reduce_max(largest_low)), broadcast(kv::kUnitMargin / 127.0f)));
   const F32x16 low_inverse = inverse_of(low_unit);
   std::uint8_t low_codes[kMaxHeadDim], step_codes[kMaxHeadDim];
   for (std::int64_t d = 0; d < head_dim; d += 16) {
@@ -176,8 +176,8 @@ static void write_ranges(const float* keys, std::int32_t head_dim, float* lows, 
     store(steps + d, max(mul(sub(load(steps + d), low), broadcast(1.0f / ((1 << kBits) - 1))), zero()));
     largest_step = max(load(steps + d), largest_step);
   }
-  const F32x16 step_unit =
-      rounded_to_half(mul(broadcast(reduce_max(largest_step)), broadcast(kv::kUnitMargin / 255.0f)));
+  const F32x16 step_unit = rounded_to_half(
+      mul(broadcast(reduce_max(largest_step)), broadcast(kv::kUnitMargin / 255.0f)));
   const F32x16 step_inverse = inverse_of(step_unit);
   for (std::int64_t d = 0; d < head_dim; d += 16) {
     const I32x16 code = codes_within(add(mul(load(steps + d), step_inverse), broadcast(0.5f)), 0.0f, 255.0f);
@@ -203,12 +203,12 @@ static void write_keys_by_channel(const float* keys, std::int32_t head_dim, std:
     return codes_within(mul(above, inverse_of(broadcast(steps[d]))), 0.0f, (1 << kBits) - 1);
   };
   for (std::int64_t group = 0; group < head_dim / kv::kChannelsPerScale; ++group) {
-    alignas(64) std::int16_t words[kNumbersPerGroup];
+    alignas(64) std::int16_t i16[kNumbersPerGroup];
     for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
       const std::int64_t d = group * kv::kChannelsPerScale + 2 * v;
-      store_words(words + v * kWordsPerVector, join_words(code_of(d), code_of(d + 1)));
+      store_i16x32(i16 + v * kI16PerVector, join_i16(code_of(d), code_of(d + 1)));
     }
-    pack_group<kBits>(words, half + group * kBits * 64);
+    pack_group<kBits>(i16, half + group * kBits * 64);
   }
 }
 
@@ -257,15 +257,15 @@ static void write_keys(kv::KvCode code, const float* keys, std::int32_t head_dim
 template <int kBits>
 static void write_value_group(const float* values, std::int64_t stride, const float* inverses,
                               std::byte* group) {
-  alignas(64) std::int16_t words[kNumbersPerGroup];
+  alignas(64) std::int16_t i16[kNumbersPerGroup];
   for (std::int64_t v = 0; v < kVectorsPerGroup; ++v) {
     const std::int64_t token = v / 2 * 2;
     const float* row = values + token * stride + v % 2 * 16;
     const I32x16 even = symmetric_codes<kBits>(load(row), broadcast(inverses[token]));
     const I32x16 odd = symmetric_codes<kBits>(load(row + stride), broadcast(inverses[token + 1]));
-    store_words(words + v * kWordsPerVector, join_words(even, odd));
+    store_i16x32(i16 + v * kI16PerVector, join_i16(even, odd));
   }
-  pack_group<kBits>(words, group);
+  pack_group<kBits>(i16, group);
 }
 
 static void write_values_8(const float* values, std::int32_t head_dim, std::byte* half) {

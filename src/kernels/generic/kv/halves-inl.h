@@ -12,8 +12,8 @@ KVASIR_FORCE_INLINE F32x16 load_widened_partial(const std::uint16_t* p, int n) {
 
 constexpr bool is_float(kv::KvCode code) { return code <= kv::KvCode::kF16; }
 
-// The scales of the words of 16 tokens (codes-inl.h) in a group of 32 channels: one per token, or with a
-// range per channel the unit of the steps.
+// The scales of the 16-bit integers of 16 tokens (codes-inl.h) in a group of 32 channels: one per token, or
+// with a range per channel the unit of the steps.
 KVASIR_FORCE_INLINE F32x16 load_scales(kv::KvCode code, const std::uint16_t* scales, std::int64_t group) {
   if (kv::is_rotated(code)) return load_half(scales + group * kTokensPerCell);
   const F32x16 of_tokens = load_half(scales);

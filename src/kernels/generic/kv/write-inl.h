@@ -34,20 +34,20 @@ static bool round_row_12(const float* row, std::int32_t head_dim, std::int16_t* 
     any_beyond = max(any_beyond, is_beyond(load(row + d), kv::kBeyond12));
   }
   const bool are_finite = reduce_max(any_beyond) == 0.0f;
-  const F32x16 scale =
-      rounded_to_half(fma(broadcast(are_finite ? reduce_max(largest) : 0.0f),
-                          broadcast(kv::kUnitMargin / kv::kGreatestCode12), broadcast(kv::kScaleMargin12)));
+  const F32x16 scale = rounded_to_half(fma(broadcast(are_finite ? reduce_max(largest) : 0.0f),
+                                           broadcast(kv::kUnitMargin / kv::kGreatestCode12),
+                                           broadcast(kv::kScaleMargin12)));
   store_half_partial(scale_half, scale, 1);
   const F32x16 inverse = inverse_of(scale);
   for (std::int32_t d = 0; d < head_dim; d += 16) {
     const F32x16 number = are_finite ? load(row + d) : zero();
-    store_as_words(codes + d, codes_within(mul(number, inverse), -kv::kGreatestCode12, kv::kGreatestCode12));
+    store_as_i16(codes + d, codes_within(mul(number, inverse), -kv::kGreatestCode12, kv::kGreatestCode12));
   }
   return are_finite;
 }
 
-// The i-th of three words for the upper bits of its own code and four bits of the fourth's; two words at
-// once.
+// The i-th of three 16-bit integers for the upper bits of its own code and four bits of the fourth's; two
+// 16-bit integers at once.
 KVASIR_FORCE_INLINE std::uint32_t join_codes_12(std::uint32_t own, std::uint32_t fourth, int i) {
   return (own << 4 & 0xfff0fff0u) | (fourth >> 4 * i & 0x000f000fu);
 }
@@ -58,8 +58,8 @@ static void write_key_codes_12(const std::int16_t* codes, std::int32_t head_dim,
     std::uint32_t pairs[Codes12::kVectorsPerStep];
     __builtin_memcpy(pairs, codes + d, sizeof(pairs));
     for (int i = 0; i < 3; ++i) {
-      const std::uint32_t words = join_codes_12(pairs[i], pairs[3], i);
-      __builtin_memcpy(of_token + 64 * i, &words, sizeof(words));
+      const std::uint32_t i16 = join_codes_12(pairs[i], pairs[3], i);
+      __builtin_memcpy(of_token + 64 * i, &i16, sizeof(i16));
     }
   }
 }
@@ -69,8 +69,8 @@ static void write_value_codes_12(const std::int16_t* codes, std::int32_t head_di
     for (int lane = 0; lane < 16; ++lane) {
       const auto code = [&](int i) { return static_cast<std::uint16_t>(codes[d + 16 * i + lane]); };
       for (int i = 0; i < 3; ++i) {
-        const auto word = static_cast<std::uint16_t>(join_codes_12(code(i), code(3), i));
-        __builtin_memcpy(of_token + 64 * i + 4 * lane, &word, sizeof(word));
+        const auto i16 = static_cast<std::uint16_t>(join_codes_12(code(i), code(3), i));
+        __builtin_memcpy(of_token + 64 * i + 4 * lane, &i16, sizeof(i16));
       }
     }
     of_token += kTokensPerCell / 2 * Codes12::kBytesPerStep;

@@ -3,7 +3,7 @@
 //
 // The sum of one output runs over the blocks of k in order, in one float accumulator: see ref/matmul.cc,
 // whose bits this gives. Tiles of different numbers of tokens do the same operations, so their results are
-// equal. Coarse codes come first: their dot, shifted, is where the sum of the fine codes starts.
+// equal. Outlier codes come first: their dot, shifted, is where the sum of the codes starts.
 
 // --- Decoding a block of 32 inputs of kLanes rows, starting at row `lane` of the group ---
 
@@ -50,7 +50,7 @@ KVASIR_FORCE_INLINE void add_sixth_bits(const PackedSixthBits& high_bits, int la
   }
 }
 
-KVASIR_FORCE_INLINE void decode(const SplitUnit& unit, int block, int lane, CodeLanes* codes) {
+KVASIR_FORCE_INLINE void decode(const NibblePlaneUnit& unit, int block, int lane, CodeLanes* codes) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     const CodeLanes high = load_codes(unit.high.nibbles[block][j] + 4 * lane);
@@ -98,7 +98,7 @@ KVASIR_FORCE_INLINE Symmetric load_scales(const Unit& unit, int block, int lane)
   return {scale_of_codes<Unit>(load_half_lanes(unit.scales[block] + lane))};
 }
 
-KVASIR_FORCE_INLINE Symmetric load_scales(const SplitUnit& unit, int block, int lane) {
+KVASIR_FORCE_INLINE Symmetric load_scales(const NibblePlaneUnit& unit, int block, int lane) {
   return {load_half_lanes(unit.high.scales[block] + lane)};
 }
 
@@ -113,8 +113,8 @@ KVASIR_FORCE_INLINE Affine load_scales(const PackedQ5_1& unit, int block, int la
 // The products with 6- and 8-bit sub-scales are exact in float.
 template <class SuperUnit>
 KVASIR_FORCE_INLINE Affine load_sub_scales(const SuperUnit& unit, int block, int lane) {
-  const FloatLanes min =
-      mul(load_half_lanes(unit.min_scales + lane), load_int_lanes(unit.sub_mins[block] + lane));
+  const FloatLanes min = mul(load_half_lanes(unit.min_scales + lane),
+                             load_int_lanes(unit.sub_mins[block] + lane));
   return {mul(load_half_lanes(unit.scales + lane), load_int_lanes(unit.sub_scales[block] + lane)),
           negate(min)};
 }
@@ -143,13 +143,14 @@ inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2
 // --- Asking for a block ahead of its use ---
 
 template <class Unit>
-inline constexpr int kPrefetchBytesOf =
-    Unit::kBlocks > 2 || std::is_same_v<Unit, PackedQ5_0> ? kFarPrefetchBytes : kNearPrefetchBytes;
+inline constexpr int kPrefetchBytesOf = Unit::kBlocks > 2 || std::is_same_v<Unit, PackedQ5_0>
+                                            ? kFarPrefetchBytes
+                                            : kNearPrefetchBytes;
 
 // A block's share of its unit, or what lies kAhead beyond it.
 template <class Unit, int kAhead = kPrefetchBytesOf<Unit>>
 KVASIR_FORCE_INLINE void prefetch_block(const Unit& unit, int block) {
-  if constexpr (std::is_same_v<Unit, SplitUnit>) {
+  if constexpr (std::is_same_v<Unit, NibblePlaneUnit>) {
     prefetch_block<PackedHighPlane, kAhead>(unit.high, block);
     prefetch_block<PackedLowPlane, kAhead>(unit.low, block);
   } else {
@@ -209,12 +210,12 @@ KVASIR_FORCE_INLINE void start_dots(const ActivationBlock* x, BlockDots<Unit, kT
   }
 }
 
-// As start_dots, with the products of the coarse codes in `quads`: those that any of the tokens has. The
-// others' zeros change no bit of their sums.
+// As start_dots, with the products of the outlier codes in `groups_of_4`: those that any of the tokens has.
+// The others' zeros change no bit of their sums.
 template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void start_coarse_dots(const CodeLanes* codes, const ActivationBlock* x,
-                                           const CoarseCodes* coarse, unsigned quads,
-                                           BlockDots<Unit, kTokens>& dots) {
+KVASIR_FORCE_INLINE void start_outlier_dots(const CodeLanes* codes, const ActivationBlock* x,
+                                            const OutlierCodes* outliers, unsigned groups_of_4,
+                                            BlockDots<Unit, kTokens>& dots) {
   BlockDots<Unit, kTokens> starts;
 #pragma GCC unroll 2
   for (int i = 0; i < kSums<Unit>; ++i) {
@@ -222,25 +223,25 @@ KVASIR_FORCE_INLINE void start_coarse_dots(const CodeLanes* codes, const Activat
     for (int t = 0; t < kTokens; ++t) dots[i][t] = zero_int_lanes();
   }
 #pragma GCC unroll 8
-  for (int j = 0; j < kPackedQuads; ++j) {  // unrolled, so that the weights' codes stay in registers
-    if ((quads >> j & 1) == 0) continue;
-    constexpr int kQuadsOfSum = kPackedQuads / kSums<Unit>;
+  for (int j = 0; j < kGroupsOf4PerBlock; ++j) {  // unrolled, so that the weights' codes stay in registers
+    if ((groups_of_4 >> j & 1) == 0) continue;
+    constexpr int kGroupsOf4OfSum = kGroupsOf4PerBlock / kSums<Unit>;
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
-      IntLanes& dot = dots[j / kQuadsOfSum][t];
-      dot = add_quad<Unit::kBits>(dot, codes[j], coarse[t].q + 4 * j);
+      IntLanes& dot = dots[j / kGroupsOf4OfSum][t];
+      dot = add_group_of_4<Unit::kBits>(dot, codes[j], outliers[t].q + 4 * j);
     }
   }
   start_dots<Unit, kTokens>(x, starts);
 #pragma GCC unroll 2
   for (int i = 0; i < kSums<Unit>; ++i) {
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) dots[i][t] = add_coarse(starts[i][t], dots[i][t]);
+    for (int t = 0; t < kTokens; ++t) dots[i][t] = add_outliers(starts[i][t], dots[i][t]);
   }
 }
 
 template <class Unit, int kTokens>
-KVASIR_FORCE_INLINE void add_fine_dots(const CodeLanes* codes, const ActivationBlock* x,
+KVASIR_FORCE_INLINE void add_code_dots(const CodeLanes* codes, const ActivationBlock* x,
                                        BlockDots<Unit, kTokens>& dots) {
   if constexpr (kSums<Unit> == 1) {
     dot_blocks<Unit::kBits, kTokens>(codes, x, dots[0]);
@@ -264,49 +265,49 @@ KVASIR_FORCE_INLINE void add_tile_block(const CodeLanes* codes, const Scales& sc
   for (int t = 0; t < kTokens; t += kStep) {
     BlockDots<Unit, kStep> dots;
     start_dots<Unit, kStep>(x + t, dots);
-    add_fine_dots<Unit, kStep>(codes, x + t, dots);
+    add_code_dots<Unit, kStep>(codes, x + t, dots);
     add_dots<kStep>(dots, scales, x + t, sums + t);
   }
 }
 
 // The flags of a block's 16 tokens, as two words of eight.
-struct CoarseFlags {
+struct OutlierFlags {
   std::uint64_t __attribute__((may_alias)) words[2];
 };
 
 template <int kTokens>
-KVASIR_FORCE_INLINE bool has_coarse_codes(const std::uint8_t* coarse_quads) {
-  if constexpr (kTokens == 1) return *coarse_quads != 0;
-  const auto& flags = *reinterpret_cast<const CoarseFlags*>(coarse_quads);
+KVASIR_FORCE_INLINE bool has_outliers(const std::uint8_t* outlier_groups) {
+  if constexpr (kTokens == 1) return *outlier_groups != 0;
+  const auto& flags = *reinterpret_cast<const OutlierFlags*>(outlier_groups);
   return (flags.words[0] | flags.words[1]) != 0;
 }
 
-// The quads where one of kTokens tokens has coarse codes.
+// The groups of 4 where one of kTokens tokens has outlier codes.
 template <int kTokens>
-KVASIR_FORCE_INLINE unsigned quads_of_any(const std::uint8_t* coarse_quads) {
-  unsigned quads = 0;
+KVASIR_FORCE_INLINE unsigned groups_of_4_of_any(const std::uint8_t* outlier_groups) {
+  unsigned groups_of_4 = 0;
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) quads |= coarse_quads[t];
-  return quads;
+  for (int t = 0; t < kTokens; ++t) groups_of_4 |= outlier_groups[t];
+  return groups_of_4;
 }
 
-// As add_tile_block, for a block where some token has coarse codes.
+// As add_tile_block, for a block where some token has outlier codes.
 template <class Unit, int kTokens, class Scales>
-KVASIR_FORCE_INLINE void add_coarse_tile_block(const CodeLanes* codes, const Scales& scales,
-                                               const ActivationBlock* x, const CoarseCodes* coarse,
-                                               const std::uint8_t* coarse_quads, FloatLanes* sums) {
+KVASIR_FORCE_INLINE void add_outlier_tile_block(const CodeLanes* codes, const Scales& scales,
+                                                const ActivationBlock* x, const OutlierCodes* outliers,
+                                                const std::uint8_t* outlier_groups, FloatLanes* sums) {
   constexpr int kStep = tokens_at_a_time(kTokens, kLanes == kPackedRows ? 4 / kSums<Unit> : 2);
   asm("" : "+r"(x));  // or GCC 12 finds that add_tile_block reads the same addresses, and spills them all
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; t += kStep) {
     BlockDots<Unit, kStep> dots;
-    const unsigned quads = quads_of_any<kStep>(coarse_quads + t);
-    if (quads != 0) {
-      start_coarse_dots<Unit, kStep>(codes, x + t, coarse + t, quads, dots);
+    const unsigned groups_of_4 = groups_of_4_of_any<kStep>(outlier_groups + t);
+    if (groups_of_4 != 0) {
+      start_outlier_dots<Unit, kStep>(codes, x + t, outliers + t, groups_of_4, dots);
     } else {
       start_dots<Unit, kStep>(x + t, dots);
     }
-    add_fine_dots<Unit, kStep>(codes, x + t, dots);
+    add_code_dots<Unit, kStep>(codes, x + t, dots);
     add_dots<kStep>(dots, scales, x + t, sums + t);
   }
 }
@@ -320,7 +321,7 @@ void block_tile(const Units& units, std::int64_t num_blocks, const ConstActivati
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) sums[t] = zero_lanes();
     const ActivationBlock* x = tile.blocks;
-    const std::uint8_t* coarse_quads = tile.coarse_quads;
+    const std::uint8_t* outlier_groups = tile.outlier_groups;
     for (std::int64_t b = 0; b < num_blocks; ++b) {
       const Unit& unit = units[b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
@@ -328,14 +329,14 @@ void block_tile(const Units& units, std::int64_t num_blocks, const ConstActivati
       CodeLanes codes[8];
       decode(unit, block, lane, codes);
       const auto scales = load_scales(unit, block, lane);
-      if (has_coarse_codes<kTokens>(coarse_quads)) {
-        add_coarse_tile_block<Unit, kTokens>(codes, scales, x, tile.coarse + b * tile.width, coarse_quads,
-                                             sums);
+      if (has_outliers<kTokens>(outlier_groups)) {
+        add_outlier_tile_block<Unit, kTokens>(codes, scales, x, tile.outliers + b * tile.width,
+                                              outlier_groups, sums);
       } else {
         add_tile_block<Unit, kTokens>(codes, scales, x, sums);
       }
       x += tile.width;
-      coarse_quads += kTokensPerActivationTile;
+      outlier_groups += kTokensPerActivationTile;
     }
     store_tile<kTokens>(output, lane, sums);
   }

@@ -11,7 +11,7 @@ inline constexpr int kVectorsPerGroup = kPackedRows / kLanes;
 // Of kVectors vectors of rows: those of the first group, then those of the next.
 template <class Unit, int kVectors>
 struct Panel {
-  alignas(64) PanelQuad<Unit::kBits, kVectors> codes[kPanelBlocks<Unit::kBits>][kPackedQuads];
+  alignas(64) PanelGroupOf4<Unit::kBits, kVectors> codes[kPanelBlocks<Unit::kBits>][kGroupsOf4PerBlock];
   ScalesOf<Unit> scales[kPanelBlocks<Unit::kBits>][kVectors];
 };
 
@@ -25,10 +25,10 @@ void fill_panel(const Units& units, std::int64_t units_per_group, std::int64_t b
     for (std::int64_t b = begin; b < end; ++b) {
       const Unit& unit = units[first_unit + b / Unit::kBlocks];
       const int block = static_cast<int>(b % Unit::kBlocks);
-      CodeLanes codes[kPackedQuads];
+      CodeLanes codes[kGroupsOf4PerBlock];
       decode(unit, block, lane, codes);
 #pragma GCC unroll 8
-      for (int j = 0; j < kPackedQuads; ++j) {
+      for (int j = 0; j < kGroupsOf4PerBlock; ++j) {
         store_panel_codes<Unit::kBits, Unit::kZeroShift>(panel.codes[b - begin][j].of[v], codes[j]);
       }
       panel.scales[b - begin][v] = load_scales(unit, block, lane);
@@ -55,7 +55,7 @@ struct PanelWeights {
 };
 
 template <class Unit, int kVectors>
-using PanelBlock = PanelQuad<Unit::kBits, kVectors>[kPackedQuads];
+using PanelBlock = PanelGroupOf4<Unit::kBits, kVectors>[kGroupsOf4PerBlock];
 
 // The sums of kPanelTokens tokens while a panel does not have all of k.
 template <int kVectors>

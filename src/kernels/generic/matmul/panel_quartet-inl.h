@@ -18,7 +18,7 @@ KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes
                                          FloatLanes (*sums)[kVectors]) {
   const ActivationBlock* x = in.x;
   PanelDots<kVectors> dots;
-  dot_panel<0, kPackedQuads>(codes, in, start_panel_sum<Unit::kBits, Unit::kZeroShift>, dots);
+  dot_panel<0, kGroupsOf4PerBlock>(codes, in, start_panel_sum<Unit::kBits, Unit::kZeroShift>, dots);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
     const FloatLanes scale = broadcast_lanes(x[t].scale);
@@ -35,7 +35,7 @@ KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes
                                          FloatLanes (*sums)[kVectors]) {
   const ActivationBlock* x = in.x;
   PanelDots<kVectors> dots;
-  dot_panel<0, kPackedQuads>(codes, in, start_panel_sum<Unit::kBits, 0>, dots);
+  dot_panel<0, kGroupsOf4PerBlock>(codes, in, start_panel_sum<Unit::kBits, 0>, dots);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
     const FloatLanes scale = broadcast_lanes(x[t].scale), scaled_sum = broadcast_lanes(x[t].scaled_sum);
@@ -51,7 +51,7 @@ template <class Unit, int kVectors>
 KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes,
                                          const SymmetricHalves (&scales)[kVectors], const QuartetBlock& in,
                                          FloatLanes (*sums)[kVectors]) {
-  constexpr int kHalf = kPackedQuads / 2;
+  constexpr int kHalf = kGroupsOf4PerBlock / 2;
   const ActivationBlock* x = in.x;
   PanelDots<kVectors> low;
   dot_panel<0, kHalf>(codes, in, start_low_sum<Unit::kBits, Unit::kZeroShift>, low);
@@ -63,7 +63,7 @@ KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes
     }
   }
   PanelDots<kVectors> high;
-  dot_panel<kHalf, kPackedQuads>(codes, in, start_high_sum<Unit::kBits, Unit::kZeroShift>, high);
+  dot_panel<kHalf, kGroupsOf4PerBlock>(codes, in, start_high_sum<Unit::kBits, Unit::kZeroShift>, high);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
@@ -78,11 +78,11 @@ typedef std::uint32_t __attribute__((may_alias)) QuartetFlags;
 
 KVASIR_FORCE_INLINE QuartetBlock quartet_block(const PanelColumns& in, std::int64_t b) {
   const std::int64_t at = b * in.tile.width + in.column;
-  const std::uint8_t* flags = in.tile.coarse_quads + b * kTokensPerActivationTile + in.column;
-  unsigned quads = *reinterpret_cast<const QuartetFlags*>(flags);
-  quads |= quads >> 16;
-  quads |= quads >> 8;
-  return {in.tile.blocks + at, in.tile.coarse + at, quads & 0xff};
+  const std::uint8_t* flags = in.tile.outlier_groups + b * kTokensPerActivationTile + in.column;
+  unsigned groups_of_4 = *reinterpret_cast<const QuartetFlags*>(flags);
+  groups_of_4 |= groups_of_4 >> 16;
+  groups_of_4 |= groups_of_4 >> 8;
+  return {in.tile.blocks + at, in.tile.outliers + at, groups_of_4 & 0xff};
 }
 
 // Adds the panel's blocks [begin, end) to the sums of four tokens, which partial holds between panels.

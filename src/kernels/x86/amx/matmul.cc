@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "kernels/activation.h"
+#include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
-#include "kernels/split.h"
 #include "kernels/x86/amx/panel.h"
 #include "kernels/x86/amx/tile.h"
 #include "kernels/x86/kernels.h"
@@ -15,14 +15,16 @@
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AMX)
 namespace kvasir::kernels::amx {
 
+#include "kernels/generic/matmul/tiles-inl.h"
+// After the tiles:
 #include "kernels/generic/matmul/blocks-inl.h"
 #include "kernels/generic/matmul/panel-inl.h"
-#include "kernels/generic/matmul/tiles-inl.h"
 // After the panel:
-#include "kernels/generic/matmul/panels-inl.h"
 #include "kernels/x86/amx/tiles-inl.h"
+// After what multiplies by it:
+#include "kernels/generic/matmul/panels-inl.h"
 
-void split_matmul(const MatmulArgs& args) { block_matmul<SplitUnit>(args); }
+void nibble_plane_matmul(const MatmulArgs& args) { block_matmul<NibblePlaneUnit>(args); }
 
 // Floats are AVX-512's. So is Q6_K: its halves of 16 inputs leave too little to a tile.
 template <class Unit>

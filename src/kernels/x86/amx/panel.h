@@ -15,10 +15,10 @@ template <int kBits>
 inline constexpr int kPanelBlocks = 4;
 inline constexpr int kGroupsOfPanel = kGroupsPerPanel;
 
-// A quad's codes of kVectors vectors of rows, signed.
+// A group of 4's codes of kVectors vectors of rows, signed.
 template <int kBits, int kVectors>
-struct PanelQuad {
-  std::int8_t of[kVectors][kPackedQuadBytes];
+struct PanelGroupOf4 {
+  std::int8_t of[kVectors][kGroupOf4Bytes];
 };
 
 // Codes with a zero point, which kScalesCodes makes 128, as signed bytes, and back; the others are below 128

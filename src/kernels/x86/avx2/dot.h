@@ -16,15 +16,15 @@ struct FloatLanes {
 struct IntLanes {
   __m256i v;
 };
-// Codes of one quad: four consecutive inputs per row. Unsigned, except those of load_byte_codes.
+// Codes of one group of 4: four consecutive inputs per row. Unsigned, except those of load_byte_codes.
 struct CodeLanes {
   __m256i v;
 };
 
 KVASIR_FORCE_INLINE IntLanes zero_int_lanes() { return {_mm256_setzero_si256()}; }
-// a + sum * 2^kCoarseShift
-KVASIR_FORCE_INLINE IntLanes add_coarse(IntLanes a, IntLanes sum) {
-  return {_mm256_add_epi32(a.v, _mm256_slli_epi32(sum.v, kCoarseShift))};
+// a + sum * 2^kOutlierShift
+KVASIR_FORCE_INLINE IntLanes add_outliers(IntLanes a, IntLanes sum) {
+  return {_mm256_add_epi32(a.v, _mm256_slli_epi32(sum.v, kOutlierShift))};
 }
 KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return {_mm256_setzero_ps()}; }
 KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return {_mm256_set1_ps(x)}; }
@@ -71,7 +71,7 @@ KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) {
   return {_mm256_xor_si256(load_codes(p).v, _mm256_set1_epi8(INT8_MIN))};
 }
 
-// Codes keep their width: add_quads sums as many as fit.
+// Codes keep their width: add_groups_of_4 sums as many as fit.
 inline constexpr bool kScalesCodes = false;
 
 template <int kUp>
@@ -104,49 +104,49 @@ KVASIR_FORCE_INLINE CodeLanes or_bits(CodeLanes codes, CodeLanes plane) {
 }
 
 // Four bytes of an activation row, read as one integer.
-typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
+typedef std::int32_t __attribute__((may_alias)) ActivationGroupOf4;
 
 // The same four activations for every row.
-struct QuadLanes {
+struct GroupOf4Lanes {
   __m256i v;
 };
 
-KVASIR_FORCE_INLINE QuadLanes broadcast_quad(const std::int8_t* q) {
-  return {_mm256_set1_epi32(*reinterpret_cast<const ActivationQuad*>(q))};
+KVASIR_FORCE_INLINE GroupOf4Lanes broadcast_group_of_4(const std::int8_t* q) {
+  return {_mm256_set1_epi32(*reinterpret_cast<const ActivationGroupOf4*>(q))};
 }
 
-// |code| * (quad with the code's sign), in pairs: at most 128 * 127 * 2 = 32512, because q is never -128.
-KVASIR_FORCE_INLINE __m256i signed_products(CodeLanes codes, QuadLanes quad) {
-  return _mm256_maddubs_epi16(_mm256_abs_epi8(codes.v), _mm256_sign_epi8(quad.v, codes.v));
+// |code| * (group of 4 with the code's sign), in pairs: at most 128 * 127 * 2 = 32512, because q is never
+// -128.
+KVASIR_FORCE_INLINE __m256i signed_products(CodeLanes codes, GroupOf4Lanes group_of_4) {
+  return _mm256_maddubs_epi16(_mm256_abs_epi8(codes.v), _mm256_sign_epi8(group_of_4.v, codes.v));
 }
 
 // sum + the dot of each row's four codes of load_byte_codes, which are signed, so that sums begin at 0.
-KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
-  const __m256i quads = _mm256_madd_epi16(signed_products(codes, quad), _mm256_set1_epi16(1));
-  return {_mm256_add_epi32(sum.v, quads)};
+KVASIR_FORCE_INLINE IntLanes add_byte_group_of_4(IntLanes sum, CodeLanes codes, GroupOf4Lanes group_of_4) {
+  const __m256i groups_of_4 = _mm256_madd_epi16(signed_products(codes, group_of_4), _mm256_set1_epi16(1));
+  return {_mm256_add_epi32(sum.v, groups_of_4)};
 }
 KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock&) { return zero_int_lanes(); }
 
-// How many quads' pairs of products of b-bit codes can be added in 16 bits: they stay below 2^15 (15 * 127 *
-// 2
-// * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
-constexpr int exact_quads(int num_bits) {
+// How many pairs of products of groups of 4 of b-bit codes can be added in 16 bits: they stay below 2^15 (15
+// * 127 * 2 * 8, 31 * 127 * 2 * 4, 63 * 127 * 2 * 2).
+constexpr int exact_groups_of_4(int num_bits) {
   return num_bits == 4 ? 8 : num_bits == 5 ? 4 : num_bits == 6 ? 2 : 1;
 }
 
-// sum + the dot of kQuads quads, without saturation.
-template <int kBits, int kQuads>
-KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const std::int8_t* q) {
+// sum + the dot of kNumGroupsOf4 groups of 4, without saturation.
+template <int kBits, int kNumGroupsOf4>
+KVASIR_FORCE_INLINE __m256i add_groups_of_4(__m256i sum, const CodeLanes* codes, const std::int8_t* q) {
   const __m256i ones = _mm256_set1_epi16(1);
-  constexpr int kStep = exact_quads(kBits) < kQuads ? exact_quads(kBits) : kQuads;
+  constexpr int kStep = exact_groups_of_4(kBits) < kNumGroupsOf4 ? exact_groups_of_4(kBits) : kNumGroupsOf4;
 #pragma GCC unroll 8
-  for (int j = 0; j < kQuads; j += kStep) {
+  for (int j = 0; j < kNumGroupsOf4; j += kStep) {
     __m256i pairs = _mm256_setzero_si256();
 #pragma GCC unroll 8
     for (int i = j; i < j + kStep; ++i) {
-      const QuadLanes quad = broadcast_quad(q + 4 * i);
-      const __m256i products = kBits == 8 ? signed_products(codes[i], quad)
-                                          : _mm256_maddubs_epi16(codes[i].v, quad.v);
+      const GroupOf4Lanes group_of_4 = broadcast_group_of_4(q + 4 * i);
+      const __m256i products = kBits == 8 ? signed_products(codes[i], group_of_4)
+                                          : _mm256_maddubs_epi16(codes[i].v, group_of_4.v);
       pairs = i == j ? products : _mm256_add_epi16(pairs, products);
     }
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
@@ -156,8 +156,8 @@ KVASIR_FORCE_INLINE __m256i add_quads(__m256i sum, const CodeLanes* codes, const
 
 // sum + the dot of each row's four codes with four activations.
 template <int kBits>
-KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, const CodeLanes& codes, const std::int8_t* q) {
-  return {add_quads<kBits, 1>(sum.v, &codes, q)};
+KVASIR_FORCE_INLINE IntLanes add_group_of_4(IntLanes sum, const CodeLanes& codes, const std::int8_t* q) {
+  return {add_groups_of_4<kBits, 1>(sum.v, &codes, q)};
 }
 
 // zero * -sum(activations), where zero = 2^kZeroShift; 0 when kZeroShift is 0 or the codes are signed: where
@@ -185,7 +185,7 @@ KVASIR_FORCE_INLINE IntLanes start_high_sum(const ActivationBlock& x) {
 template <int kBits, int kTokens>
 KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBlock* x, IntLanes* dots) {
 #pragma GCC unroll 16
-  for (int t = 0; t < kTokens; ++t) dots[t] = {add_quads<kBits, 8>(dots[t].v, codes, x[t].q)};
+  for (int t = 0; t < kTokens; ++t) dots[t] = {add_groups_of_4<kBits, 8>(dots[t].v, codes, x[t].q)};
 }
 
 // As dot_blocks, over the first and the last 16 inputs apart.
@@ -194,8 +194,8 @@ KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const Activatio
                                          IntLanes* high) {
 #pragma GCC unroll 16
   for (int t = 0; t < kTokens; ++t) {
-    low[t] = {add_quads<kBits, 4>(low[t].v, codes, x[t].q)};
-    high[t] = {add_quads<kBits, 4>(high[t].v, codes + 4, x[t].q + 16)};
+    low[t] = {add_groups_of_4<kBits, 4>(low[t].v, codes, x[t].q)};
+    high[t] = {add_groups_of_4<kBits, 4>(high[t].v, codes + 4, x[t].q + 16)};
   }
 }
 

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "kernels/activation.h"
+#include "kernels/nibble_planes.h"
 #include "kernels/packed.h"
 #include "kernels/prefetch.h"
-#include "kernels/split.h"
-#include "kernels/wide.h"
+#include "kernels/w8a8.h"
 #include "kernels/x86/avx2/dot.h"
 #include "kernels/x86/avx2/panel.h"
 #include "kernels/x86/kernels.h"
@@ -14,15 +14,17 @@
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX2)
 namespace kvasir::kernels::avx2 {
 
+#include "kernels/generic/matmul/tiles-inl.h"
+// After the tiles:
 #include "kernels/generic/matmul/blocks-inl.h"
 #include "kernels/generic/matmul/columns-inl.h"
 #include "kernels/generic/matmul/panel-inl.h"
 #include "kernels/generic/matmul/panel_quartet-inl.h"
 #include "kernels/generic/matmul/panels-inl.h"
-#include "kernels/generic/matmul/split-inl.h"
+// After the panels:
+#include "kernels/generic/matmul/nibble_planes-inl.h"
 #include "kernels/generic/matmul/table-inl.h"
-#include "kernels/generic/matmul/tiles-inl.h"
-#include "kernels/generic/matmul/wide-inl.h"
+#include "kernels/generic/matmul/w8a8-inl.h"
 
 }  // namespace kvasir::kernels::avx2
 KVASIR_TARGET_END

@@ -1,5 +1,5 @@
-// The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) on AVX2. avx512/panel.h has the
-// same names and gives the same integers.
+// The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) on AVX2. avx512/panel.h
+// has the same names and gives the same integers.
 #pragma once
 
 #include <bit>
@@ -23,9 +23,9 @@ inline constexpr int kPanelPlanes = kBits == 8 ? 2 : 1;
 template <int kBits>
 inline constexpr int kPlaneBits = kBits == 8 ? 4 : kBits;
 
-// A quad's codes of kVectors vectors of rows.
+// A group of 4's codes of kVectors vectors of rows.
 template <int kBits, int kVectors>
-struct PanelQuad {
+struct PanelGroupOf4 {
   std::uint8_t of[kVectors][kPanelPlanes<kBits> * 4 * kLanes];
 };
 
@@ -47,21 +47,21 @@ KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
   return {_mm256_srai_epi32(_mm256_set1_epi32(x.offset), 7 - kZeroShift)};
 }
 
-// The 16-bit sums of pairs of products of kQuads quads of a token.
+// The 16-bit sums of pairs of products of kNumGroupsOf4 groups of 4 of a token.
 template <int kVectors, int kPlanes>
 struct PairSums {
   __m256i of[kVectors][kPlanes];
 };
 
-// Adds the quad's products.
+// Adds the group of 4's products.
 template <bool kIsFirst, int kVectors, int kPlanes>
-KVASIR_FORCE_INLINE void add_pairs(const __m256i (&codes)[kVectors][kPlanes], QuadLanes quad,
+KVASIR_FORCE_INLINE void add_pairs(const __m256i (&codes)[kVectors][kPlanes], GroupOf4Lanes group_of_4,
                                    PairSums<kVectors, kPlanes>& pairs) {
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPlanes; ++p) {
-      const __m256i products = _mm256_maddubs_epi16(codes[v][p], quad.v);
+      const __m256i products = _mm256_maddubs_epi16(codes[v][p], group_of_4.v);
       // In assembly, because GCC 12 would add them as a tree, and run out of registers.
       if constexpr (kIsFirst) {
         pairs.of[v][p] = products;
@@ -83,29 +83,30 @@ KVASIR_FORCE_INLINE __m256i widen(const __m256i (&pairs)[kPlanes]) {
 template <int kVectors>
 using PanelDots = IntLanes[kPanelTokens][kVectors];
 
-// Adds to the dots of kTokens tokens those of kQuads quads; a token's activations are at q + t * kStride.
-template <int kTokens, int kQuads, int kStride, int kBits, int kVectors>
-KVASIR_FORCE_INLINE void add_panel_quads(const PanelQuad<kBits, kVectors>* codes, const std::int8_t* q,
-                                         IntLanes (*dots)[kVectors]) {
+// Adds to the dots of kTokens tokens those of kNumGroupsOf4 groups of 4; a token's activations are at q + t *
+// kStride.
+template <int kTokens, int kNumGroupsOf4, int kStride, int kBits, int kVectors>
+KVASIR_FORCE_INLINE void add_panel_groups_of_4(const PanelGroupOf4<kBits, kVectors>* codes,
+                                               const std::int8_t* q, IntLanes (*dots)[kVectors]) {
   constexpr int kPlanes = kPanelPlanes<kBits>;
-  constexpr int kExact = exact_quads(kPlaneBits<kBits>);
-  constexpr int kStep = kExact < kQuads ? kExact : kQuads;
+  constexpr int kExact = exact_groups_of_4(kPlaneBits<kBits>);
+  constexpr int kStep = kExact < kNumGroupsOf4 ? kExact : kNumGroupsOf4;
 #pragma GCC unroll 4
-  for (int begin = 0; begin < kQuads; begin += kStep) {
+  for (int begin = 0; begin < kNumGroupsOf4; begin += kStep) {
     PairSums<kVectors, kPlanes> pairs[kTokens];
 #pragma GCC unroll 8
     for (int j = begin; j < begin + kStep; ++j) {
-      __m256i quads[kVectors][kPlanes];
+      __m256i groups_of_4[kVectors][kPlanes];
       const auto* planes = reinterpret_cast<const __m256i*>(codes[j].of);
 #pragma GCC unroll 4
-      for (int i = 0; i < kVectors * kPlanes; ++i) quads[i / kPlanes][i % kPlanes] = planes[i];
+      for (int i = 0; i < kVectors * kPlanes; ++i) groups_of_4[i / kPlanes][i % kPlanes] = planes[i];
 #pragma GCC unroll 4
       for (int t = 0; t < kTokens; ++t) {
-        const QuadLanes quad = broadcast_quad(q + t * kStride + 4 * j);
+        const GroupOf4Lanes group_of_4 = broadcast_group_of_4(q + t * kStride + 4 * j);
         if (j == begin) {
-          add_pairs<true>(quads, quad, pairs[t]);
+          add_pairs<true>(groups_of_4, group_of_4, pairs[t]);
         } else {
-          add_pairs<false>(quads, quad, pairs[t]);
+          add_pairs<false>(groups_of_4, group_of_4, pairs[t]);
         }
       }
     }
@@ -119,14 +120,14 @@ KVASIR_FORCE_INLINE void add_panel_quads(const PanelQuad<kBits, kVectors>* codes
   }
 }
 
-// The dots of quads [kBegin, kEnd) of a block. `start_of` says where a token's start.
+// The dots of groups of 4 [kBegin, kEnd) of a block. `start_of` says where a token's start.
 template <int kBegin, int kEnd, int kBits, int kVectors, class StartOf>
-KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPackedQuads],
+KVASIR_FORCE_INLINE void dot_panel(const PanelGroupOf4<kBits, kVectors> (&codes)[kGroupsOf4PerBlock],
                                    const QuartetBlock& in, const StartOf& start_of,
                                    PanelDots<kVectors>& dots) {
-  constexpr int kQuads = kEnd - kBegin;
+  constexpr int kNumGroupsOf4 = kEnd - kBegin;
   // Of 16 registers: at most 8 sums of pairs, and as many dots where these are added to more than once.
-  constexpr bool kAddsOnce = exact_quads(kPlaneBits<kBits>) >= kQuads;
+  constexpr bool kAddsOnce = exact_groups_of_4(kPlaneBits<kBits>) >= kNumGroupsOf4;
   constexpr int kTokens = kAddsOnce && kPanelPlanes<kBits> == 1 ? kPanelTokens : kPanelTokens / 2;
 #pragma GCC unroll 4
   for (int first = 0; first < kPanelTokens; first += kTokens) {
@@ -135,8 +136,8 @@ KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPa
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) dots[first + t][v] = zero_int_lanes();
     }
-    add_panel_quads<kTokens, kQuads, sizeof(ActivationBlock)>(codes + kBegin, in.x[first].q + 4 * kBegin,
-                                                              dots + first);
+    add_panel_groups_of_4<kTokens, kNumGroupsOf4, sizeof(ActivationBlock)>(
+        codes + kBegin, in.x[first].q + 4 * kBegin, dots + first);
 #pragma GCC unroll 4
     for (int t = 0; t < kTokens; ++t) {
       const IntLanes start = start_of(in.x[first + t]);
@@ -145,23 +146,23 @@ KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPa
         dots[first + t][v].v = _mm256_add_epi32(dots[first + t][v].v, start.v);
     }
   }
-  unsigned coarse_quads = in.coarse_quads & ((1u << kEnd) - (1u << kBegin));
-  if (coarse_quads == 0) return;
-  PanelDots<kVectors> coarse;
+  unsigned outlier_groups = in.outlier_groups & ((1u << kEnd) - (1u << kBegin));
+  if (outlier_groups == 0) return;
+  PanelDots<kVectors> outliers;
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) coarse[t][v] = zero_int_lanes();
+    for (int v = 0; v < kVectors; ++v) outliers[t][v] = zero_int_lanes();
   }
   do {
-    const int j = std::countr_zero(coarse_quads);
-    add_panel_quads<kPanelTokens, 1, sizeof(CoarseCodes)>(codes + j, in.coarse->q + 4 * j, coarse);
-    coarse_quads &= coarse_quads - 1;
-  } while (coarse_quads != 0);
+    const int j = std::countr_zero(outlier_groups);
+    add_panel_groups_of_4<kPanelTokens, 1, sizeof(OutlierCodes)>(codes + j, in.outliers->q + 4 * j, outliers);
+    outlier_groups &= outlier_groups - 1;
+  } while (outlier_groups != 0);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) dots[t][v] = add_coarse(dots[t][v], coarse[t][v]);
+    for (int v = 0; v < kVectors; ++v) dots[t][v] = add_outliers(dots[t][v], outliers[t][v]);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <immintrin.h>
 
 #include "kernels/activation.h"
-#include "kernels/wide.h"
+#include "kernels/w8a8.h"
 #include "kernels/x86/kernels.h"
 #include "kernels/x86/target_features.h"
 
@@ -27,14 +27,15 @@ static float largest_magnitude(const __m256* x) {
   return _mm_cvtss_f32(_mm_castsi128_ps(four));
 }
 
-// The same without the quads that have a larger one than the threshold.
+// The same without the groups of 4 that have a larger one than the threshold.
 static float largest_inlier(const __m256* x, float threshold) {
   __m256 inliers[4];
   for (int i = 0; i < 4; ++i) {
-    __m256i quads = magnitudes(x[i]);
-    quads = _mm256_max_epi32(quads, _mm256_shuffle_epi32(quads, 0b01'00'11'10));
-    quads = _mm256_max_epi32(quads, _mm256_shuffle_epi32(quads, 0b10'11'00'01));
-    const __m256 is_inlier = _mm256_cmp_ps(_mm256_castsi256_ps(quads), _mm256_set1_ps(threshold), _CMP_LE_OQ);
+    __m256i groups_of_4 = magnitudes(x[i]);
+    groups_of_4 = _mm256_max_epi32(groups_of_4, _mm256_shuffle_epi32(groups_of_4, 0b01'00'11'10));
+    groups_of_4 = _mm256_max_epi32(groups_of_4, _mm256_shuffle_epi32(groups_of_4, 0b10'11'00'01));
+    const __m256 is_inlier = _mm256_cmp_ps(_mm256_castsi256_ps(groups_of_4), _mm256_set1_ps(threshold),
+                                           _CMP_LE_OQ);
     inliers[i] = _mm256_and_ps(x[i], is_inlier);
   }
   return largest_magnitude(inliers);
@@ -42,21 +43,21 @@ static float largest_inlier(const __m256* x, float threshold) {
 
 // 32 codes of one byte each.
 static __m256i pack_bytes(const __m256i* codes) {
-  // Packing works within 128-bit halves, so dword i of the result is quad 0, 2, 4, 6, 1, 3, 5, 7.
+  // Packing works within 128-bit halves, so dword i of the result is group of 4 0, 2, 4, 6, 1, 3, 5, 7.
   const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(codes[0], codes[1]),
                                            _mm256_packs_epi32(codes[2], codes[3]));
   return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-// coarse_code
-static __m256i coarse_codes(__m256i codes) {
+// outlier_code
+static __m256i outlier_codes(__m256i codes) {
   const __m256i too_large = _mm256_cmpgt_epi32(_mm256_abs_epi32(codes), _mm256_set1_epi32(127));
-  const __m256i rounded = _mm256_add_epi32(codes, _mm256_set1_epi32(1 << (kCoarseShift - 1)));
-  return _mm256_and_si256(too_large, _mm256_srai_epi32(rounded, kCoarseShift));
+  const __m256i rounded = _mm256_add_epi32(codes, _mm256_set1_epi32(1 << (kOutlierShift - 1)));
+  return _mm256_and_si256(too_large, _mm256_srai_epi32(rounded, kOutlierShift));
 }
 
-// Bit j where quad j is not all zeros.
-static int quads_in_use(__m256i bytes) {
+// Bit j where group of 4 j is not all zeros.
+static int groups_of_4_in_use(__m256i bytes) {
   const __m256i is_zero = _mm256_cmpeq_epi32(bytes, _mm256_setzero_si256());
   return 0xff & ~_mm256_movemask_ps(_mm256_castsi256_ps(is_zero));
 }
@@ -65,29 +66,30 @@ static int quads_in_use(__m256i bytes) {
 static __m128i half_sums(const __m256i* codes) {
   const __m256i low = _mm256_add_epi32(codes[0], codes[1]), high = _mm256_add_epi32(codes[2], codes[3]);
   const __m256i pairs = _mm256_hadd_epi32(low, high);
-  const __m128i quads = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-  return _mm_hadd_epi32(quads, quads);
+  const __m128i groups_of_4 = _mm_add_epi32(_mm256_castsi256_si128(pairs),
+                                            _mm256_extracti128_si256(pairs, 1));
+  return _mm_hadd_epi32(groups_of_4, groups_of_4);
 }
 
 // Writes the codes of 32 inputs at a scale.
 static void quantize_block(const __m256* x, float scale, const ActivationRow& row, std::int64_t b) {
   const __m256 factor = _mm256_set1_ps(inverse_of_scale(scale));
-  __m256i codes[4], coarse[4];
+  __m256i codes[4], outliers[4];
   for (int i = 0; i < 4; ++i) {
     codes[i] = _mm256_cvtps_epi32(_mm256_mul_ps(x[i], factor));  // to nearest, ties to even
-    coarse[i] = coarse_codes(codes[i]);
+    outliers[i] = outlier_codes(codes[i]);
   }
   const __m128i sums = half_sums(codes);
   const int sum_high = _mm_extract_epi32(sums, 1);
   const int sum = _mm_cvtsi128_si32(sums) + sum_high;
   for (int i = 0; i < 4; ++i) {
-    codes[i] = _mm256_sub_epi32(codes[i], _mm256_slli_epi32(coarse[i], kCoarseShift));
+    codes[i] = _mm256_sub_epi32(codes[i], _mm256_slli_epi32(outliers[i], kOutlierShift));
   }
-  const __m256i coarse_bytes = pack_bytes(coarse);
+  const __m256i outlier_bytes = pack_bytes(outliers);
   ActivationBlock& block = row.block(b);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(block.q), pack_bytes(codes));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.coarse(b).q), coarse_bytes);
-  row.set_coarse_quads(b, quads_in_use(coarse_bytes));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.outliers(b).q), outlier_bytes);
+  row.set_outlier_groups(b, groups_of_4_in_use(outlier_bytes));
   block.scale = scale;
   block.scaled_sum = scale * static_cast<float>(sum);
   block.offset = -128 * sum;
@@ -115,7 +117,7 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
     load_block(x + b * kActivationBlock, inputs);
     const float largest = row.block(b).scale;
     const float inlier = largest > threshold ? largest_inlier(inputs, threshold) : largest;
-    quantize_block(inputs, fine_scale(inlier, largest), row, b);
+    quantize_block(inputs, block_scale(inlier, largest), row, b);
   }
   return true;
 }
@@ -145,12 +147,12 @@ static void quantize_span(const float* x, std::int64_t begin, int num_blocks, fl
   }
   for (std::int64_t b = begin; b < begin + num_blocks; ++b) {
     load_block(x + b * kActivationBlock, inputs);
-    quantize_block(inputs, fine_scale(inlier, largest), row, b);
+    quantize_block(inputs, block_scale(inlier, largest), row, b);
   }
   gather_span_offsets(&row.block(begin), row.width, num_blocks);
 }
 
-bool quantize_row_wide(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
+bool quantize_row_w8a8(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized) {
   constexpr std::int64_t kSpanInputs = kBlocksPerSpan * kActivationBlock;
   const ActivationRow row = activation_row(quantized, k, token, num_tokens);

@@ -187,9 +187,9 @@ KVASIR_FORCE_INLINE I32x16 load_bytes(const std::int8_t* p) {
 }
 KVASIR_FORCE_INLINE void store_bytes(void* p, I32x16 a) {
   const I32x16 low = bit_and(a, 0xff);
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packus_epi32(low.lo, low.hi), 0b11'01'10'00);
+  const __m256i i16 = _mm256_permute4x64_epi64(_mm256_packus_epi32(low.lo, low.hi), 0b11'01'10'00);
   _mm_storeu_si128(static_cast<__m128i*>(p),
-                   _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+                   _mm_packus_epi16(_mm256_castsi256_si128(i16), _mm256_extracti128_si256(i16, 1)));
 }
 // Lane i trades places with lane i ^ kDistance: 1, 2, 4 or 8.
 template <int kDistance>

@@ -12,15 +12,15 @@ namespace kvasir::kernels::avx512 {
 inline constexpr int kLanes = 16;
 using FloatLanes = F32x16;
 using IntLanes = I32x16;
-// Unsigned codes of one quad: four consecutive inputs per row.
+// Unsigned codes of one group of 4: four consecutive inputs per row.
 struct CodeLanes {
   __m512i v;
 };
 
 KVASIR_FORCE_INLINE IntLanes zero_int_lanes() { return {_mm512_setzero_si512()}; }
-// a + sum * 2^kCoarseShift
-KVASIR_FORCE_INLINE IntLanes add_coarse(IntLanes a, IntLanes sum) {
-  return {_mm512_add_epi32(a.v, _mm512_slli_epi32(sum.v, kCoarseShift))};
+// a + sum * 2^kOutlierShift
+KVASIR_FORCE_INLINE IntLanes add_outliers(IntLanes a, IntLanes sum) {
+  return {_mm512_add_epi32(a.v, _mm512_slli_epi32(sum.v, kOutlierShift))};
 }
 KVASIR_FORCE_INLINE FloatLanes zero_lanes() { return zero(); }
 KVASIR_FORCE_INLINE FloatLanes broadcast_lanes(float x) { return broadcast(x); }
@@ -79,35 +79,35 @@ KVASIR_FORCE_INLINE CodeLanes or_bits(CodeLanes codes, CodeLanes plane) {
 }
 
 // Four bytes of an activation row, read as one integer.
-typedef std::int32_t __attribute__((may_alias)) ActivationQuad;
+typedef std::int32_t __attribute__((may_alias)) ActivationGroupOf4;
 // The same four activations for every row.
-struct QuadLanes {
+struct GroupOf4Lanes {
   __m512i v;
 };
 
 // In assembly, here and below, because GCC 12 does not fold the broadcast into the instruction and Clang 19
 // hoists broadcasts until it runs out of registers.
-KVASIR_FORCE_INLINE QuadLanes broadcast_quad(const std::int8_t* q) {
-  QuadLanes quad;
-  asm("vpbroadcastd %1, %0" : "=v"(quad.v) : "m"(*reinterpret_cast<const ActivationQuad*>(q)));
-  return quad;
+KVASIR_FORCE_INLINE GroupOf4Lanes broadcast_group_of_4(const std::int8_t* q) {
+  GroupOf4Lanes group_of_4;
+  asm("vpbroadcastd %1, %0" : "=v"(group_of_4.v) : "m"(*reinterpret_cast<const ActivationGroupOf4*>(q)));
+  return group_of_4;
 }
 
 // sum + the dot of each row's four codes with four activations.
-KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum.v) : "v"(codes.v), "v"(quad.v));
+KVASIR_FORCE_INLINE IntLanes add_group_of_4(IntLanes sum, CodeLanes codes, GroupOf4Lanes group_of_4) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.v) : "v"(codes.v), "v"(group_of_4.v));
   return sum;
 }
 template <int kBits>
-KVASIR_FORCE_INLINE IntLanes add_quad(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
-  const auto* quad = reinterpret_cast<const ActivationQuad*>(q);
-  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*quad));
+KVASIR_FORCE_INLINE IntLanes add_group_of_4(IntLanes sum, CodeLanes codes, const std::int8_t* q) {
+  const auto* group_of_4 = reinterpret_cast<const ActivationGroupOf4*>(q);
+  asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum.v) : "v"(codes.v), "m"(*group_of_4));
   return sum;
 }
 
 // As add_quad for codes of load_byte_codes, in sums that began at start_byte_sum.
-KVASIR_FORCE_INLINE IntLanes add_byte_quad(IntLanes sum, CodeLanes codes, QuadLanes quad) {
-  return add_quad(sum, codes, quad);
+KVASIR_FORCE_INLINE IntLanes add_byte_group_of_4(IntLanes sum, CodeLanes codes, GroupOf4Lanes group_of_4) {
+  return add_group_of_4(sum, codes, group_of_4);
 }
 KVASIR_FORCE_INLINE IntLanes start_byte_sum(const ActivationBlock& x) {
   return {_mm512_set1_epi32(x.offset)};
@@ -134,7 +134,7 @@ KVASIR_FORCE_INLINE void dot_blocks(const CodeLanes* codes, const ActivationBloc
 #pragma GCC unroll 8
   for (int j = 0; j < 8; ++j) {
 #pragma GCC unroll 16
-    for (int t = 0; t < kTokens; ++t) dots[t] = add_quad<kBits>(dots[t], codes[j], x[t].q + 4 * j);
+    for (int t = 0; t < kTokens; ++t) dots[t] = add_group_of_4<kBits>(dots[t], codes[j], x[t].q + 4 * j);
   }
 }
 
@@ -146,8 +146,8 @@ KVASIR_FORCE_INLINE void dot_half_blocks(const CodeLanes* codes, const Activatio
   for (int j = 0; j < 4; ++j) {
 #pragma GCC unroll 16
     for (int t = 0; t < kTokens; ++t) {
-      low[t] = add_quad<kBits>(low[t], codes[j], x[t].q + 4 * j);
-      high[t] = add_quad<kBits>(high[t], codes[j + 4], x[t].q + 16 + 4 * j);
+      low[t] = add_group_of_4<kBits>(low[t], codes[j], x[t].q + 4 * j);
+      high[t] = add_group_of_4<kBits>(high[t], codes[j + 4], x[t].q + 16 + 4 * j);
     }
   }
 }

@@ -1,5 +1,5 @@
 #include "kernels/prefetch.h"
-#include "kernels/x86/avx512/words.h"
+#include "kernels/x86/avx512/i16x32.h"
 #include "kernels/x86/kernels.h"
 
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AVX512)

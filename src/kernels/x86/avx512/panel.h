@@ -1,5 +1,5 @@
-// The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) on AVX-512 VNNI. avx2/panel.h
-// has the same names and gives the same integers.
+// The innermost part of a matmul of many tokens (generic/matmul/panel_quartet-inl.h) on AVX-512 VNNI.
+// avx2/panel.h has the same names and gives the same integers.
 #pragma once
 
 #include <bit>
@@ -17,10 +17,10 @@ inline constexpr int kPanelBlocks = 16;
 // By four tokens: 12 integer and 12 float sums, 3 codes and a broadcast in registers.
 inline constexpr int kGroupsOfPanel = kGroupsPerPanel;
 
-// A quad's codes of kVectors vectors of rows.
+// A group of 4's codes of kVectors vectors of rows.
 template <int kBits, int kVectors>
-struct PanelQuad {
-  std::uint8_t of[kVectors][kPackedQuadBytes];
+struct PanelGroupOf4 {
+  std::uint8_t of[kVectors][kGroupOf4Bytes];
 };
 
 template <int kBits, int kZeroShift>
@@ -36,28 +36,29 @@ KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
 template <int kVectors>
 using PanelDots = IntLanes[kPanelTokens][kVectors];
 
-// Adds a quad, of which a token's activations are at q + t * kStride.
+// Adds a group of 4, of which a token's activations are at q + t * kStride.
 template <int kStride, int kBits, int kVectors>
-KVASIR_FORCE_INLINE void add_panel_quad(const PanelQuad<kBits, kVectors>& codes, const std::int8_t* q,
-                                        PanelDots<kVectors>& dots) {
-  CodeLanes quads[kVectors];
+KVASIR_FORCE_INLINE void add_panel_group_of_4(const PanelGroupOf4<kBits, kVectors>& codes,
+                                              const std::int8_t* q, PanelDots<kVectors>& dots) {
+  CodeLanes groups_of_4[kVectors];
 #pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) quads[v] = load_codes(codes.of[v]);
+  for (int v = 0; v < kVectors; ++v) groups_of_4[v] = load_codes(codes.of[v]);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
-    const QuadLanes quad = broadcast_quad(q + t * kStride);
+    const GroupOf4Lanes group_of_4 = broadcast_group_of_4(q + t * kStride);
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) dots[t][v] = add_quad(dots[t][v], quads[v], quad);
+    for (int v = 0; v < kVectors; ++v) dots[t][v] = add_group_of_4(dots[t][v], groups_of_4[v], group_of_4);
   }
 }
 
-// The dots of quads [kBegin, kEnd) of a block, the coarse codes first. `start_of` says where a token's start.
+// The dots of groups of 4 [kBegin, kEnd) of a block, the outlier codes first. `start_of` says where a token's
+// start.
 template <int kBegin, int kEnd, int kBits, int kVectors, class StartOf>
-KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPackedQuads],
+KVASIR_FORCE_INLINE void dot_panel(const PanelGroupOf4<kBits, kVectors> (&codes)[kGroupsOf4PerBlock],
                                    const QuartetBlock& in, const StartOf& start_of,
                                    PanelDots<kVectors>& dots) {
-  unsigned coarse_quads = in.coarse_quads & ((1u << kEnd) - (1u << kBegin));
-  if (coarse_quads == 0) {
+  unsigned outlier_groups = in.outlier_groups & ((1u << kEnd) - (1u << kBegin));
+  if (outlier_groups == 0) {
 #pragma GCC unroll 4
     for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
@@ -70,19 +71,19 @@ KVASIR_FORCE_INLINE void dot_panel(const PanelQuad<kBits, kVectors> (&codes)[kPa
       for (int v = 0; v < kVectors; ++v) dots[t][v] = zero_int_lanes();
     }
     do {
-      const int j = std::countr_zero(coarse_quads);
-      add_panel_quad<sizeof(CoarseCodes)>(codes[j], in.coarse->q + 4 * j, dots);
-      coarse_quads &= coarse_quads - 1;
-    } while (coarse_quads != 0);
+      const int j = std::countr_zero(outlier_groups);
+      add_panel_group_of_4<sizeof(OutlierCodes)>(codes[j], in.outliers->q + 4 * j, dots);
+      outlier_groups &= outlier_groups - 1;
+    } while (outlier_groups != 0);
 #pragma GCC unroll 4
     for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) dots[t][v] = add_coarse(start_of(in.x[t]), dots[t][v]);
+      for (int v = 0; v < kVectors; ++v) dots[t][v] = add_outliers(start_of(in.x[t]), dots[t][v]);
     }
   }
 #pragma GCC unroll 8
   for (int j = kBegin; j < kEnd; ++j)
-    add_panel_quad<sizeof(ActivationBlock)>(codes[j], in.x->q + 4 * j, dots);
+    add_panel_group_of_4<sizeof(ActivationBlock)>(codes[j], in.x->q + 4 * j, dots);
 }
 
 }  // namespace kvasir::kernels::avx512

@@ -32,7 +32,7 @@ constexpr std::int64_t span_offset_bytes(std::int64_t s) {
   return s * (kBlocksPerSpan * static_cast<std::int64_t>(sizeof(PackedBytes)) + kSpanScaleBytes);
 }
 
-constexpr std::int64_t wide_group_bytes(std::int64_t k) {
+constexpr std::int64_t w8a8_group_bytes(std::int64_t k) {
   return k / 32 * static_cast<std::int64_t>(sizeof(PackedBytes)) + num_spans(k) * kSpanScaleBytes;
 }
 

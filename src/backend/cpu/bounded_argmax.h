@@ -9,27 +9,28 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_tensors.h"
-#include "backend/cpu/read_forecast.h"
+#include "backend/cpu/weight_prefetcher.h"
 #include "base/thread_pool.h"
 #include "kernels/table.h"
 
 namespace kvasir::backend {
 
-// Bounds every tile of logits from the high plane of a split matrix (kernels/split.h), narrows the bounds
-// that reach the best logit so far, and computes the groups that still do. Which groups are computed in vain
-// depends on the workers' pace; the greatest logit does not: it comes from the one matmul there is.
+// Bounds every tile of logits from the high plane of a matrix in nibble planes (kernels/nibble_planes.h),
+// narrows the bounds that reach the best logit so far, and computes the groups that still do. Which groups
+// are computed in vain depends on the workers' pace; the greatest logit does not: it comes from the one
+// matmul there is.
 //
-// Borrows the table, the pool and the forecast. One caller at a time; allocates only for the first search.
-class GreatestLogits {
+// Borrows the table, the pool and the prefetcher. One caller at a time; allocates only for the first search.
+class BoundedArgmax {
  public:
   // Above this many rows bounding the logits of each takes as long as computing them all.
   static constexpr std::int32_t kMaxRows = 4;
 
-  GreatestLogits(const kernels::KernelTable& kernels, ThreadPool& pool, ReadForecast& forecast)
-      : kernels_(kernels), pool_(pool), forecast_(forecast) {}
+  BoundedArgmax(const kernels::KernelTable& kernels, ThreadPool& pool, WeightPrefetcher& prefetcher)
+      : kernels_(kernels), pool_(pool), prefetcher_(prefetcher) {}
 
-  // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::greatest_of says. `quantized` are the
-  // rows' inputs. Requires: op.weight is split, 1 <= op.greatest_of <= its rows, num_rows <= kMaxRows.
+  // Writes op.logits and op.tile_maxima of num_rows rows as HeadOp::argmax_of says. `quantized` are the rows'
+  // inputs. Requires: op.weight lies in nibble planes, 1 <= op.argmax_of <= its rows, num_rows <= kMaxRows.
   void find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows);
 
   // Of the low plane, left unread by all searches.
@@ -59,7 +60,7 @@ class GreatestLogits {
 
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;
-  ReadForecast& forecast_;
+  WeightPrefetcher& prefetcher_;
 
   // The current search.
   const HeadOp* op_ = nullptr;

@@ -1,4 +1,4 @@
-#include "kernels/split.h"
+#include "kernels/nibble_planes.h"
 
 #include <gtest/gtest.h>
 
@@ -14,22 +14,22 @@ namespace kvasir::kernels {
 namespace {
 
 // A matrix of Q8_0 in both packings, and quantised rows that meet it.
-class SplitProblem {
+class NibblePlaneProblem {
  public:
-  SplitProblem(const KernelTable& table, MatmulProblem problem)
-      : split_(table.split), problem_(std::move(problem)) {
+  NibblePlaneProblem(const KernelTable& table, MatmulProblem problem)
+      : planes_(table.nibble_planes), problem_(std::move(problem)) {
     const MatmulShape& shape = problem_.shape();
-    const std::int64_t high_bytes = split_.high_group_bytes(shape.k),
-                       low_bytes = split_.low_group_bytes(shape.k);
+    const std::int64_t high_bytes = planes_.high_group_bytes(shape.k),
+                       low_bytes = planes_.low_group_bytes(shape.k);
     const auto num_groups = static_cast<std::size_t>(problem_.num_groups());
     high_.resize(num_groups * static_cast<std::size_t>(high_bytes) / sizeof(PackedHighPlane));
     low_.resize(num_groups * static_cast<std::size_t>(low_bytes) / sizeof(PackedLowPlane));
     for (std::int64_t group = 0; group < problem_.num_groups(); ++group) {
       const std::int64_t row = group * kRowsPerGroup;
-      split_.pack_group(problem_.weights().row(row), problem_.weights().row_bytes(),
-                        static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, shape.num_rows - row)),
-                        shape.k, reinterpret_cast<std::byte*>(high_.data()) + group * high_bytes,
-                        reinterpret_cast<std::byte*>(low_.data()) + group * low_bytes);
+      planes_.pack_group(problem_.weights().row(row), problem_.weights().row_bytes(),
+                         static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, shape.num_rows - row)),
+                         shape.k, reinterpret_cast<std::byte*>(high_.data()) + group * high_bytes,
+                         reinterpret_cast<std::byte*>(low_.data()) + group * low_bytes);
     }
     whole_.resize(static_cast<std::size_t>(shape.num_tokens * shape.num_rows));
     args_ = problem_.args(table, whole_.data());
@@ -37,19 +37,19 @@ class SplitProblem {
   }
 
   const MatmulShape& shape() const { return problem_.shape(); }
-  // What the packing that is not split gives: [num_tokens, num_rows].
+  // What the other packing gives: [num_tokens, num_rows].
   const std::vector<float>& logits() const { return whole_; }
   float logit(std::int32_t token, std::int64_t row) const {
     return whole_[static_cast<std::size_t>(token * shape().num_rows + row)];
   }
 
-  std::vector<float> split_logits() {
+  std::vector<float> plane_logits() {
     std::vector<float> out(whole_.size());
     MatmulArgs args = args_;
     args.weights = high_.data();
     args.low_weights = low_.data();
     args.out = out.data();
-    split_.matmul(args);
+    planes_.matmul(args);
     return out;
   }
 
@@ -63,8 +63,8 @@ class SplitProblem {
     out.slack.resize(num_groups * kRowsPerGroup);
     out.upper.resize(num_groups);
     out.lower.resize(num_groups);
-    std::vector<float> inputs(static_cast<std::size_t>(split_.input_bytes(shape().k)) / sizeof(float));
-    split_.measure_inputs(args_.quantized, shape().k, token, shape().num_tokens, inputs.data());
+    std::vector<float> inputs(static_cast<std::size_t>(planes_.input_bytes(shape().k)) / sizeof(float));
+    planes_.measure_inputs(args_.quantized, shape().k, token, shape().num_tokens, inputs.data());
     const BoundArgs args{.weights = high_.data(),
                          .low_weights = low_.data(),
                          .k = shape().k,
@@ -79,14 +79,14 @@ class SplitProblem {
                          .slack = out.slack.data(),
                          .upper = out.upper.data(),
                          .lower = out.lower.data()};
-    split_.bound(args);
-    if (refined) split_.prefetch_refine(args);
-    if (refined) split_.refine(args);
+    planes_.bound(args);
+    if (refined) planes_.prefetch_refine(args);
+    if (refined) planes_.refine(args);
     return out;
   }
 
  private:
-  const SplitKernels& split_;
+  const NibblePlaneKernels& planes_;
   MatmulProblem problem_;
   std::vector<PackedHighPlane> high_;
   std::vector<PackedLowPlane> low_;
@@ -94,8 +94,8 @@ class SplitProblem {
   MatmulArgs args_;
 };
 
-class Split : public EveryIsa {};
-INSTANTIATE_TEST_SUITE_P(Isa, Split, testing::ValuesIn(host_tables()), isa_name);
+class NibblePlanes : public EveryIsa {};
+INSTANTIATE_TEST_SUITE_P(Isa, NibblePlanes, testing::ValuesIn(host_tables()), isa_name);
 
 std::vector<MatmulShape> random_shapes() {
   std::vector<MatmulShape> shapes;
@@ -111,10 +111,10 @@ std::vector<MatmulShape> random_shapes() {
 }
 
 // Every logit lies within its bounds, and a group's bounds are those of its rows.
-void expect_sound(SplitProblem& problem) {
+void expect_sound(NibblePlaneProblem& problem) {
   for (std::int32_t token = 0; token < problem.shape().num_tokens; ++token) {
     for (const bool refined : {false, true}) {
-      const SplitProblem::Bounds bounds = problem.bounds(token, refined);
+      const NibblePlaneProblem::Bounds bounds = problem.bounds(token, refined);
       for (std::size_t group = 0; group < bounds.upper.size(); ++group) {
         const auto first = static_cast<std::int64_t>(group) * kRowsPerGroup;
         const std::int64_t end = std::min<std::int64_t>(problem.shape().num_rows, first + kRowsPerGroup);
@@ -135,25 +135,25 @@ void expect_sound(SplitProblem& problem) {
   }
 }
 
-TEST_P(Split, GivesTheBitsOfThePackingThatIsNotSplit) {
+TEST_P(NibblePlanes, GivesTheBitsOfTheOtherPacking) {
   for (const MatmulShape& shape : random_shapes()) {
     SCOPED_TRACE(describe(shape));
-    SplitProblem problem(table(), MatmulProblem(shape));
-    const std::vector<float> split = problem.split_logits();
-    ASSERT_EQ(std::memcmp(split.data(), problem.logits().data(), split.size() * sizeof(float)), 0);
+    NibblePlaneProblem problem(table(), MatmulProblem(shape));
+    const std::vector<float> planes = problem.plane_logits();
+    ASSERT_EQ(std::memcmp(planes.data(), problem.logits().data(), planes.size() * sizeof(float)), 0);
   }
 }
 
-TEST_P(Split, BoundsHoldEveryLogit) {
+TEST_P(NibblePlanes, BoundsHoldEveryLogit) {
   for (const MatmulShape& shape : random_shapes()) {
     SCOPED_TRACE(describe(shape));
-    SplitProblem problem(table(), MatmulProblem(shape));
+    NibblePlaneProblem problem(table(), MatmulProblem(shape));
     expect_sound(problem);
   }
 }
 
 // Where the low nibbles are all 7 or 8 a bound is narrowest, and all 0 or 15 it is widest.
-TEST_P(Split, BoundsHoldAtTheEndsOfTheCodes) {
+TEST_P(NibblePlanes, BoundsHoldAtTheEndsOfTheCodes) {
   for (const int code_byte : {0x00, 0x07, 0x08, 0x0f, 0x70, 0x7f, 0x80, 0x87, 0xf8, 0xff}) {
     for (const float scale : {1.0f, -1.0f, 0.0f, 6e-8f, 60000.0f}) {
       for (const float sign : {1.0f, -1.0f}) {
@@ -166,14 +166,14 @@ TEST_P(Split, BoundsHoldAtTheEndsOfTheCodes) {
         std::vector<float> x(2048);
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = sign * (1.0f + static_cast<float>(i % 97) * 0.37f);
         SCOPED_TRACE("code byte " + std::to_string(code_byte) + " scale " + std::to_string(scale));
-        SplitProblem problem(table(), MatmulProblem(shape, std::move(weights), std::move(x)));
+        NibblePlaneProblem problem(table(), MatmulProblem(shape, std::move(weights), std::move(x)));
         expect_sound(problem);
       }
     }
   }
 }
 
-TEST_P(Split, BoundsHoldForInputsOfAnySize) {
+TEST_P(NibblePlanes, BoundsHoldForInputsOfAnySize) {
   for (const float deviation : {0.0f, 1e-30f, 1e-6f, 1e6f, 1e28f}) {
     for (const float weight_deviation : {1e-6f, 0.02f, 2000.0f}) {
       const MatmulShape shape{.dtype = DType::kQ8_0,
@@ -184,14 +184,14 @@ TEST_P(Split, BoundsHoldForInputsOfAnySize) {
                               .weight_deviation = weight_deviation,
                               .activation_deviation = deviation};
       SCOPED_TRACE(describe(shape));
-      SplitProblem problem(table(), MatmulProblem(shape));
+      NibblePlaneProblem problem(table(), MatmulProblem(shape));
       expect_sound(problem);
     }
   }
 }
 
 // A sum that overflows on its way says nothing of where it would have ended.
-TEST_P(Split, BoundsHoldWhereTheEstimateOverflows) {
+TEST_P(NibblePlanes, BoundsHoldWhereTheEstimateOverflows) {
   const MatmulShape shape{.dtype = DType::kQ8_0, .k = 17 * 32, .num_rows = 20, .num_tokens = 1};
   RandomWeights weights = random_weights(shape.dtype, shape.num_rows, shape.k, 0.02f, 1);
   std::ranges::fill(weights.bytes, 0);
@@ -200,18 +200,19 @@ TEST_P(Split, BoundsHoldWhereTheEstimateOverflows) {
     std::memcpy(&weights.bytes[34 * b], &largest, 2);
     std::memset(&weights.bytes[34 * b + 2], b < 16 ? -1 : 120, 32);
   }
-  SplitProblem problem(table(),
-                       MatmulProblem(shape, std::move(weights), std::vector<float>(17 * 32, 0x1p100f)));
+  NibblePlaneProblem problem(table(),
+                             MatmulProblem(shape, std::move(weights), std::vector<float>(17 * 32, 0x1p100f)));
   expect_sound(problem);
 }
 
-// A bound that holds because it is infinitely wide would be no help.
-TEST_P(Split, BoundsAreNarrowAndRefiningNarrowsThem) {
+// A bound that holds because it is infinitely w8a8 would be no help.
+TEST_P(NibblePlanes, BoundsAreNarrowAndRefiningNarrowsThem) {
   const MatmulShape shape{.dtype = DType::kQ8_0, .k = 640, .num_rows = 160, .num_tokens = 2, .seed = 3};
-  SplitProblem problem(table(), MatmulProblem(shape));
+  NibblePlaneProblem problem(table(), MatmulProblem(shape));
   double magnitude = 0.0, slack = 0.0, refined_slack = 0.0;
   for (std::int32_t token = 0; token < shape.num_tokens; ++token) {
-    const SplitProblem::Bounds bounds = problem.bounds(token, false), refined = problem.bounds(token, true);
+    const NibblePlaneProblem::Bounds bounds = problem.bounds(token, false),
+                                     refined = problem.bounds(token, true);
     for (std::size_t row = 0; row < 160; ++row) {
       magnitude += std::fabs(problem.logit(token, static_cast<std::int64_t>(row)));
       slack += bounds.slack[row];

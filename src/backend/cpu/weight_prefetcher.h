@@ -12,11 +12,11 @@
 namespace kvasir::backend {
 
 // A step runs the same matmuls in the same order as the one before, so a worker that waits for the next can
-// already ask memory for its weights. A wrong forecast costs a few reads. A step of some layers alone
-// forecasts nothing, and leaves what was learned from whole ones. One caller at a time.
-class ReadForecast {
+// already ask memory for its weights. A wrong guess costs a few reads. A step of some layers alone
+// guesses nothing, and leaves what was learned from whole ones. One caller at a time.
+class WeightPrefetcher {
  public:
-  explicit ReadForecast(ThreadPool& pool) : pool_(pool) {}
+  explicit WeightPrefetcher(ThreadPool& pool) : pool_(pool) {}
 
   void begin_step(bool runs_all_layers) {
     if (next_ > 0) first_reads_.resize(next_);

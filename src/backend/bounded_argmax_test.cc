@@ -1,4 +1,4 @@
-#include "backend/cpu/greatest_logits.h"
+#include "backend/cpu/bounded_argmax.h"
 
 #include <gtest/gtest.h>
 
@@ -30,18 +30,17 @@ class Head {
                             .rank = 2,
                             .shape = {weights_.k, weights_.num_rows, 1, 1},
                             .data = reinterpret_cast<const std::byte*>(weights_.bytes.data())};
-    matrix_ = *backend_.make_matrix(tensor, MatrixUse::kSearchedHead);
+    matrix_ = *backend_.make_matrix(tensor, MatrixUse::kArgmaxHead);
     backend_.pack_rows(tensor, 0, *matrix_);
-    scratch_ = *backend_.make_activation(GreatestLogits::kMaxRows, kWidth);
-    x_ = *backend_.make_rows(GreatestLogits::kMaxRows, kWidth);
+    scratch_ = *backend_.make_activation(BoundedArgmax::kMaxRows, kWidth);
+    x_ = *backend_.make_rows(BoundedArgmax::kMaxRows, kWidth);
     norm_.assign(kWidth, 1.0f);
   }
 
   struct Result {
     std::vector<float> logits, maxima;  // [rows, vocabulary], [rows, tiles]
   };
-  Result run(const std::vector<float>& x, std::int32_t num_rows,
-             std::optional<std::int32_t> greatest_of = {}) {
+  Result run(const std::vector<float>& x, std::int32_t num_rows, std::optional<std::int32_t> argmax_of = {}) {
     const auto vocab_size = static_cast<std::int32_t>(weights_.num_rows);
     const std::int32_t num_tiles = (vocab_size + kLogitsPerTile - 1) / kLogitsPerTile;
     std::memcpy(x_.data, x.data(), x.size() * sizeof(float));
@@ -54,7 +53,7 @@ class Head {
                    .weight = matrix_.get(),
                    .logits = {.data = out.logits.data(), .stride = vocab_size, .width = vocab_size},
                    .tile_maxima = {.data = out.maxima.data(), .stride = num_tiles, .width = num_tiles},
-                   .greatest_of = greatest_of},
+                   .argmax_of = argmax_of},
                   0, num_rows, *scratch_);
     return out;
   }
@@ -81,7 +80,7 @@ std::vector<float> random_rows(std::int32_t num_rows, std::uint32_t seed) {
 }
 
 // What is left out is below the greatest; what is not left out has its bits.
-void expect_same_greatest(const Head::Result& all, const Head::Result& some, std::int32_t num_rows) {
+void expect_same_argmax(const Head::Result& all, const Head::Result& some, std::int32_t num_rows) {
   const std::size_t vocab_size = all.logits.size() / num_rows, num_tiles = all.maxima.size() / num_rows;
   for (std::int32_t row = 0; row < num_rows; ++row) {
     const float* logits = all.logits.data() + row * vocab_size;
@@ -103,24 +102,24 @@ void expect_same_greatest(const Head::Result& all, const Head::Result& some, std
   }
 }
 
-TEST(GreatestLogits, AreThoseOfTheWholeHead) {
+TEST(BoundedArgmax, AreThoseOfTheWholeHead) {
   for (const kernels::Isa& each : kernels::host_isas()) {
     const char* const isa = each.table.isa;
     for (const std::int64_t vocab_size : {1, 16, 50, 64, 65, 1000, 4099}) {
       const auto weights = kernels::random_weights(DType::kQ8_0, vocab_size, kWidth, 0.02f, 11);
       Head head(isa, 1 + static_cast<int>(vocab_size % 3), weights);
-      for (std::int32_t num_rows = 1; num_rows <= GreatestLogits::kMaxRows; ++num_rows) {
+      for (std::int32_t num_rows = 1; num_rows <= BoundedArgmax::kMaxRows; ++num_rows) {
         SCOPED_TRACE(std::string(isa) + " " + std::to_string(vocab_size) + " " + std::to_string(num_rows));
         const std::vector<float> x = random_rows(num_rows, static_cast<std::uint32_t>(vocab_size + num_rows));
         const auto all = static_cast<std::int32_t>(vocab_size);
-        expect_same_greatest(head.run(x, num_rows), head.run(x, num_rows, all), num_rows);
+        expect_same_argmax(head.run(x, num_rows), head.run(x, num_rows, all), num_rows);
       }
     }
   }
 }
 
 // Equal rows have equal logits, and all of the greatest are there to choose the first of.
-TEST(GreatestLogits, KeepEveryOneOfEquals) {
+TEST(BoundedArgmax, KeepEveryOneOfEquals) {
   kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, 640, kWidth, 0.02f, 4);
   const std::vector<float> x = random_rows(1, 8);
   Head::Result all = Head(kernels::best_table().isa, 1, weights).run(x, 1);
@@ -137,7 +136,7 @@ TEST(GreatestLogits, KeepEveryOneOfEquals) {
 
 // Rows past the tokens are no logits: they neither win nor keep a token from winning, on any thread, and the
 // last token's tile is complete wherever it lies.
-TEST(GreatestLogits, AreOfTokensAlone) {
+TEST(BoundedArgmax, AreOfTokensAlone) {
   constexpr std::int64_t kNumRows = 6400;
   for (const std::int32_t num_tokens : {1, 63, 1000, 1024, 3210}) {
     kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, kNumRows, kWidth, 0.02f, 9);
@@ -163,7 +162,7 @@ TEST(GreatestLogits, AreOfTokensAlone) {
 }
 
 // A row that stands out: nearly all of the low plane stays unread, and is counted.
-TEST(GreatestLogits, LeaveOutWhatCannotBeTheGreatest) {
+TEST(BoundedArgmax, LeavesOutWhatCannotBeTheGreatest) {
   kernels::RandomWeights weights = kernels::random_weights(DType::kQ8_0, 8192, kWidth, 0.001f, 4);
   std::vector<float> x(kWidth, 1.0f);
   const std::uint16_t one = float_to_half(1.0f);

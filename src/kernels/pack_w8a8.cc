@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/pack.h"
-#include "kernels/wide.h"
+#include "kernels/w8a8.h"
 #include "quant/formats.h"
 
 namespace kvasir::kernels {
@@ -19,15 +19,15 @@ void put_span(const float* weights, int num_blocks, int row, std::uint8_t* span)
   const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   for (int i = 0; i < 32 * num_blocks; ++i) {
     const float code = std::clamp(std::nearbyint(weights[i] * inverse), -127.0f, 127.0f);
-    span[(i / 4) * kPackedQuadBytes + 4 * row + i % 4] =
-        static_cast<std::uint8_t>(128 + static_cast<int>(code));
+    span[(i / 4) * kGroupOf4Bytes + 4 * row + i % 4] = static_cast<std::uint8_t>(128 +
+                                                                                 static_cast<int>(code));
   }
   std::memcpy(span + num_blocks * static_cast<std::int64_t>(sizeof(PackedBytes)) + 4 * row, &scale, 4);
 }
 
 template <class Format>
-void pack_wide_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* packed) {
-  std::memset(packed, 0, static_cast<std::size_t>(wide_group_bytes(k)));
+void pack_w8a8_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k, void* packed) {
+  std::memset(packed, 0, static_cast<std::size_t>(w8a8_group_bytes(k)));
   for (int row = 0; row < num_rows; ++row) {
     const char* bytes = static_cast<const char*>(rows) + row * row_bytes;
     for (std::int64_t s = 0; s < num_spans(k); ++s) {
@@ -42,21 +42,21 @@ void pack_wide_group(const void* rows, std::int64_t row_bytes, int num_rows, std
 }
 
 template <class Format>
-FormatKernels make_wide_packing() {
+FormatKernels make_w8a8_packing() {
   if constexpr (Format::kBlockElements == 1) {
     return packing_of(quant::kDTypeOf<Format>);
   } else {
-    return {false, wide_group_bytes, pack_wide_group<Format>, nullptr};
+    return {false, w8a8_group_bytes, pack_w8a8_group<Format>, nullptr};
   }
 }
 
 }  // namespace
 
-FormatKernels wide_packing_of(DType dtype) {
+FormatKernels w8a8_packing_of(DType dtype) {
   switch (dtype) {
 #define KVASIR_FORMAT(id, Format) \
   case DType::id:                 \
-    return make_wide_packing<quant::Format>();
+    return make_w8a8_packing<quant::Format>();
 #include "quant/formats.def"
 #undef KVASIR_FORMAT
   }

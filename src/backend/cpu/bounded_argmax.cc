@@ -1,4 +1,4 @@
-#include "backend/cpu/greatest_logits.h"
+#include "backend/cpu/bounded_argmax.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,27 +23,27 @@ void raise(std::atomic<float>& best, float value) {
 
 }  // namespace
 
-void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows) {
+void BoundedArgmax::find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows) {
   op_ = &op;
   matrix_ = static_cast<const CpuMatrix*>(op.weight);
   quantized_ = quantized;
   num_rows_ = num_rows;
-  CHECK(matrix_->split != nullptr && num_rows <= kMaxRows);
-  num_logits_ = *op.greatest_of;
+  CHECK(matrix_->nibble_planes != nullptr && num_rows <= kMaxRows);
+  num_logits_ = *op.argmax_of;
   CHECK(num_logits_ >= 1 && num_logits_ <= matrix_->num_rows);
   num_groups_ = ceil_div<std::int64_t>(num_logits_, kRowsPerGroup);
-  const std::int64_t input_bytes = matrix_->split->input_bytes(matrix_->row_length);
+  const std::int64_t input_bytes = matrix_->nibble_planes->input_bytes(matrix_->row_length);
   inputs_.resize(static_cast<std::size_t>(kMaxRows * input_bytes));
   for (std::int32_t row = 0; row < num_rows; ++row) {
-    matrix_->split->measure_inputs(quantized, matrix_->row_length, row, num_rows,
-                                   inputs_.data() + row * input_bytes);
+    matrix_->nibble_planes->measure_inputs(quantized, matrix_->row_length, row, num_rows,
+                                           inputs_.data() + row * input_bytes);
     best_[static_cast<std::size_t>(row)] = kMinusInfinity;
   }
   const std::int64_t num_tiles = ceil_div(num_groups_, kGroups);
-  const std::int64_t tiles_per_task =
-      std::max<std::int64_t>(1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
+  const std::int64_t tiles_per_task = std::max<std::int64_t>(
+      1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
   const std::int64_t num_tasks = ceil_div(num_tiles, tiles_per_task);
-  forecast_.announce(num_tasks, [&](std::int64_t task) {
+  prefetcher_.announce(num_tasks, [&](std::int64_t task) {
     return matrix_->packed.data() + first_group(task * tiles_per_task) * matrix_->group_bytes;
   });
   pool_.parallel_for(num_tasks, [&](std::int64_t task) {
@@ -58,13 +58,13 @@ void GreatestLogits::find(const HeadOp& op, const std::byte* quantized, std::int
   });
 }
 
-std::int64_t GreatestLogits::end_group(std::int64_t tile) const {
+std::int64_t BoundedArgmax::end_group(std::int64_t tile) const {
   return std::min(num_groups_, (tile + 1) * kGroups);
 }
 
 // Of groups [group_begin, group_end), which lie in the tile.
-kernels::BoundArgs GreatestLogits::args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
-                                           std::int64_t group_end) {
+kernels::BoundArgs BoundedArgmax::args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
+                                          std::int64_t group_end) {
   const auto of_row = static_cast<std::size_t>(row);
   const std::int64_t i = group_begin - first_group(bounds.tile);
   return {.weights = matrix_->packed.data(),
@@ -76,39 +76,39 @@ kernels::BoundArgs GreatestLogits::args_of(Bounds& bounds, std::int32_t row, std
           .quantized = quantized_,
           .token = row,
           .num_tokens = num_rows_,
-          .inputs = inputs_.data() + row * matrix_->split->input_bytes(matrix_->row_length),
+          .inputs = inputs_.data() + row * matrix_->nibble_planes->input_bytes(matrix_->row_length),
           .estimate = bounds.estimate[of_row].data() + i * kRowsPerGroup,
           .slack = bounds.slack[of_row].data() + i * kRowsPerGroup,
           .upper = bounds.upper[of_row].data() + i,
           .lower = bounds.lower[of_row].data() + i};
 }
 
-bool GreatestLogits::reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const {
+bool BoundedArgmax::reaches_best(const Bounds& bounds, std::int32_t row, std::int64_t i) const {
   const auto of_row = static_cast<std::size_t>(row);
   return bounds.upper[of_row][static_cast<std::size_t>(i)] >= best_[of_row].load(std::memory_order_relaxed);
 }
 
-void GreatestLogits::bound(Bounds& bounds) {
+void BoundedArgmax::bound(Bounds& bounds) {
   const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     const kernels::BoundArgs args = args_of(bounds, row, begin, end);
-    matrix_->split->bound(args);
+    matrix_->nibble_planes->bound(args);
     for (std::int64_t i = 0; i < end - begin; ++i) raise(best_[static_cast<std::size_t>(row)], args.lower[i]);
     for (std::int64_t i = 0; i < end - begin; ++i) {
       if (!reaches_best(bounds, row, i)) continue;
-      matrix_->split->prefetch_refine(args_of(bounds, row, begin + i, begin + i + 1));
+      matrix_->nibble_planes->prefetch_refine(args_of(bounds, row, begin + i, begin + i + 1));
     }
   }
 }
 
 // Narrows the bounds of the group where that may rule it out.
-GreatestLogits::Verdict GreatestLogits::judge(Bounds& bounds, std::int64_t group) {
+BoundedArgmax::Verdict BoundedArgmax::judge(Bounds& bounds, std::int64_t group) {
   const std::int64_t i = group - first_group(bounds.tile);
   Verdict verdict = Verdict::kBounded;
   for (std::int32_t row = 0; row < num_rows_; ++row) {
     if (!reaches_best(bounds, row, i)) continue;
     const kernels::BoundArgs args = args_of(bounds, row, group, group + 1);
-    matrix_->split->refine(args);
+    matrix_->nibble_planes->refine(args);
     raise(best_[static_cast<std::size_t>(row)], *args.lower);
     if (reaches_best(bounds, row, i)) return Verdict::kWanted;
     verdict = Verdict::kRefined;
@@ -116,10 +116,10 @@ GreatestLogits::Verdict GreatestLogits::judge(Bounds& bounds, std::int64_t group
   return verdict;
 }
 
-void GreatestLogits::finish(Bounds& bounds) {
+void BoundedArgmax::finish(Bounds& bounds) {
   const std::int64_t begin = first_group(bounds.tile), end = end_group(bounds.tile);
   const bool is_last = end == num_groups_;
-  const std::int64_t low_bytes = matrix_->split->low_group_bytes(matrix_->row_length);
+  const std::int64_t low_bytes = matrix_->nibble_planes->low_group_bytes(matrix_->row_length);
   std::array<bool, kGroups> wanted{};
   std::int64_t skipped_bytes = 0;
   for (std::int64_t group = begin; group < end; ++group) {
@@ -127,7 +127,7 @@ void GreatestLogits::finish(Bounds& bounds) {
     wanted[static_cast<std::size_t>(group - begin)] = verdict == Verdict::kWanted;
     if (verdict == Verdict::kBounded) skipped_bytes += low_bytes;
     if (verdict == Verdict::kRefined)
-      skipped_bytes += std::max<std::int64_t>(0, low_bytes - matrix_->split->refine_bytes);
+      skipped_bytes += std::max<std::int64_t>(0, low_bytes - matrix_->nibble_planes->refine_bytes);
   }
   skipped_bytes_.fetch_add(skipped_bytes, std::memory_order_relaxed);
   const bool any = std::ranges::find(wanted, true) != wanted.end();
@@ -148,21 +148,21 @@ void GreatestLogits::finish(Bounds& bounds) {
   }
 }
 
-void GreatestLogits::compute(std::int64_t group) {
-  matrix_->split->matmul({.weights = matrix_->packed.data(),
-                          .low_weights = matrix_->low.data(),
-                          .k = matrix_->row_length,
-                          .num_rows = num_logits_,
-                          .group_begin = group,
-                          .group_end = group + 1,
-                          .quantized = quantized_,
-                          .num_tokens = num_rows_,
-                          .out = op_->logits.data,
-                          .out_stride = op_->logits.stride});
+void BoundedArgmax::compute(std::int64_t group) {
+  matrix_->nibble_planes->matmul({.weights = matrix_->packed.data(),
+                                  .low_weights = matrix_->low.data(),
+                                  .k = matrix_->row_length,
+                                  .num_rows = num_logits_,
+                                  .group_begin = group,
+                                  .group_end = group + 1,
+                                  .quantized = quantized_,
+                                  .num_tokens = num_rows_,
+                                  .out = op_->logits.data,
+                                  .out_stride = op_->logits.stride});
 }
 
 // Of a tile that is not left out whole.
-void GreatestLogits::leave_out(std::int64_t group) {
+void BoundedArgmax::leave_out(std::int64_t group) {
   const std::int64_t begin = group * kRowsPerGroup;
   const std::int64_t end = std::min<std::int64_t>(num_logits_, begin + kRowsPerGroup);
   for (std::int32_t row = 0; row < num_rows_; ++row) {
