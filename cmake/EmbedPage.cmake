@@ -13,10 +13,10 @@ file(READ "${OUT}.html" bytes HEX)
 string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${bytes}")
 file(WRITE "${OUT}" "// Made by EmbedPage.cmake.
 #include \"server/page/page_html.h\"
-namespace kvasir::server {
+namespace kvasir::server::page {
 namespace {
 constexpr char kBytes[] = {${bytes}};
 }
 std::string_view page_html() { return {kBytes, sizeof kBytes}; }
-}  // namespace kvasir::server
+}  // namespace kvasir::server::page
 ")

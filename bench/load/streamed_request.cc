@@ -9,7 +9,7 @@
 #include <utility>
 
 namespace kvasir::load {
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 namespace {
@@ -70,13 +70,13 @@ void StreamedRequest::write() {
 }
 
 void StreamedRequest::read_head() {
-  http::async_read_header(
+  beast_http::async_read_header(
       socket_, buffer_, parser_, [self = shared_from_this()](const error_code& error, std::size_t) {
         if (error) return self->end(error.message());
         const auto& head = self->parser_.get();
         self->outcome_.status_ms = self->now_ms();
         self->outcome_.status = head.result_int();
-        const auto wait = head[http::field::retry_after];
+        const auto wait = head[beast_http::field::retry_after];
         int seconds = 0;
         if (std::from_chars(wait.data(), wait.data() + wait.size(), seconds).ec == std::errc()) {
           self->outcome_.retry_after_s = seconds;
@@ -93,12 +93,13 @@ void StreamedRequest::read_body() {
   auto& body = parser_.get().body();
   body.data = body_.data();
   body.size = body_.size();
-  http::async_read_some(socket_, buffer_, parser_,
-                        [self = shared_from_this()](const error_code& error, std::size_t) {
-                          if (error && error != http::error::need_buffer) return self->end(error.message());
-                          self->on_body(self->body_.size() - self->parser_.get().body().size);
-                          self->read_body();
-                        });
+  beast_http::async_read_some(socket_, buffer_, parser_,
+                              [self = shared_from_this()](const error_code& error, std::size_t) {
+                                if (error && error != beast_http::error::need_buffer)
+                                  return self->end(error.message());
+                                self->on_body(self->body_.size() - self->parser_.get().body().size);
+                                self->read_body();
+                              });
 }
 
 void StreamedRequest::on_body(std::size_t num_bytes) {

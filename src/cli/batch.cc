@@ -61,8 +61,8 @@ class BatchRun {
       const std::lock_guard lock(mutex_);
       ++num_in_flight_;
     }
-    server::HttpRequest request = batch.request;
-    api_.ask(std::move(request), [this, batch = std::move(batch)](const server::HttpResponse& response) {
+    server::http::Request request = batch.request;
+    api_.ask(std::move(request), [this, batch = std::move(batch)](const server::http::Response& response) {
       take(batch, response);
     });
   }
@@ -89,7 +89,7 @@ class BatchRun {
   }
 
  private:
-  void take(const BatchRequest& batch, const server::HttpResponse& response) {
+  void take(const BatchRequest& batch, const server::http::Response& response) {
     const std::lock_guard lock(mutex_);
     --num_in_flight_;
     changed_.notify_all();

@@ -118,7 +118,7 @@ Result<BatchOutput> BatchOutput::open(const std::string& path, bool resume) {
   return output;
 }
 
-Status BatchOutput::write(const BatchRequest& request, const server::HttpResponse& response) {
+Status BatchOutput::write(const BatchRequest& request, const server::http::Response& response) {
   std::string line;
   JsonWriter json(line);
   json.begin_object().member("custom_id", request.custom_id).key("response").begin_object();

@@ -18,7 +18,7 @@ namespace kvasir::cli {
 // number is its name then.
 struct BatchRequest {
   std::string custom_id;
-  server::HttpRequest request;
+  server::http::Request request;
 };
 
 // Line `number`, counted from 1. `default_max_tokens` (0: none) goes into bodies that set no limit. Errors:
@@ -36,7 +36,7 @@ class BatchOutput {
   // In an earlier run.
   bool has(const std::string& custom_id) const { return answered_.contains(custom_id); }
   // Appends a line and hands it to the system; has() may be asked meanwhile. Error: kMachine.
-  Status write(const BatchRequest& request, const server::HttpResponse& response);
+  Status write(const BatchRequest& request, const server::http::Response& response);
 
  private:
   explicit BatchOutput(store::FileLock lock) : lock_(std::move(lock)) {}

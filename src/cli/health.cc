@@ -13,7 +13,7 @@
 #include "cli/number_range.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
-#include "server/health_probe.h"
+#include "server/observe/health_probe.h"
 
 namespace kvasir::cli {
 namespace {
@@ -40,7 +40,7 @@ std::string default_url(const std::vector<Setting>& settings) {
                      serve_setting(settings, "port"));
 }
 
-int print_answer(const std::string& url, const Result<server::HealthAnswer>& answer,
+int print_answer(const std::string& url, const Result<server::observe::HealthAnswer>& answer,
                  const GlobalOptions& globals) {
   const bool is_ready = answer && answer->status == 200;
   const std::string detail =
@@ -60,8 +60,9 @@ int print_answer(const std::string& url, const Result<server::HealthAnswer>& ans
 
 Result<int> health(const HealthOptions& options, const Context& context) {
   const std::string url = options.url.empty() ? default_url(context.settings) : options.url;
-  KVASIR_TRY(const server::ServerAddress address, server::parse_server_url(url));
-  return print_answer(url, server::ask_health(address, std::chrono::milliseconds(options.timeout_ms)),
+  KVASIR_TRY(const server::observe::ServerAddress address, server::observe::parse_server_url(url));
+  return print_answer(url,
+                      server::observe::ask_health(address, std::chrono::milliseconds(options.timeout_ms)),
                       context.options);
 }
 

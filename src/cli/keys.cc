@@ -21,14 +21,14 @@
 namespace kvasir::cli {
 namespace {
 
-using server::ApiKey;
+using server::auth::ApiKey;
 
 constexpr std::int64_t kMaxPerMinute = 1'000'000'000;
 
 struct KeysOptions {
   std::string file;
   std::string name;
-  server::RateLimits limits;
+  server::auth::RateLimits limits;
   bool is_operator = false;
 };
 
@@ -36,7 +36,7 @@ struct KeysOptions {
 Result<std::vector<ApiKey>> read_keys(const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return std::vector<ApiKey>();
-  return server::read_key_file(file);
+  return server::auth::read_key_file(file);
 }
 
 // When two commands run at once, the second reads the file that the first has written.
@@ -49,7 +49,7 @@ auto find_key(std::vector<ApiKey>& keys, const std::string& name) {
 }
 
 Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
-  KVASIR_CHECKED(server::check_key_name(options.name));
+  KVASIR_CHECKED(server::auth::check_key_name(options.name));
   KVASIR_TRY(const store::FileLock lock, lock_keys(options.file));
   KVASIR_TRY(auto keys, read_keys(options.file));
   if (find_key(keys, options.name) != keys.end()) {
@@ -58,13 +58,13 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
                                   printable_line(options.file), options.name),
                       "name");
   }
-  KVASIR_TRY(const std::string key, server::make_api_key());
+  KVASIR_TRY(const std::string key, server::auth::make_api_key());
   keys.push_back({.name = options.name,
-                  .hash = server::hash_of(key),
+                  .hash = server::auth::hash_of(key),
                   .created = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
                   .limits = options.limits,
                   .is_operator = options.is_operator});
-  KVASIR_CHECKED(server::write_key_file(options.file, keys));
+  KVASIR_CHECKED(server::auth::write_key_file(options.file, keys));
   if (globals.json) {
     std::string out;
     JsonWriter json(out, JsonWriter::Style::kPretty);
@@ -76,7 +76,7 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
   return finish_output();
 }
 
-std::string describe(const server::RateLimits& limits) {
+std::string describe(const server::auth::RateLimits& limits) {
   const auto number = [](std::int64_t limit, std::string_view what) {
     return limit > 0 ? fmt::format("{} {} a minute", limit, what) : fmt::format("any number of {}", what);
   };
@@ -119,7 +119,7 @@ Result<int> revoke_key(const KeysOptions& options, const GlobalOptions& globals)
         "name");
   }
   keys.erase(found);
-  KVASIR_CHECKED(server::write_key_file(options.file, keys));
+  KVASIR_CHECKED(server::auth::write_key_file(options.file, keys));
   if (globals.json) {
     std::string out;
     JsonWriter json(out, JsonWriter::Style::kPretty);

@@ -11,7 +11,7 @@
 #include "cli/build_info.h"
 #include "cli/number_range.h"
 #include "cli/settings.h"
-#include "cli/shortened_file.h"
+#include "cli/sigbus_handler.h"
 #include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "cli/verb.h"
@@ -102,7 +102,7 @@ void reserve_standard_streams() {
 
 int main(int argc, char** argv) {
   kvasir::cli::reserve_standard_streams();
-  kvasir::cli::report_shortened_files();
+  kvasir::cli::install_sigbus_handler();
   try {
     return kvasir::cli::run_command(argc, argv);
   } catch (const std::bad_alloc&) {

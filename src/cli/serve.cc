@@ -25,18 +25,18 @@
 #include "cli/blocked_signals.h"
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
-#include "cli/heartbeat.h"
 #include "cli/limit_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "cli/service_manager.h"
 #include "cli/standard_output.h"
+#include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
 #include "server/api_reference.h"
+#include "server/observe/tracing/tracing_config.h"
 #include "server/request_memory.h"
 #include "server/server.h"
-#include "server/tracing/tracing_config.h"
 
 namespace kvasir::cli {
 namespace {
@@ -51,7 +51,7 @@ struct ServeOptions {
   std::int64_t drain_seconds = 30;
   std::string request_memory;  // a size; empty: a part of the budget
   LimitOptions limits;
-  server::TracingFlags tracing;
+  server::observe::TracingFlags tracing;
   EngineOptions engine;
 };
 
@@ -123,7 +123,7 @@ void announce(const Engine& engine, const server::Server& server, const server::
 
 // The first signal drains, the second ends the process, finished or not; so does time, when the drain takes
 // kCancelGrace longer than it may.
-Result<int> serve_until_signal(server::Server& server, Heartbeat heartbeat, ServiceManager& manager,
+Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog, ServiceManager& manager,
                                std::chrono::seconds drain, BlockedSignals& signals, Logger& logger) {
   using Clock = std::chrono::steady_clock;
   std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
@@ -134,7 +134,7 @@ Result<int> serve_until_signal(server::Server& server, Heartbeat heartbeat, Serv
       logger.error("the running requests did not end within {} s of being cancelled", kCancelGrace.count());
       std::_Exit(kExitMachine);
     }
-    heartbeat.beat();
+    watchdog.beat();
     const std::optional<int> signal = signals.take(kSignalInterval);
     // A terminal that closes hangs up more than once.
     if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
@@ -192,10 +192,10 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
       "request_memory");
 }
 
-Result<std::optional<server::TracingConfig>> tracing_config(const server::TracingFlags& flags,
-                                                            Logger& logger) {
+Result<std::optional<server::observe::TracingConfig>> tracing_config(
+    const server::observe::TracingFlags& flags, Logger& logger) {
   const auto warn = [&logger](std::string_view line) { logger.warning("{}", line); };
-  KVASIR_TRY(auto config, server::make_tracing_config(flags, env_string, warn));
+  KVASIR_TRY(auto config, server::observe::make_tracing_config(flags, env_string, warn));
   if (config) config->version = build_info().version;
   return config;
 }
@@ -256,7 +256,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 url_of(options.server, server->port()));
   const Result<int> exit_code =
-      serve_until_signal(*server, Heartbeat(*session.engine, *server, manager), manager,
+      serve_until_signal(*server, SystemdWatchdog(*session.engine, *server, manager), manager,
                          std::chrono::seconds(options.drain_seconds), signals, logger);
   close_server(std::move(server), logger);
   return exit_code;
@@ -277,9 +277,9 @@ std::string names_a_file(const std::string& path) { return path.empty() ? "must 
 
 }  // namespace
 
-void add_tracing_options(CLI::App& verb, server::TracingFlags& flags) {
+void add_tracing_options(CLI::App& verb, server::observe::TracingFlags& flags) {
   const auto check_url = [](const std::string& text) -> std::string {
-    const auto url = server::parse_collector_url(text, server::UrlUse::kBase);
+    const auto url = server::observe::parse_collector_url(text, server::observe::UrlUse::kBase);
     return url ? std::string() : url.error().message;
   };
   verb.add_option("--otlp-endpoint", flags.endpoint,

@@ -116,8 +116,8 @@ std::string error_json(const ApiError& error, ErrorShape shape) {
   return body;
 }
 
-HttpResponse error_response(const ApiError& error, const HttpRequest& request) {
-  HttpResponse response{.status = error.status, .body = error_json(error, error_shape_of(request.path))};
+http::Response error_response(const ApiError& error, const http::Request& request) {
+  http::Response response{.status = error.status, .body = error_json(error, error_shape_of(request.path))};
   if (error.status == 429 || error.status == 503) {
     response.headers.push_back({"Retry-After", std::to_string(error.retry_after_s)});
   }

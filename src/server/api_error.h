@@ -43,6 +43,6 @@ ErrorShape error_shape_of(std::string_view path);
 
 std::string error_json(const ApiError& error, ErrorShape shape);
 // To a request. With Retry-After on 429 and 503 and Allow on 405.
-HttpResponse error_response(const ApiError& error, const HttpRequest& request);
+http::Response error_response(const ApiError& error, const http::Request& request);
 
 }  // namespace kvasir::server

@@ -7,16 +7,16 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "server/anthropic/messages_request.h"
+#include "server/api/anthropic/messages_request.h"
+#include "server/api/openai/chat_fields.h"
+#include "server/api/openai/completion_request.h"
+#include "server/api/openai/embedding_request.h"
+#include "server/api/openai/text_request.h"
+#include "server/api/openai/token_requests.h"
+#include "server/api/responses/responses_request.h"
+#include "server/carriers/websocket/channel_message.h"
 #include "server/limits.h"
-#include "server/openai/chat_fields.h"
-#include "server/openai/completion_request.h"
-#include "server/openai/embedding_request.h"
-#include "server/openai/text_request.h"
-#include "server/openai/token_requests.h"
-#include "server/responses/responses_request.h"
 #include "server/routes.h"
-#include "server/websocket/channel_message.h"
 
 namespace kvasir::server {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 // "0 to 2", "above 0, at most 1", "at least 1"; what only keeps numbers within their type is left out.
-std::string describe(const Range& range) {
+std::string describe(const api::Range& range) {
   const bool has_min = range.min > -kMaxInt32, has_max = range.max < kMaxInt32;
   if (has_min && has_max && !range.is_above_min) return fmt::format("{} to {}", range.min, range.max);
   std::string text;
@@ -34,9 +34,9 @@ std::string describe(const Range& range) {
 }
 
 template <class Target>
-void append_fields(std::string& out, std::string_view title, std::span<const Field<Target>> fields) {
+void append_fields(std::string& out, std::string_view title, std::span<const api::Field<Target>> fields) {
   out += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", title);
-  for (const Field<Target>& field : fields) {
+  for (const api::Field<Target>& field : fields) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", field.name, field.type, describe(field.range),
                        field.meaning);
   }
@@ -44,16 +44,18 @@ void append_fields(std::string& out, std::string_view title, std::span<const Fie
 }
 
 void append_fields_of(std::string& out, std::string_view path) {
-  if (path == "/v1/chat/completions") append_fields(out, "Fields, besides the common ones", chat_fields());
-  if (path == "/v1/completions") append_fields(out, "Fields, besides the common ones", completion_fields());
-  if (path == "/v1/responses") append_fields(out, "Fields, besides the common ones", responses_fields());
-  if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", messages_fields());
+  if (path == "/v1/chat/completions")
+    append_fields(out, "Fields, besides the common ones", api::chat_fields());
+  if (path == "/v1/completions")
+    append_fields(out, "Fields, besides the common ones", api::completion_fields());
+  if (path == "/v1/responses") append_fields(out, "Fields, besides the common ones", api::responses_fields());
+  if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", api::messages_fields());
   if (path == "/v1/messages/count_tokens")
     out += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";
-  if (path == "/v1/generate") append_fields(out, "Fields, besides the common ones", text_fields());
-  if (path == "/v1/embeddings") append_fields(out, "Fields", embedding_fields());
-  if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", tokenize_fields());
-  if (path == "/detokenize") append_fields(out, "Fields", detokenize_fields());
+  if (path == "/v1/generate") append_fields(out, "Fields, besides the common ones", api::text_fields());
+  if (path == "/v1/embeddings") append_fields(out, "Fields", api::embedding_fields());
+  if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", api::tokenize_fields());
+  if (path == "/detokenize") append_fields(out, "Fields", api::detokenize_fields());
 }
 
 constexpr std::string_view kStreamReference =
@@ -133,14 +135,14 @@ std::string api_reference() {
     out += fmt::format("| {} | `{}` | {} |\n", endpoint.method, endpoint.pattern, endpoint.meaning);
   }
   out += "\n";
-  append_fields(out, "## Common fields\n\nOf chats and completions", generation_fields());
+  append_fields(out, "## Common fields\n\nOf chats and completions", api::generation_fields());
   for (const Endpoint& endpoint : endpoints()) {
     if (endpoint.method != "POST") continue;
     out += fmt::format("## {} {}\n\n", endpoint.method, endpoint.pattern);
     append_fields_of(out, endpoint.pattern);
   }
   out += kStreamReference;
-  out += fmt::format("An `id` has up to {} bytes.\n\n", ChannelMessage::kMaxIdBytes);
+  out += fmt::format("An `id` has up to {} bytes.\n\n", carriers::ChannelMessage::kMaxIdBytes);
   out += kGrpcReference;
   append_limits(out);
   return out;

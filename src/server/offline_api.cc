@@ -7,30 +7,31 @@
 #include <utility>
 
 #include "server/api/api_context.h"
+#include "server/api/openai/answer_json.h"
 #include "server/api_error.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/router.h"
 #include "server/id_source.h"
 #include "server/limits.h"
-#include "server/metrics.h"
-#include "server/openai/answer_json.h"
+#include "server/observe/metrics.h"
 #include "server/routes.h"
 
 namespace kvasir::server {
 namespace {
 
 // Answers by a callback. All its tasks run on one thread, in the order they came.
-class OfflineExchange final : public Exchange, public std::enable_shared_from_this<OfflineExchange> {
+class OfflineResponseWriter final : public http::ResponseWriter,
+                                    public std::enable_shared_from_this<OfflineResponseWriter> {
  public:
-  OfflineExchange(boost::asio::thread_pool& thread, HttpRequest request,
-                  std::function<void(const HttpResponse&)> answered)
+  OfflineResponseWriter(boost::asio::thread_pool& thread, http::Request request,
+                        std::function<void(const http::Response&)> answered)
       : thread_(thread), request_(std::move(request)), answered_(std::move(answered)) {}
 
-  const HttpRequest& request() const override { return request_; }
+  const http::Request& request() const override { return request_; }
   Clock::time_point received_at() const override { return received_at_; }
-  void note_generation(const GenerationRecord&) override {}
+  void note_generation(const observe::GenerationRecord&) override {}
   void await_generation() override {}
-  void add_header(Header) override {}
+  void add_header(http::Header) override {}
   void post(std::function<void()> task) override {
     boost::asio::post(thread_, [self = shared_from_this(), task = std::move(task)] { task(); });
   }
@@ -38,12 +39,12 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
   void when_sent(std::function<void()> callback) override { callback(); }
   void when_quiet(std::chrono::milliseconds, std::function<void()>) override {}
 
-  void respond(HttpResponse response) override {
+  void respond(http::Response response) override {
     if (const auto answered = std::exchange(answered_, nullptr)) answered(response);
     abort_ = nullptr;
   }
   // There is nobody to stream to.
-  void begin_stream(HttpResponse) override {
+  void begin_stream(http::Response) override {
     const auto abort = std::exchange(abort_, nullptr);
     respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}, request()));
     if (abort) abort();
@@ -54,8 +55,8 @@ class OfflineExchange final : public Exchange, public std::enable_shared_from_th
 
  private:
   boost::asio::thread_pool& thread_;
-  const HttpRequest request_;
-  std::function<void(const HttpResponse&)> answered_;
+  const http::Request request_;
+  std::function<void(const http::Response&)> answered_;
   std::function<void()> abort_;
   const Clock::time_point received_at_ = Clock::now();
 };
@@ -74,19 +75,19 @@ struct OfflineApi::Impl {
             .ids = ids,
             .model_name = std::move(model_name),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-            .fingerprint = system_fingerprint(engine.model_info()),
+            .fingerprint = api::system_fingerprint(engine.model_info()),
             .draining = draining},
         router(make_routes(api)) {}
 
   const Limits limits;
   const KvParams kv;
-  ServerMetrics metrics;
-  RateLimiter rate_limiter;
+  observe::ServerMetrics metrics;
+  auth::RateLimiter rate_limiter;
   RequestMemory memory{0};
   IdSource ids;
   const std::atomic<bool> draining{false};
-  ApiContext api;
-  const Router router;
+  api::ApiContext api;
+  const http::Router router;
   boost::asio::thread_pool thread{1};
 };
 
@@ -95,9 +96,10 @@ OfflineApi::OfflineApi(Engine& engine, std::string model_name, KvParams kv)
 
 OfflineApi::~OfflineApi() { impl_->thread.join(); }
 
-void OfflineApi::ask(HttpRequest request, std::function<void(const HttpResponse&)> answered) {
-  auto exchange = std::make_shared<OfflineExchange>(impl_->thread, std::move(request), std::move(answered));
-  exchange->post([this, exchange] { impl_->router.handle(exchange); });
+void OfflineApi::ask(http::Request request, std::function<void(const http::Response&)> answered) {
+  auto writer =
+      std::make_shared<OfflineResponseWriter>(impl_->thread, std::move(request), std::move(answered));
+  writer->post([this, writer] { impl_->router.handle(writer); });
 }
 
 }  // namespace kvasir::server

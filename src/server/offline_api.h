@@ -23,7 +23,7 @@ class OfflineApi {
   OfflineApi& operator=(const OfflineApi&) = delete;
 
   // `answered` is called once, on a thread of this object; one call at a time.
-  void ask(HttpRequest request, std::function<void(const HttpResponse&)> answered);
+  void ask(http::Request request, std::function<void(const http::Response&)> answered);
 
  private:
   struct Impl;

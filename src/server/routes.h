@@ -16,12 +16,13 @@ struct Endpoint {
   std::string_view method;
   std::string_view pattern;  // as Route's
   std::string_view meaning;  // for the API reference
-  void (*answer)(ApiContext& context, const std::shared_ptr<Exchange>& exchange, const std::string& rest);
+  void (*answer)(api::ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
+                 const std::string& rest);
 };
 
 std::span<const Endpoint> endpoints();
 
 // The context outlives the routes.
-std::vector<Route> make_routes(ApiContext& context);
+std::vector<http::Route> make_routes(api::ApiContext& context);
 
 }  // namespace kvasir::server

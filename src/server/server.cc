@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "server/api/api_context.h"
+#include "server/api/openai/answer_json.h"
 #include "server/auth/key_ring.h"
-#include "server/grpc/grpc_port.h"
+#include "server/carriers/grpc/grpc_port.h"
 #include "server/http/cors.h"
 #include "server/http/host_check.h"
 #include "server/http/listener.h"
@@ -27,10 +28,9 @@
 #include "server/http/session.h"
 #include "server/http/tls.h"
 #include "server/id_source.h"
-#include "server/metrics.h"
-#include "server/openai/answer_json.h"
+#include "server/observe/metrics.h"
+#include "server/observe/tracing/tracer.h"
 #include "server/routes.h"
-#include "server/tracing/tracer.h"
 
 namespace kvasir::server {
 namespace {
@@ -99,10 +99,10 @@ class StopSignal {
 struct Server::Impl {
   // What is opened before the server: each null where it is not asked for.
   struct Files {
-    std::unique_ptr<KeyRing> keys;
-    std::unique_ptr<Tls> tls;
-    std::unique_ptr<AccessLog> access_log;
-    std::unique_ptr<Tracer> tracer;
+    std::unique_ptr<auth::KeyRing> keys;
+    std::unique_ptr<http::Tls> tls;
+    std::unique_ptr<observe::AccessLog> access_log;
+    std::unique_ptr<observe::Tracer> tracer;
   };
 
   Impl(Engine& engine_in, ServerConfig config_in, Files files_in)
@@ -120,7 +120,7 @@ struct Server::Impl {
             .ids = ids,
             .model_name = served_name(config, engine.model_info()),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-            .fingerprint = system_fingerprint(engine.model_info()),
+            .fingerprint = api::system_fingerprint(engine.model_info()),
             .has_vllm_metrics = config.metrics_alias == "vllm",
             .memory_budget_bytes = config.memory_bytes,
             .tracer = files.tracer.get(),
@@ -128,7 +128,7 @@ struct Server::Impl {
         router(make_routes(api)) {}
 
   Status open_grpc();
-  void begin_session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot);
+  void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
   void serve_io();
   void drain();
   void flush();
@@ -136,35 +136,35 @@ struct Server::Impl {
   Engine& engine;
   const ServerConfig config;
   const Files files;
-  const Cors cors;
-  ServerMetrics metrics;
+  const http::Cors cors;
+  observe::ServerMetrics metrics;
   RequestMemory memory;
-  ConnectionCounter connections{config.limits};
-  RateLimiter rate_limiter;
+  http::ConnectionCounter connections{config.limits};
+  auth::RateLimiter rate_limiter;
   IdSource ids;
   std::atomic<bool> draining{false};
   std::atomic<int> num_stops{0};
   StopSignal stop_signal;
-  ApiContext api;
-  const Router router;
-  HostCheck hosts{config.allowed_hosts, cors};
-  const SessionContext session_context{.limits = config.limits,
-                                       .router = router,
-                                       .keys = files.keys.get(),
-                                       .cors = cors,
-                                       .hosts = hosts,
-                                       .ids = ids,
-                                       .metrics = metrics,
-                                       .memory = memory,
-                                       .connections = connections,
-                                       .access_log = files.access_log.get(),
-                                       .tracer = files.tracer.get(),
-                                       .draining = draining};
+  api::ApiContext api;
+  const http::Router router;
+  http::HostCheck hosts{config.allowed_hosts, cors};
+  const http::SessionContext session_context{.limits = config.limits,
+                                             .router = router,
+                                             .keys = files.keys.get(),
+                                             .cors = cors,
+                                             .hosts = hosts,
+                                             .ids = ids,
+                                             .metrics = metrics,
+                                             .memory = memory,
+                                             .connections = connections,
+                                             .access_log = files.access_log.get(),
+                                             .tracer = files.tracer.get(),
+                                             .draining = draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;
-  Listener listener{io, connections,
-                    [this](auto socket, auto slot) { begin_session(std::move(socket), std::move(slot)); }};
-  std::unique_ptr<GrpcPort> grpc;  // null: not asked for
+  http::Listener listener{
+      io, connections, [this](auto socket, auto slot) { begin_session(std::move(socket), std::move(slot)); }};
+  std::unique_ptr<carriers::GrpcPort> grpc;  // null: not asked for
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -172,22 +172,22 @@ Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
   KVASIR_CHECKED(check_config(config));
-  const KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
+  const auth::KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
   Impl::Files files;
   if (!config.api_keys_file.empty()) {
-    KVASIR_TRY(files.keys, KeyRing::open(config.api_keys_file, warn));
+    KVASIR_TRY(files.keys, auth::KeyRing::open(config.api_keys_file, warn));
   }
   if (!config.tls_certificate_file.empty()) {
-    KVASIR_TRY(files.tls, Tls::open(config.tls_certificate_file, config.tls_key_file, warn));
+    KVASIR_TRY(files.tls, http::Tls::open(config.tls_certificate_file, config.tls_key_file, warn));
   }
   if (!config.access_log_file.empty()) {
-    KVASIR_TRY(files.access_log, AccessLog::open(config.access_log_file, warn));
+    KVASIR_TRY(files.access_log, observe::AccessLog::open(config.access_log_file, warn));
   }
   if (config.tracing) {
-    KVASIR_TRY(files.tracer, Tracer::create(*config.tracing,
-                                            {.model_name = served_name(config, engine.model_info()),
-                                             .is_https = files.tls != nullptr},
-                                            warn));
+    KVASIR_TRY(files.tracer, observe::Tracer::create(*config.tracing,
+                                                     {.model_name = served_name(config, engine.model_info()),
+                                                      .is_https = files.tls != nullptr},
+                                                     warn));
   }
   const bool asks_for_keys = files.keys != nullptr;
   auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(files));
@@ -242,18 +242,18 @@ Status Server::run() {
 }
 
 Status Server::Impl::open_grpc() {
-  const GrpcConfig grpc_config = {.host = config.host,
-                                  .port = *config.grpc_port,
-                                  .tls_certificate_file = config.tls_certificate_file,
-                                  .tls_key_file = config.tls_key_file};
-  KVASIR_TRY(grpc, GrpcPort::open(grpc_config, io, session_context));
+  const carriers::GrpcConfig grpc_config = {.host = config.host,
+                                            .port = *config.grpc_port,
+                                            .tls_certificate_file = config.tls_certificate_file,
+                                            .tls_key_file = config.tls_key_file};
+  KVASIR_TRY(grpc, carriers::GrpcPort::open(grpc_config, io, session_context));
   return {};
 }
 
-void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot) {
-  auto session =
-      std::make_shared<Session>(std::move(socket), std::move(slot),
-                                files.tls == nullptr ? nullptr : &files.tls->context(), session_context);
+void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot) {
+  auto session = std::make_shared<http::Session>(std::move(socket), std::move(slot),
+                                                 files.tls == nullptr ? nullptr : &files.tls->context(),
+                                                 session_context);
   boost::asio::dispatch(session->executor(), [session] { session->start(); });
 }
 

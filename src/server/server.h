@@ -12,7 +12,7 @@
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
 #include "server/limits.h"
-#include "server/tracing/tracing_config.h"
+#include "server/observe/tracing/tracing_config.h"
 
 namespace kvasir::server {
 
@@ -25,11 +25,11 @@ struct ServerConfig {
   std::vector<std::string> allowed_hosts;  // besides loopback names, of requests to a loopback address
   std::string tls_certificate_file;        // PEM; empty: no TLS
   std::string tls_key_file;
-  std::string api_keys_file;             // whose keys requests must bring; empty: none need to
-  std::string access_log_file;           // a line of JSON for each request; "-": stderr, empty: none
-  std::optional<TracingConfig> tracing;  // nothing: nobody is told of requests
-  std::string metrics_alias;             // "vllm": its metric names too; empty: Kvasir's own
-  std::int64_t drain_ms = 30'000;        // how long stop() lets running requests finish
+  std::string api_keys_file;                      // whose keys requests must bring; empty: none need to
+  std::string access_log_file;                    // a line of JSON for each request; "-": stderr, empty: none
+  std::optional<observe::TracingConfig> tracing;  // nothing: nobody is told of requests
+  std::string metrics_alias;                      // "vllm": its metric names too; empty: Kvasir's own
+  std::int64_t drain_ms = 30'000;                 // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   std::int64_t memory_bytes = 0;          // the whole process's budget, to show; 0: unknown
   std::int64_t request_memory_bytes = 0;  // for connections, bodies and answers together; 0: any

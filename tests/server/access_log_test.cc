@@ -1,5 +1,5 @@
 // What the log and the metrics say of requests, and what they never say.
-#include "server/access_log.h"
+#include "server/observe/access_log.h"
 
 #include <gtest/gtest.h>
 #include <simdjson.h>

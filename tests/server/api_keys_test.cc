@@ -44,12 +44,12 @@ class ApiKeys : public testing::Test {
     path_ = (std::filesystem::temp_directory_path() /
              (std::string("kvasir-keys-") + test.name() + "-" + std::to_string(::getpid())))
                 .string();
-    write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
-           {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
+    write({{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+           {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
   }
   ~ApiKeys() override { std::filesystem::remove(path_); }
 
-  void write(const std::vector<ApiKey>& keys) { ASSERT_TRUE(write_key_file(path_, keys)); }
+  void write(const std::vector<auth::ApiKey>& keys) { ASSERT_TRUE(auth::write_key_file(path_, keys)); }
   ServerConfig config() {
     ServerConfig config;
     config.api_keys_file = path_;
@@ -126,9 +126,12 @@ TEST_F(ApiKeys, KeepTenantsPrefixesApart) {
 }
 
 TEST_F(ApiKeys, ShowATenantItsOwnCostsAloneUnlessItOperates) {
-  write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
-         {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
-         {.name = "ops", .hash = hash_of("kv-ops"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
+  write({{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "ops",
+          .hash = auth::hash_of("kv-ops"),
+          .created = "2026-11-23T00:00:00Z",
+          .is_operator = true}});
   const RunningServer server({}, config());
   for (const char* name : {"ann", "bob"})
     ASSERT_EQ(status_with(server, std::string("Bearer kv-") + name), 200);
@@ -151,9 +154,12 @@ TEST_F(ApiKeys, ShowATenantItsOwnCostsAloneUnlessItOperates) {
 }
 
 TEST_F(ApiKeys, ShowATenantNothingThatTellsOfOthersRequests) {
-  write({{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
-         {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
-         {.name = "ops", .hash = hash_of("kv-ops"), .created = "2026-11-23T00:00:00Z", .is_operator = true}});
+  write({{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"},
+         {.name = "ops",
+          .hash = auth::hash_of("kv-ops"),
+          .created = "2026-11-23T00:00:00Z",
+          .is_operator = true}});
   ServerConfig aliased = config();
   aliased.metrics_alias = "vllm";
   const RunningServer server({}, aliased);
@@ -200,7 +206,7 @@ TEST_F(ApiKeys, ShowATenantNothingThatTellsOfOthersRequests) {
 TEST_F(ApiKeys, AreReadAgainWhenTheFileChanges) {
   const RunningServer server({}, config());
   ASSERT_EQ(status_with(server, "Bearer kv-ann"), 200);
-  write({{.name = "eve", .hash = hash_of("kv-eve"), .created = "2026-11-23T00:00:00Z"}});
+  write({{.name = "eve", .hash = auth::hash_of("kv-eve"), .created = "2026-11-23T00:00:00Z"}});
   std::this_thread::sleep_for(1100ms);
   EXPECT_EQ(status_with(server, "Bearer kv-ann"), 401);
   EXPECT_EQ(status_with(server, "Bearer kv-eve"), 200);
@@ -248,18 +254,19 @@ TEST_F(ApiKeys, OfAFileThatCannotBeReadStartNoServer) {
 
 // As where connections have taken all descriptors.
 TEST_F(ApiKeys, OfAFileThatCannotBeOpenedStayUntilItCan) {
-  const auto ring = KeyRing::open(path_, [this](std::string_view line) { warnings_.emplace_back(line); });
+  const auto ring =
+      auth::KeyRing::open(path_, [this](std::string_view line) { warnings_.emplace_back(line); });
   ASSERT_TRUE(ring);
   const auto admits = [&](const char* key) {
-    HttpRequest request;
+    http::Request request;
     request.headers = {{"Authorization", std::string("Bearer ") + key}};
     return (*ring)->admit(request).has_value();
   };
-  write({{.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
+  write({{.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
   std::this_thread::sleep_for(1100ms);
   {
     const NoDescriptors none_left;
-    EXPECT_FALSE(read_key_file(path_)) << "it is no file without keys";
+    EXPECT_FALSE(auth::read_key_file(path_)) << "it is no file without keys";
     EXPECT_TRUE(admits("kv-ann"));
     EXPECT_TRUE(admits("kv-bob"));
     std::this_thread::sleep_for(1100ms);
@@ -273,19 +280,19 @@ TEST_F(ApiKeys, OfAFileThatCannotBeOpenedStayUntilItCan) {
 }
 
 TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {
-  const auto key = make_api_key();
+  const auto key = auth::make_api_key();
   ASSERT_TRUE(key);
   EXPECT_EQ(key->size(), 46u);
-  EXPECT_NE(*key, *make_api_key());
-  write({{.name = "ann", .hash = hash_of(*key), .created = "2026-11-23T00:00:00Z"}});
-  const auto read = read_key_file(path_);
+  EXPECT_NE(*key, *auth::make_api_key());
+  write({{.name = "ann", .hash = auth::hash_of(*key), .created = "2026-11-23T00:00:00Z"}});
+  const auto read = auth::read_key_file(path_);
   ASSERT_TRUE(read);
   ASSERT_EQ(read->size(), 1u);
   EXPECT_EQ(read->front().name, "ann");
-  EXPECT_EQ(read->front().hash, hash_of(*key));
+  EXPECT_EQ(read->front().hash, auth::hash_of(*key));
   EXPECT_EQ(std::filesystem::status(path_).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  for (const char* name : {"", "a b", "ann\n", "ünn"}) EXPECT_FALSE(check_key_name(name)) << name;
+  for (const char* name : {"", "a b", "ann\n", "ünn"}) EXPECT_FALSE(auth::check_key_name(name)) << name;
 }
 
 }  // namespace

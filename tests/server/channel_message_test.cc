@@ -1,4 +1,4 @@
-#include "server/websocket/channel_message.h"
+#include "server/carriers/websocket/channel_message.h"
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,14 @@ namespace {
 
 std::string fault_of(const std::string& text) {
   std::string id;
-  const auto message = parse_channel_message(text, {}, id);
+  const auto message = carriers::parse_channel_message(text, {}, id);
   return message ? "none" : message.error().message;
 }
 
 TEST(ChannelMessage, AsksForAPath) {
   std::string id;
   const auto message =
-      parse_channel_message(R"({"id":"a","path":"/v1/x","body":{"n": 1.0, "s":"\u00e9"}})", {}, id);
+      carriers::parse_channel_message(R"({"id":"a","path":"/v1/x","body":{"n": 1.0, "s":"\u00e9"}})", {}, id);
   ASSERT_TRUE(message);
   EXPECT_EQ(message->id, "a");
   EXPECT_FALSE(message->cancel);
@@ -26,7 +26,7 @@ TEST(ChannelMessage, AsksForAPath) {
 
 TEST(ChannelMessage, CancelsWithoutAPath) {
   std::string id;
-  const auto message = parse_channel_message(R"({"cancel":true,"id":"a"})", {}, id);
+  const auto message = carriers::parse_channel_message(R"({"cancel":true,"id":"a"})", {}, id);
   ASSERT_TRUE(message);
   EXPECT_TRUE(message->cancel);
   EXPECT_EQ(message->id, "a");
@@ -34,7 +34,7 @@ TEST(ChannelMessage, CancelsWithoutAPath) {
 
 TEST(ChannelMessage, SaysWhoseFaultItIs) {
   std::string id;
-  EXPECT_FALSE(parse_channel_message(R"({"id":"a","path":"/v1/x","body":[]})", {}, id));
+  EXPECT_FALSE(carriers::parse_channel_message(R"({"id":"a","path":"/v1/x","body":[]})", {}, id));
   EXPECT_EQ(id, "a");
 }
 
@@ -52,8 +52,8 @@ TEST(ChannelMessage, NamesWhatIsWrong) {
 
 TEST(ChannelMessage, WarnsOfMembersThatItDoesNotHave) {
   std::string id;
-  const auto message =
-      parse_channel_message(R"({"id":"a","path":"/p","body":{"x":1},"stream":true,"cancle":true})", {}, id);
+  const auto message = carriers::parse_channel_message(
+      R"({"id":"a","path":"/p","body":{"x":1},"stream":true,"cancle":true})", {}, id);
   ASSERT_TRUE(message);
   EXPECT_EQ(message->warnings.messages,
             (std::vector<std::string>{R"(unknown field "stream" ignored)",
@@ -61,18 +61,18 @@ TEST(ChannelMessage, WarnsOfMembersThatItDoesNotHave) {
 }
 
 TEST(ChannelMessage, JoinsHeadersOfOneName) {
-  const std::vector<Header> headers = {{"X-A", "1"}, {"X-B", "2"}, {"X-A", "3"}};
-  EXPECT_EQ(status_message("i", 200, headers, {}),
+  const std::vector<http::Header> headers = {{"X-A", "1"}, {"X-B", "2"}, {"X-A", "3"}};
+  EXPECT_EQ(carriers::status_message("i", 200, headers, {}),
             R"({"id":"i","status":200,"headers":{"X-A":"1, 3","X-B":"2"}})");
 }
 
 TEST(ChannelMessage, SaysWhatBecomesOfARequest) {
-  const std::vector<Header> headers = {{"Retry-After", "2"}};
-  EXPECT_EQ(status_message("a\"b", 503, headers, R"({"error":{}})"),
+  const std::vector<http::Header> headers = {{"Retry-After", "2"}};
+  EXPECT_EQ(carriers::status_message("a\"b", 503, headers, R"({"error":{}})"),
             R"({"id":"a\"b","status":503,"headers":{"Retry-After":"2"},"body":{"error":{}}})");
-  EXPECT_EQ(status_message({}, 200, {}, {}), R"({"id":null,"status":200,"headers":{}})");
-  EXPECT_EQ(event_message("a", R"({"x":1})"), R"({"id":"a","event":{"x":1}})");
-  EXPECT_EQ(end_message("a", "complete"), R"({"id":"a","end":"complete"})");
+  EXPECT_EQ(carriers::status_message({}, 200, {}, {}), R"({"id":null,"status":200,"headers":{}})");
+  EXPECT_EQ(carriers::event_message("a", R"({"x":1})"), R"({"id":"a","event":{"x":1}})");
+  EXPECT_EQ(carriers::end_message("a", "complete"), R"({"id":"a","end":"complete"})");
 }
 
 }  // namespace

@@ -43,21 +43,21 @@ class PassiveEngine final : public Engine {
   ModelInfo info_;
 };
 
-// A reader who may take nothing any more; the log as Answer and TrackedExchange write it.
-class SlowExchange final : public Exchange {
+// A reader who may take nothing any more; the log as TrackedResponseWriter writes it.
+class SlowWriter final : public http::ResponseWriter {
  public:
-  const HttpRequest& request() const override { return request_; }
+  const http::Request& request() const override { return request_; }
   Clock::time_point received_at() const override { return {}; }
-  void note_generation(const GenerationRecord&) override {
+  void note_generation(const observe::GenerationRecord&) override {
     if (std::exchange(is_log_waiting_, false)) ++num_log_lines;
     awaits_generation_ = false;
   }
   void await_generation() override { awaits_generation_ = true; }
-  void add_header(Header) override {}
+  void add_header(http::Header) override {}
   void post(std::function<void()> task) override { task(); }
   void on_abort(std::function<void()> callback) override { on_abort_ = std::move(callback); }
-  void respond(HttpResponse) override { end_stream(); }
-  void begin_stream(HttpResponse) override {}
+  void respond(http::Response) override { end_stream(); }
+  void begin_stream(http::Response) override {}
   void write(std::string_view) override {
     if (!is_full || std::exchange(is_over_, true)) return;
     std::exchange(on_abort_, nullptr)();
@@ -75,14 +75,14 @@ class SlowExchange final : public Exchange {
   int num_log_lines = 0;
 
  private:
-  HttpRequest request_;
+  http::Request request_;
   std::function<void()> on_abort_;
   bool is_over_ = false, awaits_generation_ = false, is_log_waiting_ = false;
 };
 
-class OnePiece final : public AnswerFormat {
+class OnePiece final : public api::AnswerFormat {
  public:
-  std::string whole(const std::vector<ChoiceResult>&, const Usage&) override { return {}; }
+  std::string whole(const std::vector<api::ChoiceResult>&, const Usage&) override { return {}; }
   void append_events(std::int32_t, const RequestOutput&, const Usage&, std::string& events) override {
     events += "data: piece\n\n";
   }
@@ -100,55 +100,55 @@ RequestOutput piece(std::optional<FinishReason> reason = {}) {
 class ReaderThatIsCutOff : public testing::Test {
  protected:
   ReaderThatIsCutOff() {
-    GenerationRequest asked;
+    api::GenerationRequest asked;
     asked.stream = true;
     Request request;
     request.prompt_token_ids = {1, 2, 3};
-    Generation::start(context_, exchange_, asked, std::make_unique<OnePiece>(), {request});
+    api::Generation::start(context_, writer_, asked, std::make_unique<OnePiece>(), {request});
     give(piece());
-    exchange_->is_full = true;
+    writer_->is_full = true;
   }
   void give(RequestOutput output) { engine_.sinks[0](std::move(output)); }
 
   PassiveEngine engine_;
   Limits limits_;
   KvParams kv_;
-  ServerMetrics metrics_;
-  RateLimiter rate_limiter_;
+  observe::ServerMetrics metrics_;
+  auth::RateLimiter rate_limiter_;
   RequestMemory memory_{0};
   IdSource ids_;
   std::atomic<bool> draining_{false};
-  ApiContext context_{.engine = engine_,
-                      .limits = limits_,
-                      .kv = kv_,
-                      .metrics = metrics_,
-                      .rate_limiter = rate_limiter_,
-                      .memory = memory_,
-                      .ids = ids_,
-                      .model_name = "m",
-                      .fingerprint = "",
-                      .draining = draining_};
-  std::shared_ptr<SlowExchange> exchange_ = std::make_shared<SlowExchange>();
+  api::ApiContext context_{.engine = engine_,
+                           .limits = limits_,
+                           .kv = kv_,
+                           .metrics = metrics_,
+                           .rate_limiter = rate_limiter_,
+                           .memory = memory_,
+                           .ids = ids_,
+                           .model_name = "m",
+                           .fingerprint = "",
+                           .draining = draining_};
+  std::shared_ptr<SlowWriter> writer_ = std::make_shared<SlowWriter>();
 };
 
 TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheEngineHasLetGo) {
   give(piece());
   EXPECT_EQ(engine_.num_cancelled, 1);
-  EXPECT_EQ(exchange_->num_log_lines, 0);
+  EXPECT_EQ(writer_->num_log_lines, 0);
   give(piece(FinishReason::kCancelled));
-  EXPECT_EQ(exchange_->num_log_lines, 1);
+  EXPECT_EQ(writer_->num_log_lines, 1);
 }
 
 TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheLastPieceIsTooMuch) {
   give(piece(FinishReason::kLength));
-  EXPECT_EQ(exchange_->num_log_lines, 1);
+  EXPECT_EQ(writer_->num_log_lines, 1);
 }
 
 TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheErrorIsTooMuch) {
   RequestOutput failure = piece(FinishReason::kError);
   failure.error = Error{ErrorKind::kBadFile, "x", ""};
   give(std::move(failure));
-  EXPECT_EQ(exchange_->num_log_lines, 1);
+  EXPECT_EQ(writer_->num_log_lines, 1);
 }
 
 }  // namespace

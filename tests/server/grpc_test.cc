@@ -404,7 +404,7 @@ TEST(Grpc, AsksForAKey) {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("kvasir-grpc-keys-" + std::to_string(::getpid()))).string();
   const std::string key = "sk-kvasir-of-a-test";
-  ASSERT_TRUE(write_key_file(file, {{.name = "team", .hash = hash_of(key)}}));
+  ASSERT_TRUE(auth::write_key_file(file, {{.name = "team", .hash = auth::hash_of(key)}}));
   const RunningServer server({.answer = "a"}, with_grpc({.api_keys_file = file}));
   std::filesystem::remove(file);
   Client client(server);

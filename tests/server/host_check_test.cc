@@ -9,15 +9,15 @@
 namespace kvasir::server {
 namespace {
 
-int status_of(const HostCheck& check, std::vector<Header> headers) {
+int status_of(const http::HostCheck& check, std::vector<http::Header> headers) {
   const ApiStatus status =
       check.check({.method = "POST", .path = "/v1/completions", .headers = std::move(headers)});
   return status ? 200 : status.error().status;
 }
 
 TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
-  const Cors cors("");
-  const HostCheck check({"kvasir.example"}, cors);
+  const http::Cors cors("");
+  const http::HostCheck check({"kvasir.example"}, cors);
   for (const char* host : {"localhost", "LocalHost:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080",
                            "[::1]", "kvasir.example", "Kvasir.Example:443"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 200) << host;
@@ -30,10 +30,10 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
 }
 
 TEST(HostCheck, TakesItsOwnPagesAndThoseThatCorsAllows) {
-  const Cors none(""), one("https://chat.example"), all("*");
-  const HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all);
+  const http::Cors none(""), one("https://chat.example"), all("*");
+  const http::HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all);
   const auto with = [](const char* origin) {
-    return std::vector<Header>{{"Host", "localhost:8080"}, {"Origin", origin}};
+    return std::vector<http::Header>{{"Host", "localhost:8080"}, {"Origin", origin}};
   };
   EXPECT_EQ(status_of(closed, with("http://localhost:8080")), 200);
   for (const char* origin : {"http://localhost:3000", "https://chat.example", "null", "", "localhost:8080"}) {
@@ -45,8 +45,8 @@ TEST(HostCheck, TakesItsOwnPagesAndThoseThatCorsAllows) {
 }
 
 TEST(HostCheck, IsForServersOnLoopback) {
-  const Cors cors("");
-  HostCheck check({}, cors);
+  const http::Cors cors("");
+  http::HostCheck check({}, cors);
   check.set_loopback(false);
   EXPECT_EQ(status_of(check, {{"Host", "kvasir.example"}, {"Origin", "https://evil.example"}}), 200);
 }

@@ -1,4 +1,4 @@
-#include "server/grpc/message_json.h"
+#include "server/carriers/grpc/message_json.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ std::string json_of(const google::protobuf::Message& message, std::string_view a
   std::string out;
   JsonWriter json(out);
   json.begin_object();
-  append_members(json, message, alias, name);
+  carriers::append_members(json, message, alias, name);
   json.end_object();
   return out;
 }
@@ -52,11 +52,13 @@ TEST(MessageJson, HasMessagesWithinMessages) {
 }
 
 TEST(MessageJson, NamesANumberThatIsNotFinite) {
-  const auto refusal = [](const google::protobuf::Message& message) { return check_finite(message).error(); };
+  const auto refusal = [](const google::protobuf::Message& message) {
+    return carriers::check_finite(message).error();
+  };
   v1::GenerateRequest request;
   request.set_temperature(1e308);
   (*request.mutable_logit_bias())[7] = -1.5;
-  EXPECT_TRUE(check_finite(request));
+  EXPECT_TRUE(carriers::check_finite(request));
   request.set_temperature(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(refusal(request).message, "temperature: nan is no finite number");
   EXPECT_EQ(refusal(request).param, "temperature");
@@ -67,14 +69,14 @@ TEST(MessageJson, NamesANumberThatIsNotFinite) {
 
 TEST(MessageJson, ReadsWhatTheMessageHasAPlaceFor) {
   v1::GenerateResponse response;
-  ASSERT_TRUE(read_message(R"({"id":"g","text":"é","token_ids":[1,2],"finish_reason":null,"more":{"a":[1]}})",
-                           response));
+  ASSERT_TRUE(carriers::read_message(
+      R"({"id":"g","text":"é","token_ids":[1,2],"finish_reason":null,"more":{"a":[1]}})", response));
   EXPECT_EQ(response.id(), "g");
   EXPECT_EQ(response.text(), "é");
   EXPECT_EQ(response.token_ids_size(), 2);
   EXPECT_EQ(response.finish_reason(), "");
-  EXPECT_FALSE(read_message("[]", response));
-  EXPECT_FALSE(read_message(R"({"prompt_tokens":"many"})", response));
+  EXPECT_FALSE(carriers::read_message("[]", response));
+  EXPECT_FALSE(carriers::read_message(R"({"prompt_tokens":"many"})", response));
 }
 
 }  // namespace

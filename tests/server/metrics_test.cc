@@ -5,7 +5,7 @@
 
 #include "http_client.h"
 #include "running_server.h"
-#include "server/request_slices.h"
+#include "server/observe/request_slices.h"
 
 namespace kvasir::server {
 namespace {
@@ -69,9 +69,10 @@ TEST(Metrics, CountRequestsByTheirKind) {
 }
 
 TEST(Metrics, SlicesAreBounded) {
-  RequestSlices slices;
+  observe::RequestSlices slices;
   for (int i = 0; i < 1000; ++i) {
-    AccessRecord record{.tenant = "tenant-" + std::to_string(i), .generation = GenerationRecord{}};
+    observe::AccessRecord record{.tenant = "tenant-" + std::to_string(i),
+                                 .generation = observe::GenerationRecord{}};
     record.generation->priority = i;
     record.generation->usage.prompt_tokens = 100 * i;
     slices.count(record);

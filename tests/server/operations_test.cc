@@ -44,10 +44,10 @@ TEST(Operations, AreOnesOwnUnlessOneIsAnOperator) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("kvasir-operations-" + std::to_string(::getpid()))).string();
   const std::string created = "2026-11-23T00:00:00Z";
-  ASSERT_TRUE(write_key_file(
-      path, {{.name = "ann", .hash = hash_of("kv-ann"), .created = created},
-             {.name = "bob", .hash = hash_of("kv-bob"), .created = created},
-             {.name = "ops", .hash = hash_of("kv-ops"), .created = created, .is_operator = true}}));
+  ASSERT_TRUE(auth::write_key_file(
+      path, {{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = created},
+             {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = created},
+             {.name = "ops", .hash = auth::hash_of("kv-ops"), .created = created, .is_operator = true}}));
   ServerConfig config;
   config.api_keys_file = path;
   const RunningServer server({.step = 50ms}, config);

@@ -23,7 +23,7 @@ Clock::time_point at_s(double s) {
 class Limiter : public testing::Test {
  protected:
   // 0, or after how many seconds to try again.
-  int refused(const Tenant& tenant, std::int64_t num_tokens, double s) {
+  int refused(const auth::Tenant& tenant, std::int64_t num_tokens, double s) {
     headers_.clear();
     const ApiStatus status = limiter_.admit(tenant, num_tokens, at_s(s), headers_);
     if (status) return 0;
@@ -31,18 +31,18 @@ class Limiter : public testing::Test {
     return status.error().retry_after_s;
   }
   std::string header(const std::string& name) const {
-    for (const Header& header : headers_) {
+    for (const http::Header& header : headers_) {
       if (header.name == name) return header.value;
     }
     return {};
   }
 
-  RateLimiter limiter_;
-  std::vector<Header> headers_;
+  auth::RateLimiter limiter_;
+  std::vector<http::Header> headers_;
 };
 
 TEST_F(Limiter, LetsAMinutesRequestsPassAtOnceAndThenOneByOne) {
-  const Tenant ann{"ann", {.requests_per_minute = 6}};
+  const auth::Tenant ann{"ann", {.requests_per_minute = 6}};
   for (int i = 0; i < 6; ++i) EXPECT_EQ(refused(ann, 1000, 0.0), 0) << i;
   EXPECT_EQ(refused(ann, 1000, 0.0), 10);
   EXPECT_EQ(refused(ann, 1000, 9.0), 1);
@@ -52,7 +52,7 @@ TEST_F(Limiter, LetsAMinutesRequestsPassAtOnceAndThenOneByOne) {
 }
 
 TEST_F(Limiter, KeepsWhatIsLeftWhenTheLimitsChange) {
-  const Tenant before{"ann", {.tokens_per_minute = 6000}}, after{"ann", {.tokens_per_minute = 600}};
+  const auth::Tenant before{"ann", {.tokens_per_minute = 6000}}, after{"ann", {.tokens_per_minute = 600}};
   EXPECT_EQ(refused(before, 100, 0.0), 0);
   EXPECT_EQ(refused(after, 600, 0.0), 0);
   for (int i = 0; i < 10; ++i) {
@@ -61,23 +61,24 @@ TEST_F(Limiter, KeepsWhatIsLeftWhenTheLimitsChange) {
   }
   EXPECT_EQ(refused(before, 100, 2.0), 1) << "10 a second have come in";
   EXPECT_EQ(refused(before, 100, 3.0), 0) << "and 100";
-  const Tenant unlimited{"ann", {}};
+  const auth::Tenant unlimited{"ann", {}};
   EXPECT_EQ(refused(unlimited, 100'000, 3.0), 0);
   limiter_.charge(unlimited, 100'000, at_s(3.0));
   EXPECT_EQ(refused(after, 600, 63.0), 0) << "what was taken without a limit is not owed";
 }
 
 TEST_F(Limiter, KeysOfOneNameDoNotFillEachOthersBuckets) {
-  const Tenant by_tokens{"ann", {.tokens_per_minute = 100}}, by_requests{"ann", {.requests_per_minute = 60}};
+  const auth::Tenant by_tokens{"ann", {.tokens_per_minute = 100}},
+      by_requests{"ann", {.requests_per_minute = 60}};
   EXPECT_EQ(refused(by_tokens, 100, 0.0), 0);
-  for (const Tenant& other : {by_requests, Tenant{"ann", {}}}) {
+  for (const auth::Tenant& other : {by_requests, auth::Tenant{"ann", {}}}) {
     EXPECT_EQ(refused(other, 100, 0.0), 0);
     EXPECT_GT(refused(by_tokens, 100, 0.0), 0);
   }
 }
 
 TEST_F(Limiter, TakesPromptsInAdvanceAndAnswersAsTheyCome) {
-  const Tenant ann{"ann", {.tokens_per_minute = 600}};
+  const auth::Tenant ann{"ann", {.tokens_per_minute = 600}};
   EXPECT_EQ(refused(ann, 500, 0.0), 0);
   EXPECT_EQ(header("x-ratelimit-limit-tokens"), "600");
   EXPECT_EQ(header("x-ratelimit-remaining-tokens"), "100");
@@ -88,8 +89,8 @@ TEST_F(Limiter, TakesPromptsInAdvanceAndAnswersAsTheyCome) {
 }
 
 TEST_F(Limiter, TellsInAdvanceWhatWouldNotPassAndTakesNothing) {
-  const Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
-  std::vector<Header> headers;
+  const auth::Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
+  std::vector<http::Header> headers;
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(limiter_.check(ann, at_s(0.0), headers));
   EXPECT_TRUE(headers.empty()) << "they come with the answer";
   EXPECT_EQ(refused(ann, 60, 0.0), 0);
@@ -98,7 +99,7 @@ TEST_F(Limiter, TellsInAdvanceWhatWouldNotPassAndTakesNothing) {
 }
 
 TEST_F(Limiter, TakesBackWhatNothingWasDoneFor) {
-  const Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
+  const auth::Tenant ann{"ann", {.requests_per_minute = 1, .tokens_per_minute = 100}};
   EXPECT_EQ(refused(ann, 60, 0.0), 0);
   limiter_.give_back(ann, 60, at_s(0.0));
   EXPECT_EQ(refused(ann, 100, 0.0), 0);
@@ -128,15 +129,15 @@ TEST_F(Limiter, FillsAtTheNewRateWhenTheKeysLimitChanges) {
 TEST(RateLimits, AnswerWith429AndSayWhatIsLeft) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("kvasir-limits-" + std::to_string(::getpid()))).string();
-  ASSERT_TRUE(
-      write_key_file(path, {{.name = "ann",
-                             .hash = hash_of("kv-ann"),
-                             .created = "2026-11-23T00:00:00Z",
-                             .limits = {.requests_per_minute = 2, .tokens_per_minute = 1000}},
-                            {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}}));
-  const auto keys = read_key_file(path);
+  ASSERT_TRUE(auth::write_key_file(
+      path, {{.name = "ann",
+              .hash = auth::hash_of("kv-ann"),
+              .created = "2026-11-23T00:00:00Z",
+              .limits = {.requests_per_minute = 2, .tokens_per_minute = 1000}},
+             {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}}));
+  const auto keys = auth::read_key_file(path);
   ASSERT_TRUE(keys);
-  EXPECT_EQ((*keys)[0].limits, (RateLimits{.requests_per_minute = 2, .tokens_per_minute = 1000}));
+  EXPECT_EQ((*keys)[0].limits, (auth::RateLimits{.requests_per_minute = 2, .tokens_per_minute = 1000}));
   ServerConfig config;
   config.api_keys_file = path;
   const RunningServer server({}, config);

@@ -104,13 +104,13 @@ TEST(RequestMemory, HalfABodyTakesWhatHasCome) {
 class RequestMemoryOfTenants : public testing::Test {
  protected:
   RequestMemoryOfTenants() {
-    EXPECT_TRUE(
-        write_key_file(path_, {{.name = "ann", .hash = hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
-                               {.name = "bob", .hash = hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"},
-                               {.name = "ops",
-                                .hash = hash_of("kv-ops"),
-                                .created = "2026-11-25T00:00:00Z",
-                                .is_operator = true}}));
+    EXPECT_TRUE(auth::write_key_file(
+        path_, {{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-25T00:00:00Z"},
+                {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-25T00:00:00Z"},
+                {.name = "ops",
+                 .hash = auth::hash_of("kv-ops"),
+                 .created = "2026-11-25T00:00:00Z",
+                 .is_operator = true}}));
   }
   ~RequestMemoryOfTenants() override { std::filesystem::remove(path_); }
   ServerConfig config() const {

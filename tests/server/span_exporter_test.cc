@@ -1,5 +1,5 @@
 // Spans on their way: batches, retries, what is dropped, and a collector that is slow, gone or back.
-#include "server/tracing/span_exporter.h"
+#include "server/observe/tracing/span_exporter.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 #include "certificate.h"
 #include "running_server.h"
-#include "server/tracing/otlp.h"
-#include "server/tracing/proto_writer.h"
+#include "server/observe/tracing/otlp.h"
+#include "server/observe/tracing/proto_writer.h"
 #include "test_collector.h"
 
 namespace kvasir::server {
@@ -20,23 +20,24 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-TracedRequest traced(std::string path = "/v1/models") {
-  return {.record = {.request_id = "req_1",
-                     .client_request_id = {},
-                     .trace_id = {},
-                     .tenant = {},
-                     .method = "GET",
-                     .path = path,
-                     .route = std::move(path),
-                     .status = 200,
-                     .abort_cause = {},
-                     .generation = {},
-                     .trace = RequestTrace{new_trace_id(), new_span_id(), {}, {}, {}}},
-          .ended_at = std::chrono::system_clock::now()};
+observe::TracedRequest traced(std::string path = "/v1/models") {
+  return {
+      .record = {.request_id = "req_1",
+                 .client_request_id = {},
+                 .trace_id = {},
+                 .tenant = {},
+                 .method = "GET",
+                 .path = path,
+                 .route = std::move(path),
+                 .status = 200,
+                 .abort_cause = {},
+                 .generation = {},
+                 .trace = observe::RequestTrace{observe::new_trace_id(), observe::new_span_id(), {}, {}, {}}},
+      .ended_at = std::chrono::system_clock::now()};
 }
 
 TEST(PendingRequests, AreDueWhenTheyAreABatchOrTheOldestHasWaited) {
-  PendingRequests pending({.max_requests = 5, .batch_requests = 3, .max_delay = 100ms});
+  observe::PendingRequests pending({.max_requests = 5, .batch_requests = 3, .max_delay = 100ms});
   const auto start = Clock::time_point(1s);
   EXPECT_EQ(pending.due_at(), Clock::time_point::max());
   EXPECT_TRUE(pending.push(traced("/0"), start));
@@ -58,7 +59,7 @@ TEST(PendingRequests, AreDueWhenTheyAreABatchOrTheOldestHasWaited) {
 
 TEST(Backoff, DoublesToItsLongestAndGivesUp) {
   const auto start = Clock::time_point(1s);
-  Backoff backoff({.first = 100ms, .longest = 350ms, .give_up_after = 2000ms}, start);
+  observe::Backoff backoff({.first = 100ms, .longest = 350ms, .give_up_after = 2000ms}, start);
   EXPECT_EQ(backoff.next(start, {}, 1.0), 100ms);
   EXPECT_EQ(backoff.next(start + 100ms, {}, 0.0), 100ms);  // half of 200
   EXPECT_EQ(backoff.next(start + 200ms, {}, 1.0), 350ms);
@@ -69,7 +70,7 @@ TEST(Backoff, DoublesToItsLongestAndGivesUp) {
 
 TEST(Backoff, WaitsAsLongAsTheServerAsksUnlessThatIsTooLong) {
   const auto start = Clock::time_point(1s);
-  Backoff backoff({.first = 100ms, .longest = 300ms, .give_up_after = 5000ms}, start);
+  observe::Backoff backoff({.first = 100ms, .longest = 300ms, .give_up_after = 5000ms}, start);
   EXPECT_EQ(backoff.next(start, 3s, 0.5), 3000ms);
   EXPECT_EQ(backoff.next(start + 3s, 0s, 1.0), 200ms) << "no sooner than without being asked";
   EXPECT_EQ(backoff.next(start + 3s, 3s, 0.5), std::nullopt);
@@ -77,31 +78,32 @@ TEST(Backoff, WaitsAsLongAsTheServerAsksUnlessThatIsTooLong) {
 
 std::string partial_success(std::int64_t num_rejected, std::string_view message) {
   std::string body;
-  ProtoWriter(body).message(1, [&](ProtoWriter& partial) {
+  observe::ProtoWriter(body).message(1, [&](observe::ProtoWriter& partial) {
     partial.varint(1, static_cast<std::uint64_t>(num_rejected)).bytes(2, message);
   });
   return body;
 }
 
 TEST(ExportResponse, IsReadAndNeverTrusted) {
-  const PartialSuccess partial = parse_export_response(partial_success(3, "too many"));
+  const observe::PartialSuccess partial = observe::parse_export_response(partial_success(3, "too many"));
   EXPECT_EQ(partial.num_rejected_spans, 3);
   EXPECT_EQ(partial.message, "too many");
-  EXPECT_EQ(parse_export_response("").num_rejected_spans, 0);
+  EXPECT_EQ(observe::parse_export_response("").num_rejected_spans, 0);
   for (const std::string& broken : {std::string("{}"), std::string("\x0A\xFF", 2), std::string(64, '\xFF'),
                                     std::string("\x0A\x05\x08", 3), std::string("\x0B\x01", 2)}) {
-    EXPECT_EQ(parse_export_response(broken).num_rejected_spans, 0) << broken;
-    EXPECT_LE(parse_refusal(broken).size(), broken.size());
+    EXPECT_EQ(observe::parse_export_response(broken).num_rejected_spans, 0) << broken;
+    EXPECT_LE(observe::parse_refusal(broken).size(), broken.size());
   }
   std::string refusal;
-  ProtoWriter(refusal).varint(1, 3).bytes(2, "no such tenant");
-  EXPECT_EQ(parse_refusal(refusal), "no such tenant");
+  observe::ProtoWriter(refusal).varint(1, 3).bytes(2, "no such tenant");
+  EXPECT_EQ(observe::parse_refusal(refusal), "no such tenant");
 }
 
 class SpanExporterTest : public testing::Test {
  protected:
-  std::unique_ptr<SpanExporter> make(const std::string& url, SpanExporter::Options options = {},
-                                     const std::string& ca_file = {}) {
+  std::unique_ptr<observe::SpanExporter> make(const std::string& url,
+                                              observe::SpanExporter::Options options = {},
+                                              const std::string& ca_file = {}) {
     options.version = "1.2";
     options.shown_url = "URL";
     options.pending.max_delay = 5ms;
@@ -111,11 +113,12 @@ class SpanExporterTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       warnings_.emplace_back(line);
     };
-    auto client = CollectorClient::create({.url = parse_collector_url(url, UrlUse::kBase).value(),
-                                           .headers = {{"X-Key", "abc"}},
-                                           .user_agent = "kvasir/1.2",
-                                           .ca_file = ca_file});
-    return std::make_unique<SpanExporter>(std::move(options), std::move(client).value());
+    auto client = observe::CollectorClient::create(
+        {.url = observe::parse_collector_url(url, observe::UrlUse::kBase).value(),
+         .headers = {{"X-Key", "abc"}},
+         .user_agent = "kvasir/1.2",
+         .ca_file = ca_file});
+    return std::make_unique<observe::SpanExporter>(std::move(options), std::move(client).value());
   }
   std::vector<std::string> warnings() {
     const std::lock_guard lock(mutex_);
@@ -165,11 +168,11 @@ TEST_F(SpanExporterTest, TriesAgainWhatMayBeTriedAgainAndWarnsOnceEachWay) {
 
 TEST_F(SpanExporterTest, DropsWhatIsRefusedAndGoesOn) {
   std::string refusal;
-  ProtoWriter(refusal).bytes(2, "not\nyou");
+  observe::ProtoWriter(refusal).bytes(2, "not\nyou");
   TestCollector collector({{.status = 401, .headers = {}, .body = refusal}, {}});
   const auto exporter = make(collector.url());
   exporter->push(traced());
-  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kRefused) == 1; }));
+  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kRefused) == 1; }));
   exporter->push(traced());
   EXPECT_TRUE(becomes([&] { return exporter->counts().exported() == 1; }));
   EXPECT_TRUE(becomes([&] { return warnings().size() == 2; }));
@@ -186,7 +189,7 @@ TEST_F(SpanExporterTest, CountsWhatIsRejectedOfABatch) {
     exporter->push(traced());
     collector.posts(static_cast<std::size_t>(i));
   }
-  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kRejected) == 2; }));
+  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kRejected) == 2; }));
   EXPECT_EQ(exporter->counts().exported(), 1);
   EXPECT_EQ(warnings(), std::vector<std::string>{"traces: URL took no notice of 1 of 1 spans: old"});
 }
@@ -199,7 +202,7 @@ TEST_F(SpanExporterTest, GivesUpOnACollectorThatIsGone) {
   }
   const auto exporter = make(url, {.backoff = {.longest = 10ms, .give_up_after = 30ms}});
   exporter->push(traced());
-  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kUnreachable) == 1; }));
+  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kUnreachable) == 1; }));
   EXPECT_EQ(warnings(),
             std::vector<std::string>{"traces: URL takes no spans: connecting: Connection refused"});
 }
@@ -212,7 +215,7 @@ TEST_F(SpanExporterTest, NeitherWaitsForASlowCollectorNorKeepsMoreThanItMay) {
   const auto began = Clock::now();
   for (int i = 0; i < 1000; ++i) exporter->push(traced());
   EXPECT_LT(Clock::now() - began, 1s);
-  EXPECT_EQ(exporter->counts().dropped(DropReason::kQueueFull), 990);
+  EXPECT_EQ(exporter->counts().dropped(observe::DropReason::kQueueFull), 990);
   exporter->finish(5s);
   EXPECT_EQ(exporter->counts().exported(), 11);
   EXPECT_EQ(collector.posts(4).size(), 4u);  // 1, 4, 4, 2
@@ -235,9 +238,9 @@ TEST_F(SpanExporterTest, FinishesInTimeWhateverTheCollectorDoes) {
   const auto began = Clock::now();
   exporter->finish(100ms);
   EXPECT_LT(Clock::now() - began, 500ms);
-  EXPECT_EQ(exporter->counts().dropped(DropReason::kShutdown), 2);
+  EXPECT_EQ(exporter->counts().dropped(observe::DropReason::kShutdown), 2);
   exporter->push(traced());
-  EXPECT_EQ(exporter->counts().dropped(DropReason::kShutdown), 3);
+  EXPECT_EQ(exporter->counts().dropped(observe::DropReason::kShutdown), 3);
 }
 
 TEST_F(SpanExporterTest, FinishesWithOneMoreAttemptInsteadOfWaiting) {
@@ -256,7 +259,7 @@ TEST_F(SpanExporterTest, NamesAHostThatIsNotThere) {
   const auto exporter =
       make("http://no-such-host.invalid", {.timeout = 1000ms, .backoff = {.give_up_after = 0ms}});
   exporter->push(traced());
-  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kUnreachable) == 1; }));
+  EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kUnreachable) == 1; }));
   EXPECT_TRUE(warnings().at(0).starts_with("traces: URL takes no spans: looking the host up: "));
 }
 
@@ -272,27 +275,28 @@ TEST_F(SpanExporterTest, TrustsWhomItIsToldToOverTlsAndNobodyElse) {
   {
     const auto exporter = make("https://127.0.0.1:" + port, {}, stem + ".crt");
     exporter->push(traced());
-    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kRefused) == 1; }));
+    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kRefused) == 1; }));
     EXPECT_EQ(warnings().at(0), "traces: URL takes no spans: status 404");
   }
   {
     const auto exporter = make("https://127.0.0.1:" + port, {.backoff = {.give_up_after = 0ms}});
     exporter->push(traced());
-    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kUnreachable) == 1; }));
+    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kUnreachable) == 1; }));
     EXPECT_EQ(warnings().at(1), "traces: URL takes no spans: TLS: certificate verify failed");
   }
   {  // the certificate is that of the address alone
     const auto exporter =
         make("https://localhost:" + port, {.backoff = {.give_up_after = 0ms}}, stem + ".crt");
     exporter->push(traced());
-    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(DropReason::kUnreachable) == 1; }));
+    EXPECT_TRUE(becomes([&] { return exporter->counts().dropped(observe::DropReason::kUnreachable) == 1; }));
     EXPECT_EQ(warnings().at(2), "traces: URL takes no spans: TLS: certificate verify failed");
   }
   std::filesystem::remove(stem + ".key");
-  EXPECT_FALSE(CollectorClient::create({.url = parse_collector_url("https://a", UrlUse::kBase).value(),
-                                        .headers = {},
-                                        .user_agent = {},
-                                        .ca_file = stem + ".key"}));
+  EXPECT_FALSE(observe::CollectorClient::create(
+      {.url = observe::parse_collector_url("https://a", observe::UrlUse::kBase).value(),
+       .headers = {},
+       .user_agent = {},
+       .ca_file = stem + ".key"}));
   std::filesystem::remove(stem + ".crt");
 }
 

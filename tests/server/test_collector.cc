@@ -10,8 +10,8 @@
 #include <bit>
 #include <span>
 
-#include "server/tracing/proto_reader.h"
-#include "server/tracing/trace_context.h"
+#include "server/observe/tracing/proto_reader.h"
+#include "server/observe/tracing/trace_context.h"
 
 namespace kvasir::server {
 namespace {
@@ -19,11 +19,11 @@ namespace {
 using namespace std::chrono_literals;
 
 std::string hex_of(std::string_view bytes) {
-  return hex({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return observe::hex({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
 }
 
 std::string read_value(std::string_view value) {
-  ProtoReader reader(value);
+  observe::ProtoReader reader(value);
   const auto field = reader.next();
   if (!field) return {};
   switch (field->number) {
@@ -39,13 +39,13 @@ std::string read_value(std::string_view value) {
       break;
   }
   std::string list;
-  ProtoReader values(field->bytes);
+  observe::ProtoReader values(field->bytes);
   while (const auto element = values.next()) list += (list.empty() ? "" : ",") + read_value(element->bytes);
   return list;
 }
 
 void read_attribute(std::string_view pair, std::map<std::string, std::string>& attributes) {
-  ProtoReader reader(pair);
+  observe::ProtoReader reader(pair);
   const auto name = reader.next(), value = reader.next();
   ASSERT_TRUE(name && value);
   EXPECT_TRUE(attributes.emplace(name->bytes, read_value(value->bytes)).second) << name->bytes << " twice";
@@ -53,7 +53,7 @@ void read_attribute(std::string_view pair, std::map<std::string, std::string>& a
 
 ReceivedSpan read_span(std::string_view bytes) {
   ReceivedSpan span;
-  ProtoReader reader(bytes);
+  observe::ProtoReader reader(bytes);
   while (const auto field = reader.next()) {
     if (field->number == 1) span.trace_id = hex_of(field->bytes);
     if (field->number == 2) span.span_id = hex_of(field->bytes);
@@ -64,7 +64,7 @@ ReceivedSpan read_span(std::string_view bytes) {
     if (field->number == 7) span.begin_ns = field->value;
     if (field->number == 8) span.end_ns = field->value;
     if (field->number == 9) read_attribute(field->bytes, span.attributes);
-    if (field->number == 15) span.status = static_cast<int>(ProtoReader(field->bytes).next()->value);
+    if (field->number == 15) span.status = static_cast<int>(observe::ProtoReader(field->bytes).next()->value);
     if (field->number == 16) span.flags = static_cast<std::uint32_t>(field->value);
   }
   return span;
@@ -73,7 +73,7 @@ ReceivedSpan read_span(std::string_view bytes) {
 // The fields of that number in a message.
 std::vector<std::string_view> fields_of(std::string_view message, int number) {
   std::vector<std::string_view> found;
-  ProtoReader reader(message);
+  observe::ProtoReader reader(message);
   while (const auto field = reader.next()) {
     if (field->number == number) found.push_back(field->bytes);
   }
@@ -107,12 +107,13 @@ std::map<std::string, std::string> read_resource(std::string_view body) {
 
 ServerConfig traced_to(const TestCollector& collector) {
   ServerConfig config;
-  config.tracing = TracingConfig{.url = parse_collector_url(collector.url(), UrlUse::kBase).value(),
-                                 .headers = {},
-                                 .ca_file = {},
-                                 .sampler = {},
-                                 .resource = {{"service.name", "here"}},
-                                 .version = "1.2"};
+  config.tracing = observe::TracingConfig{
+      .url = observe::parse_collector_url(collector.url(), observe::UrlUse::kBase).value(),
+      .headers = {},
+      .ca_file = {},
+      .sampler = {},
+      .resource = {{"service.name", "here"}},
+      .version = "1.2"};
   config.tracing->pending.max_delay = 5ms;
   return config;
 }

@@ -12,16 +12,16 @@ const std::vector<std::string> kTools = {"weather", "add"};
 
 struct Reading {
   std::string text;
-  std::vector<ToolCall> calls;
+  std::vector<api::ToolCall> calls;
 };
 
 // In pieces of `length` bytes.
-Reading read(ToolCallFormat format, std::string_view answer, std::size_t length) {
-  ToolCallReader reader(format, kTools);
+Reading read(api::ToolCallFormat format, std::string_view answer, std::size_t length) {
+  api::ToolCallReader reader(format, kTools);
   Reading reading;
-  const auto take = [&](ToolCallReader::Piece piece) {
+  const auto take = [&](api::ToolCallReader::Piece piece) {
     reading.text += piece.text;
-    for (ToolCall& call : piece.calls) reading.calls.push_back(std::move(call));
+    for (api::ToolCall& call : piece.calls) reading.calls.push_back(std::move(call));
   };
   for (std::size_t i = 0; i < answer.size(); i += length) take(reader.push(answer.substr(i, length)));
   take(reader.finish());
@@ -30,7 +30,7 @@ Reading read(ToolCallFormat format, std::string_view answer, std::size_t length)
 }
 
 // However the answer is cut into pieces, the same comes out of it.
-Reading read(ToolCallFormat format, std::string_view answer) {
+Reading read(api::ToolCallFormat format, std::string_view answer) {
   const Reading whole = read(format, answer, answer.size());
   for (const std::size_t length : {1, 2, 3, 7, 20}) {
     const Reading pieces = read(format, answer, length);
@@ -42,7 +42,7 @@ Reading read(ToolCallFormat format, std::string_view answer) {
 
 TEST(ToolCalls, AreFoundBetweenText) {
   const Reading reading =
-      read(ToolCallFormat::kTagged,
+      read(api::ToolCallFormat::kTagged,
            "So: <tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>\n"
            "<tool_call>{\"name\": \"add\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>");
   EXPECT_EQ(reading.text, "So: ");
@@ -57,7 +57,7 @@ TEST(ToolCalls, WhatOnlyLooksLikeOneIsText) {
                              "<tool_call>nonsense</tool_call>",
                              "<tool_call>{\"name\": \"unknown\", \"arguments\": {}}</tool_call> after",
                              "<tool_call></tool_call>"}) {
-    const Reading reading = read(ToolCallFormat::kTagged, answer);
+    const Reading reading = read(api::ToolCallFormat::kTagged, answer);
     EXPECT_EQ(reading.text, answer);
     EXPECT_TRUE(reading.calls.empty());
   }
@@ -65,18 +65,18 @@ TEST(ToolCalls, WhatOnlyLooksLikeOneIsText) {
 
 TEST(ToolCalls, WithoutTheirClosingMarkAtTheEndAreCalls) {
   const Reading reading =
-      read(ToolCallFormat::kTagged, "<tool_call>{\"name\": \"weather\", \"arguments\": {}}");
+      read(api::ToolCallFormat::kTagged, "<tool_call>{\"name\": \"weather\", \"arguments\": {}}");
   ASSERT_EQ(reading.calls.size(), 1u);
   EXPECT_EQ(reading.text, "");
 }
 
 TEST(ToolCalls, AreWholeAnswersOfLlama3) {
   const Reading one =
-      read(ToolCallFormat::kObject, "{\"name\": \"weather\", \"parameters\": {\"city\": \"}\"}}");
+      read(api::ToolCallFormat::kObject, "{\"name\": \"weather\", \"parameters\": {\"city\": \"}\"}}");
   ASSERT_EQ(one.calls.size(), 1u);
   EXPECT_EQ(one.calls[0].arguments, R"({"city":"}"})");
   const Reading two =
-      read(ToolCallFormat::kObject,
+      read(api::ToolCallFormat::kObject,
            "<|python_tag|>{\"name\": \"add\", \"parameters\": {}}; {\"name\": \"add\", \"parameters\": {}}");
   EXPECT_EQ(two.calls.size(), 2u);
   EXPECT_EQ(two.text, "");
@@ -86,48 +86,48 @@ TEST(ToolCalls, AreWholeAnswersOfMistral) {
   constexpr std::string_view kCalls =
       R"([{"name": "add", "arguments": {"a": [1, 2]}}, {"name": "weather", "arguments": {}}])";
   for (const std::string_view mark : {"", " ", "[TOOL_CALLS]", "[TOOL_CALLS] "}) {
-    const Reading reading = read(ToolCallFormat::kArray, std::string(mark).append(kCalls));
+    const Reading reading = read(api::ToolCallFormat::kArray, std::string(mark).append(kCalls));
     ASSERT_EQ(reading.calls.size(), 2u) << mark;
     EXPECT_EQ(reading.calls[0].arguments, R"({"a":[1,2]})");
     EXPECT_EQ(reading.text, "");
   }
   for (const char* answer : {"[1, 2]", "[TOOL", "[{\"name\": \"nobody\"}]", "[]", "Hello [TOOL_CALLS]"}) {
-    const Reading reading = read(ToolCallFormat::kArray, answer);
+    const Reading reading = read(api::ToolCallFormat::kArray, answer);
     EXPECT_EQ(reading.text, answer);
     EXPECT_TRUE(reading.calls.empty());
   }
 }
 
 TEST(ToolCalls, BeyondTheirNumberAreLeftOut) {
-  ToolCallReader tagged(ToolCallFormat::kTagged, kTools, 1);
+  api::ToolCallReader tagged(api::ToolCallFormat::kTagged, kTools, 1);
   const std::string call = "<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
   const auto piece = tagged.push("So: " + call + call + " and");
   EXPECT_EQ(piece.calls.size(), 1u);
   EXPECT_EQ(piece.text, "So: and");
-  ToolCallReader objects(ToolCallFormat::kObject, kTools, 1);
+  api::ToolCallReader objects(api::ToolCallFormat::kObject, kTools, 1);
   EXPECT_EQ(objects.push("{\"name\": \"add\"}; {\"name\": \"add\"}").text, "");
   EXPECT_EQ(objects.finish().calls.size(), 1u);
 }
 
 TEST(ToolCalls, AnAnswerThatIsNoneIsTextFromItsFirstPiece) {
-  ToolCallReader reader(ToolCallFormat::kObject, kTools);
+  api::ToolCallReader reader(api::ToolCallFormat::kObject, kTools);
   EXPECT_EQ(reader.push("Hello").text, "Hello");
   EXPECT_EQ(reader.push(" {").text, " {");
   for (const char* answer :
        {"{\"name\": \"weather\"} and more", "{\"answer\": 42}", "{", " ", "{\"name\": \"weather\""}) {
-    const Reading reading = read(ToolCallFormat::kObject, answer);
+    const Reading reading = read(api::ToolCallFormat::kObject, answer);
     EXPECT_EQ(reading.text, answer);
     EXPECT_TRUE(reading.calls.empty());
   }
 }
 
 TEST(ToolCalls, TheTemplateTellsTheirForm) {
-  EXPECT_EQ(tool_call_format_of("{{ messages }}"), ToolCallFormat::kNone);
-  EXPECT_EQ(tool_call_format_of("{% if tools %}<tool_call>{% endif %}"), ToolCallFormat::kTagged);
-  EXPECT_EQ(tool_call_format_of("{% if tools %}{\"name\": f, \"parameters\": d}{% endif %}"),
-            ToolCallFormat::kObject);
-  EXPECT_EQ(tool_call_format_of("{% if tools %}[TOOL_CALLS] {% endif %}"), ToolCallFormat::kArray);
-  EXPECT_EQ(tool_call_format_of("{% if tools %}[TOOLS]{% endif %}"), ToolCallFormat::kNone);
+  EXPECT_EQ(api::tool_call_format_of("{{ messages }}"), api::ToolCallFormat::kNone);
+  EXPECT_EQ(api::tool_call_format_of("{% if tools %}<tool_call>{% endif %}"), api::ToolCallFormat::kTagged);
+  EXPECT_EQ(api::tool_call_format_of("{% if tools %}{\"name\": f, \"parameters\": d}{% endif %}"),
+            api::ToolCallFormat::kObject);
+  EXPECT_EQ(api::tool_call_format_of("{% if tools %}[TOOL_CALLS] {% endif %}"), api::ToolCallFormat::kArray);
+  EXPECT_EQ(api::tool_call_format_of("{% if tools %}[TOOLS]{% endif %}"), api::ToolCallFormat::kNone);
 }
 
 }  // namespace

@@ -13,19 +13,19 @@ namespace {
 
 constexpr char kEmptySchema[] = R"({"type": "object", "properties": {}})";
 
-ApiResult<Tools> read(std::string_view json, const ToolShape& shape) {
+ApiResult<api::Tools> read(std::string_view json, const api::ToolShape& shape) {
   static const Limits limits;
-  const JsonDocument document = JsonDocument::parse(json, limits).value();
-  return read_tools({"tools", *find_member(document.root(), "tools"), limits}, shape);
+  const api::JsonDocument document = api::JsonDocument::parse(json, limits).value();
+  return api::read_tools({"tools", *api::find_member(document.root(), "tools"), limits}, shape);
 }
 
-std::string shown(std::string_view json, const ToolShape& shape) {
-  const Tools tools = read(json, shape).value();
+std::string shown(std::string_view json, const api::ToolShape& shape) {
+  const api::Tools tools = read(json, shape).value();
   const auto shows = text::ChatTemplate::parse("{{ tools[0] | tojson }}").value();
   return shows.render(text::make_globals({.messages = text::make_messages({}), .tools = tools.list})).value();
 }
 
-std::string param_of(std::string_view json, const ToolShape& shape) {
+std::string param_of(std::string_view json, const api::ToolShape& shape) {
   return read(json, shape).error().param;
 }
 
@@ -39,11 +39,12 @@ std::string function_of(std::string_view description, std::string_view schema, s
 }
 
 TEST(Tools, HaveDescriptionAndParametersWhateverIsLeftOut) {
-  EXPECT_EQ(shown(R"({"tools":[{"type":"function","function":{"name":"f"}}]})", kChatTools),
+  EXPECT_EQ(shown(R"({"tools":[{"type":"function","function":{"name":"f"}}]})", api::kChatTools),
             function_of("", kEmptySchema));
-  EXPECT_EQ(shown(R"({"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]})", kChatTools),
-            function_of("", kEmptySchema));
-  EXPECT_EQ(shown(R"({"tools":[{"type":"function","name":"f","parameters":null}]})", kResponsesTools),
+  EXPECT_EQ(
+      shown(R"({"tools":[{"type":"function","function":{"name":"f","parameters":[]}}]})", api::kChatTools),
+      function_of("", kEmptySchema));
+  EXPECT_EQ(shown(R"({"tools":[{"type":"function","name":"f","parameters":null}]})", api::kResponsesTools),
             function_of("", kEmptySchema));
 }
 
@@ -51,36 +52,36 @@ TEST(Tools, AreOneFormForAllApis) {
   const std::string form = function_of("Does.", R"({"type": "object"})");
   EXPECT_EQ(shown(R"({"tools":[{"function":{"parameters":{"type":"object"},"description":"Does.","name":"f",)"
                   R"("strict":false},"type":"function"}]})",
-                  kChatTools),
+                  api::kChatTools),
             form);
   EXPECT_EQ(shown(R"({"tools":[{"type":"function","name":"f","description":"Does.",)"
                   R"("parameters":{"type":"object"},"strict":false}]})",
-                  kResponsesTools),
+                  api::kResponsesTools),
             form);
   EXPECT_EQ(shown(R"({"tools":[{"name":"f","description":"Does.","input_schema":{"type":"object"},)"
                   R"("cache_control":{"type":"ephemeral"}}]})",
-                  kAnthropicTools),
+                  api::kAnthropicTools),
             form);
 }
 
 TEST(Tools, KeepWhatElseDescribesAFunction) {
   EXPECT_EQ(shown(R"({"tools":[{"type":"function","function":{"name":"f","return":{"type":"number"}}}]})",
-                  kChatTools),
+                  api::kChatTools),
             function_of("", kEmptySchema, R"(, "return": {"type": "number"})"));
 }
 
 TEST(Tools, NameThePartAtFault) {
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"function"}]})", kChatTools), "tools[0].function");
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"web_search"}]})", kResponsesTools), "tools[0].type");
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":true}]})", kResponsesTools),
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"function"}]})", api::kChatTools), "tools[0].function");
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"web_search"}]})", api::kResponsesTools), "tools[0].type");
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":true}]})", api::kResponsesTools),
             "tools[0].strict");
-  EXPECT_EQ(param_of(R"({"tools":[{"name":"f"}]})", kAnthropicTools), "tools[0].input_schema");
+  EXPECT_EQ(param_of(R"({"tools":[{"name":"f"}]})", api::kAnthropicTools), "tools[0].input_schema");
   EXPECT_EQ(
-      param_of(R"({"tools":[{"type":"function","function":{"name":"f","description":1}}]})", kChatTools),
+      param_of(R"({"tools":[{"type":"function","function":{"name":"f","description":1}}]})", api::kChatTools),
       "tools[0].function.description");
-  EXPECT_EQ(
-      param_of(R"({"tools":[{"type":"function","function":{"name":"f","parameters":[1]}}]})", kChatTools),
-      "tools[0].function.parameters");
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","function":{"name":"f","parameters":[1]}}]})",
+                     api::kChatTools),
+            "tools[0].function.parameters");
 }
 
 }  // namespace

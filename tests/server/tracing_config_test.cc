@@ -1,5 +1,5 @@
 // What flags and OpenTelemetry's variables mean together.
-#include "server/tracing/tracing_config.h"
+#include "server/observe/tracing/tracing_config.h"
 
 #include <gtest/gtest.h>
 
@@ -14,20 +14,22 @@ class TracingConfigTest : public testing::Test {
  protected:
   using Set = std::map<std::string, std::string>;
 
-  Result<std::optional<TracingConfig>> make(const TracingFlags& flags, const Set& variables) {
+  Result<std::optional<observe::TracingConfig>> make(const observe::TracingFlags& flags,
+                                                     const Set& variables) {
     warnings_.clear();
     const auto get = [&](const char* name) -> std::optional<std::string> {
       const auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);
     };
-    return make_tracing_config(flags, get, [this](std::string_view line) { warnings_.emplace_back(line); });
+    return observe::make_tracing_config(flags, get,
+                                        [this](std::string_view line) { warnings_.emplace_back(line); });
   }
-  std::string url(const TracingFlags& flags, const Set& variables) {
+  std::string url(const observe::TracingFlags& flags, const Set& variables) {
     const auto config = make(flags, variables);
     if (!config) return config.error().message;
     return *config ? (*config)->url.shown() : "none";
   }
-  std::string error(const TracingFlags& flags, const Set& variables) {
+  std::string error(const observe::TracingFlags& flags, const Set& variables) {
     const auto config = make(flags, variables);
     EXPECT_FALSE(config);
     EXPECT_EQ(config.error().kind, ErrorKind::kUsage);
@@ -58,12 +60,12 @@ TEST_F(TracingConfigTest, IsTurnedOffByVariablesButNotAgainstAFlag) {
 }
 
 TEST_F(TracingConfigTest, ReadsUrls) {
-  const auto v6 = parse_collector_url("http://[::1]:4318", UrlUse::kBase);
+  const auto v6 = observe::parse_collector_url("http://[::1]:4318", observe::UrlUse::kBase);
   ASSERT_TRUE(v6);
   EXPECT_EQ(v6->host, "::1");
   EXPECT_EQ(v6->port, 4318);
   EXPECT_EQ(v6->authority(), "[::1]:4318");
-  const auto query = parse_collector_url("HTTPS://a.example?key=secret", UrlUse::kAsIs);
+  const auto query = observe::parse_collector_url("HTTPS://a.example?key=secret", observe::UrlUse::kAsIs);
   ASSERT_TRUE(query);
   EXPECT_EQ(query->target, "/?key=secret");
   EXPECT_EQ(query->port, 443);
@@ -79,11 +81,11 @@ TEST_F(TracingConfigTest, RefusesUrlsInALineWithoutTheirKeys) {
             "'http://a:65536'");
   for (const char* bad : {"", "http://", "http://:80", "http://a:0", "http://a:", "http://a:x", "http://[::1",
                           "http://[::1]x", "http://a b", "http://a/#f", "ftp://a"}) {
-    EXPECT_FALSE(parse_collector_url(bad, UrlUse::kBase)) << bad;
+    EXPECT_FALSE(observe::parse_collector_url(bad, observe::UrlUse::kBase)) << bad;
   }
   for (const char* secret :
        {"http://me:secret@a", "ftp://me:secret@a", "http://a?secret", "http://a b?secret"}) {
-    const auto refused = parse_collector_url(secret, UrlUse::kBase);
+    const auto refused = observe::parse_collector_url(secret, observe::UrlUse::kBase);
     ASSERT_FALSE(refused) << secret;
     EXPECT_EQ(refused.error().message.find("secret"), std::string::npos) << refused.error().message;
   }
@@ -126,8 +128,8 @@ TEST_F(TracingConfigTest, NamesTheServer) {
 
 TEST_F(TracingConfigTest, ChoosesTheSampler) {
   const Set::value_type endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"};
-  const TraceId high{0, 0, 0, 0, 0, 0, 0, 0, 0xFF};
-  const auto samples = [&](const TracingFlags& flags, Set variables) {
+  const observe::TraceId high{0, 0, 0, 0, 0, 0, 0, 0, 0xFF};
+  const auto samples = [&](const observe::TracingFlags& flags, Set variables) {
     variables.insert(endpoint);
     return make(flags, variables).value()->sampler.samples(high, nullptr);
   };

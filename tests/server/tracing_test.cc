@@ -162,7 +162,7 @@ TEST(Traces, SayWhyARequestWasRefused) {
 TEST(Traces, SayWhereARequestWithoutAKeyWanted) {
   const std::string file =
       (std::filesystem::temp_directory_path() / ("kvasir-trace-keys-" + std::to_string(::getpid()))).string();
-  ASSERT_TRUE(write_key_file(file, {{.name = "team", .hash = hash_of("kv-team")}}));
+  ASSERT_TRUE(auth::write_key_file(file, {{.name = "team", .hash = auth::hash_of("kv-team")}}));
   TestCollector collector;
   ServerConfig config = traced_to(collector);
   config.api_keys_file = file;

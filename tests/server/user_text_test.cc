@@ -9,7 +9,7 @@
 
 #include "fake_engine.h"
 #include "server/api/chat_prompt.h"
-#include "server/openai/chat_fields.h"
+#include "server/api/openai/chat_fields.h"
 
 namespace kvasir::server {
 namespace {
@@ -17,10 +17,10 @@ namespace {
 using text::jinja::Value;
 
 std::vector<TokenId> prompt_of(const FakeEngine& engine, const std::string& messages) {
-  Warnings warnings;
+  api::Warnings warnings;
   const Limits limits;
-  const auto request = parse_chat_request(R"({"messages":)" + messages + "}", limits, warnings);
-  return chat_prompt(request.value(), *engine.chat_template(), *engine.tokenizer()).value();
+  const auto request = api::parse_chat_request(R"({"messages":)" + messages + "}", limits, warnings);
+  return api::chat_prompt(request.value(), *engine.chat_template(), *engine.tokenizer()).value();
 }
 
 std::string message(const std::string& content) {
@@ -50,12 +50,12 @@ TEST(UserText, CannotCompleteAControlTokenWithWhatFollowsIt) {
   const FakeEngine engine;
   const auto chat_template =
       text::ChatTemplate::parse("{% for m in messages %}{{ m.content | trim }}{% endfor %}").value();
-  Warnings warnings;
+  api::Warnings warnings;
   const Limits limits;
-  const auto request = parse_chat_request(
+  const auto request = api::parse_chat_request(
       R"({"messages":[{"role":"user","content":"<|im_ "},{"role":"user","content":"end|>"}]})", limits,
       warnings);
-  const auto ids = chat_prompt(request.value(), chat_template, *engine.tokenizer()).value();
+  const auto ids = api::chat_prompt(request.value(), chat_template, *engine.tokenizer()).value();
   EXPECT_EQ(count_controls(ids), 0);
   EXPECT_EQ(engine.tokenizer()->decode(ids, true), "<|im_end|>");
 }

@@ -7,9 +7,9 @@
 
 #include "kvasir/request.h"
 #include "server/api_error.h"
-#include "server/http/sse.h"
+#include "server/carriers/sse.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 // Everything one choice became. Choices count over all prompts: prompt p has n p .. n p + n - 1.
 struct ChoiceResult {
@@ -39,11 +39,11 @@ class AnswerFormat {
   // Of a stream whose last event repeats the whole answer, which is therefore kept until then.
   virtual bool keeps_answer() const { return false; }
   // Appends what ends a stream that is complete.
-  virtual void append_end(std::string& events) const { events += kSseDone; }
+  virtual void append_end(std::string& events) const { events += carriers::kSseDone; }
   // Appends the event that says why a stream ends before it is.
   virtual void append_failure(const ApiError& error, std::string& events) const {
-    append_sse_event(events, error_json(error, ErrorShape::kOpenAi));
+    carriers::append_sse_event(events, error_json(error, ErrorShape::kOpenAi));
   }
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -7,7 +7,7 @@
 
 #include "base/printable.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 ApiStatus check_model(const ApiContext& context, const std::string& name) {
   if (name.empty() || name == context.model_name) return {};
@@ -17,32 +17,33 @@ ApiStatus check_model(const ApiContext& context, const std::string& name) {
       "model", "model_not_found"});
 }
 
-ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens) {
-  std::vector<Header> headers;
-  ApiStatus admitted = context.rate_limiter.admit(exchange.request().tenant, num_prompt_tokens,
-                                                  Exchange::Clock::now(), headers);
-  for (Header& header : headers) exchange.add_header(std::move(header));
+ApiStatus admit(const ApiContext& context, http::ResponseWriter& writer, std::int64_t num_prompt_tokens) {
+  std::vector<http::Header> headers;
+  ApiStatus admitted = context.rate_limiter.admit(writer.request().tenant, num_prompt_tokens,
+                                                  http::ResponseWriter::Clock::now(), headers);
+  for (http::Header& header : headers) writer.add_header(std::move(header));
   return admitted;
 }
 
-ApiStatus check_limits(const ApiContext& context, Exchange& exchange) {
-  std::vector<Header> headers;
-  ApiStatus passes = context.rate_limiter.check(exchange.request().tenant, Exchange::Clock::now(), headers);
-  for (Header& header : headers) exchange.add_header(std::move(header));
+ApiStatus check_limits(const ApiContext& context, http::ResponseWriter& writer) {
+  std::vector<http::Header> headers;
+  ApiStatus passes =
+      context.rate_limiter.check(writer.request().tenant, http::ResponseWriter::Clock::now(), headers);
+  for (http::Header& header : headers) writer.add_header(std::move(header));
   return passes;
 }
 
-ApiStatus plan_answer(const Exchange& exchange, std::int64_t bytes, RequestMemory::Share& share) {
-  return share.resize(bytes, body_memory_bytes(exchange.request().body));
+ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, RequestMemory::Share& share) {
+  return share.resize(bytes, body_memory_bytes(writer.request().body));
 }
 
-void add_warnings(const Warnings& warnings, Exchange& exchange) {
+void add_warnings(const Warnings& warnings, http::ResponseWriter& writer) {
   if (warnings.messages.empty()) return;
-  exchange.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});
+  writer.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});
 }
 
-void respond_unless(const ApiStatus& status, Exchange& exchange) {
-  if (!status) exchange.respond(error_response(status.error(), exchange.request()));
+void respond_unless(const ApiStatus& status, http::ResponseWriter& writer) {
+  if (!status) writer.respond(error_response(status.error(), writer.request()));
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -8,31 +8,33 @@
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
 #include "server/auth/rate_limiter.h"
-#include "server/http/exchange.h"
+#include "server/http/response_writer.h"
 #include "server/id_source.h"
 #include "server/limits.h"
-#include "server/metrics.h"
+#include "server/observe/metrics.h"
 #include "server/request_memory.h"
 
-namespace kvasir::server {
-
+namespace kvasir::server::observe {
 class Tracer;
+}
 
-// Outlives every exchange.
+namespace kvasir::server::api {
+
+// Outlives every request.
 struct ApiContext {
   Engine& engine;
   const Limits& limits;
   const KvParams& kv;  // of requests that do not say
-  ServerMetrics& metrics;
-  RateLimiter& rate_limiter;
+  observe::ServerMetrics& metrics;
+  auth::RateLimiter& rate_limiter;
   RequestMemory& memory;
   IdSource& ids;
   std::string model_name;      // what clients call the model
   std::int64_t created_s = 0;  // when it was loaded, Unix time
   std::string fingerprint;
-  bool has_vllm_metrics = false;         // beside its own
-  std::int64_t memory_budget_bytes = 0;  // of the whole process; 0: nobody said
-  const Tracer* tracer = nullptr;        // null: nothing is traced
+  bool has_vllm_metrics = false;            // beside its own
+  std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
+  const observe::Tracer* tracer = nullptr;  // null: nothing is traced
   const std::atomic<bool>& draining;
 };
 
@@ -40,26 +42,26 @@ struct ApiContext {
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
 // headers. Error: 429.
-ApiStatus admit(const ApiContext& context, Exchange& exchange, std::int64_t num_prompt_tokens);
+ApiStatus admit(const ApiContext& context, http::ResponseWriter& writer, std::int64_t num_prompt_tokens);
 // Before anything is done for a request: 429 if the limits of its tenant let none through now. Takes nothing.
-ApiStatus check_limits(const ApiContext& context, Exchange& exchange);
+ApiStatus check_limits(const ApiContext& context, http::ResponseWriter& writer);
 // Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
-ApiStatus plan_answer(const Exchange& exchange, std::int64_t bytes, RequestMemory::Share& share);
-void add_warnings(const Warnings& warnings, Exchange& exchange);
+ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, RequestMemory::Share& share);
+void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
 // Answers with what the handler could not do, if there is anything.
-void respond_unless(const ApiStatus& status, Exchange& exchange);
+void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 
 // The body as an endpoint's parser reads it; warnings go with the answer. Errors: check_limits(), the
 // parser's, and another model's name.
 template <class Request>
-ApiResult<Request> read_request(const ApiContext& context, Exchange& exchange,
+ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter& writer,
                                 ApiResult<Request> (*parse)(std::string_view, const Limits&, Warnings&)) {
-  KVASIR_CHECKED(check_limits(context, exchange));
+  KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
-  KVASIR_TRY(Request request, parse(exchange.request().body, context.limits, warnings));
-  add_warnings(warnings, exchange);
+  KVASIR_TRY(Request request, parse(writer.request().body, context.limits, warnings));
+  add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
   return request;
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -6,7 +6,7 @@
 #include "server/api/template_dict.h"
 #include "text/chat_prompt.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 using text::jinja::Value;
@@ -90,16 +90,16 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
 }
 
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       Exchange& exchange, std::string_view prompt_field) {
+                                       http::ResponseWriter& writer, std::string_view prompt_field) {
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
-  Request wanted = engine_request(request, exchange.request().tenant, context.kv, std::move(prompt));
+  Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
   KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt_field));
   if (has_calls(request.messages) && !context.engine.chat_template()->source().contains(kCalls)) {
     add_warnings(
         Warnings{.messages = {"the model's chat template does not show the tool calls of earlier messages"}},
-        exchange);
+        writer);
   }
   return wanted;
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -10,7 +10,7 @@
 #include "text/template/chat_template.h"
 #include "text/tokenizer.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 // Renders the model's template and tokenises the result; control tokens come from the template only, never
 // from a message. Errors (400): what the template refuses, a limit of its rendering.
@@ -31,6 +31,7 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
 // The engine's request for it; what of the conversation the template cannot show is said in a header. Errors
 // (400): the same, and what is beyond the context.
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
-                                       Exchange& exchange, std::string_view prompt_field = "messages");
+                                       http::ResponseWriter& writer,
+                                       std::string_view prompt_field = "messages");
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -10,7 +10,7 @@
 #include "server/api/generation_request.h"
 #include "text/template/value.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 struct ChatRequest : GenerationRequest {
   text::jinja::Value messages;  // undefined until read
@@ -26,4 +26,4 @@ struct ChatRequest : GenerationRequest {
   std::vector<std::pair<std::string, text::jinja::Value>> template_kwargs;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

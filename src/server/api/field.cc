@@ -5,7 +5,7 @@
 #include "base/nearest_name.h"
 #include "base/printable.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 bool asks_for_nothing(JsonElement json) {
@@ -32,4 +32,4 @@ void warn_unknown_field(std::string_view name, std::span<const std::string_view>
   warnings.messages.push_back(std::move(message));
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

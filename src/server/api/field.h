@@ -12,7 +12,7 @@
 
 #include "server/api/json_input.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 template <class Target>
 struct Field {
@@ -131,4 +131,4 @@ ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
   return {};
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/stop_token.h"
-#include "server/http/sse.h"
+#include "server/carriers/sse.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 constexpr std::chrono::seconds kPrefillPing{1};
@@ -44,53 +44,53 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std
   return bytes;
 }
 
-void refuse(Exchange& exchange, const ApiError& error) {
-  exchange.respond(error_response(error, exchange.request()));
+void refuse(http::ResponseWriter& writer, const ApiError& error) {
+  writer.respond(error_response(error, writer.request()));
 }
 
 }  // namespace
 
-void Generation::start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+void Generation::start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
                        const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
                        std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
                  .rate_limiter = context.rate_limiter,
-                 .exchange = exchange,
+                 .writer = writer,
                  .format = std::move(format),
                  .choices_per_prompt = asked.sampling.n,
                  .stream = asked.stream,
                  .keep_stop_token = asked.sampling.include_stop_str_in_output,
-                 .memory = RequestMemory::Share(context.memory, exchange->request().tenant.name)};
+                 .memory = RequestMemory::Share(context.memory, writer->request().tenant.name)};
   begin(context, std::move(parts), std::move(requests));
 }
 
-void Generation::start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+void Generation::start_scoring(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
                                std::unique_ptr<AnswerFormat> format, std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
                  .rate_limiter = context.rate_limiter,
-                 .exchange = exchange,
+                 .writer = writer,
                  .format = std::move(format),
                  .max_in_flight = kMaxScoringInFlight,
-                 .memory = RequestMemory::Share(context.memory, exchange->request().tenant.name)};
+                 .memory = RequestMemory::Share(context.memory, writer->request().tenant.name)};
   begin(context, std::move(parts), std::move(requests));
 }
 
 void Generation::begin(const ApiContext& context, Parts parts, std::vector<Request> requests) {
   if (context.draining) {  // the engine will be told in a moment, and nobody is let in until then
-    return refuse(*parts.exchange, {503, "the server is shutting down", {}, "shutting_down"});
+    return refuse(*parts.writer, {503, "the server is shutting down", {}, "shutting_down"});
   }
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
-  Exchange& exchange = *parts.exchange;
+  http::ResponseWriter& writer = *parts.writer;
   const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests,
                                                    context.engine.model_info().hidden_size);
-  if (const ApiStatus planned = plan_answer(exchange, wanted_bytes, parts.memory); !planned) {
-    return refuse(exchange, planned.error());
+  if (const ApiStatus planned = plan_answer(writer, wanted_bytes, parts.memory); !planned) {
+    return refuse(writer, planned.error());
   }
-  if (const ApiStatus admitted = admit(context, exchange, num_prompt_tokens); !admitted) {
-    return refuse(exchange, admitted.error());
+  if (const ApiStatus admitted = admit(context, writer, num_prompt_tokens); !admitted) {
+    return refuse(writer, admitted.error());
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
@@ -104,12 +104,12 @@ void Generation::submit(std::vector<Request> requests) {
   if (!parts_.stream) choices_.resize(num_choices);
   num_unfinished_ = requests.size();
   const auto self = shared_from_this();
-  parts_.exchange->on_abort([self] {
+  parts_.writer->on_abort([self] {
     self->is_over_ = true;
     self->more_.reset();
     if (self->num_in_flight_ == 0) return self->record();
     self->is_aborted_ = true;
-    self->parts_.exchange->await_generation();
+    self->parts_.writer->await_generation();
     self->cancel_all();
   });
   requests_ = std::move(requests);
@@ -117,7 +117,7 @@ void Generation::submit(std::vector<Request> requests) {
   if (parts_.max_in_flight > 0) more_ = parts_.engine.keep_open();
   submit_waiting();
   if (!parts_.stream || is_over_) return;
-  parts_.exchange->when_quiet(kPrefillPing, [self] { self->send_events(std::string(kSsePing)); });
+  parts_.writer->when_quiet(kPrefillPing, [self] { self->send_events(std::string(carriers::kSsePing)); });
 }
 
 void Generation::submit_waiting() {
@@ -128,7 +128,7 @@ void Generation::submit_waiting() {
   std::vector<Submission> submissions;
   for (std::size_t prompt = num_submitted_; prompt < end; ++prompt) {
     auto sink = [self = shared_from_this(), prompt](RequestOutput output) {
-      self->parts_.exchange->post([self, prompt, output = std::move(output)]() mutable {
+      self->parts_.writer->post([self, prompt, output = std::move(output)]() mutable {
         self->on_output(prompt, std::move(output));
       });
     };
@@ -164,7 +164,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     return fail({500, "the generation failed", {}, "internal_error"});
   const bool is_first = !first_token_;
   observe(choice, output);
-  parts_.rate_limiter.charge(parts_.exchange->request().tenant, std::ssize(output.token_ids), Clock::now());
+  parts_.rate_limiter.charge(parts_.writer->request().tenant, std::ssize(output.token_ids), Clock::now());
   if (!parts_.keep_stop_token && !parts_.format->shows_stop_token()) drop_stop_token(output);
   const bool request_finished = output.request_finished;
   const bool is_last = request_finished && --num_unfinished_ == 0;
@@ -176,7 +176,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
     if (is_last) append_end(events);
     send_events(events);
     if (is_first && first_token_) observe_flush();
-    if (is_last) return parts_.exchange->end_stream();
+    if (is_last) return parts_.writer->end_stream();
   } else {
     collect(choice, std::move(output));
     if (is_last) return finish();
@@ -201,25 +201,25 @@ void Generation::observe(std::size_t choice, const RequestOutput& output) {
 
 void Generation::observe_first_token(const RequestOutput& output, Clock::time_point now) {
   first_token_ = now;
-  ServerMetrics& metrics = parts_.metrics;
-  const Milliseconds total = now - parts_.exchange->received_at();
-  const Milliseconds preprocess = submitted_at_ - parts_.exchange->received_at();
+  observe::ServerMetrics& metrics = parts_.metrics;
+  const Milliseconds total = now - parts_.writer->received_at();
+  const Milliseconds preprocess = submitted_at_ - parts_.writer->received_at();
   const Milliseconds queue(output.cost.queue_ms), prefill(output.cost.prefill_ms);
   metrics.time_to_first_token.observe(total);
-  metrics.start_stage(StartStage::kPreprocess).observe(preprocess);
-  metrics.start_stage(StartStage::kQueue).observe(queue);
-  metrics.start_stage(StartStage::kPrefill).observe(prefill);
-  metrics.start_stage(StartStage::kFirstDecode)
+  metrics.start_stage(observe::StartStage::kPreprocess).observe(preprocess);
+  metrics.start_stage(observe::StartStage::kQueue).observe(queue);
+  metrics.start_stage(observe::StartStage::kPrefill).observe(prefill);
+  metrics.start_stage(observe::StartStage::kFirstDecode)
       .observe(std::max(Milliseconds(0), total - preprocess - queue - prefill));
   if (!parts_.stream) return;
-  parts_.exchange->when_quiet(kDecodePing,
-                              [self = shared_from_this()] { self->send_events(std::string(kSsePing)); });
+  parts_.writer->when_quiet(
+      kDecodePing, [self = shared_from_this()] { self->send_events(std::string(carriers::kSsePing)); });
 }
 
 // Of a stream's first piece: until the socket had taken it.
 void Generation::observe_flush() {
-  parts_.exchange->when_sent([&metrics = parts_.metrics, begin = Clock::now()] {
-    metrics.start_stage(StartStage::kFlush).observe(Clock::now() - begin);
+  parts_.writer->when_sent([&metrics = parts_.metrics, begin = Clock::now()] {
+    metrics.start_stage(observe::StartStage::kFlush).observe(Clock::now() - begin);
   });
 }
 
@@ -238,11 +238,11 @@ void Generation::collect(std::size_t choice, RequestOutput output) {
 void Generation::send_events(const std::string& events) {
   if (events.empty()) return;
   begin_stream();
-  parts_.exchange->write(events);
+  parts_.writer->write(events);
 }
 
 void Generation::begin_stream() {
-  if (!std::exchange(stream_begun_, true)) parts_.exchange->begin_stream(sse_head());
+  if (!std::exchange(stream_begun_, true)) parts_.writer->begin_stream(carriers::sse_head());
 }
 
 // Prompts run side by side: the longest time of each stage, and the sum of what they used.
@@ -260,8 +260,8 @@ RequestCost Generation::total_cost() const {
 }
 
 void Generation::record() {
-  const Milliseconds preprocess = submitted_at_ - parts_.exchange->received_at();
-  GenerationRecord record{
+  const Milliseconds preprocess = submitted_at_ - parts_.writer->received_at();
+  observe::GenerationRecord record{
       .id = {},
       .settings = {.is_stream = parts_.stream, .num_choices = parts_.choices_per_prompt, .max_tokens = {}},
       .finish_reasons = {},
@@ -269,7 +269,7 @@ void Generation::record() {
       .cost = total_cost(),
       .preprocess_ms = preprocess.count(),
       .first_token_ms =
-          first_token_ ? Milliseconds(*first_token_ - parts_.exchange->received_at()).count() : 0.0};
+          first_token_ ? Milliseconds(*first_token_ - parts_.writer->received_at()).count() : 0.0};
   for (const auto& reason : finish_reasons_) {
     if (reason) record.finish_reasons.push_back(*reason);
   }
@@ -281,13 +281,13 @@ void Generation::record() {
     record.settings.temperature = first.sampling.temperature;
     record.settings.top_p = first.sampling.top_p;
   }
-  parts_.exchange->note_generation(record);
+  parts_.writer->note_generation(record);
 }
 
 void Generation::finish() {
   std::string body = parts_.format->whole(choices_, total_usage());
   note_end();
-  parts_.exchange->respond({.body = std::move(body)});
+  parts_.writer->respond({.body = std::move(body)});
 }
 
 void Generation::append_end(std::string& events) {
@@ -299,7 +299,7 @@ void Generation::append_end(std::string& events) {
 void Generation::note_end() {
   is_over_ = true;
   record();
-  parts_.metrics.request.observe(Clock::now() - parts_.exchange->received_at());
+  parts_.metrics.request.observe(Clock::now() - parts_.writer->received_at());
   parts_.memory.set(0);  // who gets the answer may come again at once
 }
 
@@ -308,18 +308,18 @@ void Generation::fail(const ApiError& error) {
   more_.reset();
   if (!ids_.empty()) record();
   cancel_all();
-  if (!stream_begun_) return refuse(*parts_.exchange, error);
+  if (!stream_begun_) return refuse(*parts_.writer, error);
   std::string events;
   parts_.format->append_failure(error, events);
-  parts_.exchange->write(events);
-  parts_.exchange->fail_stream();
+  parts_.writer->write(events);
+  parts_.writer->fail_stream();
 }
 
 // Of a request that the engine has no place for: who comes again as told does not pay twice.
 void Generation::give_back() {
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests_) num_prompt_tokens += std::ssize(request.prompt_token_ids);
-  parts_.rate_limiter.give_back(parts_.exchange->request().tenant, num_prompt_tokens, Clock::now());
+  parts_.rate_limiter.give_back(parts_.writer->request().tenant, num_prompt_tokens, Clock::now());
 }
 
 void Generation::cancel_all() {
@@ -336,4 +336,4 @@ Usage Generation::total_usage() const {
   return total;
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

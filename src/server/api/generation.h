@@ -1,4 +1,4 @@
-// One answer in the making: the engine's requests behind it, and the exchange it goes to.
+// One answer in the making: the engine's requests behind it, and the writer it goes to.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 #include "server/api/answer_format.h"
 #include "server/api/api_context.h"
 #include "server/api_error.h"
-#include "server/http/exchange.h"
-#include "server/metrics.h"
+#include "server/http/response_writer.h"
+#include "server/observe/metrics.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 // The head of a stream goes out with its first output, or after a second of prefill with a ping: until then
 // an error still gets a status of its own. A client that leaves cancels all requests of the answer, and one
 // request that fails ends the whole answer.
 //
-// Thread safety: the engine's sinks only post; everything else runs on the exchange's executor.
+// Thread safety: the engine's sinks only post; everything else runs on the writer's executor.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Parts {
     Engine& engine;  // these three outlive the generation
-    ServerMetrics& metrics;
-    RateLimiter& rate_limiter;
-    std::shared_ptr<Exchange> exchange;
+    observe::ServerMetrics& metrics;
+    auth::RateLimiter& rate_limiter;
+    std::shared_ptr<http::ResponseWriter> writer;
     std::unique_ptr<AnswerFormat> format;
     std::int32_t choices_per_prompt = 1;
     bool stream = false;
@@ -35,21 +35,21 @@ class Generation : public std::enable_shared_from_this<Generation> {
     RequestMemory::Share memory;    // of what is collected before it is sent
   };
 
-  // Submits one request a prompt and answers the exchange, now or later, in the form that `asked` wants.
-  static void start(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+  // Submits one request a prompt and answers the request, now or later, in the form that `asked` wants.
+  static void start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
                     const GenerationRequest& asked, std::unique_ptr<AnswerFormat> format,
                     std::vector<Request> requests);
   // The same for requests that generate nothing, in one piece. There may be more than the engine's queue
   // holds: as many are in it at once as it has room for, a few at most.
-  static void start_scoring(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
+  static void start_scoring(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
                             std::unique_ptr<AnswerFormat> format, std::vector<Request> requests);
 
   explicit Generation(Parts parts) : parts_(std::move(parts)) {}
 
  private:
-  using Clock = Exchange::Clock;
+  using Clock = http::ResponseWriter::Clock;
 
-  // Counts the requests against the limits of the exchange's tenant first, and what they will be answered
+  // Counts the requests against the limits of the request's tenant first, and what they will be answered
   // against the memory there is for requests.
   static void begin(const ApiContext& context, Parts parts, std::vector<Request> requests);
   void submit(std::vector<Request> requests);
@@ -91,4 +91,4 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::optional<Clock::time_point> first_token_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -12,7 +12,7 @@
 #include "base/printable.h"
 #include "engine/kv_params.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
@@ -305,7 +305,7 @@ ApiStatus check_generation_request(const GenerationRequest& request) {
   return {};
 }
 
-Request engine_request(const GenerationRequest& request, const Tenant& tenant, const KvParams& kv,
+Request engine_request(const GenerationRequest& request, const auth::Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids) {
   Request wanted;
   wanted.kv = kv;
@@ -338,10 +338,10 @@ ApiStatus check_context(const Request& request, std::int32_t max_model_len_token
     const bool is_of_list = prompt_field.ends_with(']');
     message += fmt::format(": {} has {}", is_of_list ? prompt_field : "it", prompt);
   } else {
-    message += fmt::format(" for an answer of {} tokens: its {} make {} too many", wanted,
-                           prompt, prompt + wanted - max_model_len_tokens);
+    message += fmt::format(" for an answer of {} tokens: its {} make {} too many", wanted, prompt,
+                           prompt + wanted - max_model_len_tokens);
   }
   return bad_request(std::move(message), std::string(prompt_field), "context_length_exceeded");
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -10,7 +10,7 @@
 #include "kvasir/sampling_params.h"
 #include "server/api/field.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 struct GenerationRequest {
   std::string model;
@@ -37,11 +37,11 @@ ApiStatus check_generation_request(const GenerationRequest& request);
 
 // The engine's request for one prompt. `tenant`: whose cached prefixes it may share, as long as it has no
 // cache_salt; `kv` is what the request does not say.
-Request engine_request(const GenerationRequest& request, const Tenant& tenant, const KvParams& kv,
+Request engine_request(const GenerationRequest& request, const auth::Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids);
 
 // Error (400, context_length_exceeded) with both numbers when prompt and completion do not fit.
 ApiStatus check_context(const Request& request, std::int32_t max_model_len_tokens,
                         std::string_view prompt_field);
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

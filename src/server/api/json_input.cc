@@ -9,7 +9,7 @@
 
 #include "base/printable.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 using simdjson::dom::element_type;
@@ -294,4 +294,4 @@ Value to_template_value(JsonElement json) {
   return Value::none();
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

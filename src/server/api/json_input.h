@@ -16,7 +16,7 @@
 #include "server/limits.h"
 #include "text/template/value.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 using JsonElement = simdjson::dom::element;
 using JsonObject = simdjson::dom::object;
@@ -87,4 +87,4 @@ ApiResult<std::string> required_string(const FieldInput& field, JsonObject objec
 text::jinja::Value to_template_value(JsonElement json);
 text::jinja::Value to_template_value(JsonObject object);
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

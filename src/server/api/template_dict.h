@@ -8,7 +8,7 @@
 
 #include "text/template/value.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 using TemplateEntries = std::vector<text::jinja::Value::Entry>;
 
@@ -19,4 +19,4 @@ inline void add_member(TemplateEntries& entries, std::string_view key, std::stri
   add_member(entries, key, text::jinja::Value::string(std::move(text)));
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

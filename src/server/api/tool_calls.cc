@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 constexpr std::string_view kOpen = "<tool_call>";
@@ -185,4 +185,4 @@ bool ToolCallReader::is_tool(std::string_view name) const {
   return std::ranges::find(tool_names_, name) != tool_names_.end();
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

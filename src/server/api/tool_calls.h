@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 struct ToolCall {
   std::string name;
@@ -66,4 +66,4 @@ class ToolCallReader {
   std::int32_t num_calls_ = 0;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "server/api/template_dict.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 namespace {
 
 using text::jinja::Value;
@@ -93,4 +93,4 @@ ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape) {
   return Tools{Value::list(std::move(tools)), std::move(names)};
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -9,7 +9,7 @@
 #include "server/api/json_input.h"
 #include "text/template/value.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api {
 
 struct Tools {
   text::jinja::Value list;
@@ -36,4 +36,4 @@ inline constexpr ToolShape kAnthropicTools{
 // tool, no name, arguments that must be held to the schema (strict), a limit.
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api

@@ -17,7 +17,7 @@
 #include "base/printable.h"
 #include "base/text_file.h"
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 namespace {
 
 constexpr std::size_t kMaxNameLength = 64;
@@ -143,4 +143,4 @@ Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys) 
   return replace_text_file(path, text, 0600);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

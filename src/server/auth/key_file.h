@@ -10,7 +10,7 @@
 #include "kvasir/result.h"
 #include "server/auth/tenant.h"
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 
 // SHA-256. A key is 256 random bits, so that neither salt nor a slow hash would add anything.
 using KeyHash = std::array<std::uint8_t, 32>;
@@ -36,4 +36,4 @@ Result<std::vector<ApiKey>> read_key_file(const std::string& path);
 // Whole or not at all, readable by the owner alone. Errors: kMachine.
 Status write_key_file(const std::string& path, const std::vector<ApiKey>& keys);
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

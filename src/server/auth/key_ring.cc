@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 namespace {
 
 std::unexpected<ApiError> refuse(std::string message) {
@@ -24,7 +24,7 @@ std::string_view bearer_token(std::string_view authorization) {
 }
 
 // "x-api-key" is what Anthropic's clients send.
-ApiResult<std::string_view> token_of(const HttpRequest& request) {
+ApiResult<std::string_view> token_of(const http::Request& request) {
   const std::string* authorization = request.header("Authorization");
   if (authorization == nullptr) {
     if (const std::string* key = request.header("x-api-key"); key != nullptr && !key->empty()) return *key;
@@ -56,7 +56,7 @@ KeyRing::Keys KeyRing::keys() {
   return keys_;
 }
 
-ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
+ApiResult<Tenant> KeyRing::admit(const http::Request& request) {
   const bool is_public =
       request.path == "/" || request.path == "/health" || request.path.starts_with("/health/");
   if (is_public) return Tenant{};
@@ -74,4 +74,4 @@ ApiResult<Tenant> KeyRing::admit(const HttpRequest& request) {
                 .key_id = hexadecimal(found->hash)};
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

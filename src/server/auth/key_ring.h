@@ -14,7 +14,7 @@
 #include "server/auth/key_file.h"
 #include "server/http/message.h"
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 
 // Asks every request for a key, but those for health and the page. A key that is revoked in the file is
 // refused within a second. A file that cannot be read any more leaves the keys as they were until it can, and
@@ -29,7 +29,7 @@ class KeyRing {
   static Result<std::unique_ptr<KeyRing>> open(std::string path, Warn warn);
 
   // The tenant whose key came with the request, without a name where none is needed. Error: 401.
-  ApiResult<Tenant> admit(const HttpRequest& request);
+  ApiResult<Tenant> admit(const http::Request& request);
 
  private:
   using Keys = std::shared_ptr<const std::vector<ApiKey>>;
@@ -45,4 +45,4 @@ class KeyRing {
   FileWatch file_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

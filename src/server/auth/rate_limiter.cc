@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 namespace {
 
 constexpr double kPeriodSeconds = 60.0;
@@ -25,7 +25,7 @@ double seconds_until(double needed, double level, std::int64_t per_minute) {
 }
 
 void add_bucket_headers(std::string_view what, std::int64_t limit, double level,
-                        std::vector<Header>& headers) {
+                        std::vector<http::Header>& headers) {
   if (limit == 0) return;
   headers.push_back({fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", limit)});
   headers.push_back({fmt::format("x-ratelimit-remaining-{}", what),
@@ -71,7 +71,7 @@ void RateLimiter::fill(Account& account, TimePoint now) {
 }
 
 ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
-                             std::vector<Header>& headers) {
+                             std::vector<http::Header>& headers) {
   if (!has_limit(tenant)) return {};
   const auto [requests_per_minute, tokens_per_minute] = tenant.limits;
   const auto needed = static_cast<double>(num_prompt_tokens);
@@ -91,7 +91,7 @@ ApiStatus RateLimiter::admit(const Tenant& tenant, std::int64_t num_prompt_token
   return admitted;
 }
 
-ApiStatus RateLimiter::check(const Tenant& tenant, TimePoint now, std::vector<Header>& headers) {
+ApiStatus RateLimiter::check(const Tenant& tenant, TimePoint now, std::vector<http::Header>& headers) {
   if (!has_limit(tenant)) return {};
   const std::lock_guard lock(mutex_);
   const Account& account = account_of(tenant, now);
@@ -114,7 +114,7 @@ ApiStatus RateLimiter::covers(const Account& account, const Tenant& tenant, doub
 }
 
 void RateLimiter::add_headers(const RateLimits& limits, const Account& account,
-                              std::vector<Header>& headers) {
+                              std::vector<http::Header>& headers) {
   add_bucket_headers("requests", limits.requests_per_minute, account.requests, headers);
   add_bucket_headers("tokens", limits.tokens_per_minute, account.tokens, headers);
 }
@@ -143,4 +143,4 @@ void RateLimiter::charge(const Tenant& tenant, std::int64_t num_tokens, TimePoin
   found->second.tokens -= static_cast<double>(num_tokens);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kvasir::server {
+namespace kvasir::server::auth {
 
 // 0: no limit.
 struct RateLimits {
@@ -24,4 +24,4 @@ struct Tenant {
       {};  // of the key that came: a new one of the same name finds nothing of what the old one cached
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::auth

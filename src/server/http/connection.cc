@@ -9,7 +9,7 @@
 #include <boost/asio/ssl/error.hpp>
 #include <utility>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 using boost::system::error_code;
 
@@ -97,4 +97,4 @@ void Connection::close() {
   socket().close(ignored);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -12,7 +12,7 @@
 #include <functional>
 #include <memory>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // Closing at once while the client still sends would reset the connection and may take what it has not read
 // yet with it (RFC 9112, 9.6): so much and so long is read on and thrown away.
@@ -64,4 +64,4 @@ class Connection {
   bool has_ended_sending_ = false;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

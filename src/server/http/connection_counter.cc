@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 ConnectionCounter::Client client_of(const boost::asio::ip::address& address) {
@@ -38,4 +38,4 @@ void ConnectionCounter::release(const Client& client) {
   if (--place->second == 0) num_per_client_.erase(place);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -11,7 +11,7 @@
 
 #include "server/limits.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // An IPv6 client counts by its network of 64 bits, whose addresses are all its own to choose from.
 //
@@ -59,4 +59,4 @@ class ConnectionCounter {
   std::map<Client, std::int64_t> num_per_client_;  // only those that have one
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

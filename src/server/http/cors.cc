@@ -1,6 +1,6 @@
 #include "server/http/cors.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 constexpr char kReadableHeaders[] =
@@ -10,19 +10,19 @@ constexpr char kReadableHeaders[] =
 
 }  // namespace
 
-bool Cors::allows(const HttpRequest& request) const {
+bool Cors::allows(const Request& request) const {
   if (origin_.empty()) return false;
   const std::string* origin = request.header("Origin");
   return origin != nullptr && (origin_ == "*" || *origin == origin_);
 }
 
-bool Cors::is_preflight(const HttpRequest& request) const {
+bool Cors::is_preflight(const Request& request) const {
   return !origin_.empty() && request.method == "OPTIONS" && request.header("Origin") != nullptr &&
          request.header("Access-Control-Request-Method") != nullptr;
 }
 
-HttpResponse Cors::preflight_response(const HttpRequest& request, const std::string& allowed_methods) const {
-  HttpResponse response{.status = 204, .content_type = ""};
+Response Cors::preflight_response(const Request& request, const std::string& allowed_methods) const {
+  Response response{.status = 204, .content_type = ""};
   response.headers = {{"Access-Control-Allow-Methods", allowed_methods}, {"Access-Control-Max-Age", "600"}};
   if (const std::string* wanted = request.header("Access-Control-Request-Headers")) {
     response.headers.push_back({"Access-Control-Allow-Headers", *wanted});
@@ -30,11 +30,11 @@ HttpResponse Cors::preflight_response(const HttpRequest& request, const std::str
   return response;
 }
 
-void Cors::add_headers(const HttpRequest& request, std::vector<Header>& headers) const {
+void Cors::add_headers(const Request& request, std::vector<Header>& headers) const {
   if (!origin_.empty() && origin_ != "*") headers.push_back({"Vary", "Origin"});
   if (!allows(request)) return;
   headers.push_back({"Access-Control-Allow-Origin", origin_});
   headers.push_back({"Access-Control-Expose-Headers", kReadableHeaders});
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

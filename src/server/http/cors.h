@@ -6,7 +6,7 @@
 
 #include "server/http/message.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // Thread safety: immutable.
 class Cors {
@@ -15,16 +15,16 @@ class Cors {
   explicit Cors(std::string origin) : origin_(std::move(origin)) {}
 
   // The request comes from a page of the chosen origin.
-  bool allows(const HttpRequest& request) const;
+  bool allows(const Request& request) const;
   // A browser's question before the real request; false as long as no origin is allowed.
-  bool is_preflight(const HttpRequest& request) const;
+  bool is_preflight(const Request& request) const;
   // The answer to a preflight for a path that takes these methods. Any request header is fine.
-  HttpResponse preflight_response(const HttpRequest& request, const std::string& allowed_methods) const;
+  Response preflight_response(const Request& request, const std::string& allowed_methods) const;
   // What an answer to this request carries.
-  void add_headers(const HttpRequest& request, std::vector<Header>& headers) const;
+  void add_headers(const Request& request, std::vector<Header>& headers) const;
 
  private:
   std::string origin_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

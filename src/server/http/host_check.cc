@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 // "[::1]:8080" and "localhost:8080" without port and brackets; empty when what follows the name is no port.
@@ -45,7 +45,7 @@ bool HostCheck::allows(std::string_view host) const {
                              [&](const std::string& allowed) { return equal(name, allowed); });
 }
 
-ApiStatus HostCheck::check(const HttpRequest& request) const {
+ApiStatus HostCheck::check(const Request& request) const {
   if (!is_loopback_) return {};
   const std::string* host = request.header("Host");
   if (host != nullptr && !allows(*host)) {
@@ -54,7 +54,7 @@ ApiStatus HostCheck::check(const HttpRequest& request) const {
   return check_page(request);
 }
 
-ApiStatus HostCheck::check_page(const HttpRequest& request) const {
+ApiStatus HostCheck::check_page(const Request& request) const {
   const std::string* host = request.header("Host");
   const std::string* origin = request.header("Origin");
   if (origin == nullptr || cors_.allows(request)) return {};
@@ -65,4 +65,4 @@ ApiStatus HostCheck::check_page(const HttpRequest& request) const {
   return {};
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

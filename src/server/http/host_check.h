@@ -9,7 +9,7 @@
 #include "server/http/cors.h"
 #include "server/http/message.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // A page from anywhere can make a browser on this machine ask 127.0.0.1, under a name of its own that it lets
 // point there (DNS rebinding) or across origins. So a server that listens on loopback answers only requests
@@ -26,10 +26,10 @@ class HostCheck {
   // Whether only this machine reaches the server: else there is nothing to check.
   void set_loopback(bool is_loopback) { is_loopback_ = is_loopback; }
   // Error: 403.
-  ApiStatus check(const HttpRequest& request) const;
+  ApiStatus check(const Request& request) const;
   // The Origin alone, wherever the server listens: of what browsers send to others without asking first.
   // Error: 403.
-  ApiStatus check_page(const HttpRequest& request) const;
+  ApiStatus check_page(const Request& request) const;
 
  private:
   bool allows(std::string_view host) const;
@@ -39,4 +39,4 @@ class HostCheck {
   const Cors& cors_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

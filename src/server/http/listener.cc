@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
@@ -63,4 +63,4 @@ void Listener::accept_later() {
   });
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -11,7 +11,7 @@
 #include "kvasir/result.h"
 #include "server/http/connection_counter.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // Thread safety: open() and start() before the io_context runs; port() any time after open().
 class Listener {
@@ -43,4 +43,4 @@ class Listener {
   boost::asio::ip::tcp::endpoint endpoint_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

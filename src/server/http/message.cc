@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -14,7 +14,7 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-const std::string* HttpRequest::header(std::string_view name) const {
+const std::string* Request::header(std::string_view name) const {
   const auto found =
       std::ranges::find_if(headers, [&](const Header& h) { return equal_ignoring_case(h.name, name); });
   return found == headers.end() ? nullptr : &found->value;
@@ -80,4 +80,4 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // Beside the largest piece that waits, which may be of any size: it was planned in the request memory, and
 // however fast a reader is, the next may be made before that has left.
@@ -26,4 +26,4 @@ class OutputBound {
   std::size_t largest_bytes_ = 0;  // of those since nothing waited
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -8,10 +8,10 @@
 
 #include "base/printable.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 
 std::string_view to_string_view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 std::string to_string(boost::beast::string_view text) { return std::string(to_string_view(text)); }
@@ -63,7 +63,7 @@ ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, s
     consumed += taken;
     has_request_line_ |= taken > 0;
     if (parser_.is_header_done() && !std::exchange(header_checked_, true)) KVASIR_CHECKED(check_header());
-    if (error == http::error::need_more) {
+    if (error == beast_http::error::need_more) {
       // Only the line of a chunk or the trailers wait whole; a body is consumed as it comes.
       if (header_checked_ && std::ssize(rest) > limits_.header_bytes.max) {
         return std::unexpected(malformed("endless chunk line"));
@@ -80,13 +80,13 @@ ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, s
 }
 
 ApiError RequestReader::refusal(const boost::beast::error_code& error) const {
-  if (error == http::error::header_limit) {
+  if (error == beast_http::error::header_limit) {
     const Limit& limit = has_request_line_ ? limits_.header_bytes : limits_.request_line_bytes;
     return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
   }
-  if (error == http::error::body_limit) {
+  if (error == beast_http::error::body_limit) {
     const Limit& limit = limits_.body_bytes;
-    const std::string_view length = to_string_view(parser_.get()[http::field::content_length]);
+    const std::string_view length = to_string_view(parser_.get()[beast_http::field::content_length]);
     return {limit.status,
             length.empty() ? fmt::format("more than {} {}", limit.max, limit.what)
                            : fmt::format("{} {}, the limit is {}", length, limit.what, limit.max),
@@ -110,13 +110,14 @@ ApiStatus RequestReader::check_header() {
   boost::beast::string_view content_coding;
   for (const auto& field : message) {
     head_.headers.push_back({to_string(field.name_string()), to_string(field.value())});
-    num_hosts += field.name() == http::field::host;
-    num_origins += field.name() == http::field::origin;
-    if (field.name() == http::field::content_encoding && !boost::beast::iequals(field.value(), "identity")) {
+    num_hosts += field.name() == beast_http::field::host;
+    num_origins += field.name() == beast_http::field::origin;
+    if (field.name() == beast_http::field::content_encoding &&
+        !boost::beast::iequals(field.value(), "identity")) {
       content_coding = field.value();
     }
-    has_other_coding |=
-        field.name() == http::field::transfer_encoding && !boost::beast::iequals(field.value(), "chunked");
+    has_other_coding |= field.name() == beast_http::field::transfer_encoding &&
+                        !boost::beast::iequals(field.value(), "chunked");
   }
   if (std::ssize(head_.headers) > limits_.header_count.max) {
     return std::unexpected(beyond(limits_.header_count, std::ssize(head_.headers)));
@@ -138,7 +139,7 @@ ApiStatus RequestReader::check_header() {
         {},
         "unsupported_encoding"});
   }
-  const auto expect = message[http::field::expect];
+  const auto expect = message[beast_http::field::expect];
   expects_continue_ = boost::beast::iequals(expect, "100-continue");
   if (!expect.empty() && !expects_continue_) {
     return std::unexpected(ApiError{417, "the only expectation this server meets is 100-continue"});
@@ -146,9 +147,9 @@ ApiStatus RequestReader::check_header() {
   return {};
 }
 
-HttpRequest RequestReader::take_request() {
+Request RequestReader::take_request() {
   head_.body = std::move(parser_.get().body());
   return std::move(head_);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -11,7 +11,7 @@
 #include "server/http/message.h"
 #include "server/limits.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // HTTP/1.0 and 1.1 (RFC 9112). Stricter than Beast's parser where leniency lets two parties read one message
 // differently: no transfer coding but chunked, no length beside it, one Host.
@@ -35,10 +35,10 @@ class RequestReader {
   std::int64_t body_bytes() const { return std::ssize(parser_.get().body()); }
 
   // What is known of it: all but the body once the header is complete, nothing before.
-  const HttpRequest& head() const { return head_; }
+  const Request& head() const { return head_; }
 
   // With its body as far as that has come.
-  HttpRequest take_request();
+  Request take_request();
   // Each requires: complete.
   bool keep_alive() const { return parser_.get().keep_alive(); }
   bool is_http_1_0() const { return parser_.get().version() == 10; }
@@ -49,11 +49,11 @@ class RequestReader {
 
   const Limits& limits_;
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
-  HttpRequest head_;  // with the headers as they were before the body: trailers do not count
+  Request head_;  // with the headers as they were before the body: trailers do not count
   bool touched_ = false;
   bool has_request_line_ = false;
   bool header_checked_ = false;
   bool expects_continue_ = false;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

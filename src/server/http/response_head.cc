@@ -6,7 +6,7 @@
 #include <ctime>
 #include <iterator>
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 // RFC 9110, 5.6.7; names of days and months are English whatever the locale.
@@ -27,7 +27,7 @@ void append_header(std::string& head, std::string_view name, std::string_view va
 
 }  // namespace
 
-std::string response_head(const HttpResponse& response, std::span<const Header> extra, BodyFraming framing,
+std::string response_head(const Response& response, std::span<const Header> extra, BodyFraming framing,
                           bool keep_alive) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_phrase(response.status));
   append_header(head, "Date", http_date(std::time(nullptr)));
@@ -47,4 +47,4 @@ std::string http_chunk(std::string_view piece) {
   return piece.empty() ? std::string() : fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

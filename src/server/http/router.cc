@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "server/api_error.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 // What the pattern's "*" stands for, empty without one; nothing when the path does not match.
@@ -32,7 +32,7 @@ std::string Router::allowed_methods(std::string_view path) const {
   return methods;
 }
 
-const Route* Router::find(const HttpRequest& request) const {
+const Route* Router::find(const Request& request) const {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   const auto takes = [&](const Route& route) {
     return route.method == method && match(route.pattern, request.path);
@@ -41,23 +41,23 @@ const Route* Router::find(const HttpRequest& request) const {
   return found == routes_.end() ? nullptr : &*found;
 }
 
-std::string_view Router::pattern_of(const HttpRequest& request) const {
+std::string_view Router::pattern_of(const Request& request) const {
   const Route* const route = find(request);
-  return route == nullptr ? kNoRoute : route->pattern;
+  return route == nullptr ? observe::kNoRoute : route->pattern;
 }
 
-void Router::handle(const std::shared_ptr<Exchange>& exchange) const {
-  const HttpRequest& request = exchange->request();
+void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {
+  const Request& request = writer->request();
   if (const Route* const route = find(request)) {
-    return route->handler(exchange, percent_decoded(*match(route->pattern, request.path)));
+    return route->handler(writer, percent_decoded(*match(route->pattern, request.path)));
   }
   const std::string shown = printable(request.path);
   std::string allowed = allowed_methods(request.path);
   if (allowed.empty()) {
-    return exchange->respond(
+    return writer->respond(
         error_response({404, fmt::format("no such path: {}", shown), {}, "path_not_found"}, request));
   }
-  exchange->respond(
+  writer->respond(
       error_response({405,
                       fmt::format("{} takes {}, not {}", shown, allowed, printable(request.method)),
                       {},
@@ -66,4 +66,4 @@ void Router::handle(const std::shared_ptr<Exchange>& exchange) const {
                      request));
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

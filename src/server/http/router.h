@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "server/http/exchange.h"
+#include "server/http/response_writer.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // `rest`: what a pattern that ends in "/*" matched there, percent-decoded; else empty.
-using Handler = std::function<void(std::shared_ptr<Exchange> exchange, const std::string& rest)>;
+using Handler = std::function<void(std::shared_ptr<ResponseWriter> writer, const std::string& rest)>;
 
 struct Route {
   std::string_view method;
@@ -28,16 +28,16 @@ class Router {
  public:
   explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
-  void handle(const std::shared_ptr<Exchange>& exchange) const;
+  void handle(const std::shared_ptr<ResponseWriter>& writer) const;
   // Of the route that takes the request; kNoRoute when none does.
-  std::string_view pattern_of(const HttpRequest& request) const;
+  std::string_view pattern_of(const Request& request) const;
   // The methods a path takes, "GET, HEAD"; empty for an unknown path.
   std::string allowed_methods(std::string_view path) const;
 
  private:
-  const Route* find(const HttpRequest& request) const;
+  const Route* find(const Request& request) const;
 
   std::vector<Route> routes_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "server/api_error.h"
-#include "server/http/answer.h"
-#include "server/websocket/channel.h"
-#include "server/websocket/upgrade.h"
+#include "server/carriers/websocket/channel.h"
+#include "server/carriers/websocket/upgrade.h"
+#include "server/http/http1_response_writer.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 using boost::system::error_code;
 
@@ -189,33 +189,34 @@ std::string Session::what_is_late() const {
 void Session::refuse(const ApiError& error) {
   state_ = State::kAnswering;
   deadline_.cancel();
-  HttpRequest incoming = reader_->take_request();
+  Request incoming = reader_->take_request();
   std::string().swap(incoming.body);
   reader_ = std::make_unique<RequestReader>(context_.limits);
   give_body_back();
-  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming),
-                                     Answer::Options{.received_at = std::chrono::steady_clock::now()});
+  answer_ = std::make_shared<Http1ResponseWriter>(
+      shared_from_this(), std::move(incoming),
+      Http1ResponseWriter::Options{.received_at = std::chrono::steady_clock::now()});
   ++context_.metrics.num_answering;
   const auto answer = answer_;
   answer->respond(error_response(error, answer->request()));
 }
 
 // Before its body is read and anything is known of the path: who has no key learns nothing and takes nothing.
-ApiResult<Tenant> Session::admit(const HttpRequest& request) const {
+ApiResult<auth::Tenant> Session::admit(const Request& request) const {
   KVASIR_CHECKED(context_.hosts.check(request));
-  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return Tenant{};
+  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return auth::Tenant{};
   return context_.keys->admit(request);
 }
 
 void Session::answer_request() {
   state_ = State::kAnswering;
   deadline_.cancel();
-  const Answer::Options options = {.keep_alive = reader_->keep_alive(),
-                                   .is_http_1_0 = reader_->is_http_1_0(),
-                                   .received_at = std::chrono::steady_clock::now()};
-  HttpRequest incoming = reader_->take_request();
+  const Http1ResponseWriter::Options options = {.keep_alive = reader_->keep_alive(),
+                                                .is_http_1_0 = reader_->is_http_1_0(),
+                                                .received_at = std::chrono::steady_clock::now()};
+  Request incoming = reader_->take_request();
   auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
-  if (tenant && is_websocket_upgrade(incoming)) {
+  if (tenant && carriers::is_websocket_upgrade(incoming)) {
     const ApiStatus page = context_.hosts.check_page(incoming);
     if (page) {
       incoming.tenant = *std::move(tenant);
@@ -227,7 +228,7 @@ void Session::answer_request() {
     incoming.tenant = *std::move(tenant);
     body_memory_.belong_to(incoming.tenant.name);
   }
-  answer_ = std::make_shared<Answer>(shared_from_this(), std::move(incoming), options);
+  answer_ = std::make_shared<Http1ResponseWriter>(shared_from_this(), std::move(incoming), options);
   ++context_.metrics.num_answering;
   reader_ = std::make_unique<RequestReader>(context_.limits);
   said_continue_ = false;
@@ -235,7 +236,7 @@ void Session::answer_request() {
   timed_body_bytes_ = 0;
   body_rate_.reset();
   const auto answer = answer_;
-  const HttpRequest& request = answer->request();
+  const Request& request = answer->request();
   answer->attempt([&] {
     if (context_.cors.is_preflight(request)) {
       answer->respond(
@@ -249,7 +250,7 @@ void Session::answer_request() {
   if (state_ == State::kAnswering) read_ahead();
 }
 
-void Session::begin_upgrade(HttpRequest request) {
+void Session::begin_upgrade(Request request) {
   state_ = State::kUpgrading;
   upgrade_ = std::move(request);
   // Behind another request a read may be under way, which would take what belongs to the channel.
@@ -260,8 +261,8 @@ void Session::upgrade() {
   state_ = State::kClosed;
   if (is_watched_) connection_.cancel();
   stall_.cancel();
-  std::make_shared<Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
-                            *std::exchange(upgrade_, std::nullopt), context_)
+  std::make_shared<carriers::Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
+                                      *std::exchange(upgrade_, std::nullopt), context_)
       ->start();
 }
 
@@ -323,7 +324,7 @@ void Session::on_written(const error_code& error, std::size_t num_bytes) {
 }
 
 // The answer is complete, but perhaps not sent.
-void Session::end_answer(bool keep_alive, AccessRecord record) {
+void Session::end_answer(bool keep_alive, observe::AccessRecord record) {
   answer_ = nullptr;
   keep_alive_ = keep_alive;
   record_ = std::move(record);
@@ -381,4 +382,4 @@ void Session::close() {
   connection_.close();
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

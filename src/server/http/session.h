@@ -13,13 +13,13 @@
 #include <string_view>
 
 #include "server/http/connection.h"
-#include "server/http/least_rate.h"
+#include "server/http/min_transfer_rate.h"
 #include "server/http/request_reader.h"
 #include "server/http/session_context.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
-class Answer;
+class Http1ResponseWriter;
 
 // One request is answered at a time; what a client pipelines behind it waits in a bounded buffer, and so does
 // the next request until the answer before it has left. While an answer is made the session keeps reading, so
@@ -27,7 +27,7 @@ class Answer;
 // answer.
 //
 // Thread safety: everything runs on the socket's executor, a strand. Lives as long as an operation or an
-// unfinished exchange holds it.
+// unfinished response holds it.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `tls` null: the connection has none.
@@ -41,7 +41,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void start();
 
  private:
-  friend class Answer;
+  friend class Http1ResponseWriter;
 
   enum class State : std::uint8_t {
     kShaking,    // hands, with TLS
@@ -63,10 +63,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_half_closed();
   void advance();
   void refuse(const ApiError& error);
-  ApiResult<Tenant> admit(const HttpRequest& request) const;
+  ApiResult<auth::Tenant> admit(const Request& request) const;
   void answer_request();
   // The connection goes on as a WebSocket.
-  void begin_upgrade(HttpRequest request);
+  void begin_upgrade(Request request);
   void upgrade();
   // The request is answered: whoever sees that may send the next at once, here or elsewhere. What comes next
   // is nobody's until its head tells.
@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t unsent_bytes() const { return writing_.size() - written_ + outgoing_.size(); }
   void write_some();
   void on_written(const boost::system::error_code& error, std::size_t num_bytes);
-  void end_answer(bool keep_alive, AccessRecord record);
+  void end_answer(bool keep_alive, observe::AccessRecord record);
   void on_answered();
 
   void abort(AbortCause cause);
@@ -117,22 +117,22 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
   bool will_advance_ = false;   // posted: what is pipelined is looked at before the connection closes
   bool is_watched_ = false;     // an error wakes the session though nothing is read
-  std::optional<HttpRequest> upgrade_;
+  std::optional<Request> upgrade_;
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
   // Of its body: what has come, and how fast more must; none before it begins.
   std::int64_t timed_body_bytes_ = 0;
-  std::optional<LeastRate> body_rate_;
+  std::optional<MinTransferRate> body_rate_;
   std::size_t lingered_bytes_ = 0;
 
-  std::shared_ptr<Answer> answer_;
-  bool keep_alive_ = false;  // after this answer
-  AccessRecord record_;      // of the answer that is over and on its way
+  std::shared_ptr<Http1ResponseWriter> answer_;
+  bool keep_alive_ = false;       // after this answer
+  observe::AccessRecord record_;  // of the answer that is over and on its way
   std::chrono::steady_clock::time_point answered_at_;
   std::string outgoing_;  // waits for the write under way
   std::function<void()> sent_callback_;
   std::string writing_;
-  std::size_t written_ = 0;  // of writing_; 0 when that is empty
-  LeastRate write_rate_;     // of what is unsent
+  std::size_t written_ = 0;     // of writing_; 0 when that is empty
+  MinTransferRate write_rate_;  // of what is unsent
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

@@ -3,7 +3,6 @@
 
 #include <atomic>
 
-#include "server/access_log.h"
 #include "server/auth/key_ring.h"
 #include "server/http/connection_counter.h"
 #include "server/http/cors.h"
@@ -11,27 +10,30 @@
 #include "server/http/router.h"
 #include "server/id_source.h"
 #include "server/limits.h"
-#include "server/metrics.h"
+#include "server/observe/access_log.h"
+#include "server/observe/metrics.h"
 #include "server/request_memory.h"
 
-namespace kvasir::server {
-
+namespace kvasir::server::observe {
 class Tracer;
+}
+
+namespace kvasir::server::http {
 
 // Outlives them.
 struct SessionContext {
   const Limits& limits;
   const Router& router;
-  KeyRing* keys;  // null: everybody may ask
+  auth::KeyRing* keys;  // null: everybody may ask
   const Cors& cors;
   const HostCheck& hosts;
   IdSource& ids;
-  ServerMetrics& metrics;
+  observe::ServerMetrics& metrics;
   RequestMemory& memory;
   ConnectionCounter& connections;
-  AccessLog* access_log;              // null: none
-  Tracer* tracer;                     // null: nothing is traced
+  observe::AccessLog* access_log;     // null: none
+  observe::Tracer* tracer;            // null: nothing is traced
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

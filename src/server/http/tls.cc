@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "base/text_file.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 namespace {
 
 namespace ssl = boost::asio::ssl;
@@ -76,4 +76,4 @@ ssl::context& Tls::context() {
   return *context_;
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

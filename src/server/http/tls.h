@@ -10,7 +10,7 @@
 #include "base/file_watch.h"
 #include "kvasir/result.h"
 
-namespace kvasir::server {
+namespace kvasir::server::http {
 
 // TLS 1.2 and later. Connections that are open keep the certificate they began with; files that cannot be
 // used any more leave the last ones in place until they can, and are warned of once.
@@ -42,4 +42,4 @@ class Tls {
   FileWatch files_;
 };
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::http

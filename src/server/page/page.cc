@@ -10,7 +10,7 @@
 
 #include "server/page/page_html.h"
 
-namespace kvasir::server {
+namespace kvasir::server::page {
 namespace {
 
 // What stands between <name> and </name>; the page has one of each.
@@ -39,14 +39,14 @@ std::string security_policy() {
 
 }  // namespace
 
-void handle_page(const std::shared_ptr<Exchange>& exchange) {
+void handle_page(const std::shared_ptr<http::ResponseWriter>& writer) {
   static const std::string policy = security_policy();
-  exchange->respond({.content_type = "text/html; charset=utf-8",
-                     .headers = {{"Content-Security-Policy", policy},
-                                 {"X-Content-Type-Options", "nosniff"},
-                                 {"Referrer-Policy", "no-referrer"},
-                                 {"Cache-Control", "no-cache"}},
-                     .body = std::string(page_html())});
+  writer->respond({.content_type = "text/html; charset=utf-8",
+                   .headers = {{"Content-Security-Policy", policy},
+                               {"X-Content-Type-Options", "nosniff"},
+                               {"Referrer-Policy", "no-referrer"},
+                               {"Cache-Control", "no-cache"}},
+                   .body = std::string(page_html())});
 }
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::page

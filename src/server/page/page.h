@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "server/http/exchange.h"
+#include "server/http/response_writer.h"
 
-namespace kvasir::server {
+namespace kvasir::server::page {
 
 // Everybody may have it, also without a key: it asks for one. The browser is told to run nothing in it but
 // what was built in, and to ask nobody but this server.
-void handle_page(const std::shared_ptr<Exchange>& exchange);
+void handle_page(const std::shared_ptr<http::ResponseWriter>& writer);
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::page

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace kvasir::server {
+namespace kvasir::server::page {
 
 std::string_view page_html();
 
-}  // namespace kvasir::server
+}  // namespace kvasir::server::page

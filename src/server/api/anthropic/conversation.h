@@ -1,0 +1,21 @@
+// The conversation of a Messages request, in the form that chat templates read.
+#pragma once
+
+#include <string>
+
+#include "server/api/json_input.h"
+#include "text/template/value.h"
+
+namespace kvasir::server::api {
+
+// Text: a string, or an array of text blocks, which join with line breaks. Errors (400): another type of
+// block.
+ApiResult<std::string> read_text_blocks(const FieldInput& field);
+
+// A list of message dicts, `system` first unless it is empty. The results of tools become messages of their
+// own, before what the user says beside them; calls of tools go with the assistant's text; its thinking is
+// left out. Errors (400) name the part at fault: an unknown role or type of block, an answer that is begun
+// already, a limit.
+ApiResult<text::jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,54 @@
+// Answers of /v1/messages: a message of content blocks, or the events that build one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "server/api/answer_format.h"
+#include "server/api/tool_calls.h"
+#include "server/id_source.h"
+
+namespace kvasir::server::api {
+
+class MessagesFormat final : public AnswerFormat {
+ public:
+  struct Options {
+    std::string id;
+    std::string model;
+    ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
+    std::vector<std::string> tool_names;
+    bool parallel_tool_calls = true;
+  };
+
+  // Borrows `ids`.
+  MessagesFormat(Options options, IdSource& ids);
+
+  std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
+  void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
+                     std::string& events) override;
+  void append_last_events(const Usage& usage, std::string& events) override;
+  void append_end(std::string&) const override {}
+  void append_failure(const ApiError& error, std::string& events) const override;
+
+ private:
+  void begin_message(JsonWriter& json) const;
+  void append_text(std::string_view text, std::string& events);
+  void append_call(const ToolCall& call, std::string& events);
+  void end_block(std::string& events);
+  void append_start(const Usage& usage, std::string& events);
+
+  const Options options_;
+  IdSource& ids_;
+  ToolCallReader reader_;  // of a stream, as are all below
+  bool has_begun_ = false;
+  bool is_in_text_ = false;
+  std::int32_t num_blocks_ = 0;  // begun
+  FinishReason finish_reason_ = FinishReason::kStop;
+  std::string stop_string_;
+};
+
+}  // namespace kvasir::server::api

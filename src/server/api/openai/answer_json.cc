@@ -1,0 +1,69 @@
+#include "server/api/openai/answer_json.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+namespace kvasir::server::api {
+
+AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
+                                std::string_view id_prefix) {
+  return {.id = context.ids.next(id_prefix),
+          .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+          .model = context.model_name,
+          .fingerprint = context.fingerprint,
+          .include_usage = request.include_usage,
+          .usage_in_every_chunk = request.usage_in_every_chunk};
+}
+
+JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::string_view object) {
+  json.begin_object().member("id", header.id).member("object", object);
+  json.member("created", header.created_s).member("model", header.model);
+  return json.member("system_fingerprint", header.fingerprint);
+}
+
+void write_usage(JsonWriter& json, const Usage& usage) {
+  json.begin_object();
+  json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
+  json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
+  json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
+  // Not OpenAI's: only where a KV policy has acted.
+  if (usage.kv_bytes_share != 1.0) json.member("kv_bytes_share", usage.kv_bytes_share);
+  json.end_object();
+}
+
+void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage) {
+  if (header.usage_in_every_chunk) {
+    json.key("usage");
+    write_usage(json, usage);
+  } else if (header.include_usage) {
+    json.member_null("usage");
+  }
+  json.end_object();
+}
+
+std::string usage_chunk(const AnswerHeader& header, std::string_view object, const Usage& usage) {
+  std::string chunk;
+  JsonWriter json(chunk);
+  begin_answer(json, header, object).key("choices").begin_array().end_array();
+  json.key("usage");
+  write_usage(json, usage);
+  json.end_object();
+  return chunk;
+}
+
+std::string_view finish_reason_name(FinishReason reason) {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+std::string system_fingerprint(const ModelInfo& model) {
+  // FNV-1a, 64 bits.
+  std::uint64_t hash = 0xCBF29CE484222325u;
+  for (const char c :
+       fmt::format("{}/{}/{}/{}", model.name, model.architecture, model.quantization, model.weight_bytes)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  }
+  return fmt::format("kvasir-{:016x}", hash);
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,35 @@
+// POST /v1/chat/completions
+#include "server/api/chat_prompt.h"
+#include "server/api/generation.h"
+#include "server/api/openai/chat_fields.h"
+#include "server/api/openai/chat_format.h"
+#include "server/api/openai/endpoints.h"
+
+namespace kvasir::server::api {
+namespace {
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  KVASIR_TRY(const ChatRequest request, read_request(context, *writer, parse_chat_request));
+  KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
+  ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
+                                 .num_choices = request.sampling.n,
+                                 .logprobs = request.logprobs,
+                                 .prompt_logprobs = request.sampling.prompt_logprobs.has_value(),
+                                 .tool_calls = tool_call_format(context, request),
+                                 .tool_names = request.tool_names,
+                                 .parallel_tool_calls = request.parallel_tool_calls};
+  wanted.client_id = options.header.id;
+  std::vector<Request> requests;
+  requests.push_back(std::move(wanted));
+  auto format = std::make_unique<ChatFormat>(std::move(options), *context.engine.tokenizer(), context.ids);
+  Generation::start(context, writer, request, std::move(format), std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_chat_completions(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  respond_unless(start(context, writer), *writer);
+}
+
+}  // namespace kvasir::server::api

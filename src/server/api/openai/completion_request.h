@@ -1,0 +1,28 @@
+// POST /v1/completions: what the body says.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/generation_request.h"
+#include "server/api/openai/plain_prompt.h"
+
+namespace kvasir::server::api {
+
+struct CompletionRequest : GenerationRequest {
+  std::vector<PlainPrompt> prompts;  // not empty once parsed
+  bool echo = false;
+  bool add_special_tokens = true;  // BOS where the model wants it
+  bool parse_special = false;      // control tokens in a string prompt mean themselves
+};
+
+std::span<const Field<CompletionRequest>> completion_fields();
+
+// Errors (400).
+ApiResult<CompletionRequest> parse_completion_request(std::string_view body, const Limits& limits,
+                                                      Warnings& warnings);
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,51 @@
+// POST /v1/completions
+#include "server/api/generation.h"
+#include "server/api/openai/completion_format.h"
+#include "server/api/openai/completion_request.h"
+#include "server/api/openai/endpoints.h"
+
+namespace kvasir::server::api {
+namespace {
+
+CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const PlainPrompt& prompt,
+                                      const std::vector<TokenId>& ids, const text::Tokenizer* tokenizer) {
+  if (const auto* text = std::get_if<std::string>(&prompt.content)) return {*text, ids};
+  return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
+}
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  KVASIR_TRY(const CompletionRequest request, read_request(context, *writer, parse_completion_request));
+  const text::Tokenizer* tokenizer = context.engine.tokenizer();
+  CompletionFormat::Options options = {
+      .header = make_answer_header(context, request, "cmpl-"),
+      .num_prompts = static_cast<std::int32_t>(request.prompts.size()),
+      .choices_per_prompt = request.sampling.n,
+      .logprobs = request.sampling.logprobs.has_value(),
+      .prompt_logprobs = request.sampling.prompt_logprobs.has_value() && !request.echo,
+      .render_special = !request.sampling.skip_special_tokens,
+      .echo = {}};
+  std::vector<Request> requests;
+  for (const PlainPrompt& prompt : request.prompts) {
+    KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, context.engine,
+                                                       {.parse_special = request.parse_special,
+                                                        .add_special = request.add_special_tokens}));
+    if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
+    Request wanted = engine_request(request, writer->request().tenant, context.kv, std::move(ids));
+    // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.
+    if (request.sampling.max_tokens == 0 && request.sampling.prompt_logprobs) wanted.use_prefix_cache = false;
+    KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt.name));
+    wanted.client_id = options.header.id;
+    requests.push_back(std::move(wanted));
+  }
+  auto format = std::make_unique<CompletionFormat>(std::move(options), tokenizer);
+  Generation::start(context, writer, request, std::move(format), std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_completions(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  respond_unless(start(context, writer), *writer);
+}
+
+}  // namespace kvasir::server::api

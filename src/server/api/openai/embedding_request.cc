@@ -1,0 +1,89 @@
+#include "server/api/openai/embedding_request.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+#include "base/printable.h"
+
+namespace kvasir::server::api {
+namespace {
+
+constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+
+// One of two words.
+ApiResult<bool> is_second_of(const FieldInput& field, std::string_view first, std::string_view second) {
+  KVASIR_TRY(const std::string word, string_of(field));
+  if (word == first || word == second) return word == second;
+  return bad_request(
+      fmt::format("{} must be \"{}\" or \"{}\", got \"{}\"", field.name, first, second, printable(word)),
+      field.name);
+}
+
+ApiStatus read_input(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(request.inputs, prompts_of(field, field.limits.inputs));
+  return {};
+}
+
+ApiStatus read_encoding(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(request.is_base64, is_second_of(field, "float", "base64"));
+  return {};
+}
+
+ApiStatus read_pooling(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(const bool is_last, is_second_of(field, "mean", "last"));
+  request.pooling = is_last ? Pooling::kLast : Pooling::kMean;
+  return {};
+}
+
+constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
+    {"model",
+     "string",
+     {},
+     "whose embeddings; absent: those of the one there is",
+     read_string<&EmbeddingRequest::model>},
+    {"input",
+     "string, token ids, or an array of either",
+     {},
+     "the texts; each gives one embedding",
+     read_input},
+    {"encoding_format",
+     "string",
+     {},
+     "\"float\", or \"base64\" of little-endian 32-bit floats",
+     read_encoding},
+    {"pooling", "string", {}, "\"mean\" of all tokens' hidden states, or the \"last\" one's", read_pooling},
+    {"dimensions",
+     "integer",
+     {1, kMaxInt32},
+     "only the model's own number",
+     read_integer<&EmbeddingRequest::dimensions>},
+    {"add_special_tokens",
+     "boolean",
+     {},
+     "BOS where the model wants it",
+     read_boolean<&EmbeddingRequest::add_special_tokens>},
+    {"priority",
+     "integer",
+     {-kMaxInt32, kMaxInt32},
+     "lower runs first; below 0 before the key's others, in their places",
+     read_integer<&EmbeddingRequest::priority>},
+    {"user", "string", {}, "ignored", read_unused<string_of>},
+});
+
+}  // namespace
+
+std::span<const Field<EmbeddingRequest>> embedding_fields() { return kFields; }
+
+ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body, const Limits& limits,
+                                                    Warnings& warnings) {
+  KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
+  EmbeddingRequest request;
+  KVASIR_CHECKED(read_fields(document.root(), std::span<const Field<EmbeddingRequest>>(), embedding_fields(),
+                             limits, request, warnings));
+  if (request.inputs.empty()) return bad_request("input is missing", "input", "missing_parameter");
+  return request;
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,33 @@
+// POST /v1/embeddings: what the body says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kvasir/request.h"
+#include "server/api/field.h"
+#include "server/api/openai/plain_prompt.h"
+
+namespace kvasir::server::api {
+
+struct EmbeddingRequest {
+  std::string model;
+  std::vector<PlainPrompt> inputs;  // not empty once parsed
+  Pooling pooling = Pooling::kMean;
+  bool is_base64 = false;
+  std::optional<std::int64_t> dimensions;
+  bool add_special_tokens = true;
+  std::int32_t priority = 0;
+};
+
+std::span<const Field<EmbeddingRequest>> embedding_fields();
+
+// Errors (400).
+ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body, const Limits& limits,
+                                                    Warnings& warnings);
+
+}  // namespace kvasir::server::api

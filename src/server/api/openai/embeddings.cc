@@ -1,0 +1,46 @@
+// POST /v1/embeddings
+#include <fmt/format.h>
+
+#include "server/api/generation.h"
+#include "server/api/openai/embedding_format.h"
+#include "server/api/openai/embedding_request.h"
+#include "server/api/openai/endpoints.h"
+
+namespace kvasir::server::api {
+namespace {
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  KVASIR_TRY(const EmbeddingRequest asked, read_request(context, *writer, parse_embedding_request));
+  const ModelInfo& model = context.engine.model_info();
+  if (asked.dimensions && *asked.dimensions != model.hidden_size) {
+    return bad_request(fmt::format("dimensions must be {}, as many as the model has, got {}",
+                                   model.hidden_size, *asked.dimensions),
+                       "dimensions");
+  }
+  const std::string id = context.ids.next("embd-");
+  std::vector<Request> requests;
+  for (const PlainPrompt& input : asked.inputs) {
+    Request request;
+    KVASIR_TRY(request.prompt_token_ids,
+               encode_prompt(input, context.engine, {.add_special = asked.add_special_tokens}));
+    request.pooling = asked.pooling;
+    request.sampling.max_tokens = 0;
+    request.use_prefix_cache = false;
+    request.tenant = writer->request().tenant.name;
+    request.priority = asked.priority;
+    request.client_id = id;
+    KVASIR_CHECKED(check_context(request, model.max_model_len_tokens, input.name));
+    requests.push_back(std::move(request));
+  }
+  auto format = std::make_unique<EmbeddingFormat>(context.model_name, asked.is_base64);
+  Generation::start_scoring(context, writer, std::move(format), std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_embeddings(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  respond_unless(start(context, writer), *writer);
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,40 @@
+// POST /v1/generate
+#include "server/api/chat_prompt.h"
+#include "server/api/generation.h"
+#include "server/api/openai/endpoints.h"
+#include "server/api/openai/generate_format.h"
+#include "server/api/openai/text_request.h"
+
+namespace kvasir::server::api {
+namespace {
+
+ApiResult<Request> engine_request_of(const ApiContext& context, const TextRequest& request,
+                                     http::ResponseWriter& writer) {
+  if (!request.prompt) return chat_engine_request(context, request, writer);
+  KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(*request.prompt, context.engine,
+                                                     {.parse_special = request.parse_special,
+                                                      .add_special = request.add_special_tokens}));
+  Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(ids));
+  KVASIR_CHECKED(
+      check_context(wanted, context.engine.model_info().max_model_len_tokens, request.prompt->name));
+  return wanted;
+}
+
+ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  KVASIR_TRY(const TextRequest request, read_request(context, *writer, parse_text_request));
+  KVASIR_TRY(Request wanted, engine_request_of(context, request, *writer));
+  wanted.client_id = context.ids.next("gen-");
+  auto format = std::make_unique<GenerateFormat>(wanted.client_id);
+  std::vector<Request> requests;
+  requests.push_back(std::move(wanted));
+  Generation::start(context, writer, request, std::move(format), std::move(requests));
+  return {};
+}
+
+}  // namespace
+
+void handle_generate(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  respond_unless(start(context, writer), *writer);
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,39 @@
+// GET /v1/models and /v1/models/{id}
+#include "base/json_writer.h"
+#include "server/api/openai/endpoints.h"
+
+namespace kvasir::server::api {
+namespace {
+
+void write_model(JsonWriter& json, const ApiContext& context) {
+  const ModelInfo& model = context.engine.model_info();
+  json.begin_object().member("id", context.model_name).member("object", "model");
+  json.member("created", context.created_s).member("owned_by", "kvasir");
+  json.member("max_model_len", model.max_model_len_tokens);
+  json.member("architecture", model.architecture).member("quantization", model.quantization);
+  json.member("num_parameters", model.num_parameters).end_object();
+}
+
+}  // namespace
+
+void handle_models(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+  http::Response response;
+  JsonWriter json(response.body);
+  json.begin_object().member("object", "list").key("data").begin_array();
+  write_model(json, context);
+  json.end_array().end_object();
+  writer->respond(std::move(response));
+}
+
+void handle_model(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
+                  const std::string& name) {
+  if (const ApiStatus status = check_model(context, name); !status) {
+    return writer->respond(error_response(status.error(), writer->request()));
+  }
+  http::Response response;
+  JsonWriter json(response.body);
+  write_model(json, context);
+  writer->respond(std::move(response));
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,281 @@
+#include "server/api/responses/responses_format.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <limits>
+#include <utility>
+
+#include "server/api/openai/logprobs_json.h"
+
+namespace kvasir::server::api {
+namespace {
+
+constexpr std::int32_t kAnyNumber = std::numeric_limits<std::int32_t>::max();
+
+std::string message_item(const std::string& id, std::string_view status, std::string_view part) {
+  std::string item;
+  JsonWriter json(item);
+  json.begin_object().member("id", id).member("type", "message").member("status", status);
+  json.member("role", "assistant").key("content").begin_array();
+  if (!part.empty()) json.raw(part);
+  json.end_array().end_object();
+  return item;
+}
+
+void write_token_usage(JsonWriter& json, const Usage& usage) {
+  json.begin_object().member("input_tokens", usage.prompt_tokens);
+  json.key("input_tokens_details")
+      .begin_object()
+      .member("cached_tokens", usage.cached_tokens)
+      .member("cache_write_tokens", 0)
+      .end_object();
+  json.member("output_tokens", usage.completion_tokens);
+  json.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
+  json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens).end_object();
+}
+
+void append_event(std::string& events, std::string_view type, std::string_view data) {
+  events.append("event: ").append(type).append("\n");
+  carriers::append_sse_event(events, data);
+}
+
+}  // namespace
+
+ResponsesFormat::ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
+    : options_(std::move(options)),
+      tokenizer_(tokenizer),
+      ids_(ids),
+      reader_(options_.tool_calls, options_.request.tool_names,
+              options_.request.parallel_tool_calls ? kAnyNumber : 1) {}
+
+std::string_view ResponsesFormat::final_status() const {
+  return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";
+}
+
+void ResponsesFormat::write_logprobs(JsonWriter& json, std::span<const PositionLogprobs> logprobs) const {
+  json.key("logprobs");
+  write_token_logprobs(json, logprobs, tokenizer_);
+}
+
+ResponsesFormat::Json ResponsesFormat::text_part(std::string_view text,
+                                                 std::span<const PositionLogprobs> logprobs) const {
+  Json part;
+  JsonWriter json(part);
+  json.begin_object().member("type", "output_text").member("text", text);
+  json.key("annotations").begin_array().end_array();
+  write_logprobs(json, logprobs);
+  json.end_object();
+  return part;
+}
+
+ResponsesFormat::Json ResponsesFormat::call_item(const ToolCall& call, const std::string& id,
+                                                 const std::string& call_id, bool is_whole) const {
+  Json item;
+  JsonWriter(item)
+      .begin_object()
+      .member("id", id)
+      .member("type", "function_call")
+      .member("status", is_whole ? "completed" : "in_progress")
+      .member("call_id", call_id)
+      .member("name", call.name)
+      .member("arguments", is_whole ? std::string_view(call.arguments) : std::string_view())
+      .end_object();
+  return item;
+}
+
+// What was asked for, as the answer repeats it.
+void ResponsesFormat::write_settings(JsonWriter& json) const {
+  const ResponsesRequest& request = options_.request;
+  json.key("instructions");
+  if (request.instructions.empty()) {
+    json.null();
+  } else {
+    json.value(request.instructions);
+  }
+  json.key("max_output_tokens");
+  if (request.max_output_tokens) {
+    json.value(*request.max_output_tokens);
+  } else {
+    json.null();
+  }
+  json.member("temperature", request.sampling.temperature).member("top_p", request.sampling.top_p);
+  json.member("tool_choice", request.tool_choice).key("tools").raw(request.tools_json);
+  json.member("parallel_tool_calls", request.parallel_tool_calls).key("metadata").raw(request.metadata_json);
+  json.key("text").begin_object().key("format").begin_object().member("type", "text");
+  json.end_object().end_object();
+  json.member("top_logprobs", request.top_logprobs).member("truncation", "disabled").member("store", false);
+  json.member("background", false).member_null("previous_response_id");
+  json.key("reasoning").begin_object().member_null("effort").member_null("summary").end_object();
+}
+
+void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress) const {
+  json.begin_object().member("id", options_.id).member("object", "response");
+  json.member("created_at", options_.created_s).key("completed_at");
+  if (progress.status == "completed") {
+    json.value(static_cast<std::int64_t>(std::time(nullptr)));
+  } else {
+    json.null();
+  }
+  json.member("model", options_.model).member("status", progress.status).key("error");
+  if (progress.error != nullptr) {
+    json.begin_object()
+        .member("code", "server_error")
+        .member("message", progress.error->message)
+        .end_object();
+  } else {
+    json.null();
+  }
+  json.key("incomplete_details");
+  if (progress.status == "incomplete") {
+    json.begin_object().member("reason", "max_output_tokens").end_object();
+  } else {
+    json.null();
+  }
+  json.key("output").begin_array();
+  for (const Json& item : items_) json.raw(item);
+  json.end_array();
+  write_settings(json);
+  json.key("usage");
+  if (progress.usage != nullptr) {
+    write_token_usage(json, *progress.usage);
+  } else {
+    json.null();
+  }
+  json.end_object();
+}
+
+std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
+  const ChoiceResult& choice = choices.front();
+  finish_reason_ = choice.finish_reason;
+  const ToolCallReader::Piece answer = reader_.read_whole(choice.text);
+  if (!answer.text.empty() || answer.calls.empty()) {
+    items_.push_back(
+        message_item(ids_.next("msg_"), final_status(), text_part(answer.text, choice.logprobs)));
+  }
+  for (const ToolCall& call : answer.calls) {
+    items_.push_back(call_item(call, ids_.next("fc_"), ids_.next("call_"), true));
+  }
+  std::string body;
+  JsonWriter json(body);
+  write_response(json, {.status = final_status(), .usage = &usage});
+  return body;
+}
+
+JsonWriter& ResponsesFormat::begin_event(JsonWriter& json, std::string_view type) const {
+  return json.begin_object().member("type", type).member("sequence_number", num_events_++);
+}
+
+void ResponsesFormat::append_response_event(std::string_view type, const Progress& progress,
+                                            std::string& events) const {
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, type).key("response");
+  write_response(json, progress);
+  json.end_object();
+  append_event(events, type, data);
+}
+
+// Of the item that comes after those that are whole.
+void ResponsesFormat::append_item_event(std::string_view type, const Json& item, std::string& events) const {
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, type).member("output_index", items_.size()).key("item").raw(item).end_object();
+  append_event(events, type, data);
+}
+
+void ResponsesFormat::append_part_event(std::string_view type, const Json& part, std::string& events) const {
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, type).member("item_id", *text_item_id_).member("output_index", items_.size());
+  json.member("content_index", 0).key("part").raw(part).end_object();
+  append_event(events, type, data);
+}
+
+void ResponsesFormat::begin_text(std::string& events) {
+  if (text_item_id_) return;
+  text_item_id_ = ids_.next("msg_");
+  append_item_event("response.output_item.added", message_item(*text_item_id_, "in_progress", {}), events);
+  append_part_event("response.content_part.added", text_part({}, {}), events);
+}
+
+void ResponsesFormat::append_text(std::string_view text, std::string& events) {
+  if (text.empty()) return;
+  begin_text(events);
+  text_ += text;
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, "response.output_text.delta").member("item_id", *text_item_id_);
+  json.member("output_index", items_.size()).member("content_index", 0).member("delta", text);
+  write_logprobs(json, std::span(logprobs_).subspan(num_logprobs_sent_));
+  json.end_object();
+  num_logprobs_sent_ = logprobs_.size();
+  append_event(events, "response.output_text.delta", data);
+}
+
+void ResponsesFormat::end_text(std::string_view status, std::string& events) {
+  if (!text_item_id_) return;
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, "response.output_text.done").member("item_id", *text_item_id_);
+  json.member("output_index", items_.size()).member("content_index", 0).member("text", text_);
+  write_logprobs(json, logprobs_);
+  json.end_object();
+  append_event(events, "response.output_text.done", data);
+  const Json part = text_part(text_, logprobs_);
+  append_part_event("response.content_part.done", part, events);
+  Json item = message_item(*text_item_id_, status, part);
+  append_item_event("response.output_item.done", item, events);
+  items_.push_back(std::move(item));
+  text_item_id_.reset();
+  text_.clear();
+  logprobs_.clear();
+  num_logprobs_sent_ = 0;
+}
+
+void ResponsesFormat::append_call(const ToolCall& call, std::string& events) {
+  end_text("completed", events);
+  const std::string id = ids_.next("fc_"), call_id = ids_.next("call_");
+  append_item_event("response.output_item.added", call_item(call, id, call_id, false), events);
+  for (const auto& [type, name] : {std::pair("response.function_call_arguments.delta", "delta"),
+                                   std::pair("response.function_call_arguments.done", "arguments")}) {
+    std::string data;
+    JsonWriter json(data);
+    begin_event(json, type).member("item_id", id).member("output_index", items_.size());
+    json.member("name", call.name).member(name, call.arguments).end_object();
+    append_event(events, type, data);
+  }
+  Json item = call_item(call, id, call_id, true);
+  append_item_event("response.output_item.done", item, events);
+  items_.push_back(std::move(item));
+}
+
+void ResponsesFormat::append_events(std::int32_t, const RequestOutput& output, const Usage&,
+                                    std::string& events) {
+  if (!std::exchange(has_begun_, true)) {
+    append_response_event("response.created", {.status = "in_progress"}, events);
+    append_response_event("response.in_progress", {.status = "in_progress"}, events);
+  }
+  logprobs_.insert(logprobs_.end(), output.logprobs.begin(), output.logprobs.end());
+  const auto append = [&](const ToolCallReader::Piece& piece) {
+    append_text(piece.text, events);
+    for (const ToolCall& call : piece.calls) append_call(call, events);
+  };
+  append(reader_.push(output.text));
+  if (!output.finish_reason) return;
+  append(reader_.finish());
+  finish_reason_ = *output.finish_reason;
+  if (items_.empty()) begin_text(events);
+  end_text(final_status(), events);
+}
+
+void ResponsesFormat::append_last_events(const Usage& usage, std::string& events) {
+  append_response_event(fmt::format("response.{}", final_status()),
+                        {.status = final_status(), .usage = &usage}, events);
+}
+
+void ResponsesFormat::append_failure(const ApiError& error, std::string& events) const {
+  append_response_event("response.failed", {.status = "failed", .error = &error}, events);
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,85 @@
+// Answers of /v1/responses: a response with its output items, or the events that build one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "server/api/answer_format.h"
+#include "server/api/responses/responses_request.h"
+#include "server/api/tool_calls.h"
+#include "server/id_source.h"
+#include "text/tokenizer.h"
+
+namespace kvasir::server::api {
+
+class ResponsesFormat final : public AnswerFormat {
+ public:
+  struct Options {
+    std::string id;
+    std::int64_t created_s = 0;  // Unix time
+    std::string model;
+    ResponsesRequest request;  // what the answer repeats; its conversation is not needed
+    ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
+  };
+
+  // Borrows both.
+  ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids);
+
+  std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
+  void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
+                     std::string& events) override;
+  void append_last_events(const Usage& usage, std::string& events) override;
+  bool keeps_answer() const override { return true; }
+  void append_end(std::string&) const override {}
+  void append_failure(const ApiError& error, std::string& events) const override;
+
+ private:
+  // How far the response is.
+  struct Progress {
+    std::string_view status;
+    const Usage* usage = nullptr;
+    const ApiError* error = nullptr;
+  };
+  // Of an output item, or of a part of its content.
+  using Json = std::string;
+
+  void write_response(JsonWriter& json, const Progress& progress) const;
+  void write_settings(JsonWriter& json) const;
+  Json text_part(std::string_view text, std::span<const PositionLogprobs> logprobs) const;
+  Json call_item(const ToolCall& call, const std::string& id, const std::string& call_id,
+                 bool is_whole) const;
+  void write_logprobs(JsonWriter& json, std::span<const PositionLogprobs> logprobs) const;
+
+  // {"type", "sequence_number", ...
+  JsonWriter& begin_event(JsonWriter& json, std::string_view type) const;
+  void append_response_event(std::string_view type, const Progress& progress, std::string& events) const;
+  void append_item_event(std::string_view type, const Json& item, std::string& events) const;
+  void append_part_event(std::string_view type, const Json& part, std::string& events) const;
+  void append_text(std::string_view text, std::string& events);
+  void append_call(const ToolCall& call, std::string& events);
+  void begin_text(std::string& events);
+  void end_text(std::string_view status, std::string& events);
+  std::string_view final_status() const;
+
+  const Options options_;
+  const text::Tokenizer& tokenizer_;
+  IdSource& ids_;
+  ToolCallReader reader_;
+  std::vector<Json> items_;  // that are whole
+  FinishReason finish_reason_ = FinishReason::kStop;
+
+  // Of a stream. Its events are numbered, also the one that tells of a failure.
+  mutable std::int64_t num_events_ = 0;
+  bool has_begun_ = false;
+  std::optional<std::string> text_item_id_;  // of the message that is open
+  std::string text_;                         // of that message
+  std::vector<PositionLogprobs> logprobs_;   // likewise
+  std::size_t num_logprobs_sent_ = 0;
+};
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,22 @@
+// How a refusal of the HTTP API is said in gRPC.
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kvasir::server::carriers {
+
+struct CallError {
+  grpc::Status status;
+  std::string details;  // a kvasir.v1.Error, as trailing metadata "kvasir-error-bin"
+};
+
+// Of an answer with another status than 200, and its body.
+CallError call_error(int http_status, std::string_view body);
+// Of an event that says why a stream ends before it is complete; none of any other.
+std::optional<CallError> call_error_of_event(std::string_view event);
+
+}  // namespace kvasir::server::carriers

@@ -1,0 +1,77 @@
+#include "server/http/http1_response_writer.h"
+
+#include <utility>
+
+#include "server/http/session.h"
+
+namespace kvasir::server::http {
+
+Http1ResponseWriter::Http1ResponseWriter(std::shared_ptr<Session> session, Request request,
+                                         const Options& options)
+    : TrackedResponseWriter(session->executor(), std::move(request), options.received_at, session->context_),
+      session_(std::move(session)),
+      output_bound_(context().limits.output_buffer_bytes.max),
+      options_(options) {
+  std::vector<Header> headers;
+  context().cors.add_headers(this->request(), headers);
+  for (Header& header : headers) add_header(std::move(header));
+}
+
+void Http1ResponseWriter::respond(Response response) {
+  if (state() != State::kOpen) return;
+  options_.keep_alive &= !context().draining;
+  session_->give_body_back();
+  send_head(response, BodyFraming::kLength, State::kOpen);
+  if (request().method != "HEAD") session_->send(std::move(response.body));
+  finish(options_.keep_alive);
+}
+
+void Http1ResponseWriter::begin_stream(Response head) {
+  if (state() != State::kOpen) return;
+  options_.keep_alive &= !context().draining && !options_.is_http_1_0;
+  send_head(head, options_.is_http_1_0 ? BodyFraming::kUntilClose : BodyFraming::kChunked, State::kStreaming);
+}
+
+void Http1ResponseWriter::send_head(const Response& response, BodyFraming framing, State state) {
+  note_begin(response.status, state);
+  session_->send(response_head(response, take_headers(), framing, options_.keep_alive));
+}
+
+void Http1ResponseWriter::write(std::string_view piece) {
+  if (state() != State::kStreaming) return;
+  if (!output_bound_.takes(session_->unsent_bytes(), piece.size())) {
+    // The engine cannot pause a sequence, so what it makes for this reader has nowhere to go.
+    return session_->abort(AbortCause::kSlowReader);
+  }
+  session_->send(options_.is_http_1_0 ? std::string(piece) : http_chunk(piece));
+  note_write();
+}
+
+void Http1ResponseWriter::end_stream(bool keep_alive) {
+  if (state() != State::kStreaming) return;
+  session_->give_body_back();
+  if (!options_.is_http_1_0) session_->send(std::string(kLastHttpChunk));
+  finish(keep_alive && options_.keep_alive);
+}
+
+void Http1ResponseWriter::fail_stream() {
+  note_failure();
+  end_stream(/*keep_alive=*/false);
+}
+
+void Http1ResponseWriter::finish(bool keep_alive) {
+  end();
+  std::exchange(session_, nullptr)->end_answer(keep_alive, record());
+}
+
+void Http1ResponseWriter::abort(AbortCause cause) {
+  if (state() == State::kDone) return;
+  session_ = nullptr;
+  end_aborted(cause);
+}
+
+void Http1ResponseWriter::when_sent(std::function<void()> callback) {
+  if (state() != State::kDone) session_->when_sent(std::move(callback));
+}
+
+}  // namespace kvasir::server::http

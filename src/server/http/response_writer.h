@@ -1,0 +1,72 @@
+// One request and the writer of its one response, as a handler sees them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/message.h"
+#include "server/observe/access_log.h"
+
+namespace kvasir::server::http {
+
+// kCancelled: the client said so, on a connection that goes on.
+enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader, kCancelled };
+
+constexpr std::string_view name_of(AbortCause cause) {
+  switch (cause) {
+    case AbortCause::kSlowReader:
+      return "slow_reader";
+    case AbortCause::kCancelled:
+      return "cancelled";
+    case AbortCause::kDisconnected:
+      break;
+  }
+  return "disconnected";
+}
+
+// A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or
+// fail_stream(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
+// harm. A handler may keep the writer and answer from later tasks.
+//
+// Thread safety: post() may be called from any thread; everything else only from tasks of post() and from the
+// handler's first call, which never run at the same time.
+class ResponseWriter {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual ~ResponseWriter() = default;
+
+  virtual const Request& request() const = 0;
+  virtual Clock::time_point received_at() const = 0;
+  // For the log: what the engine took, before the answer ends; of an aborted one, whose line waits for it
+  // then, when the engine has let go of it.
+  virtual void note_generation(const observe::GenerationRecord& record) = 0;
+  // From the callback of on_abort(): note_generation() is still to come.
+  virtual void await_generation() = 0;
+  // Headers that go with the answer, whatever it becomes.
+  virtual void add_header(Header header) = 0;
+
+  virtual void post(std::function<void()> task) = 0;
+  // Called once if the answer can no longer reach the client, or cannot be made, instead of it; replaces an
+  // earlier callback.
+  virtual void on_abort(std::function<void()> callback) = 0;
+
+  virtual void respond(Response response) = 0;
+
+  // Sends the head; the body follows in pieces.
+  virtual void begin_stream(Response head) = 0;
+  virtual void write(std::string_view piece) = 0;
+  virtual void end_stream() = 0;
+  // Ends the stream and closes the connection: the client must not take it for complete.
+  virtual void fail_stream() = 0;
+  // Calls back once when all that was written has left; never when it cannot. Replaces an earlier callback.
+  virtual void when_sent(std::function<void()> callback) = 0;
+  // Calls back whenever nothing has been written for `quiet`, until the answer ends; again replaces.
+  virtual void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) = 0;
+};
+
+}  // namespace kvasir::server::http

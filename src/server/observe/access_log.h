@@ -1,0 +1,89 @@
+// What every request was and took, a line of JSON each; never what it said.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvasir/request.h"
+#include "kvasir/result.h"
+#include "server/observe/tracing/request_trace.h"
+
+namespace kvasir::server::observe {
+
+// How an answer was asked for.
+struct GenerationSettings {
+  bool is_stream = false;
+  std::int32_t num_choices = 1;  // of each prompt
+  std::optional<std::int32_t> max_tokens;
+  float temperature = 1.0f;
+  float top_p = 1.0f;
+};
+
+// What an answer took beyond HTTP.
+struct GenerationRecord {
+  std::string id;  // of the answer, as its client knows it
+  GenerationSettings settings;
+  std::vector<FinishReason> finish_reasons;  // of the choices that ended
+  Usage usage;
+  RequestCost cost;
+  double preprocess_ms = 0.0;   // from its arrival until the engine had it
+  double first_token_ms = 0.0;  // from its arrival; 0: it had none
+  std::int32_t priority = 0;
+};
+
+inline constexpr std::string_view kNoRoute = "other";
+
+struct AccessRecord {
+  std::string request_id;
+  std::string client_request_id;  // empty: none came
+  std::string trace_id;           // empty: none came, and none was begun
+  std::string tenant;
+  std::string method;
+  std::string path;
+  std::string route;
+  int status = 0;                // 0: none was sent
+  std::string_view abort_cause;  // empty: the answer reached the client
+  bool stream_failed = false;    // it broke off after its head had been sent
+  double total_ms = 0.0;         // from the request's arrival until the last byte had left
+  double flush_ms = 0.0;         // of it, after the last byte was ready
+  std::optional<GenerationRecord> generation;
+  std::optional<RequestTrace> trace;  // where the request is traced
+
+  bool has_route() const { return route != kNoRoute; }
+};
+
+// Thread safety: any thread.
+class AccessLog {
+ public:
+  using Warn = std::function<void(std::string_view line)>;
+
+  // Appends to the file; "-" is stderr. Error: kMachine.
+  static Result<std::unique_ptr<AccessLog>> open(const std::string& path, Warn warn);
+  ~AccessLog();
+  AccessLog(const AccessLog&) = delete;
+  AccessLog& operator=(const AccessLog&) = delete;
+
+  // A line that cannot be written is lost; requests go on. Of the first and of the end of that it warns.
+  void write(const AccessRecord& record);
+
+ private:
+  AccessLog(std::FILE* file, std::string path, Warn warn)
+      : file_(file), path_(std::move(path)), warn_(std::move(warn)) {}
+
+  std::FILE* const file_;
+  const std::string path_;
+  const Warn warn_;
+  std::mutex mutex_;  // guards the file, and
+  bool is_failing_ = false;
+};
+
+}  // namespace kvasir::server::observe

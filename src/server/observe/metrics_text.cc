@@ -1,0 +1,230 @@
+#include "server/observe/metrics_text.h"
+
+#include "base/process_memory.h"
+#include "server/observe/prometheus_text.h"
+
+namespace kvasir::server::observe {
+namespace {
+
+struct EngineMetric {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  std::int64_t EngineStats::*value;
+  bool is_for_all = false;  // else for operators alone (admin/visible_stats.h)
+};
+
+constexpr EngineMetric kEngineMetrics[] = {
+    {"requests_running", "gauge", "Choices of requests in the batch", &EngineStats::num_running, true},
+    {"requests_waiting", "gauge", "Choices of requests in the queue", &EngineStats::num_waiting, true},
+    {"requests_finished_total", "counter", "Requests that ended, however",
+     &EngineStats::num_requests_finished, true},
+    {"requests_cancelled_total", "counter", "Requests cancelled", &EngineStats::num_requests_cancelled},
+    {"requests_failed_total", "counter", "Requests that failed", &EngineStats::num_requests_failed},
+    {"requests_rejected_total", "counter", "Requests refused before the queue",
+     &EngineStats::num_requests_rejected, true},
+    {"requests_too_late_total", "counter", "Of those refused: the first token would have come too late",
+     &EngineStats::num_requests_too_late, true},
+    {"requests_beyond_queue_total", "counter", "Of those refused: the queue was full",
+     &EngineStats::num_requests_beyond_queue, true},
+    {"requests_expired_total", "counter", "Choices of requests that did not start in the time they had",
+     &EngineStats::num_requests_expired, true},
+    {"tokens_in_flight", "gauge", "Tokens of running choices, prompts and answers",
+     &EngineStats::num_running_tokens},
+    {"prompt_tokens_total", "counter", "Prompt tokens taken in", &EngineStats::num_prompt_tokens, true},
+    {"cached_prompt_tokens_total", "counter", "Prompt tokens served from the prefix cache",
+     &EngineStats::num_cached_prompt_tokens, true},
+    {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens, true},
+    {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
+    {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
+     &EngineStats::num_kv_policies_given_up},
+    {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total, true},
+    {"kv_blocks_used", "gauge", "KV blocks that sequences hold", &EngineStats::kv_blocks_used},
+    {"kv_bytes", "gauge", "Bytes of the KV cache", &EngineStats::kv_bytes_total, true},
+    {"kv_bytes_used", "gauge", "Bytes of KV that sequences hold", &EngineStats::kv_bytes_used},
+    {"kv_evictions_total", "counter", "Cached KV blocks that gave way to others",
+     &EngineStats::num_kv_evictions},
+    {"kv_disk_bytes", "gauge", "Bytes of KV on disk that are out of memory",
+     &EngineStats::kv_disk_bytes_used},
+    {"kv_disk_writes_total", "counter", "Cells of KV written to the disk", &EngineStats::kv_disk_writes},
+    {"kv_disk_reads_total", "counter", "Cells of KV that came back from the disk",
+     &EngineStats::kv_disk_reads},
+    {"kv_disk_full_total", "counter", "Cells of KV that the disk had no room for",
+     &EngineStats::kv_disk_full},
+    {"kv_disk_errors_total", "counter", "Cells of KV that could not be written or read",
+     &EngineStats::kv_disk_errors},
+    {"kv_bytes_peak", "gauge", "Most bytes of KV that sequences have held", &EngineStats::kv_bytes_peak},
+    {"hidden_bytes_peak", "gauge", "Most bytes of hidden states of prompts that ran layer by layer",
+     &EngineStats::hidden_bytes_peak},
+    {"prefix_cache_queries_tokens_total", "counter", "Prompt tokens looked up in the prefix cache",
+     &EngineStats::prefix_queries_tokens, true},
+    {"prefix_cache_hits_tokens_total", "counter", "Prompt tokens found in the prefix cache",
+     &EngineStats::prefix_hits_tokens, true},
+    {"peak_resident_bytes", "gauge", "Most memory the process has held", &EngineStats::peak_rss_bytes},
+};
+
+// By tenant and route: who costs how much, and where the time goes.
+void append_costs(PrometheusText& out, const ServerMetrics& server,
+                  std::optional<std::string_view> only_tenant) {
+  auto costs = server.costs();
+  std::erase_if(costs, [&](const auto& entry) { return only_tenant && entry.first.first != *only_tenant; });
+  const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
+    out.begin(name, "counter", help);
+    for (const auto& [key, sums] : costs) {
+      out.value(name, prometheus_label("tenant", key.first) + "," + prometheus_label("route", key.second),
+                static_cast<double>(value_of(sums)));
+    }
+  };
+  append("cost_requests_total", "Requests answered", [](const CostSums& s) { return s.num_requests; });
+  append("cost_prompt_tokens_total", "Their prompts", [](const CostSums& s) { return s.prompt_tokens; });
+  append("cost_cached_tokens_total", "Of these, from the prefix cache",
+         [](const CostSums& s) { return s.cached_tokens; });
+  append("cost_generated_tokens_total", "Their answers",
+         [](const CostSums& s) { return s.completion_tokens; });
+  append("cost_cpu_seconds_total", "Their share of the steps' time on all threads",
+         [](const CostSums& s) { return s.cost.cpu_ms / 1000.0; });
+  append("cost_kv_byte_seconds_total", "Keys and values held, over time",
+         [](const CostSums& s) { return s.cost.kv_byte_seconds; });
+  append("cost_preprocess_seconds_total", "From arrival until the engine had them",
+         [](const CostSums& s) { return s.preprocess_ms / 1000.0; });
+  append("cost_queue_seconds_total", "Waiting for a seat",
+         [](const CostSums& s) { return s.cost.queue_ms / 1000.0; });
+  append("cost_prefill_seconds_total", "Until the prompt was computed",
+         [](const CostSums& s) { return s.cost.prefill_ms / 1000.0; });
+  append("cost_decode_seconds_total", "From there to the last token",
+         [](const CostSums& s) { return s.cost.decode_ms / 1000.0; });
+  append("cost_flush_seconds_total", "From the last byte made to the last byte sent",
+         [](const CostSums& s) { return s.flush_ms / 1000.0; });
+}
+
+void append_slices(PrometheusText& out, const ServerMetrics& server,
+                   std::optional<std::string_view> only_tenant) {
+  auto slices = server.slices();
+  std::erase_if(slices, [&](const auto& entry) {
+    return only_tenant && (entry.first.first != "tenant" || entry.first.second != *only_tenant);
+  });
+  const auto append = [&](std::string_view name, std::string_view help, auto value_of) {
+    out.begin(name, "counter", help);
+    for (const auto& [slice, sums] : slices) {
+      out.value(name, prometheus_label("slice", slice.first) + "," + prometheus_label("value", slice.second),
+                static_cast<double>(value_of(sums)));
+    }
+  };
+  using Sums = RequestSlices::Sums;
+  append("slice_requests_total", "Requests by one of their properties",
+         [](const Sums& s) { return s.num_requests; });
+  append("slice_first_token_seconds_total", "Their times to the first token",
+         [](const Sums& s) { return s.first_token_seconds; });
+  append("slice_request_seconds_total", "Their times to the last byte",
+         [](const Sums& s) { return s.total_seconds; });
+}
+
+void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
+  out.begin("http_responses_total", "counter", "Responses by route and status");
+  for (const auto& [key, count] : server.responses()) {
+    out.value(
+        "http_responses_total",
+        prometheus_label("route", key.first) + "," + prometheus_label("code", std::to_string(key.second)),
+        static_cast<double>(count));
+  }
+  out.begin("http_aborts_total", "counter", "Answers that did not reach their client, by cause");
+  for (const http::AbortCause cause :
+       {http::AbortCause::kDisconnected, http::AbortCause::kSlowReader, http::AbortCause::kCancelled}) {
+    out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
+              static_cast<double>(server.aborts(cause)));
+  }
+  out.begin("http_connections", "gauge", "Open connections");
+  out.value("http_connections", "", static_cast<double>(server.num_connections.load()));
+}
+
+void append_times(PrometheusText& out, const ServerMetrics& server, const std::string& model_label) {
+  const auto append = [&](std::string_view name, std::string_view help, const Histogram& histogram) {
+    out.begin(name, "histogram", help);
+    out.histogram(name, model_label, histogram);
+  };
+  append("time_to_first_token_seconds", "From a request's arrival to its first token",
+         server.time_to_first_token);
+  append("inter_token_seconds", "Between two tokens of one choice", server.inter_token);
+  append("request_seconds", "From a request's arrival to its last token", server.request);
+  constexpr std::string_view kStage = "start_stage_seconds";
+  out.begin(kStage, "histogram", "What the time to the first token is made of; flush of streams alone");
+  for (std::size_t i = 0; i < kStartStageNames.size(); ++i) {
+    out.histogram(kStage, model_label + "," + prometheus_label("stage", kStartStageNames[i]),
+                  server.start_stage(static_cast<StartStage>(i)));
+  }
+}
+
+void append_queue_age(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kAge = "queue_age_seconds";
+  out.begin(kAge, "gauge", "How long the request has waited that waits longest, at the last step");
+  out.value(kAge, model_label, engine.oldest_waiting_ms / 1000.0);
+}
+
+void append_steps(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kSeconds = "step_seconds", kBatch = "step_sequences";
+  out.begin(kSeconds, "histogram", "How long steps take");
+  out.histogram(kSeconds, model_label, kStepSecondsBounds, engine.steps_by_seconds,
+                engine.step_seconds_total);
+  out.begin(kBatch, "histogram", "How many sequences run in a step");
+  out.histogram(kBatch, model_label, kStepSequencesBounds, engine.steps_by_sequences,
+                static_cast<double>(engine.num_stepped_sequences));
+}
+
+void append_kv_formats(PrometheusText& out, const EngineStats& engine) {
+  constexpr std::string_view kName = "kv_format_bytes";
+  out.begin(kName, "gauge", "Bytes of KV in memory by format, of what is cached as well");
+  for (const KvFormatBytes& of : engine.kv_format_bytes) {
+    out.value(kName, prometheus_label("format", of.format), static_cast<double>(of.bytes));
+  }
+}
+
+void append_traces(PrometheusText& out, const ExportCounts& traces) {
+  constexpr std::string_view kExported = "trace_spans_exported_total", kDropped = "trace_spans_dropped_total";
+  out.begin(kExported, "counter", "Spans that the collector has taken");
+  out.value(kExported, "", static_cast<double>(traces.exported()));
+  out.begin(kDropped, "counter", "Spans that it has not, by reason");
+  for (std::size_t i = 0; i < kDropReasonNames.size(); ++i) {
+    out.value(kDropped, prometheus_label("reason", kDropReasonNames[i]),
+              static_cast<double>(traces.dropped(static_cast<DropReason>(i))));
+  }
+}
+
+void append_process(PrometheusText& out, const ProcessState& process) {
+  const auto append = [&](std::string_view name, std::string_view help, std::int64_t value) {
+    out.begin(name, "gauge", help);
+    out.value(name, "", static_cast<double>(value));
+  };
+  append("draining", "1 while running requests may finish and new ones are refused",
+         process.draining ? 1 : 0);
+  append("resident_bytes", "Memory the process holds, pages of the model's file included", rss_bytes());
+  append("memory_budget_bytes", "What --memory allows the process", process.memory_budget_bytes);
+  append("request_memory_bytes", "Memory of connections, bodies and answers", process.request_memory_bytes);
+  append("request_memory_limit_bytes", "Most of it (--request-memory)", process.request_memory_limit_bytes);
+}
+
+}  // namespace
+
+std::string metrics_text(const EngineStats& engine, const ServerMetrics& server, const ProcessState& process,
+                         std::string_view model_name, std::optional<std::string_view> only_tenant) {
+  const std::string model_label = prometheus_label("model", model_name);
+  std::string text;
+  PrometheusText out(text, "kvasir_");
+  for (const EngineMetric& metric : kEngineMetrics) {
+    if (only_tenant && !metric.is_for_all) continue;
+    out.begin(metric.name, metric.type, metric.help);
+    out.value(metric.name, model_label, static_cast<double>(engine.*metric.value));
+  }
+  append_queue_age(out, engine, model_label);
+  append_costs(out, server, only_tenant);
+  append_slices(out, server, only_tenant);
+  if (only_tenant) return text;
+  append_process(out, process);
+  append_steps(out, engine, model_label);
+  append_kv_formats(out, engine);
+  append_times(out, server, model_label);
+  append_server_counts(out, server);
+  if (process.traces != nullptr) append_traces(out, *process.traces);
+  return text;
+}
+
+}  // namespace kvasir::server::observe
