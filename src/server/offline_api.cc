@@ -44,12 +44,13 @@ class OfflineResponseWriter final : public http::ResponseWriter,
     abort_ = nullptr;
   }
   // There is nobody to stream to.
-  void begin_stream(http::Response) override {
+  void begin_stream() override {
     const auto abort = std::exchange(abort_, nullptr);
     respond(error_response({400, "stream: there is no stream in a file of requests", "stream"}, request()));
     if (abort) abort();
   }
-  void write(std::string_view) override {}
+  void write(std::span<const http::Event>) override {}
+  void ping() override {}
   void end_stream() override {}
   void fail_stream() override {}
 

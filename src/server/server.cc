@@ -21,6 +21,8 @@
 #include "server/api/openai/answer_json.h"
 #include "server/auth/key_ring.h"
 #include "server/carriers/grpc/grpc_port.h"
+#include "server/carriers/sse.h"
+#include "server/carriers/websocket/upgrade.h"
 #include "server/http/cors.h"
 #include "server/http/host_check.h"
 #include "server/http/listener.h"
@@ -148,9 +150,10 @@ struct Server::Impl {
   api::ApiContext api;
   const http::Router router;
   http::HostCheck hosts{config.allowed_hosts, cors};
+  const carriers::WebSocketUpgrade web_socket;
   const http::SessionContext session_context{.limits = config.limits,
                                              .router = router,
-                                             .keys = files.keys.get(),
+                                             .admission = files.keys.get(),
                                              .cors = cors,
                                              .hosts = hosts,
                                              .ids = ids,
@@ -159,6 +162,8 @@ struct Server::Impl {
                                              .connections = connections,
                                              .access_log = files.access_log.get(),
                                              .tracer = files.tracer.get(),
+                                             .upgrade = web_socket,
+                                             .events = carriers::kServerSentEvents,
                                              .draining = draining};
   // Last, so that they go first: connections borrow from everything above.
   boost::asio::io_context io;

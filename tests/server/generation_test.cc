@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,13 +58,14 @@ class SlowWriter final : public http::ResponseWriter {
   void post(std::function<void()> task) override { task(); }
   void on_abort(std::function<void()> callback) override { on_abort_ = std::move(callback); }
   void respond(http::Response) override { end_stream(); }
-  void begin_stream(http::Response) override {}
-  void write(std::string_view) override {
+  void begin_stream() override {}
+  void write(std::span<const http::Event>) override {
     if (!is_full || std::exchange(is_over_, true)) return;
     std::exchange(on_abort_, nullptr)();
     is_log_waiting_ = awaits_generation_;
     num_log_lines += awaits_generation_ ? 0 : 1;
   }
+  void ping() override {}
   void end_stream() override {
     if (!std::exchange(is_over_, true)) ++num_log_lines;
   }
@@ -83,10 +85,10 @@ class SlowWriter final : public http::ResponseWriter {
 class OnePiece final : public api::AnswerFormat {
  public:
   std::string whole(const std::vector<api::ChoiceResult>&, const Usage&) override { return {}; }
-  void append_events(std::int32_t, const RequestOutput&, const Usage&, std::string& events) override {
-    events += "data: piece\n\n";
+  void append_events(std::int32_t, const RequestOutput&, const Usage&, http::Events& events) override {
+    events.push_back({.data = "piece"});
   }
-  void append_last_events(const Usage&, std::string&) override {}
+  void append_last_events(const Usage&, http::Events&) override {}
 };
 
 RequestOutput piece(std::optional<FinishReason> reason = {}) {

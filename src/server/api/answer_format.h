@@ -7,7 +7,7 @@
 
 #include "kvasir/request.h"
 #include "server/api_error.h"
-#include "server/carriers/sse.h"
+#include "server/http/event.h"
 
 namespace kvasir::server::api {
 
@@ -33,16 +33,18 @@ class AnswerFormat {
   virtual std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) = 0;
   // Appends the events that one output of a choice gives: none, one or several.
   virtual void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                             std::string& events) = 0;
+                             http::Events& events) = 0;
   // Appends the event after the last choice has ended, if the client asked for one.
-  virtual void append_last_events(const Usage& usage, std::string& events) = 0;
+  virtual void append_last_events(const Usage& usage, http::Events& events) = 0;
   // Of a stream whose last event repeats the whole answer, which is therefore kept until then.
   virtual bool keeps_answer() const { return false; }
   // Appends what ends a stream that is complete.
-  virtual void append_end(std::string& events) const { events += carriers::kSseDone; }
+  virtual void append_end(http::Events& events) const {
+    events.push_back({.data = "[DONE]", .kind = http::Event::Kind::kEnd});
+  }
   // Appends the event that says why a stream ends before it is.
-  virtual void append_failure(const ApiError& error, std::string& events) const {
-    carriers::append_sse_event(events, error_json(error, ErrorShape::kOpenAi));
+  virtual void append_failure(const ApiError& error, http::Events& events) const {
+    events.push_back({.data = error_json(error, ErrorShape::kOpenAi), .kind = http::Event::Kind::kFailure});
   }
 };
 

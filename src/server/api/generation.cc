@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/stop_token.h"
-#include "server/carriers/sse.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -117,7 +116,7 @@ void Generation::submit(std::vector<Request> requests) {
   if (parts_.max_in_flight > 0) more_ = parts_.engine.keep_open();
   submit_waiting();
   if (!parts_.stream || is_over_) return;
-  parts_.writer->when_quiet(kPrefillPing, [self] { self->send_events(std::string(carriers::kSsePing)); });
+  parts_.writer->when_quiet(kPrefillPing, [self] { self->ping(); });
 }
 
 void Generation::submit_waiting() {
@@ -170,7 +169,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
   const bool is_last = request_finished && --num_unfinished_ == 0;
   if (output.finish_reason) finish_reasons_[choice] = output.finish_reason;
   if (parts_.stream) {
-    std::string events;
+    http::Events events;
     parts_.format->append_events(static_cast<std::int32_t>(choice), output, total_usage(), events);
     // With the end in one piece: a reader could not have taken what comes just before it.
     if (is_last) append_end(events);
@@ -212,8 +211,7 @@ void Generation::observe_first_token(const RequestOutput& output, Clock::time_po
   metrics.start_stage(observe::StartStage::kFirstDecode)
       .observe(std::max(Milliseconds(0), total - preprocess - queue - prefill));
   if (!parts_.stream) return;
-  parts_.writer->when_quiet(
-      kDecodePing, [self = shared_from_this()] { self->send_events(std::string(carriers::kSsePing)); });
+  parts_.writer->when_quiet(kDecodePing, [self = shared_from_this()] { self->ping(); });
 }
 
 // Of a stream's first piece: until the socket had taken it.
@@ -235,14 +233,19 @@ void Generation::collect(std::size_t choice, RequestOutput output) {
   result.stop_string = std::move(output.stop_string);
 }
 
-void Generation::send_events(const std::string& events) {
+void Generation::send_events(std::span<const http::Event> events) {
   if (events.empty()) return;
   begin_stream();
   parts_.writer->write(events);
 }
 
+void Generation::ping() {
+  begin_stream();
+  parts_.writer->ping();
+}
+
 void Generation::begin_stream() {
-  if (!std::exchange(stream_begun_, true)) parts_.writer->begin_stream(carriers::sse_head());
+  if (!std::exchange(stream_begun_, true)) parts_.writer->begin_stream();
 }
 
 // Prompts run side by side: the longest time of each stage, and the sum of what they used.
@@ -290,7 +293,7 @@ void Generation::finish() {
   parts_.writer->respond({.body = std::move(body)});
 }
 
-void Generation::append_end(std::string& events) {
+void Generation::append_end(http::Events& events) {
   parts_.format->append_last_events(total_usage(), events);
   parts_.format->append_end(events);
   note_end();
@@ -309,7 +312,7 @@ void Generation::fail(const ApiError& error) {
   if (!ids_.empty()) record();
   cancel_all();
   if (!stream_begun_) return refuse(*parts_.writer, error);
-  std::string events;
+  http::Events events;
   parts_.format->append_failure(error, events);
   parts_.writer->write(events);
   parts_.writer->fail_stream();

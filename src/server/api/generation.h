@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kvasir/engine.h"
@@ -60,10 +61,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void observe_flush();
   void collect(std::size_t choice, RequestOutput output);
   void end_aborted(std::size_t prompt, const RequestOutput& output);
-  void send_events(const std::string& events);
+  void send_events(std::span<const http::Event> events);
+  void ping();
   void begin_stream();
   void finish();
-  void append_end(std::string& events);
+  void append_end(http::Events& events);
   void note_end();
   void fail(const ApiError& error);
   void give_back();

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/file_watch.h"
-#include "server/api_error.h"
 #include "server/auth/key_file.h"
-#include "server/http/message.h"
+#include "server/http/admission.h"
 
 namespace kvasir::server::auth {
 
@@ -21,7 +20,7 @@ namespace kvasir::server::auth {
 // is warned of once.
 //
 // Thread safety: admit() may be called from any thread.
-class KeyRing {
+class KeyRing final : public http::Admission {
  public:
   using Warn = std::function<void(std::string_view line)>;
 
@@ -29,7 +28,7 @@ class KeyRing {
   static Result<std::unique_ptr<KeyRing>> open(std::string path, Warn warn);
 
   // The tenant whose key came with the request, without a name where none is needed. Error: 401.
-  ApiResult<Tenant> admit(const http::Request& request);
+  ApiResult<Tenant> admit(const http::Request& request) override;
 
  private:
   using Keys = std::shared_ptr<const std::vector<ApiKey>>;

@@ -26,10 +26,11 @@ void Http1ResponseWriter::respond(Response response) {
   finish(options_.keep_alive);
 }
 
-void Http1ResponseWriter::begin_stream(Response head) {
+void Http1ResponseWriter::begin_stream() {
   if (state() != State::kOpen) return;
   options_.keep_alive &= !context().draining && !options_.is_http_1_0;
-  send_head(head, options_.is_http_1_0 ? BodyFraming::kUntilClose : BodyFraming::kChunked, State::kStreaming);
+  send_head(context().events.head(), options_.is_http_1_0 ? BodyFraming::kUntilClose : BodyFraming::kChunked,
+            State::kStreaming);
 }
 
 void Http1ResponseWriter::send_head(const Response& response, BodyFraming framing, State state) {
@@ -37,7 +38,13 @@ void Http1ResponseWriter::send_head(const Response& response, BodyFraming framin
   session_->send(response_head(response, take_headers(), framing, options_.keep_alive));
 }
 
-void Http1ResponseWriter::write(std::string_view piece) {
+void Http1ResponseWriter::write(std::span<const Event> events) {
+  std::string piece;
+  for (const Event& event : events) context().events.append(event, piece);
+  write_piece(piece);
+}
+
+void Http1ResponseWriter::write_piece(std::string_view piece) {
   if (state() != State::kStreaming) return;
   if (!output_bound_.takes(session_->unsent_bytes(), piece.size())) {
     // The engine cannot pause a sequence, so what it makes for this reader has nowhere to go.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "server/http/output_bound.h"
@@ -24,8 +25,9 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
   Http1ResponseWriter(std::shared_ptr<Session> session, Request request, const Options& options);
 
   void respond(Response response) override;
-  void begin_stream(Response head) override;
-  void write(std::string_view piece) override;
+  void begin_stream() override;
+  void write(std::span<const Event> events) override;
+  void ping() override { write_piece(context().events.ping); }
   void end_stream() override { end_stream(options_.keep_alive); }
   void fail_stream() override;
   void when_sent(std::function<void()> callback) override;
@@ -39,6 +41,7 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
 
  private:
   void send_head(const Response& response, BodyFraming framing, State state);
+  void write_piece(std::string_view piece);
   void end_stream(bool keep_alive);
   void finish(bool keep_alive);
 

@@ -2,31 +2,15 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <span>
 
+#include "server/http/abort_cause.h"
+#include "server/http/event.h"
 #include "server/http/message.h"
 #include "server/observe/access_log.h"
 
 namespace kvasir::server::http {
-
-// kCancelled: the client said so, on a connection that goes on.
-enum class AbortCause : std::uint8_t { kDisconnected, kSlowReader, kCancelled };
-
-constexpr std::string_view name_of(AbortCause cause) {
-  switch (cause) {
-    case AbortCause::kSlowReader:
-      return "slow_reader";
-    case AbortCause::kCancelled:
-      return "cancelled";
-    case AbortCause::kDisconnected:
-      break;
-  }
-  return "disconnected";
-}
 
 // A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or
 // fail_stream(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
@@ -57,9 +41,12 @@ class ResponseWriter {
 
   virtual void respond(Response response) = 0;
 
-  // Sends the head; the body follows in pieces.
-  virtual void begin_stream(Response head) = 0;
-  virtual void write(std::string_view piece) = 0;
+  // Sends the head; the events follow.
+  virtual void begin_stream() = 0;
+  // These go together: a reader gets all of them at once, or loses the stream.
+  virtual void write(std::span<const Event> events) = 0;
+  // Says nothing, so that nobody on the way takes the stream for dead.
+  virtual void ping() = 0;
   virtual void end_stream() = 0;
   // Ends the stream and closes the connection: the client must not take it for complete.
   virtual void fail_stream() = 0;

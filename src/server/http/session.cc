@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "server/api_error.h"
-#include "server/carriers/websocket/channel.h"
-#include "server/carriers/websocket/upgrade.h"
 #include "server/http/http1_response_writer.h"
 
 namespace kvasir::server::http {
@@ -124,7 +122,7 @@ void Session::advance() {
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
     const auto tenant = admit(reader_->head());
     if (!tenant) return refuse(tenant.error());
-    if (context_.keys != nullptr && tenant->key_id.empty()) {  // the memory is for those who may ask
+    if (context_.admission != nullptr && tenant->key_id.empty()) {  // the memory is for those who may ask
       return refuse({413, "what needs no API key takes no body", {}, "limit_exceeded"});
     }
     body_memory_.belong_to(tenant->name);
@@ -204,8 +202,8 @@ void Session::refuse(const ApiError& error) {
 // Before its body is read and anything is known of the path: who has no key learns nothing and takes nothing.
 ApiResult<auth::Tenant> Session::admit(const Request& request) const {
   KVASIR_CHECKED(context_.hosts.check(request));
-  if (context_.keys == nullptr || context_.cors.is_preflight(request)) return auth::Tenant{};
-  return context_.keys->admit(request);
+  if (context_.admission == nullptr || context_.cors.is_preflight(request)) return auth::Tenant{};
+  return context_.admission->admit(request);
 }
 
 void Session::answer_request() {
@@ -216,7 +214,7 @@ void Session::answer_request() {
                                                 .received_at = std::chrono::steady_clock::now()};
   Request incoming = reader_->take_request();
   auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
-  if (tenant && carriers::is_websocket_upgrade(incoming)) {
+  if (tenant && context_.upgrade.takes(incoming)) {
     const ApiStatus page = context_.hosts.check_page(incoming);
     if (page) {
       incoming.tenant = *std::move(tenant);
@@ -261,9 +259,8 @@ void Session::upgrade() {
   state_ = State::kClosed;
   if (is_watched_) connection_.cancel();
   stall_.cancel();
-  std::make_shared<carriers::Channel>(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
-                                      *std::exchange(upgrade_, std::nullopt), context_)
-      ->start();
+  context_.upgrade.begin(std::move(connection_), std::move(slot_), std::exchange(input_, {}),
+                         *std::exchange(upgrade_, std::nullopt), context_);
 }
 
 void Session::send(std::string bytes) {

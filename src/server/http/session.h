@@ -47,7 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
     kShaking,    // hands, with TLS
     kReading,    // waiting for a request, or in the middle of one
     kAnswering,  // until the last byte of the answer has left
-    kUpgrading,  // to a WebSocket, when the read under way has ended
+    kUpgrading,  // to another protocol, when the read under way has ended
     kLingering,  // answered and done; reading on so that the client gets to see the answer
     kClosed,
   };
@@ -65,7 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void refuse(const ApiError& error);
   ApiResult<auth::Tenant> admit(const Request& request) const;
   void answer_request();
-  // The connection goes on as a WebSocket.
+  // The connection goes on in another protocol.
   void begin_upgrade(Request request);
   void upgrade();
   // The request is answered: whoever sees that may send the next at once, here or elsewhere. What comes next

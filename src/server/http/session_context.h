@@ -3,11 +3,13 @@
 
 #include <atomic>
 
-#include "server/auth/key_ring.h"
+#include "server/http/admission.h"
 #include "server/http/connection_counter.h"
 #include "server/http/cors.h"
+#include "server/http/event.h"
 #include "server/http/host_check.h"
 #include "server/http/router.h"
+#include "server/http/upgrade.h"
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/observe/access_log.h"
@@ -24,7 +26,7 @@ namespace kvasir::server::http {
 struct SessionContext {
   const Limits& limits;
   const Router& router;
-  auth::KeyRing* keys;  // null: everybody may ask
+  Admission* admission;  // null: everybody may ask
   const Cors& cors;
   const HostCheck& hosts;
   IdSource& ids;
@@ -33,6 +35,8 @@ struct SessionContext {
   ConnectionCounter& connections;
   observe::AccessLog* access_log;     // null: none
   observe::Tracer* tracer;            // null: nothing is traced
+  const Upgrade& upgrade;             // what a connection may become
+  const EventEncoding& events;        // of streams over HTTP
   const std::atomic<bool>& draining;  // answers close their connections from now on
 };
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/http/response_writer.h"
+#include "server/http/abort_cause.h"
 #include "server/observe/histogram.h"
 #include "server/observe/request_slices.h"
 

@@ -36,9 +36,8 @@ void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_s
   }
 }
 
-void append_event(std::string& events, std::string_view type, std::string_view data) {
-  events.append("event: ").append(type).append("\n");
-  carriers::append_sse_event(events, data);
+void append_event(http::Events& events, std::string_view type, std::string data) {
+  events.push_back({.data = std::move(data), .name = std::string(type)});
 }
 
 // {"type", "index", ...
@@ -84,7 +83,7 @@ std::string MessagesFormat::whole(const std::vector<ChoiceResult>& choices, cons
   return body;
 }
 
-void MessagesFormat::append_start(const Usage& usage, std::string& events) {
+void MessagesFormat::append_start(const Usage& usage, http::Events& events) {
   std::string data;
   JsonWriter json(data);
   json.begin_object().member("type", "message_start").key("message");
@@ -92,33 +91,33 @@ void MessagesFormat::append_start(const Usage& usage, std::string& events) {
   json.key("content").begin_array().end_array().member_null("stop_reason").member_null("stop_sequence");
   write_usage(json, usage);
   json.end_object().end_object();
-  append_event(events, "message_start", data);
+  append_event(events, "message_start", std::move(data));
 }
 
-void MessagesFormat::append_text(std::string_view text, std::string& events) {
+void MessagesFormat::append_text(std::string_view text, http::Events& events) {
   if (text.empty()) return;
   if (!std::exchange(is_in_text_, true)) {
     std::string data;
     JsonWriter json(data);
     begin_block_event(json, "content_block_start", num_blocks_++).key("content_block").begin_object();
     json.member("type", "text").member("text", "").end_object().end_object();
-    append_event(events, "content_block_start", data);
+    append_event(events, "content_block_start", std::move(data));
   }
   std::string data;
   JsonWriter json(data);
   begin_block_event(json, "content_block_delta", num_blocks_ - 1).key("delta").begin_object();
   json.member("type", "text_delta").member("text", text).end_object().end_object();
-  append_event(events, "content_block_delta", data);
+  append_event(events, "content_block_delta", std::move(data));
 }
 
-void MessagesFormat::append_call(const ToolCall& call, std::string& events) {
+void MessagesFormat::append_call(const ToolCall& call, http::Events& events) {
   if (std::exchange(is_in_text_, false)) end_block(events);
   std::string start;
   JsonWriter json(start);
   begin_block_event(json, "content_block_start", num_blocks_++).key("content_block").begin_object();
   json.member("type", "tool_use").member("id", ids_.next("toolu_")).member("name", call.name);
   json.key("input").begin_object().end_object().end_object().end_object();
-  append_event(events, "content_block_start", start);
+  append_event(events, "content_block_start", std::move(start));
   std::string delta;
   JsonWriter delta_json(delta);
   begin_block_event(delta_json, "content_block_delta", num_blocks_ - 1).key("delta").begin_object();
@@ -126,19 +125,19 @@ void MessagesFormat::append_call(const ToolCall& call, std::string& events) {
       .member("partial_json", call.arguments)
       .end_object()
       .end_object();
-  append_event(events, "content_block_delta", delta);
+  append_event(events, "content_block_delta", std::move(delta));
   end_block(events);
 }
 
-void MessagesFormat::end_block(std::string& events) {
+void MessagesFormat::end_block(http::Events& events) {
   std::string data;
   JsonWriter json(data);
   begin_block_event(json, "content_block_stop", num_blocks_ - 1).end_object();
-  append_event(events, "content_block_stop", data);
+  append_event(events, "content_block_stop", std::move(data));
 }
 
 void MessagesFormat::append_events(std::int32_t, const RequestOutput& output, const Usage& usage,
-                                   std::string& events) {
+                                   http::Events& events) {
   if (!std::exchange(has_begun_, true)) append_start(usage, events);
   const auto append = [&](const ToolCallReader::Piece& piece) {
     append_text(piece.text, events);
@@ -152,7 +151,7 @@ void MessagesFormat::append_events(std::int32_t, const RequestOutput& output, co
   stop_string_ = output.stop_string;
 }
 
-void MessagesFormat::append_last_events(const Usage& usage, std::string& events) {
+void MessagesFormat::append_last_events(const Usage& usage, http::Events& events) {
   std::string data;
   JsonWriter json(data);
   json.begin_object().member("type", "message_delta").key("delta").begin_object();
@@ -160,12 +159,14 @@ void MessagesFormat::append_last_events(const Usage& usage, std::string& events)
   json.end_object();
   write_usage(json, usage);
   json.end_object();
-  append_event(events, "message_delta", data);
+  append_event(events, "message_delta", std::move(data));
   append_event(events, "message_stop", R"({"type":"message_stop"})");
 }
 
-void MessagesFormat::append_failure(const ApiError& error, std::string& events) const {
-  append_event(events, "error", error_json(error, ErrorShape::kAnthropic));
+void MessagesFormat::append_failure(const ApiError& error, http::Events& events) const {
+  events.push_back({.data = error_json(error, ErrorShape::kAnthropic),
+                    .name = "error",
+                    .kind = http::Event::Kind::kFailure});
 }
 
 }  // namespace kvasir::server::api

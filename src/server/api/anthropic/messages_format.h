@@ -29,17 +29,17 @@ class MessagesFormat final : public AnswerFormat {
 
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage& usage, std::string& events) override;
-  void append_end(std::string&) const override {}
-  void append_failure(const ApiError& error, std::string& events) const override;
+                     http::Events& events) override;
+  void append_last_events(const Usage& usage, http::Events& events) override;
+  void append_end(http::Events&) const override {}
+  void append_failure(const ApiError& error, http::Events& events) const override;
 
  private:
   void begin_message(JsonWriter& json) const;
-  void append_text(std::string_view text, std::string& events);
-  void append_call(const ToolCall& call, std::string& events);
-  void end_block(std::string& events);
-  void append_start(const Usage& usage, std::string& events);
+  void append_text(std::string_view text, http::Events& events);
+  void append_call(const ToolCall& call, http::Events& events);
+  void end_block(http::Events& events);
+  void append_start(const Usage& usage, http::Events& events);
 
   const Options options_;
   IdSource& ids_;

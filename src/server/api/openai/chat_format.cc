@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "server/api/openai/logprobs_json.h"
-#include "server/carriers/sse.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -86,7 +85,7 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
 }
 
 void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                               std::string& events) {
+                               http::Events& events) {
   if (!has_begun_[static_cast<std::size_t>(choice)]) {
     has_begun_[static_cast<std::size_t>(choice)] = true;
     const std::string nothing;
@@ -110,7 +109,7 @@ void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output,
 
 // The reader has counted them already.
 void ChatFormat::append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,
-                              std::string& events) {
+                              http::Events& events) {
   std::int32_t index =
       readers_[static_cast<std::size_t>(choice)].num_calls() - static_cast<std::int32_t>(calls.size());
   for (const ToolCall& call : calls) {
@@ -128,7 +127,7 @@ void ChatFormat::write_call_delta(JsonWriter& json, const Delta& delta) const {
   json.end_object().end_object().end_array();
 }
 
-void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, std::string& events) const {
+void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, http::Events& events) const {
   std::string chunk;
   JsonWriter json(chunk);
   begin_answer(json, options_.header, kChunk).key("choices").begin_array().begin_object();
@@ -150,12 +149,11 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, std::strin
   }
   json.end_object().end_array();
   end_chunk(json, options_.header, usage);
-  carriers::append_sse_event(events, chunk);
+  events.push_back({.data = std::move(chunk)});
 }
 
-void ChatFormat::append_last_events(const Usage& usage, std::string& events) {
-  if (options_.header.include_usage)
-    carriers::append_sse_event(events, usage_chunk(options_.header, kChunk, usage));
+void ChatFormat::append_last_events(const Usage& usage, http::Events& events) {
+  if (options_.header.include_usage) events.push_back({.data = usage_chunk(options_.header, kChunk, usage)});
 }
 
 }  // namespace kvasir::server::api

@@ -34,8 +34,8 @@ class ChatFormat final : public AnswerFormat {
 
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage& usage, std::string& events) override;
+                     http::Events& events) override;
+  void append_last_events(const Usage& usage, http::Events& events) override;
 
  private:
   struct Delta {
@@ -51,8 +51,8 @@ class ChatFormat final : public AnswerFormat {
   void write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const;
   void write_call_delta(JsonWriter& json, const Delta& delta) const;
   void append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,
-                    std::string& events);
-  void append_chunk(const Delta& delta, const Usage& usage, std::string& events) const;
+                    http::Events& events);
+  void append_chunk(const Delta& delta, const Usage& usage, http::Events& events) const;
 
   const Options options_;
   const text::Tokenizer& tokenizer_;

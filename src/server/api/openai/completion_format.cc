@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "server/carriers/sse.h"
-
 namespace kvasir::server::api {
 namespace {
 
@@ -73,7 +71,7 @@ std::string CompletionFormat::whole(const std::vector<ChoiceResult>& choices, co
 }
 
 void CompletionFormat::append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                                     std::string& events) {
+                                     http::Events& events) {
   auto& prompt_logprobs = prompt_logprobs_[prompt_of(choice)];
   if (!output.prompt_logprobs.empty()) prompt_logprobs = output.prompt_logprobs;
   Piece piece{choice, output.text, output.token_ids, output.logprobs, output.finish_reason};
@@ -89,12 +87,11 @@ void CompletionFormat::append_events(std::int32_t choice, const RequestOutput& o
   write_piece(json, piece);
   json.end_object().end_array();
   end_chunk(json, options_.header, usage);
-  carriers::append_sse_event(events, chunk);
+  events.push_back({.data = std::move(chunk)});
 }
 
-void CompletionFormat::append_last_events(const Usage& usage, std::string& events) {
-  if (options_.header.include_usage)
-    carriers::append_sse_event(events, usage_chunk(options_.header, kObject, usage));
+void CompletionFormat::append_last_events(const Usage& usage, http::Events& events) {
+  if (options_.header.include_usage) events.push_back({.data = usage_chunk(options_.header, kObject, usage)});
 }
 
 }  // namespace kvasir::server::api

@@ -38,8 +38,8 @@ class CompletionFormat final : public AnswerFormat {
   bool shows_stop_token() const override { return true; }
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage& usage, std::string& events) override;
+                     http::Events& events) override;
+  void append_last_events(const Usage& usage, http::Events& events) override;
 
  private:
   // What one piece of one choice says; the whole answer is a single piece.

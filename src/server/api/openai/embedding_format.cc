@@ -47,8 +47,8 @@ std::string EmbeddingFormat::whole(const std::vector<ChoiceResult>& choices, con
   return body;
 }
 
-void EmbeddingFormat::append_events(std::int32_t, const RequestOutput&, const Usage&, std::string&) {}
+void EmbeddingFormat::append_events(std::int32_t, const RequestOutput&, const Usage&, http::Events&) {}
 
-void EmbeddingFormat::append_last_events(const Usage&, std::string&) {}
+void EmbeddingFormat::append_last_events(const Usage&, http::Events&) {}
 
 }  // namespace kvasir::server::api

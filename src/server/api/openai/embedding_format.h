@@ -18,8 +18,8 @@ class EmbeddingFormat final : public AnswerFormat {
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   // Nobody can ask for a stream.
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage& usage, std::string& events) override;
+                     http::Events& events) override;
+  void append_last_events(const Usage& usage, http::Events& events) override;
 
  private:
   const std::string model_;

@@ -6,7 +6,6 @@
 
 #include "base/json_writer.h"
 #include "server/api/openai/answer_json.h"
-#include "server/carriers/sse.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -36,8 +35,8 @@ std::string GenerateFormat::whole(const std::vector<ChoiceResult>& choices, cons
 }
 
 void GenerateFormat::append_events(std::int32_t, const RequestOutput& output, const Usage& usage,
-                                   std::string& events) {
-  carriers::append_sse_event(events, object(id_, output.text, output.token_ids, output.finish_reason, usage));
+                                   http::Events& events) {
+  events.push_back({.data = object(id_, output.text, output.token_ids, output.finish_reason, usage)});
 }
 
 }  // namespace kvasir::server::api

@@ -17,8 +17,8 @@ class GenerateFormat final : public AnswerFormat {
 
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage&, std::string&) override {}
+                     http::Events& events) override;
+  void append_last_events(const Usage&, http::Events&) override {}
 
  private:
   const std::string id_;

@@ -35,9 +35,8 @@ void write_token_usage(JsonWriter& json, const Usage& usage) {
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens).end_object();
 }
 
-void append_event(std::string& events, std::string_view type, std::string_view data) {
-  events.append("event: ").append(type).append("\n");
-  carriers::append_sse_event(events, data);
+void append_event(http::Events& events, std::string_view type, std::string data) {
+  events.push_back({.data = std::move(data), .name = std::string(type)});
 }
 
 }  // namespace
@@ -167,39 +166,39 @@ JsonWriter& ResponsesFormat::begin_event(JsonWriter& json, std::string_view type
 }
 
 void ResponsesFormat::append_response_event(std::string_view type, const Progress& progress,
-                                            std::string& events) const {
+                                            http::Events& events) const {
   std::string data;
   JsonWriter json(data);
   begin_event(json, type).key("response");
   write_response(json, progress);
   json.end_object();
-  append_event(events, type, data);
+  append_event(events, type, std::move(data));
 }
 
 // Of the item that comes after those that are whole.
-void ResponsesFormat::append_item_event(std::string_view type, const Json& item, std::string& events) const {
+void ResponsesFormat::append_item_event(std::string_view type, const Json& item, http::Events& events) const {
   std::string data;
   JsonWriter json(data);
   begin_event(json, type).member("output_index", items_.size()).key("item").raw(item).end_object();
-  append_event(events, type, data);
+  append_event(events, type, std::move(data));
 }
 
-void ResponsesFormat::append_part_event(std::string_view type, const Json& part, std::string& events) const {
+void ResponsesFormat::append_part_event(std::string_view type, const Json& part, http::Events& events) const {
   std::string data;
   JsonWriter json(data);
   begin_event(json, type).member("item_id", *text_item_id_).member("output_index", items_.size());
   json.member("content_index", 0).key("part").raw(part).end_object();
-  append_event(events, type, data);
+  append_event(events, type, std::move(data));
 }
 
-void ResponsesFormat::begin_text(std::string& events) {
+void ResponsesFormat::begin_text(http::Events& events) {
   if (text_item_id_) return;
   text_item_id_ = ids_.next("msg_");
   append_item_event("response.output_item.added", message_item(*text_item_id_, "in_progress", {}), events);
   append_part_event("response.content_part.added", text_part({}, {}), events);
 }
 
-void ResponsesFormat::append_text(std::string_view text, std::string& events) {
+void ResponsesFormat::append_text(std::string_view text, http::Events& events) {
   if (text.empty()) return;
   begin_text(events);
   text_ += text;
@@ -210,10 +209,10 @@ void ResponsesFormat::append_text(std::string_view text, std::string& events) {
   write_logprobs(json, std::span(logprobs_).subspan(num_logprobs_sent_));
   json.end_object();
   num_logprobs_sent_ = logprobs_.size();
-  append_event(events, "response.output_text.delta", data);
+  append_event(events, "response.output_text.delta", std::move(data));
 }
 
-void ResponsesFormat::end_text(std::string_view status, std::string& events) {
+void ResponsesFormat::end_text(std::string_view status, http::Events& events) {
   if (!text_item_id_) return;
   std::string data;
   JsonWriter json(data);
@@ -221,7 +220,7 @@ void ResponsesFormat::end_text(std::string_view status, std::string& events) {
   json.member("output_index", items_.size()).member("content_index", 0).member("text", text_);
   write_logprobs(json, logprobs_);
   json.end_object();
-  append_event(events, "response.output_text.done", data);
+  append_event(events, "response.output_text.done", std::move(data));
   const Json part = text_part(text_, logprobs_);
   append_part_event("response.content_part.done", part, events);
   Json item = message_item(*text_item_id_, status, part);
@@ -233,7 +232,7 @@ void ResponsesFormat::end_text(std::string_view status, std::string& events) {
   num_logprobs_sent_ = 0;
 }
 
-void ResponsesFormat::append_call(const ToolCall& call, std::string& events) {
+void ResponsesFormat::append_call(const ToolCall& call, http::Events& events) {
   end_text("completed", events);
   const std::string id = ids_.next("fc_"), call_id = ids_.next("call_");
   append_item_event("response.output_item.added", call_item(call, id, call_id, false), events);
@@ -243,7 +242,7 @@ void ResponsesFormat::append_call(const ToolCall& call, std::string& events) {
     JsonWriter json(data);
     begin_event(json, type).member("item_id", id).member("output_index", items_.size());
     json.member("name", call.name).member(name, call.arguments).end_object();
-    append_event(events, type, data);
+    append_event(events, type, std::move(data));
   }
   Json item = call_item(call, id, call_id, true);
   append_item_event("response.output_item.done", item, events);
@@ -251,7 +250,7 @@ void ResponsesFormat::append_call(const ToolCall& call, std::string& events) {
 }
 
 void ResponsesFormat::append_events(std::int32_t, const RequestOutput& output, const Usage&,
-                                    std::string& events) {
+                                    http::Events& events) {
   if (!std::exchange(has_begun_, true)) {
     append_response_event("response.created", {.status = "in_progress"}, events);
     append_response_event("response.in_progress", {.status = "in_progress"}, events);
@@ -269,13 +268,14 @@ void ResponsesFormat::append_events(std::int32_t, const RequestOutput& output, c
   end_text(final_status(), events);
 }
 
-void ResponsesFormat::append_last_events(const Usage& usage, std::string& events) {
+void ResponsesFormat::append_last_events(const Usage& usage, http::Events& events) {
   append_response_event(fmt::format("response.{}", final_status()),
                         {.status = final_status(), .usage = &usage}, events);
 }
 
-void ResponsesFormat::append_failure(const ApiError& error, std::string& events) const {
+void ResponsesFormat::append_failure(const ApiError& error, http::Events& events) const {
   append_response_event("response.failed", {.status = "failed", .error = &error}, events);
+  events.back().kind = http::Event::Kind::kFailure;
 }
 
 }  // namespace kvasir::server::api

@@ -32,11 +32,11 @@ class ResponsesFormat final : public AnswerFormat {
 
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
-                     std::string& events) override;
-  void append_last_events(const Usage& usage, std::string& events) override;
+                     http::Events& events) override;
+  void append_last_events(const Usage& usage, http::Events& events) override;
   bool keeps_answer() const override { return true; }
-  void append_end(std::string&) const override {}
-  void append_failure(const ApiError& error, std::string& events) const override;
+  void append_end(http::Events&) const override {}
+  void append_failure(const ApiError& error, http::Events& events) const override;
 
  private:
   // How far the response is.
@@ -57,13 +57,13 @@ class ResponsesFormat final : public AnswerFormat {
 
   // {"type", "sequence_number", ...
   JsonWriter& begin_event(JsonWriter& json, std::string_view type) const;
-  void append_response_event(std::string_view type, const Progress& progress, std::string& events) const;
-  void append_item_event(std::string_view type, const Json& item, std::string& events) const;
-  void append_part_event(std::string_view type, const Json& part, std::string& events) const;
-  void append_text(std::string_view text, std::string& events);
-  void append_call(const ToolCall& call, std::string& events);
-  void begin_text(std::string& events);
-  void end_text(std::string_view status, std::string& events);
+  void append_response_event(std::string_view type, const Progress& progress, http::Events& events) const;
+  void append_item_event(std::string_view type, const Json& item, http::Events& events) const;
+  void append_part_event(std::string_view type, const Json& part, http::Events& events) const;
+  void append_text(std::string_view text, http::Events& events);
+  void append_call(const ToolCall& call, http::Events& events);
+  void begin_text(http::Events& events);
+  void end_text(std::string_view status, http::Events& events);
   std::string_view final_status() const;
 
   const Options options_;

@@ -10,8 +10,6 @@
 namespace kvasir::server::carriers {
 namespace {
 
-constexpr std::string_view kErrorEvent = R"({"error":)";
-
 grpc::StatusCode code_of(int http_status) {
   switch (http_status) {
     case 401:
@@ -50,9 +48,8 @@ CallError call_error(int http_status, std::string_view body) {
   return call_error(code_of(http_status), error_of(body));
 }
 
-std::optional<CallError> call_error_of_event(std::string_view event) {
-  if (!event.starts_with(kErrorEvent)) return std::nullopt;
-  const v1::Error error = error_of(event);
+CallError call_error_of_failure(std::string_view data) {
+  const v1::Error error = error_of(data);
   return call_error(code_of(error.type() == "overloaded_error" ? 503 : 500), error);
 }
 

@@ -3,7 +3,6 @@
 
 #include <grpcpp/support/status.h>
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,7 +15,7 @@ struct CallError {
 
 // Of an answer with another status than 200, and its body.
 CallError call_error(int http_status, std::string_view body);
-// Of an event that says why a stream ends before it is complete; none of any other.
-std::optional<CallError> call_error_of_event(std::string_view event);
+// Of the event that says why a stream ends before it is complete.
+CallError call_error_of_failure(std::string_view data);
 
 }  // namespace kvasir::server::carriers

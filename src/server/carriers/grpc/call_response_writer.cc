@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "server/carriers/grpc/message_json.h"
-#include "server/carriers/sse.h"
 
 namespace kvasir::server::carriers {
 namespace {
@@ -77,26 +76,30 @@ void CallResponseWriter::respond(http::Response response) {
   complete(is_read ? CallError{} : internal_error("the answer could not be said in this protocol"));
 }
 
-void CallResponseWriter::begin_stream(http::Response head) {
+void CallResponseWriter::begin_stream() {
   if (state() != State::kOpen || line_ == nullptr) return;
-  note_begin(head.status, State::kStreaming);
+  note_begin(200, State::kStreaming);
   add_initial_metadata();
 }
 
-void CallResponseWriter::write(std::string_view piece) {
+void CallResponseWriter::write(std::span<const http::Event> events) {
   if (state() != State::kStreaming) return;
-  if (!output_bound_.takes(unsent_bytes_, piece.size())) return abort(http::AbortCause::kSlowReader);
-  for_each_sse_event(piece, [this](std::string_view event) {
+  std::size_t num_bytes = 0;
+  for (const http::Event& event : events) num_bytes += event.data.size();
+  if (!output_bound_.takes(unsent_bytes_, num_bytes)) return abort(http::AbortCause::kSlowReader);
+  for (const http::Event& event : events) {
     if (state() == State::kStreaming) send(event);
-  });
+  }
 }
 
-void CallResponseWriter::send(std::string_view event) {
-  failure_ = call_error_of_event(event);
+void CallResponseWriter::send(const http::Event& event) {
+  if (event.kind == http::Event::Kind::kEnd) return;
+  failure_.reset();
+  if (event.kind == http::Event::Kind::kFailure) failure_ = call_error_of_failure(event.data);
   if (failure_) return;
   if (outgoing_.empty()) write_rate_.begin(Clock::now());
-  unsent_bytes_ += event.size();
-  outgoing_.emplace_back(event);
+  unsent_bytes_ += event.data.size();
+  outgoing_.push_back(event.data);
   note_write();
   if (!is_writing_) write_next();
 }

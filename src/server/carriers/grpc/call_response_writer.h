@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,9 +40,10 @@ class CallResponseWriter final : public http::TrackedResponseWriter {
   void on_done();
 
   void respond(http::Response response) override;
-  void begin_stream(http::Response head) override;
-  // Events as in SSE; each becomes a message.
-  void write(std::string_view piece) override;
+  void begin_stream() override;
+  // Each event becomes a message; a failure becomes the status of the call.
+  void write(std::span<const http::Event> events) override;
+  void ping() override { write({}); }  // gRPC sends its own
   void end_stream() override;
   void fail_stream() override;
   void when_sent(std::function<void()> callback) override;
@@ -52,7 +54,7 @@ class CallResponseWriter final : public http::TrackedResponseWriter {
   }
   void answer(const ApiStatus& admitted);
   void add_initial_metadata();
-  void send(std::string_view event);
+  void send(const http::Event& event);
   void write_next();
   void after_write(bool is_sent);
   void watch_reader();

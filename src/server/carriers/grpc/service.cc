@@ -95,8 +95,8 @@ class Line : public Reactor, public CallLine {
   // Nothing is read of one who has no key.
   static ApiStatus accept(http::Request& request, ReadBody read, const grpc::ByteBuffer& bytes,
                           const http::SessionContext& context) {
-    if (context.keys != nullptr) {
-      KVASIR_TRY(request.tenant, context.keys->admit(request));
+    if (context.admission != nullptr) {
+      KVASIR_TRY(request.tenant, context.admission->admit(request));
     }
     KVASIR_TRY(request.body, read(bytes));
     return {};

@@ -146,8 +146,8 @@ ApiResult<http::Request> Channel::request_of(ChannelMessage& message) const {
                         .headers = handshake_.headers,
                         .body = std::move(message.body),
                         .tenant = {}};
-  if (context_.keys != nullptr) {
-    KVASIR_TRY(request.tenant, context_.keys->admit(request));
+  if (context_.admission != nullptr) {
+    KVASIR_TRY(request.tenant, context_.admission->admit(request));
   }
   return request;
 }

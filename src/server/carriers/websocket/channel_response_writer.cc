@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "server/carriers/sse.h"
 #include "server/carriers/websocket/channel.h"
 #include "server/carriers/websocket/channel_message.h"
 
@@ -32,15 +31,19 @@ void ChannelResponseWriter::respond(http::Response response) {
   finish();
 }
 
-void ChannelResponseWriter::begin_stream(http::Response head) {
-  if (state() == State::kOpen) begin(head, State::kStreaming);
+// With the headers that a stream has over HTTP.
+void ChannelResponseWriter::begin_stream() {
+  if (state() == State::kOpen) begin(context().events.head(), State::kStreaming);
 }
 
-void ChannelResponseWriter::write(std::string_view piece) {
+void ChannelResponseWriter::write(std::span<const http::Event> events) {
   if (state() != State::kStreaming) return;
-  if (!channel_->takes(piece.size())) return channel_->abort(http::AbortCause::kSlowReader);
-  for_each_sse_event(piece,
-                     [this](std::string_view data) { channel_->send(event_message(id_, data), true); });
+  std::size_t num_bytes = 0;
+  for (const http::Event& event : events) num_bytes += event.data.size();
+  if (!channel_->takes(num_bytes)) return channel_->abort(http::AbortCause::kSlowReader);
+  for (const http::Event& event : events) {
+    if (event.kind != http::Event::Kind::kEnd) channel_->send(event_message(id_, event.data), true);
+  }
   note_write();
 }
 

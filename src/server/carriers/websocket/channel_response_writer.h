@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,9 +20,10 @@ class ChannelResponseWriter final : public http::TrackedResponseWriter {
   // For the body. Errors: 413, 503.
   ApiStatus take_memory();
   void respond(http::Response response) override;
-  void begin_stream(http::Response head) override;
-  // Events as in SSE; each becomes a message, comments and [DONE] do not.
-  void write(std::string_view piece) override;
+  void begin_stream() override;
+  // Each event becomes a message; of what only ends a stream of SSE there is none.
+  void write(std::span<const http::Event> events) override;
+  void ping() override { write({}); }  // Beast sends its own
   void end_stream() override { finish_stream("complete"); }
   void fail_stream() override;
   void when_sent(std::function<void()> callback) override;

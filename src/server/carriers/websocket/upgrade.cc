@@ -1,9 +1,11 @@
 #include "server/carriers/websocket/upgrade.h"
 
 #include <boost/beast/websocket/rfc6455.hpp>
+#include <memory>
 #include <utility>
 
 #include "server/api_error.h"
+#include "server/carriers/websocket/channel.h"
 
 namespace kvasir::server::carriers {
 
@@ -32,12 +34,20 @@ beast_http::request<beast_http::empty_body> beast_request(const http::Request& r
   return converted;
 }
 
-bool is_websocket_upgrade(const http::Request& request) {
+bool WebSocketUpgrade::takes(const http::Request& request) const {
   if (request.path != "/v1/stream" || request.method != "GET") return false;
   const std::string* version = request.header("sec-websocket-version");
   const std::string* key = request.header("sec-websocket-key");
   return boost::beast::websocket::is_upgrade(beast_request(request)) && version != nullptr &&
          *version == kVersion && key != nullptr && is_key(*key);
+}
+
+void WebSocketUpgrade::begin(http::Connection connection, http::ConnectionCounter::Slot slot,
+                             std::string early, http::Request handshake,
+                             const http::SessionContext& context) const {
+  std::make_shared<Channel>(std::move(connection), std::move(slot), std::move(early), std::move(handshake),
+                            context)
+      ->start();
 }
 
 void handle_no_upgrade(http::ResponseWriter& writer) {

@@ -1,0 +1,18 @@
+// Who may ask. Connections only know that it is decided, not by what.
+#pragma once
+
+#include "server/api_error.h"
+#include "server/http/message.h"
+
+namespace kvasir::server::http {
+
+// Thread safety: admit() may be called from any thread.
+class Admission {
+ public:
+  virtual ~Admission() = default;
+
+  // Whom the request is served for, without a key id where none is needed. Error: 401.
+  virtual ApiResult<auth::Tenant> admit(const Request& request) = 0;
+};
+
+}  // namespace kvasir::server::http
