@@ -2,61 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <span>
 #include <string_view>
 
 #include "base/units.h"
-#include "server/api/anthropic/messages_request.h"
-#include "server/api/openai/chat_fields.h"
-#include "server/api/openai/completion_request.h"
-#include "server/api/openai/embedding_request.h"
-#include "server/api/openai/text_request.h"
-#include "server/api/openai/token_requests.h"
-#include "server/api/responses/responses_request.h"
+#include "server/api/field_reference.h"
+#include "server/api/generation_request.h"
 #include "server/carriers/websocket/channel_message.h"
 #include "server/limits.h"
 #include "server/routes.h"
 
 namespace kvasir::server {
 namespace {
-
-constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
-
-// "0 to 2", "above 0, at most 1", "at least 1"; what only keeps numbers within their type is left out.
-std::string describe(const api::Range& range) {
-  const bool has_min = range.min > -kMaxInt32, has_max = range.max < kMaxInt32;
-  if (has_min && has_max && !range.is_above_min) return fmt::format("{} to {}", range.min, range.max);
-  std::string text;
-  if (has_min) text = fmt::format("{} {}", range.is_above_min ? "above" : "at least", range.min);
-  if (has_max) text += fmt::format("{}at most {}", text.empty() ? "" : ", ", range.max);
-  return text;
-}
-
-template <class Target>
-void append_fields(std::string& out, std::string_view title, std::span<const api::Field<Target>> fields) {
-  out += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", title);
-  for (const api::Field<Target>& field : fields) {
-    out += fmt::format("| `{}` | {} | {} | {} |\n", field.name, field.type, describe(field.range),
-                       field.meaning);
-  }
-  out += "\n";
-}
-
-void append_fields_of(std::string& out, std::string_view path) {
-  if (path == "/v1/chat/completions")
-    append_fields(out, "Fields, besides the common ones", api::chat_fields());
-  if (path == "/v1/completions")
-    append_fields(out, "Fields, besides the common ones", api::completion_fields());
-  if (path == "/v1/responses") append_fields(out, "Fields, besides the common ones", api::responses_fields());
-  if (path == "/v1/messages") append_fields(out, "Fields, besides the common ones", api::messages_fields());
-  if (path == "/v1/messages/count_tokens")
-    out += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";
-  if (path == "/v1/generate") append_fields(out, "Fields, besides the common ones", api::text_fields());
-  if (path == "/v1/embeddings") append_fields(out, "Fields", api::embedding_fields());
-  if (path == "/tokenize") append_fields(out, "Fields, besides those of a chat", api::tokenize_fields());
-  if (path == "/detokenize") append_fields(out, "Fields", api::detokenize_fields());
-}
 
 constexpr std::string_view kStreamReference =
     "## GET /v1/stream\n\n"
@@ -131,15 +88,15 @@ std::string api_reference() {
       "`/v1/messages`\n"
       "`{\"type\":\"error\",\"error\":{\"type\",\"message\"}}`.\n\n"
       "| | | |\n|---|---|---|\n";
-  for (const Endpoint& endpoint : endpoints()) {
-    out += fmt::format("| {} | `{}` | {} |\n", endpoint.method, endpoint.pattern, endpoint.meaning);
+  for (const api::Endpoint* const endpoint : endpoints()) {
+    out += fmt::format("| {} | `{}` | {} |\n", endpoint->method, endpoint->pattern, endpoint->meaning);
   }
   out += "\n";
-  append_fields(out, "## Common fields\n\nOf chats and completions", api::generation_fields());
-  for (const Endpoint& endpoint : endpoints()) {
-    if (endpoint.method != "POST") continue;
-    out += fmt::format("## {} {}\n\n", endpoint.method, endpoint.pattern);
-    append_fields_of(out, endpoint.pattern);
+  api::append_fields(out, "## Common fields\n\nOf chats and completions", api::generation_fields());
+  for (const api::Endpoint* const endpoint : endpoints()) {
+    if (endpoint->method != "POST") continue;
+    out += fmt::format("## {} {}\n\n", endpoint->method, endpoint->pattern);
+    if (endpoint->append_fields != nullptr) endpoint->append_fields(out);
   }
   out += kStreamReference;
   out += fmt::format("An `id` has up to {} bytes.\n\n", carriers::ChannelMessage::kMaxIdBytes);

@@ -19,9 +19,9 @@ TEST(ApiReference, IsWhatTheDocumentationSays) {
 
 TEST(ApiReference, NamesEveryEndpointAndLimit) {
   const std::string text = api_reference();
-  for (const Endpoint& endpoint : endpoints()) {
-    EXPECT_NE(text.find("`" + std::string(endpoint.pattern) + "`"), text.npos) << endpoint.pattern;
-    EXPECT_FALSE(endpoint.meaning.empty());
+  for (const api::Endpoint* const endpoint : endpoints()) {
+    EXPECT_NE(text.find("`" + std::string(endpoint->pattern) + "`"), text.npos) << endpoint->pattern;
+    EXPECT_FALSE(endpoint->meaning.empty());
   }
   EXPECT_NE(text.find("| bytes in the body | 8388608 | 413 | `--max-body-bytes` |"), text.npos);
   EXPECT_NE(text.find("| `temperature` | number | 0 to 2 |"), text.npos);

@@ -1,5 +1,4 @@
-#include "server/page/page.h"
-
+// GET /: a chat, and what the server does now.
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
@@ -8,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/api/endpoint.h"
 #include "server/page/page_html.h"
 
 namespace kvasir::server::page {
@@ -37,9 +37,9 @@ std::string security_policy() {
       csp_hash(content_of("script")), csp_hash(content_of("style")));
 }
 
-}  // namespace
-
-void handle_page(const std::shared_ptr<http::ResponseWriter>& writer) {
+// Everybody may have it, also without a key: it asks for one. The browser is told to run nothing in it but
+// what was built in, and to ask nobody but this server.
+void answer(const api::Writer& writer) {
   static const std::string policy = security_policy();
   writer->respond({.content_type = "text/html; charset=utf-8",
                    .headers = {{"Content-Security-Policy", policy},
@@ -48,5 +48,14 @@ void handle_page(const std::shared_ptr<http::ResponseWriter>& writer) {
                                {"Cache-Control", "no-cache"}},
                    .body = std::string(page_html())});
 }
+
+}  // namespace
+
+extern const api::Endpoint kPage = {
+    .method = "GET",
+    .pattern = "/",
+    .meaning = "a page to chat and to watch the server",
+    .answer = [](api::ApiContext&, const api::Writer& writer, const std::string&) { answer(writer); },
+};
 
 }  // namespace kvasir::server::page

@@ -1,5 +1,5 @@
-#include "server/api/admin/operations.h"
-
+// GET /v1/operations: one JSON object with requests one by one, KV by owner and format, and the counts of
+// which a watcher takes differences.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/process_memory.h"
 #include "server/api/admin/visible_stats.h"
+#include "server/api/endpoint.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -130,9 +131,9 @@ std::string operations_json(const ApiContext& context, const Activity& activity,
   return body;
 }
 
-}  // namespace
-
-void handle_operations(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+// Nothing of what anybody says is in it, and only operators see others' requests and what would tell of them
+// (visible_stats.h).
+void answer_operations(const ApiContext& context, const Writer& writer) {
   context.engine.look([&context, writer](Activity activity) {
     writer->post([&context, writer, activity = std::move(activity)] {
       writer->respond({.headers = {{"Cache-Control", "no-store"}},
@@ -140,5 +141,15 @@ void handle_operations(const ApiContext& context, const std::shared_ptr<http::Re
     });
   });
 }
+
+}  // namespace
+
+extern const Endpoint kOperations = {
+    .method = "GET",
+    .pattern = "/v1/operations",
+    .meaning = "what runs now: requests, KV by owner and format, counts; what the page shows",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { answer_operations(context, writer); },
+};
 
 }  // namespace kvasir::server::api

@@ -1,14 +1,15 @@
 // POST /v1/chat/completions
 #include "server/api/chat_prompt.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
 #include "server/api/openai/chat_fields.h"
 #include "server/api/openai/chat_format.h"
-#include "server/api/openai/endpoints.h"
 
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const ChatRequest request, read_request(context, *writer, parse_chat_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
@@ -28,8 +29,14 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
 
 }  // namespace
 
-void handle_chat_completions(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
+extern const Endpoint kChatCompletions = {
+    .method = "POST",
+    .pattern = "/v1/chat/completions",
+    .meaning = "the next message of a conversation",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields =
+        [](std::string& reference) { append_fields(reference, kBesideCommonFields, chat_fields()); },
+};
 
 }  // namespace kvasir::server::api

@@ -1,8 +1,9 @@
 // POST /v1/completions
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
 #include "server/api/openai/completion_format.h"
 #include "server/api/openai/completion_request.h"
-#include "server/api/openai/endpoints.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -13,7 +14,7 @@ CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const Pl
   return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
 }
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const CompletionRequest request, read_request(context, *writer, parse_completion_request));
   const text::Tokenizer* tokenizer = context.engine.tokenizer();
   CompletionFormat::Options options = {
@@ -44,8 +45,14 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
 
 }  // namespace
 
-void handle_completions(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
+extern const Endpoint kCompletions = {
+    .method = "POST",
+    .pattern = "/v1/completions",
+    .meaning = "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields =
+        [](std::string& reference) { append_fields(reference, kBesideCommonFields, completion_fields()); },
+};
 
 }  // namespace kvasir::server::api

@@ -1,15 +1,16 @@
 // POST /v1/embeddings
 #include <fmt/format.h>
 
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
 #include "server/api/openai/embedding_format.h"
 #include "server/api/openai/embedding_request.h"
-#include "server/api/openai/endpoints.h"
 
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const EmbeddingRequest asked, read_request(context, *writer, parse_embedding_request));
   const ModelInfo& model = context.engine.model_info();
   if (asked.dimensions && *asked.dimensions != model.hidden_size) {
@@ -39,8 +40,13 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
 
 }  // namespace
 
-void handle_embeddings(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
+extern const Endpoint kEmbeddings = {
+    .method = "POST",
+    .pattern = "/v1/embeddings",
+    .meaning = "texts as vectors of length 1",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields = [](std::string& reference) { append_fields(reference, "Fields", embedding_fields()); },
+};
 
 }  // namespace kvasir::server::api

@@ -1,7 +1,8 @@
 // POST /v1/generate
 #include "server/api/chat_prompt.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
-#include "server/api/openai/endpoints.h"
 #include "server/api/openai/generate_format.h"
 #include "server/api/openai/text_request.h"
 
@@ -20,7 +21,7 @@ ApiResult<Request> engine_request_of(const ApiContext& context, const TextReques
   return wanted;
 }
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const TextRequest request, read_request(context, *writer, parse_text_request));
   KVASIR_TRY(Request wanted, engine_request_of(context, request, *writer));
   wanted.client_id = context.ids.next("gen-");
@@ -33,8 +34,14 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
 
 }  // namespace
 
-void handle_generate(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
+extern const Endpoint kGenerate = {
+    .method = "POST",
+    .pattern = "/v1/generate",
+    .meaning = "what follows a text or a conversation: text and token ids, without an envelope",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields =
+        [](std::string& reference) { append_fields(reference, kBesideCommonFields, text_fields()); },
+};
 
 }  // namespace kvasir::server::api

@@ -1,6 +1,6 @@
 // GET /v1/models and /v1/models/{id}
 #include "base/json_writer.h"
-#include "server/api/openai/endpoints.h"
+#include "server/api/endpoint.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -14,9 +14,7 @@ void write_model(JsonWriter& json, const ApiContext& context) {
   json.member("num_parameters", model.num_parameters).end_object();
 }
 
-}  // namespace
-
-void handle_models(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+void answer_models(const ApiContext& context, const Writer& writer) {
   http::Response response;
   JsonWriter json(response.body);
   json.begin_object().member("object", "list").key("data").begin_array();
@@ -25,8 +23,7 @@ void handle_models(const ApiContext& context, const std::shared_ptr<http::Respon
   writer->respond(std::move(response));
 }
 
-void handle_model(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer,
-                  const std::string& name) {
+void answer_model(const ApiContext& context, const Writer& writer, const std::string& name) {
   if (const ApiStatus status = check_model(context, name); !status) {
     return writer->respond(error_response(status.error(), writer->request()));
   }
@@ -35,5 +32,23 @@ void handle_model(const ApiContext& context, const std::shared_ptr<http::Respons
   write_model(json, context);
   writer->respond(std::move(response));
 }
+
+}  // namespace
+
+extern const Endpoint kModels = {
+    .method = "GET",
+    .pattern = "/v1/models",
+    .meaning = "the models there are: one",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { answer_models(context, writer); },
+};
+
+extern const Endpoint kModel = {
+    .method = "GET",
+    .pattern = "/v1/models/*",
+    .meaning = "a model by its name",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string& name) { answer_model(context, writer, name); },
+};
 
 }  // namespace kvasir::server::api

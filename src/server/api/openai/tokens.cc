@@ -3,7 +3,8 @@
 
 #include "base/json_writer.h"
 #include "server/api/chat_prompt.h"
-#include "server/api/openai/endpoints.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/openai/token_requests.h"
 
 namespace kvasir::server::api {
@@ -133,16 +134,33 @@ ApiStatus tokenizer_info(const ApiContext& context, http::ResponseWriter& writer
 
 }  // namespace
 
-void handle_tokenize(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(tokenize(context, *writer), *writer);
-}
+extern const Endpoint kTokenize = {
+    .method = "POST",
+    .pattern = "/tokenize",
+    .meaning = "a text or a conversation as token ids",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(tokenize(context, *writer), *writer); },
+    .append_fields =
+        [](std::string& reference) {
+          append_fields(reference, "Fields, besides those of a chat", tokenize_fields());
+        },
+};
 
-void handle_detokenize(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(detokenize(context, *writer), *writer);
-}
+extern const Endpoint kDetokenize = {
+    .method = "POST",
+    .pattern = "/detokenize",
+    .meaning = "token ids as text",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(detokenize(context, *writer), *writer); },
+    .append_fields = [](std::string& reference) { append_fields(reference, "Fields", detokenize_fields()); },
+};
 
-void handle_tokenizer_info(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(tokenizer_info(context, *writer), *writer);
-}
+extern const Endpoint kTokenizerInfo = {
+    .method = "GET",
+    .pattern = "/tokenizer_info",
+    .meaning = "special tokens and the chat template, for clients that render themselves",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(tokenizer_info(context, *writer), *writer); },
+};
 
 }  // namespace kvasir::server::api

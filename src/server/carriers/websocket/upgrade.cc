@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "server/api/endpoint.h"
 #include "server/api_error.h"
 #include "server/carriers/websocket/channel.h"
 
@@ -21,6 +22,20 @@ bool is_key(std::string_view text) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   return text.size() == kDigits + 2 && text.ends_with("==") &&
          text.substr(0, kDigits).find_first_not_of(kAlphabet) == text.npos;
+}
+
+// Answers whoever asks for the path without asking for a WebSocket.
+void refuse(http::ResponseWriter& writer) {
+  http::Response response = error_response(
+      {426,
+       "/v1/stream is a WebSocket: it takes Upgrade: websocket, Sec-WebSocket-Version: 13 and a "
+       "Sec-WebSocket-Key of 16 bytes in base64",
+       {},
+       "upgrade_required"},
+      writer.request());
+  response.headers.push_back({"Upgrade", "websocket"});
+  response.headers.push_back({"Sec-WebSocket-Version", std::string(kVersion)});
+  writer.respond(std::move(response));
 }
 
 }  // namespace
@@ -50,17 +65,11 @@ void WebSocketUpgrade::begin(http::Connection connection, http::ConnectionCounte
       ->start();
 }
 
-void handle_no_upgrade(http::ResponseWriter& writer) {
-  http::Response response = error_response(
-      {426,
-       "/v1/stream is a WebSocket: it takes Upgrade: websocket, Sec-WebSocket-Version: 13 and a "
-       "Sec-WebSocket-Key of 16 bytes in base64",
-       {},
-       "upgrade_required"},
-      writer.request());
-  response.headers.push_back({"Upgrade", "websocket"});
-  response.headers.push_back({"Sec-WebSocket-Version", std::string(kVersion)});
-  writer.respond(std::move(response));
-}
+extern const api::Endpoint kStream = {
+    .method = "GET",
+    .pattern = "/v1/stream",
+    .meaning = "a WebSocket for requests to all of these POST paths, many at a time",
+    .answer = [](api::ApiContext&, const api::Writer& writer, const std::string&) { refuse(*writer); },
+};
 
 }  // namespace kvasir::server::carriers

@@ -4,7 +4,6 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 
-#include "server/http/response_writer.h"
 #include "server/http/upgrade.h"
 
 namespace kvasir::server::carriers {
@@ -19,8 +18,5 @@ class WebSocketUpgrade final : public http::Upgrade {
 
 // The request as Beast reads it.
 boost::beast::http::request<boost::beast::http::empty_body> beast_request(const http::Request& request);
-
-// Answers whoever asks for the path without asking for a WebSocket.
-void handle_no_upgrade(http::ResponseWriter& writer);
 
 }  // namespace kvasir::server::carriers

@@ -1,10 +1,12 @@
-#include "server/api/responses/endpoints.h"
+// POST /v1/responses
 
 #include <ctime>
 #include <utility>
 #include <vector>
 
 #include "server/api/chat_prompt.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
 #include "server/api/responses/responses_format.h"
 #include "server/api/responses/responses_request.h"
@@ -12,7 +14,7 @@
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(ResponsesRequest request, read_request(context, *writer, parse_responses_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer, "input"));
   request.messages = {};  // has become a prompt
@@ -34,8 +36,14 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
 
 }  // namespace
 
-void handle_responses(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
+extern const Endpoint kResponses = {
+    .method = "POST",
+    .pattern = "/v1/responses",
+    .meaning = "the next message of a conversation, as OpenAI's newer clients ask",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields =
+        [](std::string& reference) { append_fields(reference, kBesideCommonFields, responses_fields()); },
+};
 
 }  // namespace kvasir::server::api

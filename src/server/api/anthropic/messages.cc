@@ -1,18 +1,19 @@
-#include "server/api/anthropic/endpoints.h"
+// POST /v1/messages
 
 #include <utility>
 #include <vector>
 
-#include "base/json_writer.h"
 #include "server/api/anthropic/messages_format.h"
 #include "server/api/anthropic/messages_request.h"
 #include "server/api/chat_prompt.h"
+#include "server/api/endpoint.h"
+#include "server/api/field_reference.h"
 #include "server/api/generation.h"
 
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
+ApiStatus start(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const MessagesRequest request, read_request(context, *writer, parse_messages_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
   wanted.client_id = context.ids.next("msg_");
@@ -29,24 +30,16 @@ ApiStatus start(ApiContext& context, const std::shared_ptr<http::ResponseWriter>
   return {};
 }
 
-ApiStatus count(const ApiContext& context, http::ResponseWriter& writer) {
-  KVASIR_TRY(const MessagesRequest request, read_request(context, writer, parse_count_tokens_request));
-  KVASIR_CHECKED(admit(context, writer, 0));
-  KVASIR_TRY(const std::vector<TokenId> prompt, answerable_prompt(context, request));
-  http::Response response;
-  JsonWriter(response.body).begin_object().member("input_tokens", prompt.size()).end_object();
-  writer.respond(std::move(response));
-  return {};
-}
-
 }  // namespace
 
-void handle_messages(ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(start(context, writer), *writer);
-}
-
-void handle_count_tokens(const ApiContext& context, const std::shared_ptr<http::ResponseWriter>& writer) {
-  respond_unless(count(context, *writer), *writer);
-}
+extern const Endpoint kMessages = {
+    .method = "POST",
+    .pattern = "/v1/messages",
+    .meaning = "the next message of a conversation, as Anthropic's clients ask",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(start(context, writer), *writer); },
+    .append_fields =
+        [](std::string& reference) { append_fields(reference, kBesideCommonFields, messages_fields()); },
+};
 
 }  // namespace kvasir::server::api

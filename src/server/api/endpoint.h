@@ -1,0 +1,26 @@
+// A path that the server answers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/api/api_context.h"
+#include "server/http/response_writer.h"
+
+namespace kvasir::server::api {
+
+using Writer = std::shared_ptr<http::ResponseWriter>;
+
+// One file defines it, as `extern const Endpoint`, and endpoints.def lists it.
+struct Endpoint {
+  std::string_view method;
+  std::string_view pattern;  // as http::Route's
+  std::string_view meaning;  // for the API reference
+  // Responds through the writer, now or later. `rest`: as http::Handler's.
+  void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
+  // Appends what the API reference says of the body's fields. Null: it has none.
+  void (*append_fields)(std::string& reference) = nullptr;
+};
+
+}  // namespace kvasir::server::api
