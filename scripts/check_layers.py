@@ -50,6 +50,18 @@ THIRD_PARTY = {
     "google/protobuf/": {"server"},
     "nanobind/": {"python"},
 }
+# The rooms of src/server/, its sub folders, by the same rules. Files in the folder itself compose the rooms and
+# see all of them. Every room sees SERVER_OPEN; only ENGINE_ROOMS see the engine.
+SERVER_ROOMS = {
+    "observe": {"http/message.h", "http/abort_cause.h", "auth/tenant.h"},
+    "http": {"observe", "auth/tenant.h"},
+    "auth": {"http"},
+    "api": {"http", "auth", "observe"},
+    "carriers": {"http", "api", "observe", "auth/tenant.h"},
+    "page": {"http", "api/endpoint.h"},
+}
+SERVER_OPEN = {"limits.h", "api_error.h", "request_memory.h", "id_source.h"}
+ENGINE_ROOMS = {"api", "observe"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -69,6 +81,23 @@ def layer_fault(layer, name):
     return f"{layer} may not see {name}"
 
 
+def room_fault(path, name):
+    """Of a file below src/server/ROOM/."""
+    parts = path.relative_to(ROOT / "src").parts
+    if parts[0] != "server" or len(parts) < 3:
+        return None
+    room = parts[1]
+    if room not in SERVER_ROOMS:
+        return f"room 'server/{room}' is not in the table"
+    if name == "kvasir/engine.h" or name.startswith(("engine/", "text/")):
+        return None if room in ENGINE_ROOMS else f"server/{room} may not see {name}"
+    if not name.startswith("server/"):
+        return None
+    target = name.removeprefix("server/")
+    seen = target.split("/")[0] in SERVER_ROOMS[room] | {room} or target in SERVER_ROOMS[room] | SERVER_OPEN
+    return None if seen else f"server/{room} may not see {name}"
+
+
 def main():
     faults, files = [], 0
     for path in sorted((ROOT / "src").rglob("*")):
@@ -85,7 +114,7 @@ def main():
                 continue
             name = match.group(2)
             check = layer_fault if match.group(1) == '"' else third_party_fault
-            fault = check(layer, name)
+            fault = check(layer, name) or room_fault(path, name)
             if fault and not path.name.endswith("_test.cc"):
                 faults.append(f"{path.relative_to(ROOT)}:{number}: {fault}")
     for header in sorted((ROOT / "include").rglob("*.h")):
