@@ -1,4 +1,4 @@
-// What a request may ask for before it is refused: one line a limit, with the answer it gets.
+// The limits of requests: one line a limit, with the answer to a request beyond it.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct Limits {
   Limit connections{4096, 0, "connections", "max-connections", 1 << 20};
   Limit connections_per_address{256, 0, "connections from one address", "max-connections-per-address",
                                 1 << 20};
-  // Of one stream that its reader does not take; beyond it the stream is aborted.
+  // For one stream that its reader does not take. Beyond it the stream is aborted.
   Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader", "max-unsent-bytes", 64 << 20};
 
   // From the first byte of a request; 408. This and idle_timeout may be an eighth longer.

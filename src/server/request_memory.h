@@ -1,4 +1,4 @@
-// What connections, bodies and answers may take together of the memory that is planned for requests.
+// The memory that is planned for requests: connections, bodies and answers share it.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace kvasir::server {
 constexpr std::int64_t connection_bytes(const Limits& limits, bool is_secure) {
   return (16 << 10) + (is_secure ? 4 * (17 << 10) : 0) + limits.header_bytes.max;
 }
-// What gRPC may have of it for its connections and what it reads: the limit of its own quota.
+// The part of it for gRPC's connections and the messages it reads: the limit of its own quota.
 constexpr std::int64_t grpc_bytes(std::int64_t request_memory_bytes) { return request_memory_bytes / 4; }
-// Of a whole body: as it comes, as JSON, as text, as tokens, which may be as many as its bytes; and each item
-// of a list as JSON. Before it is whole it takes what has come: who sends half of one and no more shall not
-// keep others out for more than that.
+// The memory of a whole body: its bytes, as JSON, as text, as tokens, which may be as many as its bytes, and
+// each item of a list as JSON. A body that is not whole counts its bytes alone, so that a client that sends
+// half of one does not keep others out for more than that.
 std::int64_t body_memory_bytes(std::string_view body);
 inline constexpr std::int64_t kBytesPerTextByte = 6;  // of a body without lists
 
@@ -67,10 +67,10 @@ class RequestMemory {
     ~Share() { set(0); }
 
     void belong_to(const std::string& tenant);
-    // What it is from now on, or as it was where that is too much. Errors: 503 when others have what there
-    // is, 413 when this and what the same request has `beside_bytes` would never fit.
+    // Resizes the share, or leaves it where that is too much. Errors: 503 when others have the memory, 413
+    // when this and `beside_bytes`, the same request's other memory, would never fit.
     ApiStatus resize(std::int64_t bytes, std::int64_t beside_bytes = 0);
-    // The same for what is there anyway: it may exceed the limit, and leaves others less.
+    // The same for memory that is taken anyway: it may exceed the limit, and leaves others less.
     void set(std::int64_t bytes);
 
    private:
@@ -80,7 +80,7 @@ class RequestMemory {
   };
 
  private:
-  // Of what a tenant has. Requires: mutex_ held, as the other.
+  // The bytes that a tenant has. Requires: mutex_ held, as the other.
   std::int64_t used_by(const std::string& tenant) const;
   void add(const std::string& tenant, std::int64_t bytes);
 

@@ -99,7 +99,7 @@ class StopSignal {
 }  // namespace
 
 struct Server::Impl {
-  // What is opened before the server: each null where it is not asked for.
+  // Files that are opened before the server. Each is null where it is not asked for.
   struct Files {
     std::unique_ptr<auth::KeyRing> keys;
     std::unique_ptr<http::Tls> tls;

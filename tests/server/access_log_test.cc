@@ -1,4 +1,4 @@
-// What the log and the metrics say of requests, and what they never say.
+// The contents of the log and the metrics of requests, and what they never say.
 #include "server/observe/access_log.h"
 
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 namespace kvasir::server {
 namespace {
 
-// Whose outputs are the test's to give.
+// An engine whose outputs the test gives.
 class PassiveEngine final : public Engine {
  public:
   const ModelInfo& model_info() const override { return info_; }

@@ -47,7 +47,7 @@ std::shared_ptr<grpc::Channel> channel_to(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials = grpc::InsecureChannelCredentials()) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // What the client takes before somebody reads: by itself it may grow until whole answers fit.
+  // Bounds the bytes that the client takes before somebody reads; they would grow until whole answers fit.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 << 10);
   return grpc::CreateCustomChannel(address_of(server), credentials, arguments);

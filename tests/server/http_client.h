@@ -32,7 +32,7 @@ class HttpClient {
   void send_urgently(char byte);
   // Reads one response; of a HEAD request only its head.
   ClientResponse receive(bool is_head = false);
-  // What arrives until the text has been seen, the peer closes, or time is up.
+  // The bytes that arrive until the text has been seen, the peer closes, or time is up.
   std::string receive_until(std::string_view text);
   // Reads so many bytes at most, and forgets them.
   void take_some(std::size_t num_bytes);

@@ -1,4 +1,4 @@
-// What an operator's dashboards read: stages of the first token, slices, and another server's names.
+// The numbers of an operator's dashboards: stages of the first token, slices, and another server's names.
 #include <gtest/gtest.h>
 
 #include <string>

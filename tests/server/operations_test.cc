@@ -1,4 +1,4 @@
-// What runs now, as the page asks for it: everything for operators, one's own for tenants, texts for nobody.
+// The requests that run now, as the page asks: all for operators, their own for tenants, texts for nobody.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What requests may take together is bounded, and comes back.
+// The memory of all requests together is bounded, and comes back.
 #include "server/request_memory.h"
 
 #include <gtest/gtest.h>

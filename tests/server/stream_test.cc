@@ -36,7 +36,7 @@ std::vector<std::string> values_at(const std::vector<std::string>& events, const
 
 using Values = std::vector<std::string>;
 
-// What a log of the engine calls a request is what its client can find in the answer.
+// The id of a request in the engine's log is the id in its client's answer.
 TEST(Answer, HasTheIdThatTheEngineKnowsItBy) {
   const RunningServer server({.answer = "Hi!"});
   for (const auto& [path, body] : {std::pair("/v1/chat/completions", chat()),

@@ -70,7 +70,7 @@ class TestCollector {
   std::thread thread_;
 };
 
-// Of a server whose spans it gets as soon as there are some.
+// The settings of a server whose spans it gets as soon as there are some.
 ServerConfig traced_to(const TestCollector& collector);
 
 // The spans of an ExportTraceServiceRequest.

@@ -1,4 +1,4 @@
-// What flags and OpenTelemetry's variables mean together.
+// Flags and OpenTelemetry's variables together.
 #include "server/observe/tracing/tracing_config.h"
 
 #include <gtest/gtest.h>

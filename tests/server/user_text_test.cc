@@ -1,4 +1,4 @@
-// What a user writes never becomes a control token.
+// A user's text never becomes a control token.
 #include "text/user_text.h"
 
 #include <gtest/gtest.h>

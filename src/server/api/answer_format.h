@@ -36,7 +36,7 @@ class AnswerFormat {
                              http::Events& events) = 0;
   // Appends the event after the last choice has ended, if the client asked for one.
   virtual void append_last_events(const Usage& usage, http::Events& events) = 0;
-  // Of a stream whose last event repeats the whole answer, which is therefore kept until then.
+  // Whether the last event of a stream repeats the whole answer, which is therefore kept until then.
   virtual bool keeps_answer() const { return false; }
   // Appends what ends a stream that is complete.
   virtual void append_end(http::Events& events) const {

@@ -1,4 +1,4 @@
-// What the endpoints share.
+// Everything that the endpoints share.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a chat asks for, in whichever protocol.
+// A chat's request, in whichever protocol.
 #pragma once
 
 #include <cstdint>

@@ -93,7 +93,7 @@ ApiStatus read_unsupported(const FieldInput& field, Target&) {
   return refuse_unless_empty(field);
 }
 
-// What the client should know although its request is accepted; goes into a response header.
+// Facts that the client should know although its request is accepted. They go into a response header.
 struct Warnings {
   static constexpr std::size_t kMaxWarnings = 8;
   std::vector<std::string> messages;

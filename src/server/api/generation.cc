@@ -16,7 +16,7 @@ constexpr std::size_t kMaxScoringInFlight = 32;
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// Of a token with its alternatives, collected and then as JSON, twice: written, and waiting to be sent.
+// A token with its alternatives, collected and then as JSON, twice: written, and waiting to be sent.
 constexpr std::int64_t kBytesPerToken = 64;
 constexpr std::int64_t kBytesPerAlternative = 200;
 // A float of an embedding, and its digits twice.
@@ -24,8 +24,8 @@ constexpr std::int64_t kBytesPerDimension = 4 + 2 * 15;
 // Answers are seldom as long as they may be.
 constexpr std::int32_t kExpectedTokens = 1024;
 
-// What the requests take besides their bodies: the prompts of choices, each of which has its own while it
-// waits, and the answers before they are sent, which is much where they come in one piece with logprobs.
+// The memory of requests besides their bodies: prompts and answers. Each choice has its own prompt while it
+// waits. Answers are kept until they are sent, which is much where they come in one piece with logprobs.
 std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std::int64_t hidden_size) {
   std::int64_t bytes = 0;
   for (const Request& request : requests) {
@@ -214,7 +214,7 @@ void Generation::observe_first_token(const RequestOutput& output, Clock::time_po
   parts_.writer->when_quiet(kDecodePing, [self = shared_from_this()] { self->ping(); });
 }
 
-// Of a stream's first piece: until the socket had taken it.
+// Times a stream's first piece until the socket has taken it.
 void Generation::observe_flush() {
   parts_.writer->when_sent([&metrics = parts_.metrics, begin = Clock::now()] {
     metrics.start_stage(observe::StartStage::kFlush).observe(Clock::now() - begin);
@@ -318,7 +318,7 @@ void Generation::fail(const ApiError& error) {
   parts_.writer->fail_stream();
 }
 
-// Of a request that the engine has no place for: who comes again as told does not pay twice.
+// Gives a refused request's tokens back: a client that comes again as told does not pay twice.
 void Generation::give_back() {
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests_) num_prompt_tokens += std::ssize(request.prompt_token_ids);

@@ -1,4 +1,4 @@
-// What chat and legacy completions have in common.
+// The fields that chats and completions have in common.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ std::span<const Field<GenerationRequest>> generation_fields();
 // Texts that end the answer: a string, or an array of them. Errors (400): what they must not be, the limits.
 ApiStatus read_stop(const FieldInput& field, GenerationRequest& request);
 
-// What no single field can tell. Errors (400).
+// Checks that the fields go together. Errors (400).
 ApiStatus check_generation_request(const GenerationRequest& request);
 
 // The engine's request for one prompt. `tenant`: whose cached prefixes it may share, as long as it has no

@@ -41,7 +41,7 @@ class ToolCallReader {
                  std::int32_t max_calls = std::numeric_limits<std::int32_t>::max())
       : format_(format), tool_names_(tool_names), max_calls_(max_calls) {}
 
-  // What the answer's next piece of text brings; what may be the beginning of a call waits.
+  // Text and calls in the answer's next piece. Text that may be the beginning of a call waits.
   Piece push(std::string_view text);
   // The answer is over.
   Piece finish();

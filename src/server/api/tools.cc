@@ -30,7 +30,7 @@ ApiStatus check_not_strict(const FieldInput& function, JsonObject object) {
   return {};
 }
 
-// What has the name and the schema.
+// The object that has the name and the schema.
 ApiResult<FieldInput> function_of(const FieldInput& tool, JsonObject object, const ToolShape& shape) {
   if (shape.function_member.empty()) return tool;
   return required_member(tool, object, shape.function_member);

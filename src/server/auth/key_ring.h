@@ -1,4 +1,4 @@
-// Who may use the server: a file of API keys, read again when it changes.
+// The keys that may use the server: a file of API keys, read again when it changes.
 #pragma once
 
 #include <cstdint>

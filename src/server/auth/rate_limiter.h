@@ -1,4 +1,4 @@
-// What each tenant may still ask for.
+// The requests and tokens that each tenant may still ask for.
 #pragma once
 
 #include <chrono>

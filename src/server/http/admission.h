@@ -1,4 +1,4 @@
-// Who may ask. Connections only know that it is decided, not by what.
+// Decides whom a request is served for. Connections do not know how.
 #pragma once
 
 #include "server/api_error.h"

@@ -40,8 +40,8 @@ class Connection {
 
   // Before anything else where it is secure.
   void handshake(Done done);
-  // Of a handshake's error: whether the client speaks HTTP without TLS. Then the connection is not secure any
-  // more, so that it can be told; what it has sent is lost.
+  // Whether this error of a handshake means that the client speaks HTTP without TLS. Then the connection goes
+  // on without TLS, so that the client can be told; the bytes it has sent are lost.
   bool falls_back(const boost::system::error_code& error);
   void read_some(boost::asio::mutable_buffer buffer, Moved moved);
   void write_some(boost::asio::const_buffer buffer, Moved moved);
@@ -51,7 +51,7 @@ class Connection {
   // No more will be written, and with TLS the client is told. What still arrives may be read to be thrown
   // away: it is not deciphered any more. Lives until `done` is called.
   void end_sending(Done done);
-  // What is under way ends with operation_aborted, or with what it has done.
+  // Operations under way end with operation_aborted, or with what they have done.
   void cancel();
   void close();
 

@@ -20,7 +20,7 @@ class Cors {
   bool is_preflight(const Request& request) const;
   // The answer to a preflight for a path that takes these methods. Any request header is fine.
   Response preflight_response(const Request& request, const std::string& allowed_methods) const;
-  // What an answer to this request carries.
+  // Adds the headers that an answer to this request carries.
   void add_headers(const Request& request, std::vector<Header>& headers) const;
 
  private:

@@ -20,7 +20,7 @@ ApiError malformed(std::string_view what) {
   return {400, fmt::format("malformed HTTP request: {}", what), {}, "bad_http"};
 }
 
-// Of the absolute form that proxies send; empty for "/path?query".
+// The host in the absolute form that proxies send; empty for "/path?query".
 std::string_view authority_of(std::string_view target) {
   constexpr std::string_view kScheme = "http://";
   if (!target.starts_with(kScheme)) return {};
@@ -126,7 +126,7 @@ ApiStatus RequestReader::check_header() {
   if (num_hosts > 1) return std::unexpected(malformed("more than one Host"));
   if (num_origins > 1) return std::unexpected(malformed("more than one Origin"));
   if (num_hosts == 0 && message.version() == 11) return std::unexpected(malformed("no Host"));
-  // Of an absolute target it is its host that counts (RFC 9112, 3.2.2).
+  // The host of an absolute target goes before the header's (RFC 9112, 3.2.2).
   if (const std::string_view authority = authority_of(to_string_view(message.target())); !authority.empty()) {
     for (Header& header : head_.headers) {
       if (boost::beast::iequals(header.name, "host")) header.value = authority;

@@ -34,7 +34,7 @@ class RequestReader {
   std::string_view body() const { return parser_.get().body(); }  // as far as it has come
   std::int64_t body_bytes() const { return std::ssize(parser_.get().body()); }
 
-  // What is known of it: all but the body once the header is complete, nothing before.
+  // The request without its body. Empty until the header is complete.
   const Request& head() const { return head_; }
 
   // With its body as far as that has come.

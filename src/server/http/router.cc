@@ -12,7 +12,7 @@
 namespace kvasir::server::http {
 namespace {
 
-// What the pattern's "*" stands for, empty without one; nothing when the path does not match.
+// The text that the pattern's "*" stands for, empty without one; nothing when the path does not match.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
   if (!pattern.ends_with("/*")) return path == pattern ? std::optional(std::string_view()) : std::nullopt;
   pattern.remove_suffix(1);

@@ -29,7 +29,7 @@ class Router {
   explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
 
   void handle(const std::shared_ptr<ResponseWriter>& writer) const;
-  // Of the route that takes the request; kNoRoute when none does.
+  // The pattern of the route that takes the request; kNoRoute when none does.
   std::string_view pattern_of(const Request& request) const;
   // The methods a path takes, "GET, HEAD"; empty for an unknown path.
   std::string allowed_methods(std::string_view path) const;

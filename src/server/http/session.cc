@@ -131,7 +131,7 @@ void Session::advance() {
       !std::exchange(said_continue_, true)) {
     send("HTTP/1.1 100 Continue\r\n\r\n");
   }
-  // What comes before a request, empty lines, is nothing that a connection could stay open by.
+  // Empty lines before a request do not keep a connection open.
   if (!reader_->untouched()) set_read_deadline(*progress);
   read();
 }
@@ -275,7 +275,7 @@ void Session::send(std::string bytes) {
   note_memory();
 }
 
-// What is read ahead of a request beyond a head's bytes, and what is not sent, besides the buffers.
+// Counts the buffers, the bytes read ahead beyond a head's, and those not sent.
 void Session::note_memory() {
   const auto head_bytes = static_cast<std::size_t>(context_.limits.header_bytes.max);
   const std::size_t more_bytes =

@@ -119,7 +119,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool is_watched_ = false;     // an error wakes the session though nothing is read
   std::optional<Request> upgrade_;
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
-  // Of its body: what has come, and how fast more must; none before it begins.
+  // The body's bytes so far, and how fast more must come; none before the body begins.
   std::int64_t timed_body_bytes_ = 0;
   std::optional<MinTransferRate> body_rate_;
   std::size_t lingered_bytes_ = 0;

@@ -1,4 +1,4 @@
-// What every response writer keeps, whatever carries it: ids, headers, the record for log and metrics.
+// The base of every carrier's response writer: ids, headers, the record for log and metrics.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -27,7 +27,7 @@ class TrackedResponseWriter : public ResponseWriter,
   void on_abort(std::function<void()> callback) override;
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
 
-  // What throws, for want of memory in practice, ends this response, and the others do not notice.
+  // A task that throws, in practice for want of memory, ends this response. The others do not notice.
   void attempt(const std::function<void()>& task);
 
  protected:
@@ -39,7 +39,7 @@ class TrackedResponseWriter : public ResponseWriter,
 
   State state() const { return state_; }
   const SessionContext& context() const { return context_; }
-  // What goes with the answer beside the headers of the response.
+  // The headers that go with the answer beside those of the response.
   std::vector<Header> take_headers();
   // The answer begins with this status; it is over at once unless it is a stream.
   void note_begin(int status, State state);

@@ -1,4 +1,4 @@
-// What every request was and took, a line of JSON each; never what it said.
+// The access log: a line of JSON for each request, its kind and its cost, never its text.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct GenerationSettings {
   float top_p = 1.0f;
 };
 
-// What an answer took beyond HTTP.
+// The engine's share of an answer: tokens, times and costs.
 struct GenerationRecord {
   std::string id;  // of the answer, as its client knows it
   GenerationSettings settings;

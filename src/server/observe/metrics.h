@@ -1,4 +1,4 @@
-// What the server counts beside the engine's own numbers.
+// The server's counts beside the engine's own.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace kvasir::server::observe {
 
-// What the time to the first token is made of, in its order.
+// The stages of the time to the first token, in their order.
 enum class StartStage : std::uint8_t { kPreprocess, kQueue, kPrefill, kFirstDecode, kFlush };
 inline constexpr std::array<std::string_view, 5> kStartStageNames = {"preprocess", "queue", "prefill",
                                                                      "first_decode", "flush"};
@@ -36,7 +36,7 @@ struct CostSums {
 class ServerMetrics {
  public:
   void count_response(std::string_view route, int status);
-  // Of requests that the engine worked for, by tenant and route, and by slices.
+  // Counts a request that the engine worked for, by tenant and route, and by slices.
   void count_cost(const AccessRecord& record);
   void count_abort(http::AbortCause cause) { ++aborts_[static_cast<std::size_t>(cause)]; }
 

@@ -11,7 +11,7 @@
 
 namespace kvasir::server::observe {
 
-// Of values and tenants beyond those that have a line of their own; no key is called so.
+// The name of values and tenants beyond those with a line of their own. No key may have it.
 inline constexpr std::string_view kOthers = "(others)";
 
 // Each kind by itself, so that there are as many series as values and not as combinations; values that would

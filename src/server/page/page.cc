@@ -13,7 +13,7 @@
 namespace kvasir::server::page {
 namespace {
 
-// What stands between <name> and </name>; the page has one of each.
+// The text between <name> and </name>; the page has one of each.
 std::string_view content_of(std::string_view name) {
   const std::string_view page = page_html();
   const std::string open = fmt::format("<{}>", name), close = fmt::format("</{}>", name);

@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 EngineStats visible_stats(const EngineStats& stats, const observe::ServerMetrics& metrics,
                           const auth::Tenant& tenant);
 
-// Of the same requests; 0 where there were none.
+// Means over the same requests; 0 where there were none.
 struct VisibleMeans {
   double first_token_s = 0.0;
   double request_s = 0.0;               // until the answer had ended

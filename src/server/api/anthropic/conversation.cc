@@ -34,7 +34,7 @@ Value message_of(std::string_view role, std::string text) {
 
 using CallIds = std::set<std::string>;  // of the conversation so far
 
-// What one message says, block by block.
+// One message, block by block.
 struct Blocks {
   std::string text;
   std::vector<Value> calls;    // of tools

@@ -83,7 +83,7 @@ ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesReques
   return {};
 }
 
-// What the fields of other endpoints would ask for, which a message cannot give.
+// Refuses fields of other endpoints that a message cannot give.
 ApiStatus check_single(const MessagesRequest& request) {
   KVASIR_CHECKED(check_generation_request(request));
   if (request.sampling.n != 1) return bad_request("n: a message is one answer", "n");

@@ -13,7 +13,7 @@
 
 namespace kvasir::server::api {
 
-// What stands at the top of every answer and every chunk of it.
+// The members at the top of every answer and every chunk of it.
 struct AnswerHeader {
   std::string id;
   std::int64_t created_s = 0;  // Unix time

@@ -16,7 +16,7 @@ namespace kvasir::server::api {
 
 class CompletionFormat final : public AnswerFormat {
  public:
-  // What `echo` gives back before the answer.
+  // The prompt that `echo` gives back before the answer.
   struct EchoedPrompt {
     std::string text;
     std::vector<TokenId> token_ids;
@@ -42,7 +42,7 @@ class CompletionFormat final : public AnswerFormat {
   void append_last_events(const Usage& usage, http::Events& events) override;
 
  private:
-  // What one piece of one choice says; the whole answer is a single piece.
+  // One piece of one choice. The whole answer is a single piece.
   struct Piece {
     std::int32_t choice = 0;
     std::string text;

@@ -83,7 +83,7 @@ ResponsesFormat::Json ResponsesFormat::call_item(const ToolCall& call, const std
   return item;
 }
 
-// What was asked for, as the answer repeats it.
+// The request's settings, as the answer repeats them.
 void ResponsesFormat::write_settings(JsonWriter& json) const {
   const ResponsesRequest& request = options_.request;
   json.key("instructions");
@@ -175,7 +175,7 @@ void ResponsesFormat::append_response_event(std::string_view type, const Progres
   append_event(events, type, std::move(data));
 }
 
-// Of the item that comes after those that are whole.
+// For the item that comes after those that are whole.
 void ResponsesFormat::append_item_event(std::string_view type, const Json& item, http::Events& events) const {
   std::string data;
   JsonWriter json(data);

@@ -45,7 +45,7 @@ class ResponsesFormat final : public AnswerFormat {
     const Usage* usage = nullptr;
     const ApiError* error = nullptr;
   };
-  // Of an output item, or of a part of its content.
+  // An output item, or a part of its content.
   using Json = std::string;
 
   void write_response(JsonWriter& json, const Progress& progress) const;
@@ -73,7 +73,7 @@ class ResponsesFormat final : public AnswerFormat {
   std::vector<Json> items_;  // that are whole
   FinishReason finish_reason_ = FinishReason::kStop;
 
-  // Of a stream. Its events are numbered, also the one that tells of a failure.
+  // For streams. The events are numbered, also the one that tells of a failure.
   mutable std::int64_t num_events_ = 0;
   bool has_begun_ = false;
   std::optional<std::string> text_item_id_;  // of the message that is open

@@ -13,9 +13,9 @@ struct CallError {
   std::string details;  // a kvasir.v1.Error, as trailing metadata "kvasir-error-bin"
 };
 
-// Of an answer with another status than 200, and its body.
+// For an answer with another status than 200, and its body.
 CallError call_error(int http_status, std::string_view body);
-// Of the event that says why a stream ends before it is complete.
+// For the event that says why a stream ends before it is complete.
 CallError call_error_of_failure(std::string_view data);
 
 }  // namespace kvasir::server::carriers

@@ -13,9 +13,9 @@ class CallLine {
   virtual ~CallLine() = default;
 
   virtual grpc::CallbackServerContext& context() = 0;
-  // What the next write() sends, or, of a call that is answered in one piece, finish().
+  // The message that the next write() sends. A call that is answered in one piece sends it with finish().
   virtual google::protobuf::Message& message() = 0;
-  // Of a stream, one at a time: the answer hears when it has left.
+  // For streams, one message at a time: the response writer hears when it has left.
   virtual void write() = 0;
   // Once, when no write is under way. The line may be gone when it returns.
   virtual void finish(const grpc::Status& status) = 0;

@@ -117,7 +117,7 @@ void CallResponseWriter::write_next() {
 void CallResponseWriter::watch_reader() {
   stall_.expires_at(write_rate_.deadline());
   stall_.async_wait([self = self()](const boost::system::error_code& error) {
-    // What has left meanwhile did not stall, and a wait that has fired cannot be cancelled any more.
+    // A message that has left meanwhile did not stall. A wait that has fired cannot be cancelled any more.
     if (error || !self->is_writing_ || self->stall_.expiry() > Clock::now()) return;
     self->abort(http::AbortCause::kSlowReader);
   });
@@ -196,7 +196,7 @@ void CallResponseWriter::finish_line() {
   line->finish(end_->status);
 }
 
-// What is said last also waits for its reader, and nothing tells how far it has come.
+// The last message also waits for its reader, and nothing tells how far it has come.
 void CallResponseWriter::watch_finish(grpc::CallbackServerContext& call) {
   {
     const std::lock_guard lock(finishing_mutex_);

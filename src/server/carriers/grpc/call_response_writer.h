@@ -33,8 +33,8 @@ class CallResponseWriter final : public http::TrackedResponseWriter {
   // Answers the request, with `admitted`'s error where that is one.
   void begin(ApiStatus admitted);
 
-  // What gRPC says of the line: what was written last has left, or cannot; the client has cancelled the call,
-  // or is gone; all is over.
+  // gRPC calls these: the last message has left, or cannot; the client has cancelled the call, or is gone;
+  // all is over.
   void on_written(bool is_sent);
   void on_cancelled();
   void on_done();
@@ -77,8 +77,8 @@ class CallResponseWriter final : public http::TrackedResponseWriter {
   RequestMemory::Share memory_;  // of the request's body, and of an answer in one piece
   std::size_t whole_bytes_ = 0;  // of that answer
   http::OutputBound output_bound_;
-  // Of a line that was finished and is not done: it can only be cancelled. gRPC may call on_done() from
-  // within that.
+  // A line that was finished and is not done can only be cancelled. gRPC may call on_done() from within that
+  // cancelling.
   std::recursive_mutex finishing_mutex_;
   grpc::CallbackServerContext* finishing_ = nullptr;  // guarded
   bool is_aborted_ = false;

@@ -30,9 +30,8 @@ using boost::system::error_code;
 
 // How often a certificate's files are looked at.
 constexpr unsigned kTlsSeconds = 1;
-// What running calls have when all connections close.
+// The time that running calls have when all connections close.
 constexpr std::chrono::milliseconds kCloseTime{200};
-// Of the memory that requests may take: what gRPC may hold of messages before they are requests.
 
 int milliseconds(std::chrono::milliseconds time) {
   return static_cast<int>(std::min<std::int64_t>(time.count(), std::numeric_limits<int>::max()));

@@ -87,7 +87,7 @@ void append_list(JsonWriter& json, const Message& message, const FieldDescriptor
   json.end_array();
 }
 
-// Of 32-bit integers to numbers.
+// A map from 32-bit integers to numbers.
 void append_map(JsonWriter& json, const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
   json.begin_object();

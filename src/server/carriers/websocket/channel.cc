@@ -64,7 +64,7 @@ void Channel::on_read(const error_code& error) {
   if (is_closed_) return;
   if (error) return abort(http::AbortCause::kDisconnected);
   const bool is_done = stream_.is_message_done();
-  // What is small is nobody's: a tenant with much elsewhere may still say a word here.
+  // A small message counts for no tenant: one with much elsewhere may still say a word here.
   if (input_.size() > kReadBytes) input_memory_.belong_to(handshake_.tenant.name);
   const auto fits =
       input_memory_.resize(is_done ? body_memory_bytes(text_of(input_)) : std::ssize(text_of(input_)));
@@ -152,7 +152,7 @@ ApiResult<http::Request> Channel::request_of(ChannelMessage& message) const {
   return request;
 }
 
-// Of what did not become a request.
+// Answers a message that did not become a request.
 void Channel::refuse(std::string_view id, const ApiError& error) {
   const http::Response response = error_response(error, handshake_);
   context_.metrics.count_response(handshake_.path, error.status);

@@ -1,4 +1,4 @@
-// What the two sides of a WebSocket tell each other: JSON, one object a message.
+// The messages of both sides of a WebSocket: JSON, one object a message.
 #pragma once
 
 #include <cstddef>

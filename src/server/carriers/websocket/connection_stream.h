@@ -107,7 +107,7 @@ class ConnectionStream {
   http::MinTransferRate write_rate_;
 };
 
-// What Beast calls when the closing handshake is done, or time is up.
+// Beast calls this when the closing handshake is done, or time is up.
 inline void teardown(boost::beast::role_type, ConnectionStream& stream, boost::system::error_code& error) {
   stream.close();
   error = {};

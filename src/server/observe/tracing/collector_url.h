@@ -21,7 +21,7 @@ struct CollectorUrl {
   std::string shown() const;
 };
 
-// What of the URL is given. Source: OpenTelemetry Protocol Exporter.
+// How much of the URL is given. Source: OpenTelemetry Protocol Exporter.
 enum class UrlUse : std::uint8_t {
   kBase,  // of all signals: /v1/traces goes behind it
   kAsIs,

@@ -1,4 +1,4 @@
-// What became of spans.
+// Counts of spans that were exported or dropped.
 #pragma once
 
 #include <array>

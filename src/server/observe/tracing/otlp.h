@@ -18,7 +18,7 @@ inline constexpr std::string_view kOtlpContentType = "application/x-protobuf";
 std::string export_request(const std::vector<Attribute>& resource, std::string_view version,
                            std::span<const Span> spans);
 
-// What an ExportTraceServiceResponse says of spans that the receiver did not take.
+// The part of an ExportTraceServiceResponse about spans that the receiver did not take.
 struct PartialSuccess {
   std::int64_t num_rejected_spans = 0;
   std::string message;

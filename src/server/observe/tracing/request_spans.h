@@ -17,7 +17,7 @@ struct TracedRequest {
   std::chrono::system_clock::time_point ended_at;
 };
 
-// What all requests of a server have in common.
+// The facts that all requests of a server have in common.
 struct TracedServer {
   std::string model_name;
   bool is_https = false;

@@ -31,11 +31,11 @@ std::string hex(std::span<const std::uint8_t> id);
 
 // Nothing unless the header is valid: a later version than 00 may go on behind what is known of it.
 std::optional<TraceContext> parse_traceparent(std::string_view header);
-// Of the request's Traceparent.
+// The context in the request's Traceparent.
 std::optional<TraceContext> trace_context_of(const http::Request& request);
 
-// What tracing systems pass along with a trace, all Tracestate headers as one; empty where one is malformed,
-// or all together are longer than 512 bytes.
+// The state that tracing systems pass along with a trace: all Tracestate headers as one. Empty where one is
+// malformed, or all together are longer than 512 bytes.
 std::string trace_state_of(const http::Request& request);
 
 }  // namespace kvasir::server::observe

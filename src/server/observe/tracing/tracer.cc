@@ -16,7 +16,7 @@ bool is_probe_or_scrape(const http::Request& request) {
   return request.path == "/health" || request.path.starts_with("/health/") || request.path == "/metrics";
 }
 
-// What the operator says goes before what is known here.
+// The operator's attributes go before those that are known here.
 std::vector<Attribute> resource_of(const TracingConfig& config) {
   std::vector<Attribute> resource;
   for (const auto& [name, value] : config.resource) resource.push_back({name, value});
@@ -72,7 +72,7 @@ std::optional<RequestTrace> Tracer::begin(const http::Request& request,
 void Tracer::end(const AccessRecord& record) {
   if (!record.trace) return;
   TracedRequest request{record, std::chrono::system_clock::now()};
-  // What waits is small: an id and a tenant's name are bounded already.
+  // Each waiting record is small: an id and a tenant's name are bounded already.
   if (request.record.path.size() > kMaxTextBytes) {
     request.record.path.resize(kMaxTextBytes);
     request.record.path.shrink_to_fit();

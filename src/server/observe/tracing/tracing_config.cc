@@ -82,7 +82,7 @@ Result<std::optional<CollectorUrl>> Reader::url() const {
   return make_error(ErrorKind::kUsage, fmt::format("{} {}", name, url.error().message), "otlp-endpoint");
 }
 
-// What is wrong is said without the value, which is a key.
+// The error leaves out the value, which is a key.
 Result<std::vector<http::Header>> Reader::headers() const {
   std::vector<http::Header> headers;
   const auto [name, text] = of_traces("HEADERS");

@@ -1,4 +1,4 @@
-// What an operator says of traces, by flags and by OpenTelemetry's own variables.
+// The operator's settings of traces, by flags and by OpenTelemetry's own variables.
 #pragma once
 
 #include <chrono>
