@@ -6,7 +6,7 @@ Of each way to leave, --count requests are ended while their prompt is computed 
 Anthropic's or of OpenAI's newer protocol that is gone, a cancel message and a closed connection of a WebSocket (beside a
 request that goes on, and answers as it does alone), a cancelled gRPC call and a closed channel. The server counts those it
 misses (http_aborts_total) and its steps; from the step in which it has missed one at most one more may run before no
-block is held, unless another request still runs. tests/promises/aborts_test.py does the same with many over HTTP.
+block is held, unless another request still runs. tests/guarantees/aborts_test.py does the same with many over HTTP.
 Exits 0 when all is kept, 1 when not, 77 (skipped) without binary, model or clients.
 """
 import argparse
