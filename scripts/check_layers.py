@@ -18,7 +18,8 @@ MAY_SEE = {
     "backend": {"base", "tensor", "quant", "kernels", "kv/cell.h", "kv/attention_mass.h"},
     "io": {"base", "tensor", "quant"},
     "store": {"base", "io"},
-    "text": {"base"},
+    "jinja": {"base"},
+    "text": {"base", "jinja"},
     "kv": {"base"},
     "journal": {"base", "kv"},
     "admission": {"base", "kv"},
@@ -31,7 +32,7 @@ MAY_SEE = {
     "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "admission", "sched", "sampling", "model", "runtime"},
     "capi": {"base", "engine"},
     "eval": {"base", "engine", "text"},
-    "server": {"base", "engine", "text"},
+    "server": {"base", "engine", "text", "jinja"},
     "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
             "io/model_fingerprint.h"},
@@ -39,7 +40,7 @@ MAY_SEE = {
 # Third-party headers and the layers that may include them; fmt and std are free for all but kernels.
 THIRD_PARTY = {
     "boost/": {"server"},
-    "simdjson": {"io", "text", "server", "cli", "eval", "store"},
+    "simdjson": {"io", "jinja", "text", "server", "cli", "eval", "store"},
     "CLI/": {"cli"},
     "zip.h": {"store"},
     "openssl/": {"store", "server"},

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes src/text/template/python_{properties,case}_table.inc from Python's own Unicode database.
+"""Writes src/jinja/python_{properties,case}_table.inc from Python's own Unicode database.
 
 Chat templates were written for Python strings, so `isalpha`, `upper` or `repr` must agree with Python.
 """
 import pathlib
 import unicodedata
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "src/text/template"
+OUT = pathlib.Path(__file__).resolve().parent.parent / "src/jinja"
 NUM_CODE_POINTS = 0x110000
 # Bit order of CharProperty in python_string.h.
 PROPERTIES = [str.isalpha, str.isdecimal, str.isdigit, str.isnumeric, str.isspace, str.isprintable]

@@ -12,7 +12,7 @@
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "engine/kv_params.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 
 namespace kvasir::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kvasir/engine.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 
 namespace kvasir::cli {
 

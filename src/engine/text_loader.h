@@ -6,7 +6,7 @@
 
 #include "io/weight_source.h"
 #include "kvasir/result.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {

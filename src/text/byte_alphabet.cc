@@ -3,8 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "base/code_point.h"
 #include "base/utf8.h"
-#include "text/code_point.h"
 
 namespace kvasir::text {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "kvasir/result.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 
 namespace kvasir::text {
 

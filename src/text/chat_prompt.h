@@ -5,7 +5,7 @@
 
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::text {

@@ -7,9 +7,9 @@
 #include <iterator>
 #include <string>
 
+#include "base/code_point.h"
 #include "base/printable.h"
 #include "text/char_class.h"
-#include "text/code_point.h"
 
 namespace kvasir::text {
 namespace {
@@ -111,7 +111,8 @@ std::size_t llama3_word_end(std::string_view text, std::size_t begin, std::size_
   const Character first = character_at(text, begin);
   if (first.is(kLetter)) return class_run_end(text, begin, kLetter);
   if (first.is(kNumber)) {
-    return run_end(text, begin, [](const Character& c) { return c.is(kNumber); }, max_digits);
+    return run_end(
+        text, begin, [](const Character& c) { return c.is(kNumber); }, max_digits);
   }
   const std::size_t second = begin + first.size_bytes;
   if (!first.is_line_break() && character_at(text, second).is(kLetter))

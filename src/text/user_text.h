@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/value.h"
 #include "kvasir/result.h"
-#include "text/template/value.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::text {

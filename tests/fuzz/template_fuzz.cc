@@ -7,11 +7,11 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
-#include "text/template/chat_template.h"
+#include "jinja/template.h"
 
 namespace {
 
-using kvasir::text::jinja::Value;
+using kvasir::jinja::Value;
 
 constexpr std::string_view kGlobals = R"({
   "messages": [
@@ -31,11 +31,11 @@ constexpr std::string_view kGlobals = R"({
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t end = std::min(input.find('\0'), input.size());
-  const auto parsed = kvasir::text::ChatTemplate::parse(input.substr(0, end));
+  const auto parsed = kvasir::jinja::Template::parse(input.substr(0, end));
   if (!parsed) return 0;
   const auto globals = Value::from_json(end < input.size() ? input.substr(end + 1) : kGlobals);
   if (!globals) return 0;
-  const kvasir::text::RenderOptions options{
+  const kvasir::jinja::RenderOptions options{
       .max_steps = 20'000, .max_output_bytes = 1 << 16, .max_depth = 16, .now = [] { return std::tm{}; }};
   const auto text = parsed->render(*globals, options);
   if (!text) return 0;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kvasir/engine.h"
+#include "text/chat_template.h"
 #include "text/detokenizer.h"
-#include "text/template/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::server {

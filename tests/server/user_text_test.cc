@@ -14,7 +14,7 @@
 namespace kvasir::server {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 std::vector<TokenId> prompt_of(const FakeEngine& engine, const std::string& messages) {
   api::Warnings warnings;

@@ -9,7 +9,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 constexpr std::string_view kCalls = "tool_calls";  // of a message, as templates read it
 

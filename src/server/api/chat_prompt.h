@@ -7,7 +7,7 @@
 #include "server/api/api_context.h"
 #include "server/api/chat_request.h"
 #include "server/api/tool_calls.h"
-#include "text/template/chat_template.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kvasir::server::api {

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "jinja/value.h"
 #include "server/api/generation_request.h"
-#include "text/template/value.h"
 
 namespace kvasir::server::api {
 
 struct ChatRequest : GenerationRequest {
-  text::jinja::Value messages;  // undefined until read
-  text::jinja::Value tools = text::jinja::Value::none();
+  jinja::Value messages;  // undefined until read
+  jinja::Value tools = jinja::Value::none();
   std::vector<std::string> tool_names;
   std::string tool_choice = "auto";
   bool parallel_tool_calls = true;
@@ -23,7 +23,7 @@ struct ChatRequest : GenerationRequest {
   bool logprobs = false;
   std::int32_t top_logprobs = 0;
   bool add_generation_prompt = true;
-  std::vector<std::pair<std::string, text::jinja::Value>> template_kwargs;
+  std::vector<std::pair<std::string, jinja::Value>> template_kwargs;
 };
 
 }  // namespace kvasir::server::api

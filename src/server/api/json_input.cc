@@ -12,8 +12,8 @@
 namespace kvasir::server::api {
 namespace {
 
+using jinja::Value;
 using simdjson::dom::element_type;
-using text::jinja::Value;
 
 ApiError refusal(simdjson::error_code code, const Limits& limits) {
   switch (code) {

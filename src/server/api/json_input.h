@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/value.h"
 #include "kvasir/ids.h"
 #include "server/api_error.h"
 #include "server/limits.h"
-#include "text/template/value.h"
 
 namespace kvasir::server::api {
 
@@ -84,7 +84,7 @@ ApiResult<FieldInput> required_member(const FieldInput& field, JsonObject object
 ApiResult<std::string> required_string(const FieldInput& field, JsonObject object, std::string_view name);
 
 // Any JSON as a value of the chat template.
-text::jinja::Value to_template_value(JsonElement json);
-text::jinja::Value to_template_value(JsonObject object);
+jinja::Value to_template_value(JsonElement json);
+jinja::Value to_template_value(JsonObject object);
 
 }  // namespace kvasir::server::api

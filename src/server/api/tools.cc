@@ -12,7 +12,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 ApiStatus check_type(const FieldInput& tool, JsonObject object, const ToolShape& shape) {
   if (shape.may_lack_type && !find_member(object, "type")) return {};

@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "jinja/value.h"
 #include "server/api/json_input.h"
-#include "text/template/value.h"
 
 namespace kvasir::server::api {
 
 struct Tools {
-  text::jinja::Value list;
+  jinja::Value list;
   std::vector<std::string> names;
 };
 

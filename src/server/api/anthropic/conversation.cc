@@ -12,7 +12,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 std::unexpected<ApiError> unknown_block(const FieldInput& block, std::string_view type) {
   const std::string path = block.name + ".type";

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "jinja/value.h"
 #include "server/api/json_input.h"
-#include "text/template/value.h"
 
 namespace kvasir::server::api {
 
@@ -16,6 +16,6 @@ ApiResult<std::string> read_text_blocks(const FieldInput& field);
 // own, before what the user says beside them; calls of tools go with the assistant's text; its thinking is
 // left out. Errors (400) name the part at fault: an unknown role or type of block, an answer that is begun
 // already, a limit.
-ApiResult<text::jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
+ApiResult<jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
 
 }  // namespace kvasir::server::api

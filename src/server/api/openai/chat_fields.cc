@@ -11,7 +11,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 

@@ -14,7 +14,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 ApiResult<std::string> read_role(const FieldInput& message, JsonObject object) {
   KVASIR_TRY(std::string role, required_string(message, object, "role"));

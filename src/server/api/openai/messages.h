@@ -1,8 +1,8 @@
 // The conversation of a chat request, in the form that chat templates read.
 #pragma once
 
+#include "jinja/value.h"
 #include "server/api/json_input.h"
-#include "text/template/value.h"
 
 namespace kvasir::server::api {
 
@@ -10,10 +10,10 @@ namespace kvasir::server::api {
 // a null content becomes "" (only beside tool_calls); the arguments of a tool call become an object where
 // they are one. Errors (400) name the part at fault: an unknown role or part type, a missing content, a
 // limit.
-ApiResult<text::jinja::Value> read_messages(const FieldInput& field);
+ApiResult<jinja::Value> read_messages(const FieldInput& field);
 
 // The arguments of a call as templates expect them: the object that a string holds; a string that holds none
 // stays. Errors (400): neither object nor string.
-ApiResult<text::jinja::Value> read_call_arguments(const FieldInput& arguments);
+ApiResult<jinja::Value> read_call_arguments(const FieldInput& arguments);
 
 }  // namespace kvasir::server::api

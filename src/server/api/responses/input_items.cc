@@ -15,7 +15,7 @@
 namespace kvasir::server::api {
 namespace {
 
-using text::jinja::Value;
+using jinja::Value;
 
 std::unexpected<ApiError> unknown_type(const FieldInput& part, std::string_view type) {
   const std::string path = part.name + ".type";

@@ -11,6 +11,6 @@ namespace kvasir::server::api {
 // items, calls of functions go with the assistant's text before them, their results become messages of their
 // own, and reasoning is left out. Errors (400) name the part at fault: an unknown role, another type of item
 // or content, a limit.
-ApiResult<text::jinja::Value> read_input(const FieldInput& field, const std::string& instructions);
+ApiResult<jinja::Value> read_input(const FieldInput& field, const std::string& instructions);
 
 }  // namespace kvasir::server::api
