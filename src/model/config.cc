@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <numeric>
 
 #include "backend/kv_layout.h"
+#include "base/check.h"
 #include "base/printable.h"
 
 namespace kvasir::model {
@@ -124,6 +126,17 @@ Status read_vocab_size(const io::WeightSource& source, const std::string& prefix
 }
 
 }  // namespace
+
+KvPlace ModelConfig::kv_place(std::int32_t layer) const {
+  const auto has_layer = [layer](const LayerGroup& group) {
+    return std::ranges::binary_search(group.layers, layer);
+  };
+  const auto group = std::ranges::find_if(layer_groups, has_layer);
+  CHECK(group != layer_groups.end());
+  const auto in_group = std::ranges::lower_bound(group->layers, layer);
+  return {.group = static_cast<std::int32_t>(group - layer_groups.begin()),
+          .layer_in_group = static_cast<std::int32_t>(in_group - group->layers.begin())};
+}
 
 Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config) {
   const std::string key = config.architecture + ".attention.sliding_window";

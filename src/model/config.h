@@ -31,6 +31,12 @@ struct LayerGroup {
   std::vector<std::int32_t> layers;  // ascending layer indices
 };
 
+// The part of the KV cache that a layer writes and reads.
+struct KvPlace {
+  std::int32_t group = 0;           // index of its layer group
+  std::int32_t layer_in_group = 0;  // and of the layer inside it
+};
+
 struct ModelConfig {
   std::string architecture;
   std::string name;
@@ -53,6 +59,8 @@ struct ModelConfig {
   std::int32_t group_size() const { return num_heads / num_kv_heads; }  // query heads per KV head
   std::int32_t q_size() const { return num_heads * head_dim; }
   std::int32_t kv_size() const { return num_kv_heads * head_dim; }
+  // Requires: 0 <= layer < num_layers.
+  KvPlace kv_place(std::int32_t layer) const;
 };
 
 // Reads what all decoder architectures share, under the key prefix `<architecture>.`; one full-attention

@@ -1,34 +1,19 @@
-// The parts that every decoder here shares: embedding, head, RoPE tables and the step's workspace.
+// The parts that every decoder here shares: embedding, head and the walk through the layers.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
+#include "model/layers/rope.h"
 #include "model/model.h"
+#include "model/weights.h"
+#include "model/workspace.h"
 
 namespace kvasir::model {
 
-// Buffers of one step, allocated once for the largest batch.
-struct Workspace {
-  backend::Rows own_x;     // [rows, hidden]
-  backend::Rows x;         // the residual stream of the rows being run: own_x, or the caller's hidden states
-  backend::Rows q, k, v;   // [rows, heads * head_dim]
-  backend::Rows gate, up;  // [rows, intermediate]
-  backend::Rows y;         // [rows, hidden]: a sub-layer's output where it is normalised before the residual
-  Logits logits;
-  std::unique_ptr<backend::Activation> h;     // normalised hidden states
-  std::unique_ptr<backend::Activation> attn;  // attention output
-  std::unique_ptr<backend::Activation> ff;    // gated feed-forward
-  std::unique_ptr<backend::Activation> head;  // normalised rows that want logits
-};
-
-// The file's per-frequency divisors (tensor rope_freqs.weight), all above 0; empty when there are none.
-Result<std::vector<float>> load_freq_factors(WeightLoader& loader, const RopeConfig& rope);
-
-// Base of the architectures: a subclass loads its layers and writes run_layer().
+// Base of the architectures: a subclass says how its layers are loaded and run.
 class Decoder : public Model {
  public:
   Decoder(ModelConfig config, backend::Backend& backend);
@@ -39,39 +24,35 @@ class Decoder : public Model {
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
 
+  // Loads all of it. Errors: kBadFile, also for a tensor that nobody asked for; kMachine (memory).
+  Status load(WeightLoader& loader, const WorkspaceLimits& limits);
+
  protected:
-  // Loads embedding, final norm and head, allocates the workspace and checks that no tensor is left over.
-  // Call it after the layers have been loaded.
-  Status finish_load(WeightLoader& loader, const WorkspaceLimits& limits);
-
-  // Attention into ws_.attn. After the last layer's only the rows that want logits are left, in ws_.x too:
-  // false when there are none, and then nothing is left to do.
-  bool attend(const backend::AttendOp& op, bool is_last_layer);
-
-  // One layer, over ws_.x in place; backend_.plan() has been called.
-  virtual void run_layer(std::int32_t index) = 0;
-
-  // Registers a RoPE kind and returns its index for RopeAndStoreOp::rope_index.
-  std::int32_t add_rope(const RopeConfig& rope, kernels::RopeStyle style);
+  // Names the layers' tensors, and registers their kinds of RoPE in ropes_.
+  virtual Status load_layers(WeightLoader& loader) = 0;
+  // One layer, over run.ws.x in place.
+  virtual void run_layer(const LayerRun& run) = 0;
 
   ModelConfig config_;
-  backend::Backend& backend_;
-  Workspace ws_;
+  RopeKinds ropes_;
   float embedding_scale_ = 1.0f;
 
  private:
-  struct Rope {
-    std::vector<double> inverse_frequencies;
-    kernels::RopeStyle style;
-  };
-  Status allocate_workspace(const WorkspaceLimits& limits);
-
+  backend::Backend& backend_;
+  Workspace ws_;
   const TensorView* embedding_ = nullptr;
   std::vector<float> output_norm_;
   std::unique_ptr<backend::Matrix> output_;
-  std::vector<Rope> ropes_;
-  std::vector<backend::RopeTable> rope_tables_;
   std::int64_t weight_bytes_ = 0;
 };
+
+// What an Architecture calls to load its class.
+template <class Subclass>
+Result<std::unique_ptr<Model>> load_decoder(ModelConfig config, WeightLoader& loader,
+                                            backend::Backend& backend, const WorkspaceLimits& limits) {
+  auto decoder = std::make_unique<Subclass>(std::move(config), backend);
+  KVASIR_CHECKED(decoder->load(loader, limits));
+  return decoder;
+}
 
 }  // namespace kvasir::model

@@ -11,7 +11,11 @@
 namespace kvasir::model {
 namespace {
 
-const Architecture* const kArchitectures[] = {&kLlama, &kQwen2, &kQwen3, &kGemma3};
+#define KVASIR_ARCHITECTURE(name) &name,
+const Architecture* const kArchitectures[] = {
+#include "model/arch/architectures.def"
+};
+#undef KVASIR_ARCHITECTURE
 
 Result<const Architecture*> find_architecture(const io::WeightSource& source) {
   KVASIR_TRY(const std::string name, source.metadata().get_string("general.architecture"));

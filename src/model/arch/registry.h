@@ -1,4 +1,4 @@
-// Which architectures Kvasir knows: one line each in registry.cc.
+// The architectures that Kvasir knows: a line each in architectures.def.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,13 @@ struct Architecture {
   std::string_view name;  // general.architecture in the file
   // Adjusts what read_config() found to the architecture (layer groups, scales).
   Status (*configure)(const io::WeightSource& source, ModelConfig& config);
+  // load_decoder() of the architecture's class.
   Result<std::unique_ptr<Model>> (*load)(ModelConfig config, WeightLoader& loader, backend::Backend& backend,
                                          const WorkspaceLimits& limits);
 };
 
-extern const Architecture kLlama;
-extern const Architecture kQwen2;
-extern const Architecture kQwen3;
-extern const Architecture kGemma3;
+#define KVASIR_ARCHITECTURE(name) extern const Architecture name;
+#include "model/arch/architectures.def"
+#undef KVASIR_ARCHITECTURE
 
 }  // namespace kvasir::model

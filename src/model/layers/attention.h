@@ -1,21 +1,24 @@
-// The weights of one attention sub-layer, as the decoders here name them in their files.
+// Multi-head attention with grouped queries: its weights, as the files name them, and its run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "model/config.h"
 #include "model/weights.h"
+#include "model/workspace.h"
 
 namespace kvasir::model {
 
-// Empty vectors are parts that the architecture does not have.
-struct AttentionWeights {
+// One layer's. Empty vectors are parts that the architecture does not have.
+struct Attention {
   std::vector<float> norm;  // [hidden]
   std::unique_ptr<backend::Matrix> wq, wk, wv, wo;
   std::vector<float> bq, bk, bv;      // [q_size], [kv_size], [kv_size]
   std::vector<float> q_norm, k_norm;  // [head_dim]
+  KvPlace kv;
+  std::int32_t rope = 0;  // RopeKinds::add
 };
 
 struct AttentionParts {
@@ -23,7 +26,13 @@ struct AttentionParts {
   bool qk_norm = false;
 };
 
-Result<AttentionWeights> load_attention(WeightLoader& loader, const std::string& prefix,
-                                        const ModelConfig& config, AttentionParts parts = {});
+// Tensors blk.N.attn_*. The place of the keys and values is the layer's own.
+Result<Attention> load_attention(WeightLoader& loader, const ModelConfig& config, std::int32_t layer,
+                                 AttentionParts parts = {});
+
+// Attention over the rows ws.h into ws.attn, without the output projection; stores keys and values. In the
+// last layer only the rows that want logits are left afterwards, in ws.x too: false when there are none, and
+// then nothing is left to do.
+bool run_attention(const LayerRun& run, const Attention& attention);
 
 }  // namespace kvasir::model
