@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "engine/open_model.h"
 #include "store/model_description.h"
 #include "store/model_store.h"
 
@@ -98,10 +99,11 @@ void print_text(const store::ModelDescription& model, const ShowArguments& argum
 int show(const ShowArguments& arguments, const GlobalOptions& options) {
   const auto path = store::resolve_model(arguments.model);
   if (!path) return report(path.error());
-  const auto model = store::describe_model(*path, arguments.metadata);
-  if (!model) return report(model.error());
-  if (options.json) return print_json(*model, arguments);
-  print_text(*model, arguments);
+  const auto opened = open_model(*path);
+  if (!opened) return report(opened.error());
+  const store::ModelDescription model = store::describe_model(opened->source(), arguments.metadata);
+  if (options.json) return print_json(model, arguments);
+  print_text(model, arguments);
   return finish_output();
 }
 

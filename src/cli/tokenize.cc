@@ -14,7 +14,7 @@
 #include "cli/input_file.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
-#include "engine/tokenizer_file.h"
+#include "engine/open_model.h"
 #include "store/model_store.h"
 
 namespace kvasir::cli {

@@ -8,8 +8,7 @@
 #include "base/aligned_buffer.h"
 #include "base/thread_pool.h"
 #include "engine/memory_plan.h"
-#include "engine/text_loader.h"
-#include "io/weight_source.h"
+#include "engine/open_model.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
@@ -20,8 +19,8 @@ namespace kvasir {
 
 // Owns the file, the workers, the weights and the KV memory, in the order they depend on each other.
 struct LoadedModel {
-  std::unique_ptr<io::WeightSource> source;
-  std::unique_ptr<text::Tokenizer> tokenizer;         // null: the file has none
+  OpenedModel opened;                          // embeddings are read out of its file while the model runs
+  std::unique_ptr<text::Tokenizer> tokenizer;  // null: the file has none
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: neither the file nor the configuration has one
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<backend::Backend> backend;

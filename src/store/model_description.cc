@@ -8,7 +8,6 @@
 
 #include "base/json_writer.h"
 #include "base/printable.h"
-#include "io/weight_source.h"
 
 namespace kvasir::store {
 namespace {
@@ -64,14 +63,13 @@ TensorDescription describe(const TensorView& tensor) {
 
 }  // namespace
 
-Result<ModelDescription> describe_model(const std::string& path, bool with_metadata) {
-  KVASIR_TRY(const auto source, io::open_gguf(path));
+ModelDescription describe_model(const io::WeightSource& source, bool with_metadata) {
   ModelDescription description;
-  description.path = path;
-  description.summary = io::summarize(*source);
-  for (const TensorView& tensor : source->tensors()) description.tensors.push_back(describe(tensor));
+  description.path = source.description();
+  description.summary = io::summarize(source);
+  for (const TensorView& tensor : source.tensors()) description.tensors.push_back(describe(tensor));
   if (!with_metadata) return description;
-  for (const auto& [key, value] : source->metadata().values()) {
+  for (const auto& [key, value] : source.metadata().values()) {
     description.metadata.push_back(describe(key, value));
   }
   return description;

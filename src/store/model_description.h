@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/model_summary.h"
-#include "kvasir/result.h"
+#include "io/weight_source.h"
 
 namespace kvasir::store {
 
@@ -30,7 +30,7 @@ struct ModelDescription {
   std::vector<MetadataDescription> metadata;  // by key; only if asked for
 };
 
-// Opens a model file and describes it. Errors: those of io::open_gguf.
-Result<ModelDescription> describe_model(const std::string& path, bool with_metadata);
+// Of an opened model.
+ModelDescription describe_model(const io::WeightSource& source, bool with_metadata);
 
 }  // namespace kvasir::store

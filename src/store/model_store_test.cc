@@ -258,14 +258,17 @@ TEST_F(Store, SaysWhatAModelArgumentCannotBe) {
 }
 
 TEST(DescribeModel, ListsTensorsAndMetadata) {
-  const auto model = describe_model(KVASIR_SOURCE_DIR "/tests/cases/models/gemma3-q5_0.gguf", true);
-  ASSERT_TRUE(model) << model.error().message;
-  EXPECT_EQ(model->summary.architecture, "gemma3");
-  ASSERT_FALSE(model->tensors.empty());
-  EXPECT_EQ(model->tensors.front().name, "token_embd.weight");
-  EXPECT_EQ(model->tensors.front().shape, (std::vector<std::int64_t>{64, 283}));
-  const auto tokens = std::ranges::find(model->metadata, "tokenizer.ggml.tokens", &MetadataDescription::key);
-  ASSERT_NE(tokens, model->metadata.end());
+  const std::string path = KVASIR_SOURCE_DIR "/tests/cases/models/gemma3-q5_0.gguf";
+  const auto source = io::open_gguf(path);
+  ASSERT_TRUE(source) << source.error().message;
+  const ModelDescription model = describe_model(**source, true);
+  EXPECT_EQ(model.path, path);
+  EXPECT_EQ(model.summary.architecture, "gemma3");
+  ASSERT_FALSE(model.tensors.empty());
+  EXPECT_EQ(model.tensors.front().name, "token_embd.weight");
+  EXPECT_EQ(model.tensors.front().shape, (std::vector<std::int64_t>{64, 283}));
+  const auto tokens = std::ranges::find(model.metadata, "tokenizer.ggml.tokens", &MetadataDescription::key);
+  ASSERT_NE(tokens, model.metadata.end());
   EXPECT_EQ(tokens->brief, R"(["<pad>","<eos>","<bos>","<unk>","<0x00>","<0x01>"] (283 elements))");
   EXPECT_GT(tokens->json.size(), 2000u);
 }

@@ -1,8 +1,10 @@
-#include "engine/text_loader.h"
+#include "engine/vocab_metadata.h"
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,33 +59,16 @@ Status read_token_lists(const io::Metadata& metadata, text::VocabData& data) {
 
 }  // namespace
 
-Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(const io::WeightSource& source) {
-  const io::Metadata& metadata = source.metadata();
-  text::VocabData data;
+Result<std::optional<text::VocabData>> read_vocab(const io::Metadata& metadata) {
   KVASIR_TRY(auto model, metadata.find_string("tokenizer.ggml.model"));
-  if (!model || *model == "none" || *model == "no_vocab") return std::unique_ptr<text::Tokenizer>();
+  if (!model || *model == "none" || *model == "no_vocab") return std::nullopt;
+  text::VocabData data;
   data.model = std::move(*model);
   KVASIR_TRY(auto pre, metadata.find_string("tokenizer.ggml.pre"));
   data.pre = pre.value_or("");
   KVASIR_CHECKED(read_token_lists(metadata, data));
   KVASIR_CHECKED(read_special_ids(metadata, data));
-  return text::Tokenizer::create(std::move(data));
-}
-
-Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const io::WeightSource& source,
-                                                               const std::string& override_source) {
-  std::string template_source = override_source;
-  if (template_source.empty()) {
-    KVASIR_TRY(auto own, source.metadata().find_string("tokenizer.chat_template"));
-    if (!own || own->empty()) return std::unique_ptr<text::ChatTemplate>();
-    template_source = std::move(*own);
-  }
-  auto parsed = text::ChatTemplate::parse(std::move(template_source));
-  if (!parsed) {
-    return make_error(override_source.empty() ? ErrorKind::kBadFile : ErrorKind::kUsage,
-                      parsed.error().message);
-  }
-  return std::make_unique<text::ChatTemplate>(std::move(*parsed));
+  return data;
 }
 
 }  // namespace kvasir

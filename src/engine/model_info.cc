@@ -1,0 +1,52 @@
+#include "engine/model_info.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "base/printable.h"
+
+namespace kvasir {
+namespace {
+
+// The type that holds most of the weights.
+std::string main_quantization(const io::WeightSource& source) {
+  std::map<std::string, std::int64_t> elements;
+  for (const TensorView& tensor : source.tensors()) {
+    if (tensor.name.starts_with("blk."))
+      elements[std::string(name_of(tensor.dtype))] += tensor.num_elements();
+  }
+  const auto largest = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  return largest == elements.end() ? "" : largest->first;
+}
+
+}  // namespace
+
+ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
+                   std::int32_t max_model_len_tokens) {
+  const model::ModelConfig& config = model.config();
+  ModelInfo info;
+  info.name = printable_line(config.name);
+  info.architecture = config.architecture;
+  info.quantization = main_quantization(source);
+  for (const TensorView& tensor : source.tensors()) {
+    info.num_parameters += tensor.num_elements();
+    if (tensor.name.starts_with("blk.")) info.num_layer_parameters += tensor.num_elements();
+  }
+  info.weight_bytes = model.weight_bytes();
+  for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
+    const std::int64_t block_bytes = kv.groups[i].cells_per_block * kv::cell_bytes(kv.new_cells, kv.head_dim);
+    info.kv_groups.push_back({.bytes_per_token = block_bytes / kv::kTokensPerBlock,
+                              .window_tokens = config.layer_groups[i].window,
+                              .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
+                              .num_kv_heads = config.num_kv_heads});
+  }
+  info.num_layers = config.num_layers;
+  info.hidden_size = config.hidden_size;
+  info.vocab_size = config.num_tokens;
+  info.context_length_tokens = config.context_length_tokens;
+  info.max_model_len_tokens = max_model_len_tokens;
+  return info;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,17 @@
+// A loaded model in the figures that users ask for.
+#pragma once
+
+#include <cstdint>
+
+#include "io/weight_source.h"
+#include "kv/kv_cache_manager.h"
+#include "kvasir/engine.h"
+#include "model/model.h"
+
+namespace kvasir {
+
+// Of a model, the file it came from and the KV cache it runs with.
+ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
+                   std::int32_t max_model_len_tokens);
+
+}  // namespace kvasir

@@ -1,0 +1,45 @@
+#include "engine/open_model.h"
+
+#include <utility>
+
+#include "base/printable.h"
+#include "engine/vocab_metadata.h"
+
+namespace kvasir {
+
+Result<OpenedModel> open_model(const std::string& path) {
+  KVASIR_TRY(auto source, io::open_gguf(path));
+  return OpenedModel(std::move(source));
+}
+
+Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {
+  KVASIR_TRY(auto vocab, read_vocab(source_->metadata()));
+  if (!vocab) return std::unique_ptr<text::Tokenizer>();
+  return text::Tokenizer::create(std::move(*vocab));
+}
+
+Result<std::unique_ptr<text::ChatTemplate>> OpenedModel::load_chat_template(
+    const std::string& override_source) const {
+  std::string template_source = override_source;
+  if (template_source.empty()) {
+    KVASIR_TRY(auto own, source_->metadata().find_string("tokenizer.chat_template"));
+    if (!own || own->empty()) return std::unique_ptr<text::ChatTemplate>();
+    template_source = std::move(*own);
+  }
+  auto parsed = text::ChatTemplate::parse(template_source);
+  if (!parsed) {
+    return make_error(override_source.empty() ? ErrorKind::kBadFile : ErrorKind::kUsage,
+                      parsed.error().message);
+  }
+  return std::make_unique<text::ChatTemplate>(std::move(*parsed));
+}
+
+Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const std::string& path) {
+  KVASIR_TRY(const OpenedModel model, open_model(path));
+  KVASIR_TRY(auto tokenizer, model.load_tokenizer());
+  if (tokenizer == nullptr)
+    return make_error(ErrorKind::kBadFile, printable_line(path) + ": the file has no tokenizer");
+  return tokenizer;
+}
+
+}  // namespace kvasir

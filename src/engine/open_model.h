@@ -1,0 +1,49 @@
+// The one way to open a model: for the engine, the command line and, handed over by them, the store.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "io/weight_source.h"
+#include "kvasir/result.h"
+#include "kvasir/sampling_params.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace kvasir {
+
+// The files of one model. Tensors and metadata are checked when it is opened; other parts are made when they
+// are asked for, so a fault in one does not stop who needs another.
+//
+// Thread safety: const members may be called from any thread.
+class OpenedModel {
+ public:
+  // Empty; only assignment is allowed.
+  OpenedModel() = default;
+
+  const io::WeightSource& source() const { return *source_; }
+
+  // Null when the model has none. Error (kBadFile): a broken or unsupported one.
+  Result<std::unique_ptr<text::Tokenizer>> load_tokenizer() const;
+  // `override_source` when it is not empty, else the model's own; null when there is neither. Error
+  // (kBadFile, or kUsage for the override): it does not parse.
+  Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const std::string& override_source) const;
+  // The authors' recommendation where a request says nothing. Empty: none, as in every GGUF file.
+  const std::optional<SamplingParams>& generation_defaults() const { return generation_defaults_; }
+
+ private:
+  friend Result<OpenedModel> open_model(const std::string& path);
+  explicit OpenedModel(std::unique_ptr<io::WeightSource> source) : source_(std::move(source)) {}
+
+  std::unique_ptr<io::WeightSource> source_;
+  std::optional<SamplingParams> generation_defaults_;
+};
+
+// `path` is a GGUF file, or the first of a split set. Reads no weights. Errors: as io::open_gguf.
+Result<OpenedModel> open_model(const std::string& path);
+
+// The model's tokenizer alone. Errors: as open_model and load_tokenizer; kBadFile when the model has none.
+Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const std::string& path);
+
+}  // namespace kvasir
