@@ -7,7 +7,7 @@
 #include <memory>
 #include <sstream>
 
-#include "io/gguf_case.h"
+#include "io/testing/gguf_case.h"
 
 namespace kvasir::io {
 namespace {
@@ -46,11 +46,11 @@ TEST(GgufReader, SaysWhatIsWrongWithEachCase) {
 
 TEST(GgufReader, WidensEveryFamilyOfMetadata) {
   std::unique_ptr<std::byte[]> storage;
-  const auto contents =
-      parse(write_gguf({"kv a.u64 u64 18446744073709551615", "kv a.i32 i32 -5", "kv a.f32 f32 0.5",
-                        "kv a.bool bool 1", "array a.strings string 2 one -", "array a.ints i32 3 1 -2 3",
-                        "array a.bools bool 2 1 0"}),
-            storage);
+  const auto contents = parse(
+      write_gguf({"kv a.u64 u64 18446744073709551615", "kv a.i32 i32 -5", "kv a.f32 f32 0.5",
+                  "kv a.bool bool 1", "array a.strings string 2 one -", "array a.ints i32 3 1 -2 3",
+                  "array a.bools bool 2 1 0"}),
+      storage);
   ASSERT_TRUE(contents) << contents.error().message;
   const Metadata& metadata = contents->metadata;
   EXPECT_EQ(std::get<std::uint64_t>(*metadata.find("a.u64")), 18446744073709551615u);

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "io/gguf_case.h"
 #include "io/model_summary.h"
+#include "io/testing/gguf_case.h"
 #include "io/weight_source.h"
 
 namespace kvasir::io {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/synthetic_vocab.h"
+#include "text/testing/synthetic_vocab.h"
 
 namespace kvasir::text {
 namespace {

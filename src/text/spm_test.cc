@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/synthetic_vocab.h"
+#include "text/testing/synthetic_vocab.h"
 
 namespace kvasir::text {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/synthetic_vocab.h"
+#include "text/testing/synthetic_vocab.h"
 
 namespace kvasir::text {
 namespace {
@@ -108,8 +108,8 @@ TEST(Tokenizer, DecodeUndoesEncodeOnTheStressText) {
   const std::string text = stress_text();
   ASSERT_GT(text.size(), 30000u);
   for (const std::string pre : {"gpt-2", "llama-bpe", "smollm", "qwen2", "default"}) {
-    VocabData data =
-        byte_level_vocab({{" ", "t"}, {"h", "e"}, {" t", "he"}, {"\xE4", "\xBD"}, {" ", " "}}, pre);
+    VocabData data = byte_level_vocab({{" ", "t"}, {"h", "e"}, {" t", "he"}, {"\xE4", "\xBD"}, {" ", " "}},
+                                      pre);
     const auto tokenizer = Tokenizer::create(std::move(data)).value();
     EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text) << pre;
   }

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "text/synthetic_vocab.h"
+#include "text/testing/synthetic_vocab.h"
 
 namespace kvasir::server {
 namespace {

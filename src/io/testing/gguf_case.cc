@@ -1,4 +1,4 @@
-#include "io/gguf_case.h"
+#include "io/testing/gguf_case.h"
 
 #include <cstdint>
 #include <cstring>
