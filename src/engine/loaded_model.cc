@@ -57,7 +57,7 @@ Status validate_limits(const EngineConfig& config) {
   return {};
 }
 
-// What is wrong in the file, with the file's name before it.
+// Puts the file's name before a fault of the file.
 template <class T>
 Result<T> in_file(const EngineConfig& config, Result<T> result) {
   if (!result && result.error().kind == ErrorKind::kBadFile) {
@@ -131,7 +131,7 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
   return {};
 }
 
-// What loaded.memory has planned: cells, their place on the disk, and rows for layer-by-layer prompts.
+// Takes what loaded.memory has planned: cells, their place on the disk, rows for layer-by-layer prompts.
 Status reserve_memory(const EngineConfig& config, const model::ModelConfig& model, LoadedModel& loaded) {
   KVASIR_CHECKED(loaded.kv.validate());
   const std::int64_t bytes = loaded.kv.memory_bytes();

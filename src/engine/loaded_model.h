@@ -35,7 +35,7 @@ struct LoadedModel {
 
   // How the model reads the cells of a cache that was made of `kv`.
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
-  // What a journal of KV policies is told of the model.
+  // The model as a journal of KV policies records it.
   kv::RunRecord policy_run() const;
   // What sequences that run layer by layer work in; their layer blocks are those of group `prefill_only_group`.
   runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t prefill_only_group);

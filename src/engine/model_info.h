@@ -10,7 +10,7 @@
 
 namespace kvasir {
 
-// Of a model, the file it came from and the KV cache it runs with.
+// `source` is the file that the model came from, `kv` the cache it runs with.
 ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
                    std::int32_t max_model_len_tokens);
 

@@ -9,7 +9,7 @@
 
 namespace kvasir::jinja {
 
-// What a for loop sees: items, keys of a dict, characters of a string. Reads an Iterator to its end.
+// The items that a for loop sees: items of a list, keys of a dict, characters of a string. Reads an Iterator to its end.
 Result<std::shared_ptr<const List>> iterate(Runtime& runtime, const Value& value);
 // len(value); empty when the value has no length.
 std::optional<std::size_t> length_of(const Value& value);

@@ -114,7 +114,7 @@ struct Expr {
 struct Stmt;
 using Block = std::vector<Stmt>;
 
-// What an assignment, a loop or a signature binds.
+// The names that an assignment, a loop or a signature binds.
 struct Target {
   std::string name;           // of a variable or a namespace; empty for a tuple
   std::string attribute;      // of the namespace; empty for a variable

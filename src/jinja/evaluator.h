@@ -18,8 +18,8 @@ namespace kvasir::jinja {
 // Thread safety: none; one Interpreter owns it.
 class Evaluator {
  public:
-  // Of one render, all of which must outlive it: `scope` is the innermost one whenever an expression is
-  // evaluated, `line` is set to the line of what is being evaluated.
+  // Everything given belongs to one render and must outlive this. `scope` is the innermost one whenever an
+  // expression is evaluated. `line` becomes the line of the node that is being evaluated.
   Evaluator(const Value& globals, Runtime& runtime, const std::shared_ptr<Scope>& scope, int& line)
       : globals_(globals.is_dict() ? &globals.as_dict() : nullptr),
         runtime_(runtime),

@@ -293,7 +293,7 @@ Result<ExprPtr> ExpressionParser::parse_tuple(bool with_conditional, std::string
   return make_expr(line, std::move(display));
 }
 
-// What follows a primary expression: attributes, subscripts, calls, filters and tests.
+// Suffixes of a primary expression: attributes, subscripts, calls, filters and tests.
 Result<ExprPtr> ExpressionParser::parse_postfix(ExprPtr base, bool with_filters) {
   Postfix postfix;
   const int line = base->line;

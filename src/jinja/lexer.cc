@@ -100,7 +100,7 @@ class Lexer {
     return source_.size();
   }
 
-  // What `-` before a tag, or lstrip_blocks, leaves of the text in front of it.
+  // The text in front of a tag, as `-` before the tag or lstrip_blocks leaves it.
   std::string_view stripped_before_tag(std::string_view text, char type, char control) const {
     if (control == '-') return strip_whitespace_right(text);
     if (control == '+' || type == '{') return text;
@@ -223,10 +223,11 @@ class Lexer {
         if (fraction > 0) size += 1 + fraction;
       }
       if (size < text.size() && (text[size] | 32) == 'e') {
-        const std::size_t sign =
-            size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-') ? 1 : 0;
-        const std::size_t exponent =
-            digits_length(text.substr(std::min(size + 1 + sign, text.size())), is_digit);
+        const std::size_t sign = size + 1 < text.size() && (text[size + 1] == '+' || text[size + 1] == '-')
+                                     ? 1
+                                     : 0;
+        const std::size_t exponent = digits_length(text.substr(std::min(size + 1 + sign, text.size())),
+                                                   is_digit);
         if (exponent > 0) size += 1 + sign + exponent;
       }
     }
@@ -292,8 +293,8 @@ class Lexer {
     constexpr std::array<std::string_view, 26> kOperators = {
         "**", "//", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
         "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
-    const auto it =
-        std::ranges::find_if(kOperators, [&](std::string_view symbol) { return rest().starts_with(symbol); });
+    const auto it = std::ranges::find_if(kOperators,
+                                         [&](std::string_view symbol) { return rest().starts_with(symbol); });
     if (it == kOperators.end()) {
       return error(
           fmt::format("unexpected character '{}'", rest().substr(0, code_point_at(rest(), 0).size_bytes)));

@@ -17,7 +17,7 @@ namespace kvasir::jinja {
 
 class Runtime;
 
-// What a call passes, apart from the value it is called on.
+// The arguments of a call, apart from the value it is called on.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keywords;

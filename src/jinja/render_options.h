@@ -1,4 +1,4 @@
-// What bounds a render and what it may ask of the outside world.
+// Limits of a render, and the clock it may read.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct RenderOptions {
   std::size_t max_output_bytes = std::size_t{4} << 20;
   // Nesting of macro calls, call blocks and recursive loops.
   std::size_t max_depth = 64;
-  // What strftime_now sees.
+  // The time that strftime_now sees.
   std::function<std::tm()> now = local_time_now;
 };
 

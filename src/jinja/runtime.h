@@ -1,4 +1,4 @@
-// What one render has: its budget, its clock and the objects it made.
+// The state of one render: its budget, its clock and the objects it made.
 #pragma once
 
 #include <cstddef>

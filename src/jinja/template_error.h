@@ -9,7 +9,7 @@
 
 namespace kvasir::jinja {
 
-// What the template, or the conversation it was given, did wrong.
+// A fault of the template, or of the conversation it was given.
 template <class... Args>
 std::unexpected<Error> template_error(fmt::format_string<Args...> format, Args&&... args) {
   return make_error(ErrorKind::kUsage, fmt::format(format, std::forward<Args>(args)...));

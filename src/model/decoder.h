@@ -8,7 +8,7 @@
 
 #include "model/layers/rope.h"
 #include "model/model.h"
-#include "model/weights.h"
+#include "model/weight_loader.h"
 #include "model/workspace.h"
 
 namespace kvasir::model {
@@ -46,7 +46,7 @@ class Decoder : public Model {
   std::int64_t weight_bytes_ = 0;
 };
 
-// What an Architecture calls to load its class.
+// Architecture::load of a subclass.
 template <class Subclass>
 Result<std::unique_ptr<Model>> load_decoder(ModelConfig config, WeightLoader& loader,
                                             backend::Backend& backend, const WorkspaceLimits& limits) {

@@ -13,7 +13,7 @@
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "model/config.h"
-#include "model/weights.h"
+#include "model/weight_loader.h"
 
 namespace kvasir::model {
 

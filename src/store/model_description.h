@@ -30,7 +30,7 @@ struct ModelDescription {
   std::vector<MetadataDescription> metadata;  // by key; only if asked for
 };
 
-// Of an opened model.
+// Describes an opened model.
 ModelDescription describe_model(const io::WeightSource& source, bool with_metadata);
 
 }  // namespace kvasir::store

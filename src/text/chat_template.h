@@ -42,7 +42,7 @@ struct ChatMessage {
   std::string content;
 };
 
-// What chat templates read. Absent tools and documents are none, as transformers passes them; token texts
+// The variables that chat templates read. Absent tools and documents are none, as transformers passes them; token texts
 // are left out of the globals when empty.
 struct ChatTemplateInputs {
   jinja::Value messages;

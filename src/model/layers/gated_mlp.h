@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/weights.h"
+#include "model/weight_loader.h"
 #include "model/workspace.h"
 
 namespace kvasir::model {

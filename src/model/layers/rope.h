@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "model/config.h"
-#include "model/weights.h"
+#include "model/weight_loader.h"
 
 namespace kvasir::model {
 
