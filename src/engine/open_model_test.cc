@@ -1,0 +1,37 @@
+#include "engine/open_model.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kvasir {
+namespace {
+
+const std::string kModels = KVASIR_SOURCE_DIR "/tests/cases/models/";
+
+TEST(OpenModel, GivesTensorsTokenizerAndTemplate) {
+  const auto model = open_model(kModels + "llama-f32.gguf");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_NE(model->source().find("token_embd.weight"), nullptr);
+  EXPECT_NE(model->load_tokenizer().value(), nullptr);
+  EXPECT_NE(model->load_chat_template("").value(), nullptr);
+  EXPECT_FALSE(model->generation_defaults());
+}
+
+TEST(OpenModel, APartThatTheFileLacksIsNull) {
+  const auto model = open_model(kModels + "no-tokenizer.gguf");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->load_tokenizer().value(), nullptr);
+  EXPECT_EQ(open_tokenizer(kModels + "no-tokenizer.gguf").error().message,
+            kModels + "no-tokenizer.gguf: the file has no tokenizer");
+}
+
+TEST(OpenModel, ATemplateFromOutsideWinsAndItsFaultsAreTheCallers) {
+  const auto model = open_model(kModels + "llama-f32.gguf");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->load_chat_template("{{ 1 }}").value()->source(), "{{ 1 }}");
+  EXPECT_EQ(model->load_chat_template("{% if %}").error().kind, ErrorKind::kUsage);
+}
+
+}  // namespace
+}  // namespace kvasir
