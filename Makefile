@@ -1,5 +1,5 @@
 # make run   build, fetch the default model, answer one prompt, serve
-# make test  build and run the tests (make test-all adds the long ones)
+# make test  build everything and run the tests (make test-all adds the long ones)
 # make bench build the benchmarks of bench/ too
 # make deb   a Debian package in build/release
 # make build the binary at build/release/bin/kvasir
@@ -11,13 +11,18 @@ JOBS   ?= $(shell nproc)
 BUILD  := build/release
 KVASIR := $(BUILD)/bin/kvasir
 
-.PHONY: all build run test test-all bench deb fuzz format clean
+.PHONY: all configure build tests run test test-all bench deb fuzz format clean
 
 all: build
 
-build:
+configure:
 	@scripts/bootstrap.sh
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset release $(if $(CI),-DKVASIR_WERROR=ON)
+
+build: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target kvasir
+
+tests: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 run: build
@@ -25,19 +30,20 @@ run: build
 	@$(KVASIR) run $(MODEL) --temperature 0 --max-tokens 48 "$(PROMPT)"
 	@$(KVASIR) serve $(MODEL) --port $(PORT)
 
-test: build
+test: tests
 	@$(KVASIR) pull $(MODEL) || echo "test: no model, the tests that need one will say so"
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) -LE slow
 
-test-all: build
+test-all: tests
 	@$(KVASIR) pull $(MODEL) && $(KVASIR) pull gemma3:270m
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
 
-bench: build
+bench: configure
 	@cmake --preset release -DKVASIR_BENCH=ON >/dev/null && cmake --build $(BUILD) -j $(JOBS)
 
-deb: build
+deb: configure
 	@{ command -v dpkg-shlibdeps && command -v file; } >/dev/null || { echo "deb: needs dpkg-dev and file" >&2; exit 5; }
+	@cmake --build $(BUILD) -j $(JOBS) --target kvasir kvasir_system_files
 	@cd $(BUILD) && cpack -G DEB
 
 fuzz:

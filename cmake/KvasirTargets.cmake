@@ -66,6 +66,13 @@ function(kvasir_test name)
   endforeach()
   target_link_libraries(kvasir_${name}_test PRIVATE ${deps} ${arg_LIBS} GTest::gtest_main)
   target_compile_definitions(kvasir_${name}_test PRIVATE KVASIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  # A test of a few lines costs the compiler seconds for GoogleTest and the standard library: several are compiled as one.
+  # Each test file has a namespace of its own name, so that what it declares meets nobody else's.
+  set_target_properties(kvasir_${name}_test PROPERTIES UNITY_BUILD ${KVASIR_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 6)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    # The test's own objects only: -O1 gives the same results (no fast-math, -ffp-contract=off), a third sooner.
+    target_compile_options(kvasir_${name}_test PRIVATE -O1)
+  endif()
   set(properties TIMEOUT 300)
   if(arg_LABELS)
     list(APPEND properties LABELS "${arg_LABELS}")

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::admission {
+namespace kvasir::admission::decode_skip_budget_test {
 namespace {
 
 TEST(DecodeSkipBudget, AreFiveOfAHundredAtMostAndNeverTwoInARow) {
@@ -20,4 +20,4 @@ TEST(DecodeSkipBudget, AreFiveOfAHundredAtMostAndNeverTwoInARow) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::decode_skip_budget_test

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-namespace kvasir::admission {
+namespace kvasir::admission::fair_share_test {
 namespace {
 
 TimePoint at_s(std::int64_t s) { return TimePoint(std::chrono::seconds(s)); }
@@ -106,4 +106,4 @@ TEST(FairShare, ForgetsThoseThatLeftFirst) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::fair_share_test

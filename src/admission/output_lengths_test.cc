@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::admission {
+namespace kvasir::admission::output_lengths_test {
 namespace {
 
 TEST(OutputLengths, SaysWhatIsUsualUntilItHasSeenAnswers) {
@@ -40,4 +40,4 @@ TEST(OutputLengths, AlwaysLeavesATokenToCome) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::output_lengths_test

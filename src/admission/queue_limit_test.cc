@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir::admission {
+namespace kvasir::admission::queue_limit_test {
 namespace {
 
 constexpr QueueLimitConfig kLimits{.num_seats = 2, .num_requests = 6, .num_prompt_tokens = 100};
@@ -102,4 +102,4 @@ TEST_F(QueueLimitTest, NoLimitOfTokensIsNone) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::queue_limit_test

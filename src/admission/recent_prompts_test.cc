@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kvasir::admission {
+namespace kvasir::admission::recent_prompts_test {
 namespace {
 
 std::vector<TokenId> tokens(std::int32_t count, TokenId first = 0) {
@@ -64,4 +64,4 @@ TEST(RecentPrompts, ATenantWithManyForgetsItsOwn) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::recent_prompts_test

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace kvasir::admission {
+namespace kvasir::admission::step_time_model_test {
 namespace {
 
 StepWork work_of(std::int32_t num_decoding, std::int32_t context, std::int32_t num_chunk_tokens,
@@ -94,4 +94,4 @@ TEST_F(StepTimes, AreNothingBeforeTheFirstStep) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::step_time_model_test

@@ -4,7 +4,7 @@
 
 #include "admission/ttft_target.h"
 
-namespace kvasir::admission {
+namespace kvasir::admission::ttft_estimate_test {
 namespace {
 
 constexpr WaitingConfig kByValue{.policy = WaitingPolicy::kSloValue};
@@ -215,4 +215,4 @@ TEST(TtftEstimate, ShortPromptsDoNotWaitForTheRestOfALongOne) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::ttft_estimate_test

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace kvasir::admission {
+namespace kvasir::admission::ttft_slack_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,4 +36,4 @@ TEST(TtftSlack, IsNotCutForAnUnderservedTenant) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::ttft_slack_test

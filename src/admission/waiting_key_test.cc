@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::admission {
+namespace kvasir::admission::waiting_key_test {
 namespace {
 
 bool first(const WaitingConfig& config, const WaitingFacts& a, const WaitingFacts& b) {
@@ -78,4 +78,4 @@ TEST(WaitingOrder, WhoMissesItsTargetAnywayIsBehindAsItCame) {
 }
 
 }  // namespace
-}  // namespace kvasir::admission
+}  // namespace kvasir::admission::waiting_key_test

@@ -10,7 +10,7 @@
 #include "kernels/attention_problem.h"
 #include "kernels/table.h"
 
-namespace kvasir::backend {
+namespace kvasir::backend::block_mass_test {
 namespace {
 
 using kernels::AttentionProblem;
@@ -196,4 +196,4 @@ TEST(BlockMass, IsNotKeptWhereNobodyAsks) {
 }
 
 }  // namespace
-}  // namespace kvasir::backend
+}  // namespace kvasir::backend::block_mass_test

@@ -12,7 +12,7 @@
 #include "kernels/isa.h"
 #include "kernels/random_weights.h"
 
-namespace kvasir::backend {
+namespace kvasir::backend::bounded_argmax_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -180,4 +180,4 @@ TEST(BoundedArgmax, LeavesOutWhatCannotBeTheGreatest) {
 }
 
 }  // namespace
-}  // namespace kvasir::backend
+}  // namespace kvasir::backend::bounded_argmax_test

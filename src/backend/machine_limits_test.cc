@@ -7,7 +7,7 @@
 
 #include "kernels/isa.h"
 
-namespace kvasir::backend {
+namespace kvasir::backend::machine_limits_test {
 namespace {
 
 std::vector<const kernels::ProbeLoops*> host_loops() {
@@ -62,4 +62,4 @@ TEST(MachineLimits, CoverEveryLevelAndBothKindsOfArithmetic) {
 }
 
 }  // namespace
-}  // namespace kvasir::backend
+}  // namespace kvasir::backend::machine_limits_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace kvasir::backend {
+namespace kvasir::backend::rope_angles_test {
 namespace {
 
 std::vector<double> frequencies(std::int32_t half_dim, double base) {
@@ -60,4 +60,4 @@ TEST(RopeAngles, FollowTheFrequenciesTheyAreGiven) {
 }
 
 }  // namespace
-}  // namespace kvasir::backend
+}  // namespace kvasir::backend::rope_angles_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kvasir {
+namespace kvasir::aligned_buffer_test {
 namespace {
 
 TEST(AlignedBuffer, IsAlignedZeroedAndWritableAtEverySize) {
@@ -47,4 +47,4 @@ TEST(AlignedBuffer, RefusesImpossibleSizesWithoutCrashing) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::aligned_buffer_test

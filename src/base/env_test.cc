@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace kvasir {
+namespace kvasir::env_test {
 namespace {
 
 constexpr const char* kName = "KVASIR_ENV_TEST";
@@ -49,4 +49,4 @@ TEST_F(Env, NamesVariableLimitAndValueWhenOneDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::env_test

@@ -9,7 +9,7 @@
 
 #include "base/utf8.h"
 
-namespace kvasir {
+namespace kvasir::json_writer_test {
 namespace {
 
 template <class T>
@@ -97,4 +97,4 @@ TEST(JsonWriterDeathTest, StopsOnCallsOutOfOrder) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::json_writer_test

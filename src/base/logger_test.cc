@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace kvasir {
+namespace kvasir::logger_test {
 namespace {
 
 class LoggerTest : public ::testing::Test {
@@ -79,4 +79,4 @@ TEST_F(LoggerTest, KeepsLinesOfManyThreadsApart) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::logger_test

@@ -11,7 +11,7 @@
 #include "base/cgroup.h"
 #include "base/process_memory.h"
 
-namespace kvasir {
+namespace kvasir::machine_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -125,4 +125,4 @@ TEST(ProcessMemory, GrowsWithWhatIsTouched) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::machine_test

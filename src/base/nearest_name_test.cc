@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-namespace kvasir {
+namespace kvasir::nearest_name_test {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"temperature", "top_p", "top_k", "stop"};
@@ -24,4 +24,4 @@ TEST(NearestName, IsEmptyWhenNothingIsNear) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::nearest_name_test

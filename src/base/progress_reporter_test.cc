@@ -4,7 +4,7 @@
 
 #include <memory>
 
-namespace kvasir {
+namespace kvasir::progress_reporter_test {
 namespace {
 
 // The text that a reporter writes to its stream.
@@ -71,4 +71,4 @@ TEST(ProgressReporter, IsSilentWhenQuiet) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::progress_reporter_test

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-namespace kvasir {
+namespace kvasir::text_file_test {
 namespace {
 
 class TextFile : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(TextFile, ThatCannotBeReplacedStaysAndIsNamed) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::text_file_test

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-namespace kvasir {
+namespace kvasir::thread_pool_test {
 namespace {
 
 double process_cpu_seconds() {
@@ -163,4 +163,4 @@ TEST(ThreadPoolDeathTest, RefusesNestedOperations) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::thread_pool_test

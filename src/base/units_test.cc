@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir {
+namespace kvasir::units_test {
 namespace {
 
 TEST(Units, ReadsBinaryAndDecimalSizes) {
@@ -40,4 +40,4 @@ TEST(Units, FormatsThreeDigits) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::units_test

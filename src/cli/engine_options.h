@@ -1,7 +1,7 @@
 // Flags that shape the engine, the same for each verb that loads a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // kvasir eval kv: what KV policies cost, over policies, budgets and kinds of text.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include "cli/verb.h"
 

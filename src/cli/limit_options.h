@@ -1,7 +1,7 @@
 // The flags of `kvasir serve` that set the limits of server/limits.h, one for each.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <array>
 #include <cstdint>
 

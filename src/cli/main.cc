@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+// The whole of CLI11 once: its other users include App.hpp, which leaves the help and the configuration formatters out.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <new>

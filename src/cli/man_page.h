@@ -1,7 +1,7 @@
 // Manual pages, made from the parser itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 
 namespace kvasir::cli {

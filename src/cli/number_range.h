@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <charconv>
 #include <concepts>
 #include <string>

@@ -1,7 +1,7 @@
 // Flags that choose the tokens of an answer.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cstdint>
 #include <optional>
 

@@ -2,7 +2,7 @@
 // default.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
 // Scripts that teach a shell to complete Kvasir's verbs and flags.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 
 namespace kvasir::cli {

@@ -1,7 +1,7 @@
 // The message for a command line that did not parse.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 
 namespace kvasir::cli {

@@ -1,7 +1,7 @@
 // Parts that the verbs of the command line share: global flags, exit codes, and how a verb joins the parser.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-namespace kvasir {
+namespace kvasir::engine_counters_test {
 namespace {
 
 TEST(EngineCounters, CountAStepInOneBucketOfEachKind) {
@@ -26,4 +26,4 @@ TEST(EngineCounters, CountAStepInOneBucketOfEachKind) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::engine_counters_test

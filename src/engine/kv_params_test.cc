@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir {
+namespace kvasir::kv_params_test {
 namespace {
 
 TEST(KvBudget, IsAShareAPercentageOrASize) {
@@ -35,4 +35,4 @@ TEST(KvBudget, RefusesWhatIsNeither) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::kv_params_test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace kvasir {
+namespace kvasir::memory_ahead_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -84,4 +84,4 @@ TEST(MemoryAhead, KeepsWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::memory_ahead_test

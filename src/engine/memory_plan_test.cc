@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir {
+namespace kvasir::memory_plan_test {
 namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
@@ -55,4 +55,4 @@ TEST(MemoryPlan, HasRoomForTheTokensOfAStepThoughPromptsAreShort) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::memory_plan_test

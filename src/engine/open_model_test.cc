@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir {
+namespace kvasir::open_model_test {
 namespace {
 
 const std::string kModels = KVASIR_SOURCE_DIR "/tests/cases/models/";
@@ -34,4 +34,4 @@ TEST(OpenModel, ATemplateFromOutsideWinsAndItsFaultsAreTheCallers) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::open_model_test

@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "engine/stop_matcher.h"
 
-namespace kvasir {
+namespace kvasir::output_processor_test {
 namespace {
 
 constexpr TokenId kEnd = 2;        // a control token
@@ -210,4 +210,4 @@ TEST(StopMatcher, HoldsNothingBackWithoutStops) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::output_processor_test

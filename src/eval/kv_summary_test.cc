@@ -12,7 +12,7 @@
 
 #include "eval/kv_row.h"
 
-namespace kvasir::eval {
+namespace kvasir::eval::kv_summary_test {
 namespace {
 
 KvRow window(std::int32_t item, double excess_nll, double budget = 0.3) {
@@ -155,4 +155,4 @@ TEST_F(KvRows, OfAnotherSubjectAreRefused) {
 }
 
 }  // namespace
-}  // namespace kvasir::eval
+}  // namespace kvasir::eval::kv_summary_test

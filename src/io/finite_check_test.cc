@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace kvasir::io {
+namespace kvasir::io::finite_check_test {
 namespace {
 
 constexpr std::int64_t kRowLength = 512;
@@ -90,4 +90,4 @@ TEST(CheckFinite, NamesValueAndKind) {
 }
 
 }  // namespace
-}  // namespace kvasir::io
+}  // namespace kvasir::io::finite_check_test

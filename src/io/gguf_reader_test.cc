@@ -9,7 +9,7 @@
 
 #include "io/testing/gguf_case.h"
 
-namespace kvasir::io {
+namespace kvasir::io::gguf_reader_test {
 namespace {
 
 const std::string kCases = KVASIR_SOURCE_DIR "/tests/cases/";
@@ -121,4 +121,4 @@ TEST(GgufReader, RefusesEveryTruncationOfTheData) {
 }
 
 }  // namespace
-}  // namespace kvasir::io
+}  // namespace kvasir::io::gguf_reader_test

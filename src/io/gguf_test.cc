@@ -9,7 +9,7 @@
 #include "io/testing/gguf_case.h"
 #include "io/weight_source.h"
 
-namespace kvasir::io {
+namespace kvasir::io::gguf_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +143,4 @@ TEST_F(OpenGguf, RefusesAFileThatMayNotBeReadAsUnusable) {
 }
 
 }  // namespace
-}  // namespace kvasir::io
+}  // namespace kvasir::io::gguf_test

@@ -9,7 +9,7 @@
 
 #include "io/model_fingerprint.h"
 
-namespace kvasir::io {
+namespace kvasir::io::kv_calibration_test {
 namespace {
 
 class KvCalibrationFile : public testing::Test {
@@ -90,4 +90,4 @@ TEST(ModelFingerprint, IsOfTheBytesAndTheirNumber) {
 }
 
 }  // namespace
-}  // namespace kvasir::io
+}  // namespace kvasir::io::kv_calibration_test

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace kvasir::io {
+namespace kvasir::io::metadata_test {
 namespace {
 
 Metadata sample() {
@@ -55,4 +55,4 @@ TEST(Metadata, TakesIntegersAsNumbersButNoNan) {
 }
 
 }  // namespace
-}  // namespace kvasir::io
+}  // namespace kvasir::io::metadata_test

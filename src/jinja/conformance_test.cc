@@ -8,7 +8,7 @@
 
 #include "jinja/template.h"
 
-namespace kvasir::jinja {
+namespace kvasir::jinja::conformance_test {
 namespace {
 
 const std::filesystem::path kCases = std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/cases/template";
@@ -127,4 +127,4 @@ TEST(TemplateConformance, TemplateFamiliesRenderEveryConversationAsTransformersD
 }
 
 }  // namespace
-}  // namespace kvasir::jinja
+}  // namespace kvasir::jinja::conformance_test

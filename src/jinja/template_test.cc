@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir::jinja {
+namespace kvasir::jinja::template_test {
 namespace {
 
 Result<std::string> render(std::string_view source, const Value& globals = Value::dict({}),
@@ -132,4 +132,4 @@ TEST(Template, StrftimeReadsTheInjectedClock) {
 }
 
 }  // namespace
-}  // namespace kvasir::jinja
+}  // namespace kvasir::jinja::template_test

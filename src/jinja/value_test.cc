@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir::jinja {
+namespace kvasir::jinja::value_test {
 namespace {
 
 TEST(Value, ReadsJsonInOrderWithIntegersAndFloatsApart) {
@@ -59,4 +59,4 @@ TEST(Value, FindsKeysThatAreEqualNumbersOfAnyKind) {
 }
 
 }  // namespace
-}  // namespace kvasir::jinja
+}  // namespace kvasir::jinja::value_test

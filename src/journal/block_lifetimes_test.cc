@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvasir::journal {
+namespace kvasir::journal::block_lifetimes_test {
 namespace {
 
 using kv::KvFormat;
@@ -84,4 +84,4 @@ TEST(BlockLifetimes, WhatNobodyCanKnowIsNotMadeUp) {
 }
 
 }  // namespace
-}  // namespace kvasir::journal
+}  // namespace kvasir::journal::block_lifetimes_test

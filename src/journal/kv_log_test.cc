@@ -16,7 +16,7 @@
 #include "journal/schema.h"
 #include "kv/policy/registry.h"
 
-namespace kvasir::journal {
+namespace kvasir::journal::kv_log_test {
 namespace {
 
 using kv::KvFormat;
@@ -241,4 +241,4 @@ TEST_F(KvLogFile, TheReaderFindsStepsByTokenAndActionsByBlock) {
 }
 
 }  // namespace
-}  // namespace kvasir::journal
+}  // namespace kvasir::journal::kv_log_test

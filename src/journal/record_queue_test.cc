@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvasir::journal {
+namespace kvasir::journal::record_queue_test {
 namespace {
 
 kv::StepRecord step(std::int32_t num_tokens, std::size_t num_actions = 0) {
@@ -79,4 +79,4 @@ TEST(RecordQueue, BoundsItsBytesAndLetsAnEndPassWithoutItsScores) {
 }
 
 }  // namespace
-}  // namespace kvasir::journal
+}  // namespace kvasir::journal::record_queue_test

@@ -12,7 +12,7 @@
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::attention_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -464,4 +464,4 @@ TEST_P(Attention, OfTwelveBitsHoldsTheLargestSums) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::attention_test

@@ -11,7 +11,7 @@
 #include "kernels/every_isa.h"
 #include "kernels/table.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::float_kernels_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -282,4 +282,4 @@ TEST(FloatKernelsAcrossIsas, AgreeBitForBitWhereThereAreVectors) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::float_kernels_test

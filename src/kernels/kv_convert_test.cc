@@ -10,7 +10,7 @@
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::kv_convert_test {
 namespace {
 
 using kv::KvCode;
@@ -189,4 +189,4 @@ TEST(KvCell, TakesTheBytesItsFormatPromises) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::kv_convert_test

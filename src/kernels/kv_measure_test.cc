@@ -9,7 +9,7 @@
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::kv_measure_test {
 namespace {
 
 class KvMeasure : public EveryIsa {};
@@ -137,4 +137,4 @@ TEST_P(KvMeasure, OfKeysThatAreZeroIsZero) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::kv_measure_test

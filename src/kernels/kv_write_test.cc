@@ -13,7 +13,7 @@
 #include "kernels/ref/kernels.h"
 #include "kernels/table.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::kv_write_test {
 namespace {
 
 using Cell = std::vector<std::byte>;
@@ -150,4 +150,4 @@ TEST_P(KvWrite12, OfTokensOfOneCellMayRunAtOnce) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::kv_write_test

@@ -11,7 +11,7 @@
 #include "kernels/widened.h"
 #include "quant/formats.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::matmul_test {
 namespace {
 
 constexpr float kUntouched = 12345.0f;
@@ -442,4 +442,4 @@ TEST(PackedGroups, AreWholeCacheLines) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::matmul_test

@@ -10,7 +10,7 @@
 #include "kernels/every_isa.h"
 #include "kernels/matmul_problem.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::nibble_planes_test {
 namespace {
 
 // A matrix of Q8_0 in both packings, and quantised rows that meet it.
@@ -224,4 +224,4 @@ TEST_P(NibblePlanes, BoundsAreNarrowAndRefiningNarrowsThem) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::nibble_planes_test

@@ -10,7 +10,7 @@
 #include "kernels/activation.h"
 #include "kernels/every_isa.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::quantize_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -209,4 +209,4 @@ TEST(ActivationTiles, LieOneAfterTheOther) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::quantize_test

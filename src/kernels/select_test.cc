@@ -4,7 +4,7 @@
 
 #include "kernels/isa.h"
 
-namespace kvasir::kernels {
+namespace kvasir::kernels::select_test {
 namespace {
 
 TEST(KernelTables, AreFoundByName) {
@@ -32,4 +32,4 @@ TEST(KernelTables, HaveEveryKernel) {
 }
 
 }  // namespace
-}  // namespace kvasir::kernels
+}  // namespace kvasir::kernels::select_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::kv {
+namespace kvasir::kv::block_pool_test {
 namespace {
 
 BlockId take(BlockPool& pool) { return pool.allocate().value(); }
@@ -82,4 +82,4 @@ TEST(BlockPool, BringsACachedFreeBlockBack) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::block_pool_test

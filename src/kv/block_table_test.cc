@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace kvasir::kv {
+namespace kvasir::kv::block_table_test {
 namespace {
 
 TEST(BlockTable, MapsPositionsToBlocksAndSlots) {
@@ -50,4 +50,4 @@ TEST(BlockTable, ReplacesABlockInPlace) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::block_table_test

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace kvasir::kv {
+namespace kvasir::kv::cell_arena_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -140,4 +140,4 @@ TEST(CellArena, RefusesACellThatItDidNotGive) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::cell_arena_test

@@ -11,7 +11,7 @@
 #include "base/process_memory.h"
 #include "kv/kept_copies.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::cell_store_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -389,4 +389,4 @@ TEST_F(CellStoreWithDisk, MakesGhostsWithoutCopiesWhenTheDiskIsFull) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::cell_store_test

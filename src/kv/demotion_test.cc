@@ -9,7 +9,7 @@
 #include "kv/manager_under_test.h"
 #include "kv/policy/registry.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::demotion_test {
 namespace {
 
 // Makes ghosts of the first cell of each full block but the first.
@@ -216,4 +216,4 @@ TEST_F(SharedUnderAPolicy, WhoAskedForExactKvSharesWithNobodyLossy) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::demotion_test

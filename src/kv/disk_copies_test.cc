@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::kv {
+namespace kvasir::kv::disk_copies_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -45,4 +45,4 @@ TEST(DiskCopies, TakeNoMoreThanTheFileHolds) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::disk_copies_test

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace kvasir::kv {
+namespace kvasir::kv::eviction_order_test {
 namespace {
 
 constexpr CacheOwner kAnn{1}, kBob{2}, kEve{3};
@@ -102,4 +102,4 @@ TEST_F(Evictions, CountWhatAnOwnerHoldsAgainstIt) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::eviction_order_test

@@ -7,7 +7,7 @@
 #include "kv/manager_under_test.h"
 #include "kv/policy/registry.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::kv_cache_manager_test {
 namespace {
 
 // Blocks of a group that sequences hold.
@@ -319,4 +319,4 @@ TEST(KvCacheManager, LeavesNoNodeBehindWhenAllBlocksAreReused) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::kv_cache_manager_test

@@ -7,7 +7,7 @@
 
 #include "kv/manager_under_test.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::kv_map_test {
 namespace {
 
 SequenceKv computed(KvCacheManager& manager, std::string_view tenant, const std::vector<TokenId>& tokens) {
@@ -69,4 +69,4 @@ TEST(KvMap, SaysWhoseEveryByteIs) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::kv_map_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::kv {
+namespace kvasir::kv::layer_group_test {
 namespace {
 
 TEST(LayerGroup, FullAttentionNeedsEveryBlock) {
@@ -35,4 +35,4 @@ TEST(LayerGroup, PeakIsTheMostBlocksEverHeldAtOnce) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::layer_group_test

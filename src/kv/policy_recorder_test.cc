@@ -14,7 +14,7 @@
 #include "kv/policy/registry.h"
 #include "kv/recording_journal.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::policy_recorder_test {
 namespace {
 
 constexpr std::int32_t kNumCells = 4;
@@ -200,4 +200,4 @@ TEST_F(Recorded, AHoldBeginsWithItsFirstStepAndEndsWithItsScores) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::policy_recorder_test

@@ -4,7 +4,7 @@
 
 #include "kv/kv_cache_manager.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::prefill_only_blocks_test {
 namespace {
 
 constexpr std::int64_t kCellBytes = cell_bytes(KvFormat::kF16, 64);
@@ -101,4 +101,4 @@ TEST(PrefillOnlyBlocks, RefusesBlocksWhoseCellsAreNoWholeLayers) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::prefill_only_blocks_test

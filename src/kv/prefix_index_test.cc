@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir::kv {
+namespace kvasir::kv::prefix_index_test {
 namespace {
 
 using Tokens = std::array<TokenId, kTokensPerBlock>;
@@ -93,4 +93,4 @@ TEST(PrefixIndex, CursorKeepsItsPathAlive) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::prefix_index_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace kvasir::kv {
+namespace kvasir::kv::sequence_scores_test {
 namespace {
 
 StepMass step_of(std::int32_t num_blocks, std::int32_t num_queries, float sum, float greatest) {
@@ -106,4 +106,4 @@ TEST(SequenceScores, OfAGhostRememberTheGreatestRate) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::sequence_scores_test

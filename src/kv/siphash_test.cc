@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace kvasir::kv {
+namespace kvasir::kv::siphash_test {
 namespace {
 
 // The message and key of the reference vectors: bytes 0, 1, 2, ...
@@ -27,4 +27,4 @@ TEST(SipHash, DependsOnTheKey) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::siphash_test

@@ -7,7 +7,7 @@
 
 #include "model/model.h"
 
-namespace kvasir::model {
+namespace kvasir::model::config_test {
 namespace {
 
 Result<ModelConfig> config_of(const std::string& name) {
@@ -33,4 +33,4 @@ TEST(ModelConfig, ADenseModelHasOneGroup) {
 }
 
 }  // namespace
-}  // namespace kvasir::model
+}  // namespace kvasir::model::config_test

@@ -11,7 +11,7 @@
 
 #include "quant/dtype.h"
 
-namespace kvasir::quant {
+namespace kvasir::quant::formats_test {
 namespace {
 
 std::vector<char> read_case(const std::string& name) {
@@ -70,4 +70,4 @@ TEST(UnpackRow, CopiesFloatsFromAnUnalignedRow) {
 }
 
 }  // namespace
-}  // namespace kvasir::quant
+}  // namespace kvasir::quant::formats_test

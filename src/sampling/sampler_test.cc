@@ -14,7 +14,7 @@
 
 #include "sampling/philox.h"
 
-namespace kvasir::sampling {
+namespace kvasir::sampling::sampler_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -355,4 +355,4 @@ TEST(LogitRow, TakesKnownMaxima) {
 }
 
 }  // namespace
-}  // namespace kvasir::sampling
+}  // namespace kvasir::sampling::sampler_test

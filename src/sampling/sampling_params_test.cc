@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvasir {
+namespace kvasir::sampling_params_test {
 namespace {
 
 constexpr std::int32_t kVocabSize = 100;
@@ -92,4 +92,4 @@ TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::sampling_params_test

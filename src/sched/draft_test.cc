@@ -2,7 +2,7 @@
 #include "sched/scheduled_work.h"
 #include "sched/scheduler_fixture.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::draft_test {
 namespace {
 
 class DraftTest : public SchedulerTest {
@@ -128,4 +128,4 @@ TEST_F(DraftTest, AreWorkOfTheirOwnKind) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::draft_test

@@ -1,7 +1,7 @@
 // Sequences that wait for something outside the scheduler.
 #include "sched/scheduler_fixture.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::held_test {
 namespace {
 
 class HeldTest : public SchedulerTest {
@@ -62,4 +62,4 @@ TEST_F(HeldTest, CountNoLongerWhenTheyEnd) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::held_test

@@ -10,7 +10,7 @@
 #include "sched/scheduler.h"
 #include "sched/start_conditions.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::prefill_only_batch_test {
 namespace {
 
 constexpr std::int32_t kNumLayers = 3;
@@ -272,4 +272,4 @@ TEST_F(PrefillOnlyTest, IsOnlyWhatWantsItsPromptAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::prefill_only_batch_test

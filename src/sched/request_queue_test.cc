@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace kvasir::sched {
+namespace kvasir::sched::request_queue_test {
 namespace {
 
 Sequence make(std::int64_t id, std::int32_t running_class) {
@@ -38,4 +38,4 @@ TEST(RequestQueue, PutsAReturningSequenceBackAtTheHead) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::request_queue_test

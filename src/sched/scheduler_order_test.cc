@@ -1,7 +1,7 @@
 // Whose turn it is, and who goes when there is no room.
 #include "sched/scheduler_fixture.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::scheduler_order_test {
 namespace {
 
 TEST_F(SchedulerTest, StartsByPriorityThenArrival) {
@@ -211,4 +211,4 @@ TEST_F(SchedulerTest, NobodyOvertakesASequenceThatDoesNotFitYet) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::scheduler_order_test

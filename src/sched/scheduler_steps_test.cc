@@ -1,7 +1,7 @@
 // What a step runs, and how long it may take.
 #include "sched/scheduler_fixture.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::scheduler_steps_test {
 namespace {
 
 TEST_F(SchedulerTest, ComputesAPromptInChunksAndThenOneTokenAStep) {
@@ -203,4 +203,4 @@ TEST_F(SchedulerTest, AnOwedPromptKeepsToItsTimeWhereLessIsCachedThanWasThought)
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::scheduler_steps_test

@@ -1,6 +1,6 @@
 #include "sched/scheduler_fixture.h"
 
-namespace kvasir::sched {
+namespace kvasir::sched::scheduler_test {
 namespace {
 
 TEST_F(SchedulerTest, WhoHasBegunDoesNotExpireWhenItIsPreempted) {
@@ -138,4 +138,4 @@ TEST(SchedulerConfig, NamesTheFieldAtFault) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::scheduler_test

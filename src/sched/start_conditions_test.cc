@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace kvasir::sched {
+namespace kvasir::sched::start_conditions_test {
 namespace {
 
 SequenceRequest make_request(std::int32_t prompt, std::int32_t max_tokens) {
@@ -67,4 +67,4 @@ TEST(StartConditions, ChoiceWaitsUntilASiblingHoldsThePrompt) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::start_conditions_test

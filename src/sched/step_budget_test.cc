@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::sched {
+namespace kvasir::sched::step_budget_test {
 namespace {
 
 StepWork decoding(std::int32_t count) {
@@ -78,4 +78,4 @@ TEST(StepBudget, GivesTheFirstChunkATileAtLeast) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::step_budget_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::sched {
+namespace kvasir::sched::stop_checker_test {
 namespace {
 
 const StopCriteria kCriteria{
@@ -29,4 +29,4 @@ TEST(StopChecker, EndsAtMaxTokens) { EXPECT_EQ(check_stop(kCriteria, 4, 5), Fini
 TEST(StopChecker, PrefersStopOverLength) { EXPECT_EQ(check_stop(kCriteria, 2, 5), FinishReason::kStop); }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::stop_checker_test

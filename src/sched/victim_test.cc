@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace kvasir::sched {
+namespace kvasir::sched::victim_test {
 namespace {
 
 constexpr SequenceId kNobody{-1};
@@ -33,4 +33,4 @@ TEST(Victim, IsNotTheSameTwiceInARowUnlessAlone) {
 }
 
 }  // namespace
-}  // namespace kvasir::sched
+}  // namespace kvasir::sched::victim_test

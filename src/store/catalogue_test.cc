@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::store {
+namespace kvasir::store::catalogue_test {
 namespace {
 
 constexpr std::string_view kGood = R"(
@@ -93,4 +93,4 @@ TEST(Catalogue, RefusesADefaultThatNobodyIsCalledAndAFileForTwo) {
 }
 
 }  // namespace
-}  // namespace kvasir::store
+}  // namespace kvasir::store::catalogue_test

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-namespace kvasir::store {
+namespace kvasir::store::child_process_test {
 namespace {
 
 bool keep_going() { return true; }
@@ -49,4 +49,4 @@ TEST(RunChild, SurvivesOutputThatNobodyNeeds) {
 }
 
 }  // namespace
-}  // namespace kvasir::store
+}  // namespace kvasir::store::child_process_test

@@ -14,7 +14,7 @@
 #include "store/sha256.h"
 #include "store/wheel.h"
 
-namespace kvasir::store {
+namespace kvasir::store::model_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -274,4 +274,4 @@ TEST(DescribeModel, ListsTensorsAndMetadata) {
 }
 
 }  // namespace
-}  // namespace kvasir::store
+}  // namespace kvasir::store::model_store_test

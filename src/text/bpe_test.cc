@@ -12,7 +12,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::bpe_test {
 namespace {
 
 using Merges = std::vector<std::pair<std::string, std::string>>;
@@ -141,4 +141,4 @@ TEST(Bpe, MergesAMegabyteWord) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::bpe_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::text {
+namespace kvasir::text::chat_json_test {
 namespace {
 
 std::string fault_of(std::string_view messages, std::string_view tools = {}, std::string_view kwargs = {}) {
@@ -45,4 +45,4 @@ TEST(ChatJson, AnErrorNamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::chat_json_test

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace kvasir::text {
+namespace kvasir::text::chat_template_test {
 namespace {
 
 using jinja::Value;
@@ -72,4 +72,4 @@ TEST(ChatTemplate, RendersOnManyThreadsAtOnce) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::chat_template_test

@@ -10,7 +10,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::detokenizer_test {
 namespace {
 
 std::unique_ptr<Tokenizer> byte_tokenizer() {
@@ -78,4 +78,4 @@ TEST(StreamingDetokenizer, PiecesAddUpToTheDecodedText) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::detokenizer_test

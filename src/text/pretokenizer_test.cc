@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvasir::text {
+namespace kvasir::text::pretokenizer_test {
 namespace {
 
 std::vector<std::string> split(const Pretokenizer& pretokenizer, std::string_view text) {
@@ -90,4 +90,4 @@ TEST(Pretokenizer, NamesTheOneItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::pretokenizer_test

@@ -12,7 +12,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::special_matcher_test {
 namespace {
 
 Vocab vocab_of(const std::vector<std::string>& texts) {
@@ -138,4 +138,4 @@ TEST(SpecialMatcher, TakesAMegabyteOfOneOverlappingToken) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::special_matcher_test

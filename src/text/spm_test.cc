@@ -11,7 +11,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::spm_test {
 namespace {
 
 // The file's own spelling of the tokens, separated by '|', without BOS.
@@ -84,4 +84,4 @@ TEST(Spm, MergesAMegabyteWithoutBoundaries) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::spm_test

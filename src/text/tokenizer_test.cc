@@ -12,7 +12,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::tokenizer_test {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -135,4 +135,4 @@ TEST(Tokenizer, ReportsWhatItCannotBuild) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::tokenizer_test

@@ -9,7 +9,7 @@
 
 #include "text/testing/synthetic_vocab.h"
 
-namespace kvasir::text {
+namespace kvasir::text::vocab_test {
 namespace {
 
 std::string error_of(VocabData data) {
@@ -115,4 +115,4 @@ TEST(EndOfGeneration, StrikethroughIsMarkupBesideToolResponses) {
 }
 
 }  // namespace
-}  // namespace kvasir::text
+}  // namespace kvasir::text::vocab_test

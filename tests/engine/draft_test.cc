@@ -12,7 +12,7 @@
 #include "runtime/model_runner.h"
 #include "sched/scheduler.h"
 
-namespace kvasir {
+namespace kvasir::draft_test {
 namespace {
 
 constexpr int kNumSequences = 3;
@@ -146,4 +146,4 @@ TEST_P(Drafts, ChangeNoDrawnTokenUnderPenalties) {
 INSTANTIATE_TEST_SUITE_P(Models, Drafts, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0"));
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::draft_test

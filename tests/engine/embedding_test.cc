@@ -11,7 +11,7 @@
 
 #include "generate.h"
 
-namespace kvasir::testing {
+namespace kvasir::testing::embedding_test {
 namespace {
 
 EngineConfig config(const std::string& model) {
@@ -157,4 +157,4 @@ TEST(EmbeddingRefused, WhereItIsNotOfAPromptAlone) {
 }
 
 }  // namespace
-}  // namespace kvasir::testing
+}  // namespace kvasir::testing::embedding_test

@@ -22,7 +22,7 @@
 #include "generate.h"
 #include "kernels/isa.h"
 
-namespace kvasir::testing {
+namespace kvasir::testing::invariance_test {
 namespace {
 
 constexpr std::int32_t kNewTokens = 32;
@@ -230,4 +230,4 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 INSTANTIATE_TEST_SUITE_P(Models, Invariance, ::testing::ValuesIn(cases()), name_of_case);
 
 }  // namespace
-}  // namespace kvasir::testing
+}  // namespace kvasir::testing::invariance_test

@@ -8,7 +8,7 @@
 #include "generate.h"
 #include "kv/recording_journal.h"
 
-namespace kvasir {
+namespace kvasir::kv_journal_test {
 namespace {
 
 using testing::Answer;
@@ -145,4 +145,4 @@ INSTANTIATE_TEST_SUITE_P(Models, KvJournalOfEngine, ::testing::Values("qwen3-q4_
                          });
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::kv_journal_test

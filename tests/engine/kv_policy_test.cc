@@ -6,7 +6,7 @@
 
 #include "generate.h"
 
-namespace kvasir {
+namespace kvasir::kv_policy_test {
 namespace {
 
 using testing::Answer;
@@ -175,4 +175,4 @@ INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine, ::testing::Values("qwen3-q4_1
                          });
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::kv_policy_test

@@ -14,7 +14,7 @@
 #include "generate.h"
 #include "kernels/isa.h"
 
-namespace kvasir::testing {
+namespace kvasir::testing::prefill_only_test {
 namespace {
 
 std::string model_path(const std::string& name) {
@@ -300,4 +300,4 @@ TEST(PrefillOnlyBeside, WhatKeepsOrChangesKvRunsAllLayers) {
 }
 
 }  // namespace
-}  // namespace kvasir::testing
+}  // namespace kvasir::testing::prefill_only_test

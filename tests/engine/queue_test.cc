@@ -10,7 +10,7 @@
 #include "admission/ttft_admission.h"
 #include "generate.h"
 
-namespace kvasir::testing {
+namespace kvasir::testing::queue_test {
 namespace {
 
 // Where KV for 2,048 tokens is.
@@ -210,4 +210,4 @@ TEST(Queue, APromptOfAnyLengthMayWaitAlone) {
 }
 
 }  // namespace
-}  // namespace kvasir::testing
+}  // namespace kvasir::testing::queue_test

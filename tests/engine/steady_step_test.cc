@@ -34,7 +34,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace kvasir {
+namespace kvasir::steady_step_test {
 namespace {
 
 constexpr int kNumSequences = 3;
@@ -113,4 +113,4 @@ TEST_P(SteadyStep, AllocatesNothingBesideAPromptThatRunsLayerByLayer) { expect_s
 INSTANTIATE_TEST_SUITE_P(Models, SteadyStep, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0"));
 
 }  // namespace
-}  // namespace kvasir
+}  // namespace kvasir::steady_step_test

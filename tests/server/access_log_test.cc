@@ -13,7 +13,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::access_log_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -111,4 +111,4 @@ TEST_F(AccessLogTest, MetricsSumCostsByTenantAndRoute) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::access_log_test

@@ -14,7 +14,7 @@
 #include "server/auth/key_file.h"
 #include "server/auth/key_ring.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api_keys_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -296,4 +296,4 @@ TEST_F(ApiKeys, AreKeptAsHashesForTheOwnerAlone) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api_keys_test

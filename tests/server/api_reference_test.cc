@@ -8,7 +8,7 @@
 
 #include "server/routes.h"
 
-namespace kvasir::server {
+namespace kvasir::server::api_reference_test {
 namespace {
 
 TEST(ApiReference, IsWhatTheDocumentationSays) {
@@ -36,4 +36,4 @@ TEST(ApiReference, ListsAllLimits) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::api_reference_test

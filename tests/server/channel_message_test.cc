@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace kvasir::server {
+namespace kvasir::server::channel_message_test {
 namespace {
 
 std::string fault_of(const std::string& text) {
@@ -76,4 +76,4 @@ TEST(ChannelMessage, SaysWhatBecomesOfARequest) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::channel_message_test

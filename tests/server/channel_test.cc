@@ -16,7 +16,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::channel_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -297,4 +297,4 @@ TEST(Channel, BeginsOnlyWithAnUpgradeFromItsOwnPages) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::channel_test

@@ -11,7 +11,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::conformance_test {
 namespace {
 
 using simdjson::dom::element;
@@ -139,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(Files, Conformance, ::testing::ValuesIn(case_files()),
                          [](const auto& file) { return std::filesystem::path(file.param).stem().string(); });
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::conformance_test

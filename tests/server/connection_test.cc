@@ -8,7 +8,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::connection_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -215,4 +215,4 @@ TEST(Connection, EmptyLinesDoNotKeepItOpen) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::connection_test

@@ -9,7 +9,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::embeddings_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -74,4 +74,4 @@ TEST(Embeddings, EndWithTheClient) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::embeddings_test

@@ -11,7 +11,7 @@
 
 #include "kvasir/engine.h"
 
-namespace kvasir::server {
+namespace kvasir::server::generation_test {
 namespace {
 
 // An engine whose outputs the test gives.
@@ -154,4 +154,4 @@ TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheErrorIsTooMuch) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::generation_test

@@ -27,7 +27,7 @@
 #include "server/auth/key_file.h"
 #include "test_collector.h"
 
-namespace kvasir::server {
+namespace kvasir::server::grpc_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -490,4 +490,4 @@ TEST(Grpc, SpeaksTls) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::grpc_test

@@ -6,7 +6,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::host_check_test {
 namespace {
 
 int status_of(const http::HostCheck& check, std::vector<http::Header> headers) {
@@ -61,4 +61,4 @@ TEST(HostCheck, HoldsForEveryPathOfAServer) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::host_check_test

@@ -11,7 +11,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::lifecycle_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -157,4 +157,4 @@ TEST(Stop, WithNothingToDoIsImmediate) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::lifecycle_test

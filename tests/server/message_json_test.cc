@@ -7,7 +7,7 @@
 
 #include "kvasir/v1/kvasir.pb.h"
 
-namespace kvasir::server {
+namespace kvasir::server::message_json_test {
 namespace {
 
 std::string json_of(const google::protobuf::Message& message, std::string_view alias = {},
@@ -80,4 +80,4 @@ TEST(MessageJson, ReadsWhatTheMessageHasAPlaceFor) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::message_json_test

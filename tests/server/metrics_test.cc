@@ -7,7 +7,7 @@
 #include "running_server.h"
 #include "server/observe/request_slices.h"
 
-namespace kvasir::server {
+namespace kvasir::server::metrics_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -93,4 +93,4 @@ TEST(Metrics, HaveVllmsNamesWhereTheyAreWanted) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::metrics_test

@@ -9,7 +9,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::named_events_test {
 namespace {
 
 const std::string kBody =
@@ -100,4 +100,4 @@ TEST(ResponseStream, TellsOfAFailureInALastEvent) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::named_events_test

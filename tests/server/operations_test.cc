@@ -8,7 +8,7 @@
 #include "running_server.h"
 #include "server/auth/key_file.h"
 
-namespace kvasir::server {
+namespace kvasir::server::operations_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -68,4 +68,4 @@ TEST(Operations, AreOnesOwnUnlessOneIsAnOperator) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::operations_test

@@ -8,7 +8,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::page_test {
 namespace {
 
 TEST(Page, IsOneSmallFileWithoutAnythingFromElsewhere) {
@@ -41,4 +41,4 @@ TEST(Page, ForbidsTheBrowserEverythingElse) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::page_test

@@ -9,7 +9,7 @@
 #include "server/auth/key_file.h"
 #include "server/auth/rate_limiter.h"
 
-namespace kvasir::server {
+namespace kvasir::server::rate_limit_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -170,4 +170,4 @@ TEST(RateLimits, AnswerWith429AndSayWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::rate_limit_test

@@ -12,7 +12,7 @@
 #include "running_server.h"
 #include "server/auth/key_file.h"
 
-namespace kvasir::server {
+namespace kvasir::server::request_memory_test {
 namespace {
 
 TEST(RequestMemory, SharesAreBoundedTogetherAndComeBack) {
@@ -201,4 +201,4 @@ TEST(RequestMemory, CountsAnswersThatComeInOnePiece) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::request_memory_test

@@ -14,7 +14,7 @@
 #include "server/observe/tracing/proto_writer.h"
 #include "test_collector.h"
 
-namespace kvasir::server {
+namespace kvasir::server::span_exporter_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -301,4 +301,4 @@ TEST_F(SpanExporterTest, TrustsWhomItIsToldToOverTlsAndNobodyElse) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::span_exporter_test

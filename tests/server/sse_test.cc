@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace kvasir::server::carriers {
+namespace kvasir::server::carriers::sse_test {
 namespace {
 
 std::string text_of(const http::Event& event) {
@@ -26,4 +26,4 @@ TEST(Sse, WritesTheEndThatOtherCarriersLeaveOut) {
 TEST(Sse, PingsWithAComment) { EXPECT_EQ(kServerSentEvents.ping, ": ping\n\n"); }
 
 }  // namespace
-}  // namespace kvasir::server::carriers
+}  // namespace kvasir::server::carriers::sse_test

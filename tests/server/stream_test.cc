@@ -12,7 +12,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::stream_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -292,4 +292,4 @@ TEST(SlowReader, IsCutOffWhenItTakesALittleNowAndThen) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::stream_test

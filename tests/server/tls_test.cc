@@ -17,7 +17,7 @@
 #include "http_client.h"
 #include "running_server.h"
 
-namespace kvasir::server {
+namespace kvasir::server::tls_test {
 namespace {
 
 namespace ssl = boost::asio::ssl;
@@ -176,4 +176,4 @@ TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::tls_test

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace kvasir::server {
+namespace kvasir::server::tool_calls_test {
 namespace {
 
 const std::vector<std::string> kTools = {"weather", "add"};
@@ -131,4 +131,4 @@ TEST(ToolCalls, TheTemplateTellsTheirForm) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::tool_calls_test

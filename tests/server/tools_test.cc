@@ -8,7 +8,7 @@
 
 #include "text/chat_template.h"
 
-namespace kvasir::server {
+namespace kvasir::server::tools_test {
 namespace {
 
 constexpr char kEmptySchema[] = R"({"type": "object", "properties": {}})";
@@ -85,4 +85,4 @@ TEST(Tools, NameThePartAtFault) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::tools_test

@@ -8,7 +8,7 @@
 
 #include "server/observe/tracing/sampler.h"
 
-namespace kvasir::server {
+namespace kvasir::server::trace_context_test {
 namespace {
 
 constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -106,4 +106,4 @@ TEST(Sampler, TakesItsShare) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::trace_context_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kvasir::server {
+namespace kvasir::server::tracing_config_test {
 namespace {
 
 class TracingConfigTest : public testing::Test {
@@ -161,4 +161,4 @@ TEST_F(TracingConfigTest, ReadsTheTimeoutAndWarnsOfAnotherProtocol) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::tracing_config_test

@@ -12,7 +12,7 @@
 #include "server/auth/key_file.h"
 #include "test_collector.h"
 
-namespace kvasir::server {
+namespace kvasir::server::tracing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -257,4 +257,4 @@ TEST(Traces, AreCounted) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::tracing_test

@@ -11,7 +11,7 @@
 #include "server/api/chat_prompt.h"
 #include "server/api/openai/chat_fields.h"
 
-namespace kvasir::server {
+namespace kvasir::server::user_text_test {
 namespace {
 
 using jinja::Value;
@@ -82,4 +82,4 @@ TEST(UserText, IsMarkedInNestedValuesAndKeys) {
 }
 
 }  // namespace
-}  // namespace kvasir::server
+}  // namespace kvasir::server::user_text_test

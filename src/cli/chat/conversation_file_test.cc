@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace kvasir::cli {
+namespace kvasir::cli::conversation_file_test {
 namespace {
 
 class ConversationFile : public testing::Test {
@@ -75,4 +75,4 @@ TEST_F(ConversationFile, SizesAreBounded) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::conversation_file_test

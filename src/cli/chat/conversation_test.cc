@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::cli {
+namespace kvasir::cli::conversation_test {
 namespace {
 
 Conversation talked() {
@@ -69,4 +69,4 @@ TEST(Conversation, OnlyQuestionsAndAnswersInTurnReplaceIt) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::conversation_test

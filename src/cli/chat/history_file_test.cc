@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace kvasir::cli {
+namespace kvasir::cli::history_file_test {
 namespace {
 
 class History : public testing::Test {
@@ -79,4 +79,4 @@ TEST_F(History, TheStateFolderDecidesWhereItIs) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::history_file_test

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace kvasir::cli {
+namespace kvasir::cli::input_completion_test {
 namespace {
 
 using Candidates = std::vector<std::string>;
@@ -61,4 +61,4 @@ TEST_F(InputCompletion, ATildeIsTheHomeFolder) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::input_completion_test

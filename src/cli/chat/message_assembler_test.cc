@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
-namespace kvasir::cli {
+namespace kvasir::cli::message_assembler_test {
 namespace {
 
 // The message that the lines make; nothing when it is not whole with the last of them, or was so before.
@@ -53,4 +53,4 @@ TEST(MessageAssembler, APasteIsWholeWhateverItsQuotes) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::message_assembler_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace kvasir::cli {
+namespace kvasir::cli::pasted_text_test {
 namespace {
 
 TEST(PastedText, ControlsGoAndLineEndsAreOne) {
@@ -30,4 +30,4 @@ TEST(PastedTexts, APasteThatLooksLikeANameIsText) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::pasted_text_test

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-namespace kvasir::cli {
+namespace kvasir::cli::code_highlighter_test {
 namespace {
 
 constexpr TextStyle kPlain, kComment{.dim = true}, kString{.colour = TextColour::kGreen},
@@ -58,4 +58,4 @@ TEST(CodeHighlighter, ThePiecesAreTheLine) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::code_highlighter_test

@@ -12,7 +12,7 @@
 
 #include "cli/markdown/display_width.h"
 
-namespace kvasir::cli {
+namespace kvasir::cli::markdown_renderer_test {
 namespace {
 
 std::string render(std::string_view source, int columns = 80, bool colours = true,
@@ -279,4 +279,4 @@ TEST(MarkdownRenderer, NoLineIsWiderThanTheWindow) {
 }
 
 }  // namespace
-}  // namespace kvasir::cli
+}  // namespace kvasir::cli::markdown_renderer_test

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace kvasir::kv {
+namespace kvasir::kv::cell_budgets_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -76,4 +76,4 @@ TEST_F(CellBudgets, TakeNothingBelowTheCoarsestFormatBeforeTheOthersAreThere) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::cell_budgets_test

@@ -7,7 +7,7 @@
 
 #include "kv/kept_copies.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::formats_test {
 namespace {
 
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
@@ -51,4 +51,4 @@ TEST(KvFormats, OfALadderAreF16AloneWhereNoFormatIsCoarser) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::formats_test

@@ -8,7 +8,7 @@
 #include "kv/kept_copies.h"
 #include "kv/policy/registry.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::ladder_disk_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -137,4 +137,4 @@ TEST_F(LadderWithDisk, MakesNoGhostOfABlockWithMassiveValues) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::ladder_disk_test

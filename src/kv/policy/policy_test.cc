@@ -15,7 +15,7 @@
 #include "kv/policy/formats.h"
 #include "kv/policy/registry.h"
 
-namespace kvasir::kv {
+namespace kvasir::kv::policy_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -329,4 +329,4 @@ TEST(KvPolicyFingerprint, TellsPoliciesBudgetsAndFormatsApart) {
 }
 
 }  // namespace
-}  // namespace kvasir::kv
+}  // namespace kvasir::kv::policy_test
