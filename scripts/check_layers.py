@@ -1,7 +1,19 @@
 #!/usr/bin/env python3
-"""Fails when a file includes a header of a layer it may not see.
+"""Fails when a file reaches what its layer may not see. The tables are the architecture (docs/ARCHITECTURE.md).
 
-The table is the architecture (docs/ARCHITECTURE.md): a layer sees itself and what is listed.
+A layer is a folder of src/, or a room in one ("server/http"), which has a row of its own; a file belongs to the longest
+row that its path begins with. Four rules:
+
+1. Includes: a file includes headers of its own layer and of the layers and single headers in its row of MAY_SEE.
+2. Transitive names: a header of a layer that is seen brings the headers that it includes, but not the right to use
+   them. A name qualified with the namespace of a layer (`kv::BlockPool`) counts as if the header that declares it
+   were included here, and so does a forward declaration (`namespace kvasir::kv { class BlockPool; }`).
+   MAY_SEE can allow a single name ("kernels::RopeStyle").
+3. Third-party headers: a layer uses the standard library, and of the rest what its row of MAY_USE lists. "libc" there
+   is every header of the C library and the kernel: a layer without it asks the operating system for nothing.
+4. The public API (include/kvasir) includes the standard library and itself.
+
+Tests (`*_test.cc`, folders `testing/`) and test support may use GoogleTest and are free of rules 1 to 3.
 """
 import pathlib
 import re
@@ -9,7 +21,18 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# layer -> what it may include: whole layers ("base") or single headers ("kv/block_table.h").
+# The rooms of src/server/. Files in the folder itself compose the rooms and see all of them; every room sees
+# SERVER_OPEN. Only `api` and `observe` see the engine.
+SERVER_OPEN = {"base", "server/limits.h", "server/api_error.h", "server/request_memory.h", "server/id_source.h"}
+SERVER_ROOMS = {
+    "observe": {"engine", "text", "jinja", "server/http/message.h", "server/http/abort_cause.h", "server/auth/tenant.h"},
+    "http": {"server/observe", "server/auth/tenant.h"},
+    "auth": {"server/http"},
+    "api": {"engine", "text", "jinja", "server/http", "server/auth", "server/observe"},
+    "carriers": {"server/http", "server/api", "server/observe", "server/auth/tenant.h"},
+    "page": {"server/http", "server/api/endpoint.h"},
+}
+# layer -> what it may see: layers ("base"), single headers ("kv/block_table.h"), single names ("kernels::RopeStyle").
 MAY_SEE = {
     "base": set(),
     "quant": {"base"},
@@ -25,106 +48,161 @@ MAY_SEE = {
     "admission": {"base", "kv"},
     "sched": {"base", "kv", "admission"},
     "sampling": {"base"},
-    "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h"},
-    "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/block_table.h", "kv/cell.h", "kv/cell_disk.h",
-                "kv/sequence_scores.h",
-                "sched/scheduler_output.h"},
-    "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "admission", "sched", "sampling", "model", "runtime"},
+    "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h",
+              "kernels::RopeStyle", "kernels::kRowsPerGroup"},
+    "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/attention_mass.h", "kv/block_table.h",
+                "kv/cell.h", "kv/cell_conversions.h", "kv/cell_disk.h", "kv/sequence_scores.h", "sched/scheduler_output.h"},
+    "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "admission", "sched", "sampling", "model",
+               "runtime"},
     "capi": {"base", "engine"},
     "eval": {"base", "engine", "text"},
-    "server": {"base", "engine", "text", "jinja"},
+    "server": {"base", "engine", "text", "jinja"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
-            "io/model_fingerprint.h"},
+            "io/model_fingerprint.h", "io/model_summary.h", "server/http/message.h", "server/observe/health_probe.h",
+            "server/observe/tracing/tracing_config.h", "server/auth/key_file.h"},
 }
-# Third-party headers and the layers that may include them; fmt and std are free for all but kernels.
-THIRD_PARTY = {
-    "boost/": {"server"},
-    "simdjson": {"io", "jinja", "text", "server", "cli", "eval", "store"},
-    "CLI/": {"cli"},
-    "zip.h": {"store"},
-    "openssl/": {"store", "server"},
-    "toml++/": {"store", "cli"},
-    "sqlite3.h": {"journal"},
-    "grpc/": {"server"},
-    "grpcpp/": {"server"},
-    "google/protobuf/": {"server"},
-    "nanobind/": {"python"},
+MAY_SEE |= {f"server/{room}": seen | SERVER_OPEN for room, seen in SERVER_ROOMS.items()}
+# layer -> the third-party headers it may use, by prefix. Names of the standard library have neither dot nor slash.
+MAY_USE = {
+    "base": {"libc", "fmt/"},
+    "tensor": set(),
+    "quant": set(),
+    "kernels": {"libc", "immintrin.h"},
+    "backend": {"fmt/"},
+    "io": {"libc", "fmt/", "simdjson.h"},
+    "store": {"libc", "fmt/", "openssl/", "toml++/", "zip.h"},
+    "jinja": {"fmt/", "simdjson.h"},
+    "text": {"fmt/", "simdjson.h"},
+    "kv": {"fmt/"},
+    "journal": {"libc", "fmt/", "sqlite3.h"},
+    "admission": {"fmt/"},
+    "sched": {"fmt/"},
+    "sampling": {"fmt/"},
+    "model": {"fmt/"},
+    "runtime": {"libc", "fmt/"},
+    "engine": {"libc", "fmt/"},
+    "capi": {"fmt/"},
+    "eval": {"libc", "fmt/"},
+    "server": {"libc", "fmt/", "boost/", "simdjson.h", "openssl/", "grpc/", "grpcpp/", "google/protobuf/", "kvasir/v1/"},
+    "python": {"libc", "fmt/", "nanobind/"},
+    "cli": {"libc", "fmt/", "CLI/", "histedit.h", "simdjson.h", "toml++/"},
 }
-# The rooms of src/server/, its sub folders, by the same rules. Files in the folder itself compose the rooms and
-# see all of them. Every room sees SERVER_OPEN; only ENGINE_ROOMS see the engine.
-SERVER_ROOMS = {
-    "observe": {"http/message.h", "http/abort_cause.h", "auth/tenant.h"},
-    "http": {"observe", "auth/tenant.h"},
-    "auth": {"http"},
-    "api": {"http", "auth", "observe"},
-    "carriers": {"http", "api", "observe", "auth/tenant.h"},
-    "page": {"http", "api/endpoint.h"},
-}
-SERVER_OPEN = {"limits.h", "api_error.h", "request_memory.h", "id_source.h"}
-ENGINE_ROOMS = {"api", "observe"}
+for room in SERVER_ROOMS:
+    MAY_USE[f"server/{room}"] = MAY_USE["server"] - (set() if room == "carriers" else {"grpc/", "grpcpp/"})
+LIBC = re.compile(r"(sys|linux|netinet|arpa|net)/\w+\.h$|(cpuid|dirent|dlfcn|fcntl|fnmatch|langinfo|locale|malloc|netdb|"
+                  r"poll|pthread|pwd|sched|signal|spawn|stdlib|string|termios|time|unistd|wchar)\.h$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+NAMESPACE = re.compile(r"^\s*namespace kvasir::([\w:]+) \{(.*)")
+DECLARATION = re.compile(r"\b(?:class|struct|enum class|enum|concept)\s+(\w+)|\busing\s+(\w+)\s*=|\b(\w+)\(|\b(k[A-Z]\w*)\b")
+FORWARD = re.compile(r"\b(?:class|struct|enum class)\s+(\w+)[^;{]*;")
+NOISE = re.compile(r'//.*|"(?:\\.|[^"\\])*"')
 
 
-def third_party_fault(layer, name):
-    for prefix, layers in THIRD_PARTY.items():
-        if name.startswith(prefix) and layer not in layers:
-            return f"{layer} may not use {name}"
-    return None
+def is_test(path):
+    return path.name.endswith(("_test.cc", "_fixture.h", "_problem.cc", "_problem.h", "every_isa.h")) or "testing" in path.parts
 
 
-def layer_fault(layer, name):
-    target = name.split("/")[0]
-    if target == layer or target not in MAY_SEE:
+class Tree:
+    def __init__(self, root, may_see, may_use):
+        self.root, self.src, self.may_see, self.may_use = root, root / "src", may_see, may_use
+        self.declared = {}  # layer -> name -> the headers that declare it
+        layers = "|".join(sorted((re.escape(layer) for layer in may_see if "/" not in layer), key=len, reverse=True))
+        self.qualified = re.compile(rf"(?<![\w:.>])(?:::)?(?:kvasir::)?({layers})::(\w+)")
+
+    def layer_of(self, name):
+        """The longest row of the table that this path under src/ lies in."""
+        parts = name.split("/")[:-1]
+        for length in range(len(parts), 0, -1):
+            if "/".join(parts[:length]) in self.may_see:
+                return "/".join(parts[:length])
         return None
-    if target in MAY_SEE[layer] or name in MAY_SEE[layer]:
-        return None
-    return f"{layer} may not see {name}"
+
+    def sees(self, layer, target, header):
+        return target == layer or target in self.may_see[layer] or header in self.may_see[layer]
+
+    def include_fault(self, layer, mark, name):
+        target = self.layer_of(name)
+        if mark == '"' and target:
+            return None if self.sees(layer, target, name) else f"{layer} may not see {name}"
+        if name == "kvasir/engine.h" and "/" in layer and "engine" not in self.may_see[layer]:
+            return f"{layer} may not see {name}"
+        if mark == '"' and name.startswith("kvasir/") and not name.startswith("kvasir/v1/"):
+            return None
+        if mark == '"' and not any(name.startswith(prefix) for prefix in ("kvasir/v1/", "grpc/")):
+            return None if (self.src / layer / name).exists() else f"{layer}: no layer has {name}"
+        if "." not in name and "/" not in name:
+            return None
+        allowed = self.may_use[layer]
+        if any(name.startswith(prefix) for prefix in allowed) or ("libc" in allowed and LIBC.match(name)):
+            return None
+        return f"{layer} may not use {name}"
+
+    def headers_declaring(self, layer, name):
+        if layer not in self.declared:
+            index = self.declared[layer] = {}
+            for header in sorted((self.src / layer).rglob("*.h")):
+                for match in DECLARATION.finditer(NOISE.sub("", header.read_text(encoding="utf-8"))):
+                    index.setdefault(next(group for group in match.groups() if group), set()).add(
+                        header.relative_to(self.src).as_posix())
+        return self.declared[layer].get(name, set())
+
+    def name_fault(self, layer, target, name):
+        if target == layer.split("/")[0] or f"{target}::{name}" in self.may_see[layer] or target in self.may_see[layer]:
+            return None
+        if any(self.sees(layer, self.layer_of(header), header) for header in self.headers_declaring(target, name)):
+            return None
+        return f"{layer} may not see {target}::{name}"
+
+    def line_faults(self, layer, line):
+        include = INCLUDE.match(line)
+        if include:
+            yield self.include_fault(layer, *include.groups())
+            return
+        line = NOISE.sub("", line)
+        space = NAMESPACE.match(line)
+        if space:
+            target = space.group(1).split("::")[0]
+            if target in self.may_see:
+                for name in FORWARD.findall(space.group(2)) or [None] * (target not in layer.split("/")):
+                    yield self.name_fault(layer, target, name) if name else f"{layer} may not open namespace {target}"
+            return
+        for target, name in self.qualified.findall(line):
+            yield self.name_fault(layer, target, name)
+
+    def faults(self):
+        """(faults as "path:line: what", number of files read)"""
+        faults, files = [], 0
+        for path in sorted(self.src.rglob("*")):
+            if path.suffix not in {".h", ".cc"}:
+                continue
+            files += 1
+            where = path.relative_to(self.root)
+            layer = self.layer_of(path.relative_to(self.src).as_posix())
+            if layer is None:
+                faults.append(f"{where}: its folder is not in the table")
+                continue
+            if is_test(path):
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                faults += [f"{where}:{number}: {fault}" for fault in self.line_faults(layer, line) if fault]
+        for path in sorted((self.root / "include").rglob("*.h")):
+            files += 1
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                match = INCLUDE.match(line)
+                if match and not (match.group(2).startswith("kvasir/") if match.group(1) == '"' else
+                                  re.fullmatch(r"\w+|std\w+\.h", match.group(2))):
+                    faults.append(f"{path.relative_to(self.root)}:{number}: the public API may not see {match.group(2)}")
+        return faults, files
 
 
-def room_fault(path, name):
-    """Of a file below src/server/ROOM/."""
-    parts = path.relative_to(ROOT / "src").parts
-    if parts[0] != "server" or len(parts) < 3:
-        return None
-    room = parts[1]
-    if room not in SERVER_ROOMS:
-        return f"room 'server/{room}' is not in the table"
-    if name == "kvasir/engine.h" or name.startswith(("engine/", "text/")):
-        return None if room in ENGINE_ROOMS else f"server/{room} may not see {name}"
-    if not name.startswith("server/"):
-        return None
-    target = name.removeprefix("server/")
-    seen = target.split("/")[0] in SERVER_ROOMS[room] | {room} or target in SERVER_ROOMS[room] | SERVER_OPEN
-    return None if seen else f"server/{room} may not see {name}"
+def check(root=ROOT, may_see=None, may_use=None):
+    return Tree(root, MAY_SEE if may_see is None else may_see, MAY_USE if may_use is None else may_use).faults()
 
 
 def main():
-    faults, files = [], 0
-    for path in sorted((ROOT / "src").rglob("*")):
-        if path.suffix not in {".h", ".cc"}:
-            continue
-        files += 1
-        layer = path.relative_to(ROOT / "src").parts[0]
-        if layer not in MAY_SEE:
-            faults.append(f"{path.relative_to(ROOT)}: layer '{layer}' is not in the table")
-            continue
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            match = INCLUDE.match(line)
-            if not match:
-                continue
-            name = match.group(2)
-            check = layer_fault if match.group(1) == '"' else third_party_fault
-            fault = check(layer, name) or room_fault(path, name)
-            if fault and not path.name.endswith("_test.cc"):
-                faults.append(f"{path.relative_to(ROOT)}:{number}: {fault}")
-    for header in sorted((ROOT / "include").rglob("*.h")):
-        files += 1
-        for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
-            match = INCLUDE.match(line)
-            if match and match.group(1) == '"' and not match.group(2).startswith("kvasir/"):
-                faults.append(f"{header.relative_to(ROOT)}:{number}: the public API may not see {match.group(2)}")
-    print("\n".join(faults) or f"{files} files, every include allowed")
+    faults, files = check()
+    print("\n".join(faults) or f"{files} files, every include and name allowed")
     return 1 if faults else 0
 
 
