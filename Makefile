@@ -10,6 +10,7 @@ PORT   ?= 8080
 JOBS   ?= $(shell nproc)
 BUILD  := build/release
 KVASIR := $(BUILD)/bin/kvasir
+NO_SKIPS := --output-junit tests.xml --test-output-size-passed 1000000
 
 .PHONY: all configure build tests run test test-all bench deb fuzz format clean
 
@@ -32,7 +33,8 @@ run: build
 
 test: tests
 	@$(KVASIR) pull $(MODEL) || echo "test: no model, the tests that need one will say so"
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) -LE slow
+	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) -LE slow $(if $(CI),$(NO_SKIPS))
+	@$(if $(CI),python3 scripts/check_skips.py $(BUILD)/tests.xml)
 
 test-all: tests
 	@$(KVASIR) pull $(MODEL) && $(KVASIR) pull gemma3:270m
