@@ -25,6 +25,8 @@ void* counted(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
+// At -O1 GCC sees one side of these pairs inlined and the other not.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
