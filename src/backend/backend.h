@@ -177,8 +177,6 @@ class Backend {
 
   // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
   virtual std::int64_t skipped_weight_bytes() const = 0;
-
-  virtual const kernels::KernelTable& kernels() const = 0;
 };
 
 }  // namespace kvasir::backend

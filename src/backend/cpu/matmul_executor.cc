@@ -1,10 +1,11 @@
-// Matmuls of the CPU backend: how they are cut into tasks, and what is done with outputs while they are in a
-// worker's caches.
+#include "backend/cpu/matmul_executor.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
-#include "backend/cpu/cpu_backend.h"
-#include "backend/cpu/cpu_tensors.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -26,19 +27,59 @@ constexpr std::int64_t kMaxGroupsPerTask = 32;
 
 }  // namespace
 
-void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
-  run_matmul(cpu(in), batch_.num_rows(), ops, false);
+Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& tensor, MatrixUse use) {
+  const kernels::FormatKernels& format = format_of(tensor.dtype);
+  auto matrix = std::make_unique<CpuMatrix>();
+  matrix->num_rows = tensor.num_rows();
+  matrix->row_length = tensor.row_length();
+  matrix->dtype = tensor.dtype;
+  matrix->num_groups = ceil_div<std::int64_t>(tensor.num_rows(), kRowsPerGroup);
+  if (use == MatrixUse::kArgmaxHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
+    matrix->nibble_planes = &kernels_.nibble_planes;
+  }
+  const auto allocate = [&](std::int64_t group_bytes) -> Result<AlignedBuffer> {
+    const auto bytes = checked_mul(matrix->num_groups, group_bytes);
+    if (!bytes)
+      return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
+    matrix->packed_bytes += *bytes;
+    return AlignedBuffer::allocate(*bytes);
+  };
+  const std::int64_t k = tensor.row_length();
+  matrix->group_bytes = matrix->nibble_planes != nullptr ? matrix->nibble_planes->high_group_bytes(k)
+                                                         : format.packed_group_bytes(k);
+  KVASIR_TRY(matrix->packed, allocate(matrix->group_bytes));
+  if (matrix->nibble_planes != nullptr) {
+    KVASIR_TRY(matrix->low, allocate(matrix->nibble_planes->low_group_bytes(k)));
+  }
+  if (format.reads_floats) float_widths_.insert(tensor.row_length());
+  return matrix;
 }
 
-void CpuBackend::matmul_add(const Activation& in, const Matrix& weight, Rows x) {
-  const MatmulOp op{.weight = &weight, .out = x};
-  run_matmul(cpu(in), batch_.num_rows(), {&op, 1}, true);
+void MatmulExecutor::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
+  auto& target = static_cast<CpuMatrix&>(matrix);
+  CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
+  const kernels::FormatKernels& format = format_of(target.dtype);
+  const std::int64_t k = target.row_length;
+  const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
+  const std::int64_t first_group = first_row / kRowsPerGroup;
+  pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
+    const std::int64_t first = group * kRowsPerGroup;
+    const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
+    const std::int64_t at = first_group + group;
+    std::byte* const packed = target.packed.data() + at * target.group_bytes;
+    if (target.nibble_planes != nullptr) {
+      target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
+                                       target.low.data() + at * target.nibble_planes->low_group_bytes(k));
+    } else {
+      format.pack_group(rows.row(first), file_row_bytes, count, k, packed);
+    }
+  });
 }
 
 // `tile_groups` groups must not be parted.
-CpuBackend::MatmulCut CpuBackend::cut_matmul(const CpuActivation& in, std::int32_t num_rows,
-                                             std::int64_t num_groups, std::int64_t num_bytes,
-                                             std::int64_t tile_groups) const {
+MatmulExecutor::Cut MatmulExecutor::cut_of(const CpuActivation& in, std::int32_t num_rows,
+                                           std::int64_t num_groups, std::int64_t num_bytes,
+                                           std::int64_t tile_groups) const {
   const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
   const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerW8a8Panel : exact_panel;
   const std::int64_t granule = panel * tile_groups;
@@ -54,9 +95,9 @@ CpuBackend::MatmulCut CpuBackend::cut_matmul(const CpuActivation& in, std::int32
 
 // The product of groups from `group` and tokens from `token`, as many of both as a task has; its outputs are
 // for the caller to place.
-kernels::MatmulArgs CpuBackend::part_of(const CpuMatrix& matrix, const CpuActivation& in,
-                                        const MatmulCut& cut, std::int64_t group, std::int64_t token,
-                                        std::int32_t num_rows) const {
+kernels::MatmulArgs MatmulExecutor::part_of(const CpuMatrix& matrix, const CpuActivation& in, const Cut& cut,
+                                            std::int64_t group, std::int64_t token,
+                                            std::int32_t num_rows) const {
   kernels::MatmulArgs args;
   args.weights = matrix.packed.data();
   args.low_weights = matrix.low.data();
@@ -70,14 +111,14 @@ kernels::MatmulArgs CpuBackend::part_of(const CpuMatrix& matrix, const CpuActiva
   return args;
 }
 
-void CpuBackend::multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const {
+void MatmulExecutor::multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const {
   (matrix.nibble_planes != nullptr ? matrix.nibble_planes->matmul : format_of(matrix.dtype).matmul)(args);
 }
 
 // Tasks are (matrix, run of row groups, run of tokens), token runs innermost so that a task's weights stay
 // hot.
-void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
-                            bool accumulate) {
+void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops,
+                         bool accumulate) {
   constexpr std::size_t kMaxOps = 4;
   CHECK(ops.size() <= kMaxOps);
   std::int64_t num_groups = 0, num_bytes = 0;
@@ -87,8 +128,8 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
   }
   const bool wants_maxima = std::ranges::any_of(
       ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const MatmulCut cut = cut_matmul(in, num_rows, num_groups, num_bytes,
-                                   wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const Cut cut = cut_of(in, num_rows, num_groups, num_bytes,
+                         wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
   const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, cut.tokens_per_task);
   std::array<std::int64_t, kMaxOps + 1> first_task{};
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -117,13 +158,13 @@ void CpuBackend::run_matmul(const CpuActivation& in, std::int32_t num_rows, std:
       args.out_stride = op.out.stride;
       args.accumulate = accumulate;
       multiply(cpu(*op.weight), args);
-      finish_matmul(op, args, token);
+      finish(op, args, token);
     });
   });
 }
 
 // What comes after the products, while the outputs are in this worker's caches.
-void CpuBackend::finish_matmul(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
+void MatmulExecutor::finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
   if (op.bias == nullptr && op.tile_maxima.data == nullptr) return;
   const std::int64_t begin = args.group_begin * kRowsPerGroup;
   const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);

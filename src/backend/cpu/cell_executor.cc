@@ -1,13 +1,13 @@
-// CpuBackend's work on cells of the KV cache between the layers of two steps.
+#include "backend/cpu/cell_executor.h"
+
 #include <algorithm>
 
-#include "backend/cpu/cpu_backend.h"
 #include "base/checked_math.h"
 
 namespace kvasir::backend {
 
-void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                               std::byte* memory) {
+void CellExecutor::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                                 std::byte* memory) {
   constexpr std::int64_t kConversionsPerTask = 16;
   const auto count = static_cast<std::int64_t>(conversions.size());
   pool_.parallel_for(ceil_div(count, kConversionsPerTask), [&](std::int64_t task) {
@@ -23,14 +23,13 @@ void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, 
   });
 }
 
-void CpuBackend::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
-                              std::byte* target) {
+void CellExecutor::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
+                                std::byte* target) {
   kernels_.convert_cell(
       {.head_dim = head_dim, .from = from.format, .to = to, .source = from.data, .target = target});
 }
 
-void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
-  const KvGroupView& group = batch_.kv_groups[static_cast<std::size_t>(op.group)];
+void CellExecutor::measure_blocks(const MeasureBlocksOp& op, const KvGroupView& group) {
   const std::int32_t head_dim = group.layout.head_dim;
   const std::int64_t num_cells = group.layout.cells_per_block();
   pool_.parallel_for(num_cells, [&](std::int64_t cell) {

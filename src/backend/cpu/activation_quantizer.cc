@@ -1,0 +1,47 @@
+#include "backend/cpu/activation_quantizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/checked_math.h"
+
+namespace kvasir::backend {
+
+ActivationQuantizer::ActivationQuantizer(const kernels::KernelTable& kernels, const ThreadPool& pool,
+                                         Precision precision, StepRows& rows)
+    : kernels_(kernels),
+      precision_(precision),
+      rows_(rows),
+      worker_rows_(static_cast<std::size_t>(pool.num_threads())) {}
+
+Result<std::unique_ptr<Activation>> ActivationQuantizer::make(std::int32_t max_rows, std::int32_t width,
+                                                              bool floats_are_read) {
+  auto activation = std::make_unique<CpuActivation>();
+  activation->max_rows = max_rows;
+  activation->width = width;
+  const std::int64_t float_bytes = ceil_div<std::int64_t>(std::int64_t{max_rows} * width * 4,
+                                                          AlignedBuffer::kAlignment) *
+                                   AlignedBuffer::kAlignment;
+  const bool quantizes = width % kernels::kActivationBlock == 0;
+  KVASIR_TRY(
+      activation->memory,
+      AlignedBuffer::allocate(float_bytes + (quantizes ? kernels_.activation_bytes(width, max_rows) : 0)));
+  activation->floats = reinterpret_cast<float*>(activation->memory.data());
+  if (quantizes) activation->quantized = activation->memory.data() + float_bytes;
+  activation->floats_are_read = !quantizes || floats_are_read;
+  for (std::vector<float>& row : worker_rows_) {
+    row.resize(std::max(row.size(), static_cast<std::size_t>(width)));
+  }
+  return activation;
+}
+
+void ActivationQuantizer::quantize(CpuActivation& out, const float* floats, std::int32_t row,
+                                   std::int32_t num_rows, std::int32_t step_row) {
+  if (!out.is_quantized()) return;
+  const auto quantize_row = precision_ == Precision::kFast ? kernels_.quantize_row_w8a8
+                                                           : kernels_.quantize_row;
+  const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
+  if (!finite) rows_.mark_non_finite(step_row);
+}
+
+}  // namespace kvasir::backend

@@ -1,0 +1,41 @@
+// Inputs of matmuls: their memory, and how their rows are written and quantised.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_tensors.h"
+#include "backend/cpu/step_rows.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+
+// Borrows the table and the step's rows. float_row() and quantize() may run on several threads for different
+// rows, everything else by one thread.
+class ActivationQuantizer {
+ public:
+  ActivationQuantizer(const kernels::KernelTable& kernels, const ThreadPool& pool, Precision precision,
+                      StepRows& rows);
+
+  // `floats_are_read`: by a matrix of this width.
+  Result<std::unique_ptr<Activation>> make(std::int32_t max_rows, std::int32_t width, bool floats_are_read);
+
+  // Where a worker writes row `row` of `out` before it is quantised.
+  float* float_row(const CpuActivation& out, std::int32_t row, int worker) {
+    return out.floats_are_read ? out.row(row) : worker_rows_[static_cast<std::size_t>(worker)].data();
+  }
+  // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on step_row.
+  void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
+                std::int32_t step_row);
+
+ private:
+  const kernels::KernelTable& kernels_;
+  const Precision precision_;
+  StepRows& rows_;
+  std::vector<std::vector<float>> worker_rows_;  // per worker: a row of the widest activation
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,30 @@
+// Work on cells of the KV cache between the layers of two steps: conversion and measuring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backend/backend.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+
+// Borrows the table and the pool. One caller at a time.
+class CellExecutor {
+ public:
+  CellExecutor(const kernels::KernelTable& kernels, ThreadPool& pool) : kernels_(kernels), pool_(pool) {}
+
+  // As Backend has them.
+  void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
+                     std::byte* memory);
+  void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim, std::byte* target);
+  void measure_blocks(const MeasureBlocksOp& op, const KvGroupView& group);
+
+ private:
+  const kernels::KernelTable& kernels_;
+  ThreadPool& pool_;
+};
+
+}  // namespace kvasir::backend

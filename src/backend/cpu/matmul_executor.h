@@ -1,0 +1,60 @@
+// Packed matrices and their products: how a product is cut into tasks, and what is done with outputs while
+// they are in a worker's caches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_tensors.h"
+#include "backend/cpu/weight_prefetcher.h"
+#include "base/thread_pool.h"
+#include "kernels/table.h"
+
+namespace kvasir::backend {
+
+// Borrows the table, the pool and the prefetcher. One caller at a time.
+class MatmulExecutor {
+ public:
+  MatmulExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, Precision precision,
+                 WeightPrefetcher& prefetcher)
+      : kernels_(kernels), pool_(pool), precision_(precision), prefetcher_(prefetcher) {}
+
+  // As Backend has them.
+  Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use);
+  void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix);
+
+  // Whether a matrix of that row length takes float activations.
+  bool reads_floats(std::int64_t row_length) const { return float_widths_.contains(row_length); }
+
+  // The products of the first num_rows rows of `in` with every matrix of `ops`; `accumulate` adds them to what
+  // the outputs are.
+  void run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
+
+ private:
+  // Row groups and tokens of one task.
+  struct Cut {
+    std::int64_t groups_per_task;
+    std::int64_t tokens_per_task;
+  };
+  Cut cut_of(const CpuActivation& in, std::int32_t num_rows, std::int64_t num_groups, std::int64_t num_bytes,
+             std::int64_t tile_groups) const;
+  kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const Cut& cut,
+                              std::int64_t group, std::int64_t token, std::int32_t num_rows) const;
+  void multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const;
+  void finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);
+  const kernels::FormatKernels& format_of(DType dtype) const {
+    const auto& formats = precision_ == Precision::kFast ? kernels_.w8a8_formats : kernels_.formats;
+    return formats[static_cast<std::size_t>(dtype)];
+  }
+
+  const kernels::KernelTable& kernels_;
+  ThreadPool& pool_;
+  const Precision precision_;
+  WeightPrefetcher& prefetcher_;
+  std::set<std::int64_t> float_widths_;  // row lengths of the matrices that take float activations
+};
+
+}  // namespace kvasir::backend

@@ -1,0 +1,73 @@
+#include "backend/cpu/rope_executor.h"
+
+#include <utility>
+
+#include "backend/cpu/row_loop.h"
+
+namespace kvasir::backend {
+
+RopeExecutor::RopeExecutor(const kernels::KernelTable& kernels, ThreadPool& pool, StepRows& rows)
+    : kernels_(kernels), pool_(pool), rows_(rows), angles_(pool.num_threads()) {}
+
+void RopeExecutor::begin_step(std::span<const RopeTable> ropes) {
+  angles_.set_ropes(ropes);
+  styles_.clear();
+  offsets_.clear();
+  std::int64_t total = 0;
+  for (const RopeTable& rope : ropes) {
+    styles_.push_back(rope.style);
+    offsets_.push_back(total);
+    total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * rows_.count();
+  }
+  values_.resize(static_cast<std::size_t>(total));
+  is_computed_.assign(ropes.size(), 0);
+}
+
+// When the first layer asks: a step of some layers alone may need one kind of several.
+void RopeExecutor::compute_angles(std::size_t rope) {
+  if (std::exchange(is_computed_[rope], 1) != 0) return;
+  const std::int64_t half = angles_.half_dim(rope);
+  for_rows(pool_, rows_.count(), half * 64, [&](std::int32_t row, int worker) {
+    angles_.compute(rope, rows_.position_of(row), worker, values_.data() + offsets_[rope] + 2 * half * row);
+  });
+}
+
+void RopeExecutor::rope_and_store(const RopeAndStoreOp& op) {
+  const KvGroupView& group = rows_.group(op.group);
+  const std::int32_t head_dim = group.layout.head_dim;
+  const auto rope = static_cast<std::size_t>(op.rope_index);
+  compute_angles(rope);
+  const std::int32_t half = angles_.half_dim(rope);
+  for_rows(pool_, rows_.count(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
+    const float* cos = values_.data() + offsets_[rope] + std::int64_t{2} * half * row;
+    const auto turn = [&](Rows rows, const float* norm_weight) {
+      for (float* head = rows.row(row); head < rows.row(row) + rows.width; head += head_dim) {
+        if (norm_weight != nullptr) kernels_.rms_norm(head, norm_weight, op.norm_eps, head_dim, head);
+        kernels_.rope(head, cos, cos + half, 2 * half, styles_[rope]);
+      }
+    };
+    turn(op.q, op.q_norm);
+    turn(op.k, op.k_norm);
+    store(op, group, row);
+  });
+}
+
+void RopeExecutor::store(const RopeAndStoreOp& op, const KvGroupView& group, std::int32_t row) {
+  const std::int32_t head_dim = group.layout.head_dim;
+  const std::int32_t position = rows_.position_of(row);
+  const BlockId block = group.blocks[static_cast<std::size_t>(rows_.sequence_of(row))]
+                                    [static_cast<std::size_t>(position / kernels::kTokensPerCell)];
+  for (std::int32_t head = 0; head < group.layout.num_kv_heads; ++head) {
+    const bool are_finite = kernels_.write_kv(
+        {.k = op.k.row(row) + std::int64_t{head} * head_dim,
+         .v = op.v.row(row) + std::int64_t{head} * head_dim,
+         .head_dim = head_dim,
+         .slot = position % kernels::kTokensPerCell,
+         .format = group.layout.format,
+         .cell = group.memory +
+                 group.directory.at(block, group.layout.cell(op.layer_in_group, head)).offset()});
+    if (!are_finite) rows_.mark_non_finite(row);
+  }
+}
+
+}  // namespace kvasir::backend

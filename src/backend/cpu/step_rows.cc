@@ -1,0 +1,53 @@
+#include "backend/cpu/step_rows.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace kvasir::backend {
+
+void StepRows::begin_step(const BatchInput& batch) {
+  batch_ = batch;
+  const auto num_rows = static_cast<std::size_t>(batch.num_rows());
+  non_finite_.assign(num_rows, 0);
+  planned_.resize(num_rows);
+  std::iota(planned_.begin(), planned_.end(), 0);
+  sequences_.resize(num_rows);
+  positions_.resize(num_rows);
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const SequenceSlice& slice = batch.sequences[i];
+    for (std::int32_t row = 0; row < slice.num_rows; ++row) {
+      sequences_[static_cast<std::size_t>(slice.first_row + row)] = static_cast<std::int32_t>(i);
+      positions_[static_cast<std::size_t>(slice.first_row + row)] = slice.first_position + row;
+    }
+  }
+}
+
+std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
+  wanted_slices_.clear();
+  std::int32_t count = 0;
+  for (const SequenceSlice& slice : batch_.sequences) {
+    const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
+    for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
+      planned_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;
+    }
+    wanted_slices_.push_back({.first_row = count,
+                              .num_rows = slice.num_wanted_rows,
+                              .first_position = slice.first_position + num_dropped,
+                              .num_wanted_rows = slice.num_wanted_rows,
+                              .observed = slice.observed,
+                              .num_draft_rows = slice.num_draft_rows});
+    count += slice.num_wanted_rows;
+  }
+  if (count == batch_.num_rows()) return count;
+  for (const Rows& moved : rows) {
+    for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
+      const float* from = moved.row(planned_[static_cast<std::size_t>(row)]);
+      std::memmove(moved.row(row), from, static_cast<std::size_t>(moved.width) * sizeof(float));
+    }
+  }
+  batch_.token_ids = batch_.token_ids.first(static_cast<std::size_t>(count));
+  batch_.sequences = wanted_slices_;
+  return count;
+}
+
+}  // namespace kvasir::backend

@@ -1,0 +1,49 @@
+// The rows of the batch that a step runs, and which of them met a number that is none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/batch_input.h"
+
+namespace kvasir::backend {
+
+// Thread safety: mark_non_finite() may run on several threads for different rows, and so may what is const;
+// everything else by one thread.
+class StepRows {
+ public:
+  // Borrows the batch's arrays until the next step.
+  void begin_step(const BatchInput& batch);
+
+  // What is left of it after keep_wanted().
+  const BatchInput& batch() const { return batch_; }
+  std::int32_t count() const { return batch_.num_rows(); }
+  const KvGroupView& group(std::int32_t index) const {
+    return batch_.kv_groups[static_cast<std::size_t>(index)];
+  }
+  // Of the whole batch, before keep_wanted().
+  std::int32_t sequence_of(std::int32_t row) const { return sequences_[static_cast<std::size_t>(row)]; }
+  std::int32_t position_of(std::int32_t row) const { return positions_[static_cast<std::size_t>(row)]; }
+
+  // Moves the rows that want logits together, in order, in every one of `rows`. From then on the batch has
+  // these alone. Returns how many there are.
+  std::int32_t keep_wanted(std::span<const Rows> rows);
+
+  void mark_non_finite(std::int32_t row) {
+    non_finite_[static_cast<std::size_t>(planned_[static_cast<std::size_t>(row)])] = 1;
+  }
+  std::span<const std::uint8_t> non_finite() const { return non_finite_; }  // by planned row
+
+ private:
+  BatchInput batch_;
+  std::vector<std::int32_t> sequences_;
+  std::vector<std::int32_t> positions_;
+  std::vector<std::uint8_t> non_finite_;      // by planned row
+  std::vector<std::int32_t> planned_;         // of each row that is left
+  std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after keep_wanted
+};
+
+}  // namespace kvasir::backend
