@@ -71,7 +71,7 @@ struct Request {
   // False: neither finds cached KV nor leaves any. A request with max_tokens 0 then holds the KV of one layer
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;
-  bool want_attention_mass = false;  // report attention mass per KV block with each token
+  bool want_attention_scores = false;  // report attention mass per KV block with each token
   // An embedding instead of an answer: max_tokens is 0 then, and nobody looks at logits.
   Pooling pooling = Pooling::kNone;
   LogitsObserver
@@ -120,7 +120,7 @@ struct RequestCost {
 
 // Attention mass of one step, summed over query heads and the layers without a window: mass[b] belongs to the
 // 16 tokens from 16 b. Of the last query; under a KV policy that looks at attention, of those it looks at.
-struct AttentionMass {
+struct AttentionScores {
   std::vector<float> per_block;
 };
 
@@ -134,7 +134,7 @@ struct RequestOutput {
   std::vector<PositionLogprobs> logprobs;  // one per token in token_ids when asked for
   std::vector<PositionLogprobs>
       prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
-  std::optional<AttentionMass> attention_mass;
+  std::optional<AttentionScores> attention_scores;
   std::vector<float> embedding;  // [hidden_size], of length 1; with Request::pooling, in the only output
   std::optional<FinishReason> finish_reason;  // set exactly once per choice, in its last output
   std::string stop_string;                    // which stop string ended it

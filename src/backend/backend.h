@@ -10,7 +10,7 @@
 
 #include "backend/batch_input.h"
 #include "kernels/table.h"
-#include "kv/attention_mass.h"
+#include "kv/attention_scores.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 
@@ -173,7 +173,7 @@ class Backend {
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
   // What the queries of a slice that are observed attended to since plan(), by layer group; groups with a
   // window have none. `row`: of a slice with guesses the one row whose query it was; else 0.
-  virtual std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const = 0;
+  virtual std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const = 0;
 
   // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
   virtual std::int64_t skipped_weight_bytes() const = 0;

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "backend/kv_layout.h"
-#include "kv/attention_mass.h"
+#include "kv/attention_scores.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::backend {
 
 // Consecutive tokens of one sequence: rows [first_row, first_row + num_rows) of the batch at absolute
 // positions first_position, first_position + 1, ...
-struct SequenceSlice {
+struct BatchSequence {
   std::int32_t first_row = 0;
   std::int32_t num_rows = 0;
   std::int32_t first_position = 0;
@@ -48,7 +48,7 @@ struct KvGroupView {
 // position of a slice has a block in every group.
 struct BatchInput {
   std::span<const TokenId> token_ids;  // [num_rows]
-  std::span<const SequenceSlice> sequences;
+  std::span<const BatchSequence> sequences;
   std::span<const KvGroupView> kv_groups;  // as ModelConfig::layer_groups
   bool runs_all_layers = true;             // false: layers take turns, and this step has some of them
 

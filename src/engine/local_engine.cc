@@ -73,7 +73,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       ttft_admission_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
-      memory_ahead_(loaded_.kv_memory, kv_.cells().arena()) {
+      kv_prefault_(loaded_.kv_memory, kv_.cells().arena()) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
@@ -150,9 +150,9 @@ void LocalEngine::run() {
 bool LocalEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
   const bool was_idle = mailbox_.empty() && !scheduler_.has_runnable();
-  while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && memory_ahead_.is_behind()) {
+  while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && kv_prefault_.is_behind()) {
     lock.unlock();
-    memory_ahead_.advance();
+    kv_prefault_.advance();
     lock.lock();
   }
   work_available_.wait(
@@ -300,7 +300,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .choice_index = static_cast<std::int32_t>(stream.choice),
                       .stop_tokens = stream.request->stop_tokens,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
-                      .want_attention_mass = request.want_attention_mass,
+                      .want_attention_scores = request.want_attention_scores,
                       .embedding = embedding ? &*embedding : nullptr});
   }
 }
@@ -337,7 +337,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   ActiveChoice& choice = request.choices[stream.choice];
   RequestOutput output;
   output.finish_reason = update.finish_reason;
-  output.attention_mass = std::move(result.attention_mass);
+  output.attention_scores = std::move(result.attention_scores);
   // Its first news: the prompt is computed. The other choices find it cached by this one.
   if (choice.completion_tokens == 0 && stream.choice == 0) {
     counters_.num_cached_prompt_tokens += update.num_cached_tokens;

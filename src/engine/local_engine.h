@@ -18,7 +18,7 @@
 #include "admission/ttft_admission.h"
 #include "engine/active_request.h"
 #include "engine/loaded_model.h"
-#include "engine/memory_ahead.h"
+#include "engine/kv_prefault.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -100,7 +100,7 @@ class LocalEngine final : public Engine {
   };
   std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>> requests_;  // by RequestId
   std::map<SequenceId, Stream> streams_;
-  MemoryAhead memory_ahead_;
+  KvPrefault kv_prefault_;
   std::vector<runtime::SamplingTask> tasks_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;

@@ -20,7 +20,7 @@ kv::SequenceEnd end_after(const kv::AttentionMemory& memory, std::int32_t num_to
   kv::SequenceScores scores(memory, 2, 64, 4);
   constexpr std::int32_t kStepTokens = 16;
   for (std::int32_t done = 0; done < num_tokens; done += kStepTokens) {
-    kv::StepMass mass{.num_blocks = 4};
+    kv::StepScores mass{.num_blocks = 4};
     mass.num_queries.assign(2, kStepTokens);
     const float in_memory = memory.window_queries > 0 ? attention : attention * memory.weight_of(kStepTokens);
     mass.sum.assign(8, in_memory);
@@ -52,7 +52,7 @@ TEST(BlockLifetimes, RealisedIsWhatEachQuerySinceTheChangePaid) {
     const kv::SequenceEnd before = end_after(memory, 320, 0.25f);
     const kv::SequenceEnd since = end_after(memory, 160, 0.03f);
     kv::SequenceScores scores = before.scores[0];
-    kv::StepMass mass{.num_blocks = 4};
+    kv::StepScores mass{.num_blocks = 4};
     mass.num_queries.assign(2, 160);
     mass.sum.assign(8, mass_at(since));
     mass.greatest = mass.sum;

@@ -63,7 +63,7 @@ TEST(RecordQueue, BoundsItsBytesAndLetsAnEndPassWithoutItsScores) {
   queue.push(step(2, 20));
   EXPECT_EQ(queue.num_dropped_steps(), 1);
   kv::SequenceScores scores({.is_kept = true}, 100, 64, 100);
-  kv::StepMass mass{.num_blocks = 100};
+  kv::StepScores mass{.num_blocks = 100};
   mass.sum.assign(100 * 100, 1.0f);
   mass.greatest = mass.sum;
   mass.num_queries.assign(100, 1);

@@ -37,7 +37,7 @@ class Recorded : public testing::Test {
     ASSERT_TRUE(manager_.allocate(kv, num_tokens));
     manager_.commit(kv, tokens, num_tokens);
     if (kv.scores.empty()) return;
-    StepMass mass{.num_blocks = blocks_for(num_tokens)};
+    StepScores mass{.num_blocks = blocks_for(num_tokens)};
     mass.num_queries.assign(kNumCells, num_new);
     std::exponential_distribution<float> attention;
     for (std::int32_t i = 0; i < kNumCells * mass.num_blocks; ++i) mass.sum.push_back(attention(random_));

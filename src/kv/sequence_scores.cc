@@ -58,7 +58,7 @@ void SequenceScores::reserve(std::int32_t num_blocks) {
   capacity_ = wider;
 }
 
-void SequenceScores::add(const StepMass& mass) {
+void SequenceScores::add(const StepScores& mass) {
   CHECK(std::ssize(mass.num_queries) == num_cells_ && mass.num_blocks >= num_blocks_);
   reserve(mass.num_blocks);
   num_blocks_ = mass.num_blocks;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kv/attention_mass.h"
+#include "kv/attention_scores.h"
 
 namespace kvasir::kv {
 
@@ -55,7 +55,7 @@ class SequenceScores {
   std::int32_t num_blocks() const { return num_blocks_; }
 
   // Takes in a step's attention. What a cell had fades by as much as its queries were.
-  void add(const StepMass& mass);
+  void add(const StepScores& mass);
   // Blocks of which every cell has its statistic: those after them are to be measured next, in order.
   std::int32_t num_measured_blocks() const { return num_measured_blocks_; }
   // What was measured of a block that is now full: the statistic, of which 15 bits are kept, and the greatest

@@ -7,8 +7,8 @@
 namespace kvasir::kv::sequence_scores_test {
 namespace {
 
-StepMass step_of(std::int32_t num_blocks, std::int32_t num_queries, float sum, float greatest) {
-  StepMass step{.num_blocks = num_blocks};
+StepScores step_of(std::int32_t num_blocks, std::int32_t num_queries, float sum, float greatest) {
+  StepScores step{.num_blocks = num_blocks};
   step.num_queries = {num_queries};
   step.sum.assign(static_cast<std::size_t>(num_blocks), sum);
   step.greatest.assign(static_cast<std::size_t>(num_blocks), greatest);
@@ -40,7 +40,7 @@ TEST(SequenceScores, PoolTheHeadsAsThePolicySays) {
 TEST(SequenceScores, GrowWithTheSequence) {
   SequenceScores scores({.is_kept = true}, 2, 64, 2);
   for (std::int32_t n = 1; n <= 40; ++n) {
-    StepMass step{.num_blocks = n};
+    StepScores step{.num_blocks = n};
     step.num_queries = {1, 1};
     step.sum.assign(static_cast<std::size_t>(2 * n), 1.0f);
     step.greatest = step.sum;

@@ -25,9 +25,9 @@ void AttentionObserver::add_attention(std::int32_t slice, std::int32_t group,
                                       const sched::ScheduledSequence& sequence, std::int32_t num_accepted,
                                       kv::SequenceScores& scores) const {
   const auto g = static_cast<std::size_t>(group);
-  if (sequence.draft_token_ids.empty()) return scores.add(backend_.step_mass(slice, 0)[g]);
+  if (sequence.draft_token_ids.empty()) return scores.add(backend_.step_scores(slice, 0)[g]);
   for (std::int32_t row = 0; row < sequence.num_committed_tokens() + num_accepted; ++row) {
-    scores.add(backend_.step_mass(slice, row)[g]);
+    scores.add(backend_.step_scores(slice, row)[g]);
   }
 }
 

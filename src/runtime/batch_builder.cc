@@ -5,17 +5,17 @@ namespace kvasir::runtime {
 namespace {
 
 // Of the group that any of its layers see every earlier token in; all have the policy's one memory.
-kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool wants_attention_mass) {
+kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool wants_attention_scores) {
   for (const kv::SequenceScores& scores : sequence.scores) {
     if (scores.num_cells() > 0 && scores.memory().is_kept) return scores.memory().weights();
   }
-  return {.num_queries = wants_attention_mass ? 1 : 0};
+  return {.num_queries = wants_attention_scores ? 1 : 0};
 }
 
 }  // namespace
 
 const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledSequence> sequences,
-                                               std::span<const std::uint8_t> wants_attention_mass) {
+                                               std::span<const std::uint8_t> wants_attention_scores) {
   token_ids_.clear();
   slices_.clear();
   for (std::size_t i = 0; i < sequences.size(); ++i) {
@@ -24,7 +24,7 @@ const backend::BatchInput& BatchBuilder::build(std::span<const sched::ScheduledS
                        .num_rows = sequence.num_tokens,
                        .first_position = sequence.first_position,
                        .num_wanted_rows = sequence.num_logits_rows(),
-                       .observed = observed_queries(sequence, wants_attention_mass[i] != 0),
+                       .observed = observed_queries(sequence, wants_attention_scores[i] != 0),
                        .num_draft_rows = sequence.num_draft_tokens()});
     const auto committed = sequence.committed_token_ids();
     token_ids_.insert(token_ids_.end(), committed.begin(), committed.end());

@@ -20,14 +20,14 @@ class BatchBuilder {
       : runs_all_layers_(runs_all_layers), groups_(std::move(kv_groups)) {}
 
   // Borrows from the builder and from what the sequences borrow from: valid until the next call.
-  // `wants_attention_mass`: by sequence, of its last query where no policy observes it.
+  // `wants_attention_scores`: by sequence, of its last query where no policy observes it.
   const backend::BatchInput& build(std::span<const sched::ScheduledSequence> sequences,
-                                   std::span<const std::uint8_t> wants_attention_mass);
+                                   std::span<const std::uint8_t> wants_attention_scores);
 
  private:
   const bool runs_all_layers_;
   std::vector<TokenId> token_ids_;
-  std::vector<backend::SequenceSlice> slices_;
+  std::vector<backend::BatchSequence> slices_;
   std::vector<backend::KvGroupView> groups_;
   backend::BatchInput batch_;
 };

@@ -15,15 +15,15 @@ static_assert(backend::kLogitsPerTile == sampling::LogitRow::kTileSize);
 bool observes(const SamplingTask& task) { return task.observer != nullptr && *task.observer; }
 
 // Over the heads of every layer without a window.
-AttentionMass sum_over_heads(std::span<const kv::StepMass> groups) {
-  AttentionMass mass;
-  for (const kv::StepMass& group : groups) {
-    mass.per_block.resize(std::max(mass.per_block.size(), static_cast<std::size_t>(group.num_blocks)));
+AttentionScores sum_over_heads(std::span<const kv::StepScores> groups) {
+  AttentionScores score;
+  for (const kv::StepScores& group : groups) {
+    score.per_block.resize(std::max(score.per_block.size(), static_cast<std::size_t>(group.num_blocks)));
     for (std::size_t i = 0; i < group.sum.size(); ++i) {
-      mass.per_block[i % static_cast<std::size_t>(group.num_blocks)] += group.sum[i];
+      score.per_block[i % static_cast<std::size_t>(group.num_blocks)] += group.sum[i];
     }
   }
-  return mass;
+  return score;
 }
 
 // Weights are checked when they are loaded, but products of finite ones may overflow.
@@ -87,12 +87,12 @@ void ModelRunner::convert_cells(const kv::CellConversions& conversions) {
 }
 
 const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part& part) {
-  wants_attention_mass_.clear();
+  wants_attention_scores_.clear();
   for (std::size_t i = 0; i < part.tasks.size(); ++i) {
-    const bool is_wanted = part.tasks[i].want_attention_mass && part.sequences[i].samples;
-    wants_attention_mass_.push_back(is_wanted ? 1 : 0);
+    const bool is_wanted = part.tasks[i].want_attention_scores && part.sequences[i].samples;
+    wants_attention_scores_.push_back(is_wanted ? 1 : 0);
   }
-  return builder.build(part.sequences, wants_attention_mass_);
+  return builder.build(part.sequences, wants_attention_scores_);
 }
 
 // What is to be learned from a forward pass, after it.
@@ -115,9 +115,9 @@ void ModelRunner::observe(const Part& part) {
   for (const std::int32_t num_tokens : part.num_sampled) num_accepted_.push_back(std::max(0, num_tokens - 1));
   observer_.observe(part.sequences, num_accepted_);
   for (std::size_t i = 0; i < part.tasks.size(); ++i) {
-    if (part.tasks[i].want_attention_mass && part.sequences[i].samples) {
+    if (part.tasks[i].want_attention_scores && part.sequences[i].samples) {
       const auto slice = static_cast<std::int32_t>(i);
-      part.results[i].attention_mass = sum_over_heads(backend_.step_mass(slice, num_accepted_[i]));
+      part.results[i].attention_scores = sum_over_heads(backend_.step_scores(slice, num_accepted_[i]));
     }
   }
 }

@@ -25,13 +25,13 @@ struct SamplingTask {
   std::int32_t choice_index = 0;
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
-  bool want_attention_mass = false;
+  bool want_attention_scores = false;
   EmbeddingSum* embedding = nullptr;  // set: rows that want logits go there as hidden states instead
 };
 
 struct SequenceResult {
   std::vector<PositionLogprobs> prompt_logprobs;  // of the prompt tokens whose logits came up in this step
-  std::optional<AttentionMass> attention_mass;    // with its last token, when asked for
+  std::optional<AttentionScores> attention_scores;    // with its last token, when asked for
   std::optional<Error> error;                     // this sequence cannot go on; the others are untouched
 };
 
@@ -110,7 +110,7 @@ class ModelRunner {
   const std::int32_t max_logit_rows_;
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
-  std::vector<std::uint8_t> wants_attention_mass_;  // by sequence of a part
+  std::vector<std::uint8_t> wants_attention_scores_;  // by sequence of a part
   std::vector<SequenceResult> results_;
   sched::ModelStepResult sampled_;
   std::vector<TokenId> generated_;          // with accepted guesses, of the sequence that is sampled

@@ -26,7 +26,7 @@ std::vector<Answer> generate(Engine& engine, std::vector<Request> requests) {
       answer.token_ids.insert(answer.token_ids.end(), output.token_ids.begin(), output.token_ids.end());
       answer.logprobs.insert(answer.logprobs.end(), output.logprobs.begin(), output.logprobs.end());
       answer.usage = output.usage;
-      if (output.attention_mass) answer.attention_mass = std::move(output.attention_mass->per_block);
+      if (output.attention_scores) answer.attention_scores = std::move(output.attention_scores->per_block);
       if (!output.prompt_logprobs.empty()) answer.prompt_logprobs = std::move(output.prompt_logprobs);
       if (!output.embedding.empty()) answer.embedding = std::move(output.embedding);
       if (output.finish_reason) answer.finish_reason = output.finish_reason;

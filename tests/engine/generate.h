@@ -15,7 +15,7 @@ struct Answer {
   std::vector<TokenId> token_ids;
   std::vector<PositionLogprobs> logprobs;  // of token_ids, when asked for
   Usage usage;
-  std::vector<float> attention_mass;  // of the last step, when asked for
+  std::vector<float> attention_scores;  // of the last step, when asked for
   std::vector<PositionLogprobs> prompt_logprobs;
   std::vector<float> embedding;
   std::optional<FinishReason> finish_reason;  // of the choice that ended last

@@ -204,16 +204,16 @@ TEST_P(Invariance, ChoicesShareThePromptAndAgree) {
   EXPECT_EQ(three[0].token_ids.size(), 3 * one[0].token_ids.size());
 }
 
-TEST_P(Invariance, AttentionMassAddsUpToOnePerHeadAndLayer) {
+TEST_P(Invariance, AttentionScoresAddsUpToOnePerHeadAndLayer) {
   const auto engine = load(config());
   ASSERT_NE(engine, nullptr);
   Request request = requests(*engine)[0];
   const auto plain = generate(*engine, {request});
-  request.want_attention_mass = true;
+  request.want_attention_scores = true;
   const auto with_mass = generate(*engine, {request});
   EXPECT_EQ(with_mass[0].token_ids, plain[0].token_ids);
   double total = 0.0;
-  for (float mass : with_mass[0].attention_mass) {
+  for (float mass : with_mass[0].attention_scores) {
     EXPECT_GE(mass, 0.0f);
     total += mass;
   }

@@ -190,7 +190,7 @@ void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, st
   for (kv::SequenceScores& scores : scheduled.scores) {
     if (scores.num_cells() == 0) continue;
     SeededRandom random(seed);
-    kv::StepMass mass{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
+    kv::StepScores mass{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
     mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
     for (std::int32_t i = 0; i < scores.num_cells() * mass.num_blocks; ++i) {
       // Now and then somebody asks for one block alone, so that ghosts come back.

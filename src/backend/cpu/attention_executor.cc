@@ -36,7 +36,7 @@ void AttentionExecutor::begin_step() {
   const BatchInput& batch = rows_.batch();
   plans_.resize(batch.kv_groups.size());
   planned_group_size_.assign(batch.kv_groups.size(), 0);
-  block_mass_.begin_step(batch);
+  block_scores_.begin_step(batch);
 }
 
 void AttentionExecutor::plan_group(std::int32_t group_index, std::int32_t group_size) {
@@ -61,7 +61,7 @@ void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
   if (planned_group_size_[group_index] != group_size) plan_group(op.group, group_size);
   const AttentionPlan& plan = plans_[group_index];
   if (!plan.observed.empty())
-    block_mass_.begin_layer(plan, rows_.batch().sequences, group_size, op.group, op.layer_in_group);
+    block_scores_.begin_layer(plan, rows_.batch().sequences, group_size, op.group, op.layer_in_group);
   const std::int64_t num_tasks = std::ssize(plan.tasks);
   if (num_tasks > 0) {
     prefetcher_.announce(num_tasks, [&](std::int64_t index) {
@@ -84,7 +84,7 @@ void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
   } else {
     for (std::int64_t i = 0; i < num_split; ++i) merge(i, 0);
   }
-  if (!plan.observed.empty()) block_mass_.end_layer();
+  if (!plan.observed.empty()) block_scores_.end_layer();
 }
 
 // Of a partial row: its output, its maximum and its sum; where somebody is observed its block sums too, and
@@ -97,7 +97,7 @@ AttentionExecutor::Partials AttentionExecutor::partials_of(const AttentionUnit& 
                                                            std::int32_t head_dim, float* scratch) {
   const std::int64_t num_rows = std::int64_t{unit.num_chunks()} * unit.num_tokens * group_size;
   Partials partials{.out = scratch + 2 * num_rows, .max = scratch, .sum = scratch + num_rows};
-  if (unit.mass >= 0) {
+  if (unit.score >= 0) {
     partials.block_sums = partials.out + num_rows * head_dim;
     partials.log_sum_exp = partials.block_sums + num_rows * kBlocksPerChunk;
   }
@@ -179,8 +179,8 @@ void AttentionExecutor::merge_unit(const AttendOp& op, const AttentionUnit& unit
   args.out_stride = out.width;
   args.log_sum_exp = partials.log_sum_exp;
   kernels_.attention_merge(args);
-  if (unit.mass < 0) return;
-  block_mass_.fold(unit, {.max = partials.max,
+  if (unit.score < 0) return;
+  block_scores_.fold(unit, {.max = partials.max,
                           .sum = partials.sum,
                           .block_sums = partials.block_sums,
                           .log_sum_exp = partials.log_sum_exp});

@@ -1,4 +1,4 @@
-// A step's attention: runs the planned tasks, merges split chunks in order, has attention mass summed.
+// A step's attention: runs the planned tasks, merges split chunks in order, has attention score summed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/attention_plan.h"
-#include "backend/cpu/block_mass.h"
+#include "backend/cpu/block_scores.h"
 #include "backend/cpu/cpu_tensors.h"
 #include "backend/cpu/step_rows.h"
 #include "backend/cpu/weight_prefetcher.h"
@@ -30,9 +30,9 @@ class AttentionExecutor {
   // Every row's attention as floats.
   void attend(const AttendOp& op, CpuActivation& out);
 
-  // As Backend::step_mass.
-  std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const {
-    return block_mass_.of_slice(slice, row);
+  // As Backend::step_scores.
+  std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const {
+    return block_scores_.of_slice(slice, row);
   }
 
  private:
@@ -68,7 +68,7 @@ class AttentionExecutor {
   std::vector<std::vector<float>> worker_scratch_;  // per worker: partials of an unsplit unit
   std::vector<AttentionTask> asked_for_;            // per worker: whose keys its last chunk had for the next
   std::vector<float> split_scratch_;                // partials of the split units
-  BlockMass block_mass_;
+  BlockScores block_scores_;
 };
 
 }  // namespace kvasir::backend

@@ -20,7 +20,7 @@ class Planner {
   Planner(const KvGroupView& group, std::int32_t group_size, AttentionPlan& plan)
       : group_(group), group_size_(group_size), plan_(plan) {}
 
-  void add_slice(std::int32_t sequence, const SequenceSlice& slice) {
+  void add_slice(std::int32_t sequence, const BatchSequence& slice) {
     const auto first_unit = static_cast<std::int32_t>(plan_.units.size());
     const bool is_observed = slice.observed.num_queries > 0 && group_.window == 0;
     // The last tokens, whose tasks take longest, first: workers end nearly together.
@@ -68,10 +68,10 @@ class Planner {
     plan_.units.push_back(unit);
   }
 
-  // `num_rows`: tokens whose masses are kept apart.
+  // `num_rows`: tokens whose scores are kept apart.
   void observe(AttentionUnit& unit, std::int32_t num_rows) {
-    unit.mass = plan_.num_unit_masses;
-    plan_.num_unit_masses += std::int64_t{num_rows} * group_size_ * unit.num_chunks() * kBlocksPerChunk;
+    unit.score = plan_.num_unit_scores;
+    plan_.num_unit_scores += std::int64_t{num_rows} * group_size_ * unit.num_chunks() * kBlocksPerChunk;
   }
 
   const KvGroupView& group_;
@@ -81,7 +81,7 @@ class Planner {
 
 }  // namespace
 
-void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView& group,
+void plan_attention(std::span<const BatchSequence> sequences, const KvGroupView& group,
                     std::int32_t group_size, AttentionPlan& plan) {
   plan.units.clear();
   plan.tasks.clear();
@@ -89,7 +89,7 @@ void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView&
   plan.num_partial_rows = 0;
   plan.max_unsplit_partial_rows = 0;
   plan.observed.clear();
-  plan.num_unit_masses = 0;
+  plan.num_unit_scores = 0;
   Planner planner(group, group_size, plan);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     if (sequences[i].num_rows > 0) planner.add_slice(static_cast<std::int32_t>(i), sequences[i]);

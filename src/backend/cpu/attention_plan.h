@@ -21,7 +21,7 @@ struct AttentionUnit {
   std::int32_t key_end = 0;  // last position + 1
   bool split = false;        // each chunk is a task of its own
   std::int64_t partial = 0;  // first partial row of a split unit
-  std::int64_t mass = -1;    // where its attention mass by block begins, if somebody wants that
+  std::int64_t score = -1;    // where its attention score by block begins, if somebody wants that
 
   std::int32_t num_chunks() const { return chunk_end - chunk_begin; }
 };
@@ -49,11 +49,11 @@ struct AttentionPlan {
   std::int64_t num_partial_rows = 0;          // (chunk, query head) rows of all split units
   std::int32_t max_unsplit_partial_rows = 0;  // of the largest unit that is one task
   std::vector<ObservedSlice> observed;
-  std::int64_t num_unit_masses = 0;  // floats
+  std::int64_t num_unit_scores = 0;  // floats
 };
 
 // Reuses the plan's storage.
-void plan_attention(std::span<const SequenceSlice> sequences, const KvGroupView& group,
+void plan_attention(std::span<const BatchSequence> sequences, const KvGroupView& group,
                     std::int32_t group_size, AttentionPlan& plan);
 
 }  // namespace kvasir::backend

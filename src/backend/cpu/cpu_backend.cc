@@ -128,10 +128,10 @@ void CpuBackend::attend(const AttendOp& op, Activation& out) {
 }
 
 std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) {
-  const bool loses_observed = std::ranges::any_of(rows_.batch().sequences, [](const SequenceSlice& slice) {
+  const bool loses_observed = std::ranges::any_of(rows_.batch().sequences, [](const BatchSequence& slice) {
     return slice.num_wanted_rows < std::min(slice.num_rows, slice.observed.num_queries);
   });
-  if (loses_observed) attend(op, out);  // for the attention mass that it leaves
+  if (loses_observed) attend(op, out);  // for the attention score that it leaves
   const Rows rows[] = {x, op.q};
   const std::int32_t num_planned = rows_.count();
   const std::int32_t count = rows_.keep_wanted(rows);

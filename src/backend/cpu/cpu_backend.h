@@ -50,8 +50,8 @@ class CpuBackend final : public Backend {
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return rows_.non_finite(); }
-  std::span<const kv::StepMass> step_mass(std::int32_t slice, std::int32_t row) const override {
-    return attention_.step_mass(slice, row);
+  std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const override {
+    return attention_.step_scores(slice, row);
   }
   std::int64_t skipped_weight_bytes() const override { return argmax_.skipped_bytes(); }
 

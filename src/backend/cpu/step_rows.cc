@@ -14,7 +14,7 @@ void StepRows::begin_step(const BatchInput& batch) {
   sequences_.resize(num_rows);
   positions_.resize(num_rows);
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
-    const SequenceSlice& slice = batch.sequences[i];
+    const BatchSequence& slice = batch.sequences[i];
     for (std::int32_t row = 0; row < slice.num_rows; ++row) {
       sequences_[static_cast<std::size_t>(slice.first_row + row)] = static_cast<std::int32_t>(i);
       positions_[static_cast<std::size_t>(slice.first_row + row)] = slice.first_position + row;
@@ -25,7 +25,7 @@ void StepRows::begin_step(const BatchInput& batch) {
 std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
   wanted_slices_.clear();
   std::int32_t count = 0;
-  for (const SequenceSlice& slice : batch_.sequences) {
+  for (const BatchSequence& slice : batch_.sequences) {
     const std::int32_t num_dropped = slice.num_rows - slice.num_wanted_rows;
     for (std::int32_t i = 0; i < slice.num_wanted_rows; ++i) {
       planned_[static_cast<std::size_t>(count + i)] = slice.first_row + num_dropped + i;

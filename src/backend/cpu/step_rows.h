@@ -43,7 +43,7 @@ class StepRows {
   std::vector<std::int32_t> positions_;
   std::vector<std::uint8_t> non_finite_;      // by planned row
   std::vector<std::int32_t> planned_;         // of each row that is left
-  std::vector<SequenceSlice> wanted_slices_;  // batch_.sequences after keep_wanted
+  std::vector<BatchSequence> wanted_slices_;  // batch_.sequences after keep_wanted
 };
 
 }  // namespace kvasir::backend

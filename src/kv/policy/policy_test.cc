@@ -33,7 +33,7 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
     }
     std::mt19937 random(5);
     std::exponential_distribution<float> mass;
-    StepMass step{.num_blocks = kNumBlocks};
+    StepScores step{.num_blocks = kNumBlocks};
     step.num_queries.assign(kNumCells, 100);
     for (std::int32_t i = 0; i < kNumCells * kNumBlocks; ++i) {
       step.sum.push_back(mass(random));
@@ -65,7 +65,7 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
   }
   // One query of each cell pays `mass` to each of the blocks [begin, end).
   void attend(std::int32_t begin, std::int32_t end, float mass) {
-    StepMass step{.num_blocks = kNumBlocks};
+    StepScores step{.num_blocks = kNumBlocks};
     step.num_queries.assign(kNumCells, 1);
     step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
@@ -267,7 +267,7 @@ TEST_P(Ladder, TakesNotAllBitsOfQuietBlocksForABusyOne) {
   const float busy_means = std::pow(dearer, 1.5f);
   ASSERT_LT(busy_means, kNumBlocks / 2);
   SequenceScores scores({.is_kept = true}, kNumCells, kHeadDim, kNumBlocks);
-  StepMass step{.num_blocks = kNumBlocks};
+  StepScores step{.num_blocks = kNumBlocks};
   step.num_queries.assign(kNumCells, 1);
   for (std::int32_t i = 0; i < kNumCells * kNumBlocks; ++i) {
     const std::int32_t block = i % kNumBlocks, num_full = kNumBlocks - 1;
@@ -292,7 +292,7 @@ TEST_P(Ladder, TakesNotAllBitsOfQuietBlocksForABusyOne) {
 // Text that nobody has asked about yet: no attention, but keys unlike all others.
 TEST_P(Ladder, KeepsABlockWhoseKeysAreUnlikeTheOthers) {
   SequenceScores scores({.is_kept = true}, kNumCells, kHeadDim, kNumBlocks);
-  StepMass step{.num_blocks = kNumBlocks};
+  StepScores step{.num_blocks = kNumBlocks};
   step.num_queries.assign(kNumCells, 1);
   step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 1.0f);
   for (std::int32_t cell = 0; cell < kNumCells; ++cell)

@@ -14,13 +14,13 @@ namespace kvasir {
 // cache.
 //
 // Thread safety: none; the engine thread owns it.
-class MemoryAhead {
+class KvPrefault {
  public:
   static constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
   static constexpr std::int64_t kPieceBytes = std::int64_t{2} << 20;  // a huge page: a few ms at most
 
   // Both are borrowed. `arena` is of cells in `memory`.
-  MemoryAhead(AlignedBuffer& memory, const kv::CellArena& arena) : memory_(memory), arena_(arena) {}
+  KvPrefault(AlignedBuffer& memory, const kv::CellArena& arena) : memory_(memory), arena_(arena) {}
 
   bool is_behind() const { return ready_bytes_ < wanted_bytes(); }
   // Readies the next piece.

@@ -18,7 +18,7 @@ inline constexpr std::int32_t kAllQueries = std::numeric_limits<std::int32_t>::m
 
 // Of one sequence in one layer group. A query head shares out 1 over the blocks it sees; `sum` adds up the
 // query heads of a KV head, `greatest` is the most that one of them gave.
-struct StepMass {
+struct StepScores {
   std::int32_t num_blocks = 0;
   std::vector<float> sum;                 // [cells, num_blocks]; empty: nobody wanted to know
   std::vector<float> greatest;            // likewise

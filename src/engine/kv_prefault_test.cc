@@ -1,4 +1,4 @@
-#include "engine/memory_ahead.h"
+#include "engine/kv_prefault.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace kvasir::memory_ahead_test {
+namespace kvasir::kv_prefault_test {
 namespace {
 
 constexpr std::int32_t kHeadDim = 64;
@@ -45,10 +45,10 @@ struct Cache {
 
   AlignedBuffer memory;
   kv::CellArena arena;
-  MemoryAhead ahead{memory, arena};
+  KvPrefault ahead{memory, arena};
 };
 
-TEST(MemoryAhead, StaysAPartAheadOfWhatWasTouched) {
+TEST(KvPrefault, StaysAPartAheadOfWhatWasTouched) {
   if (!system_populates()) GTEST_SKIP() << "this system cannot populate memory before it is touched";
   Cache cache(256 * kMiB);
   cache.catch_up();
@@ -60,7 +60,7 @@ TEST(MemoryAhead, StaysAPartAheadOfWhatWasTouched) {
   EXPECT_EQ(cache.resident_bytes(), 20 * kMiB);
 }
 
-TEST(MemoryAhead, LeavesOutWhatWasTouchedMeanwhile) {
+TEST(KvPrefault, LeavesOutWhatWasTouchedMeanwhile) {
   Cache cache(256 * kMiB);
   cache.catch_up();
   cache.take_pages(100 * kMiB);
@@ -68,7 +68,7 @@ TEST(MemoryAhead, LeavesOutWhatWasTouchedMeanwhile) {
   EXPECT_EQ(cache.ahead.ready_bytes(), 102 * kMiB);
 }
 
-TEST(MemoryAhead, EndsWithTheMemory) {
+TEST(KvPrefault, EndsWithTheMemory) {
   Cache cache(33 * kMiB);
   cache.take_pages(32 * kMiB);
   cache.catch_up();
@@ -76,7 +76,7 @@ TEST(MemoryAhead, EndsWithTheMemory) {
   EXPECT_FALSE(cache.ahead.is_behind());
 }
 
-TEST(MemoryAhead, KeepsWhatIsThere) {
+TEST(KvPrefault, KeepsWhatIsThere) {
   AlignedBuffer memory = AlignedBuffer::allocate(4 * kMiB).value();
   memory.data()[5000] = std::byte{7};
   memory.populate(4999, 4 * kMiB);
@@ -84,4 +84,4 @@ TEST(MemoryAhead, KeepsWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace kvasir::memory_ahead_test
+}  // namespace kvasir::kv_prefault_test

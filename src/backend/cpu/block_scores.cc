@@ -1,4 +1,4 @@
-#include "backend/cpu/block_mass.h"
+#include "backend/cpu/block_scores.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,67 +14,67 @@ constexpr std::int64_t kBlocksPerChunk = kernels::kTokensPerChunk / kernels::kTo
 
 }  // namespace
 
-void BlockMass::begin_step(const BatchInput& batch) {
+void BlockScores::begin_step(const BatchInput& batch) {
   // Never smaller: batches of different sizes may take turns.
-  masses_.resize(std::max(masses_.size(), batch.sequences.size()));
+  scores_.resize(std::max(scores_.size(), batch.sequences.size()));
   num_kv_heads_.clear();
   for (const KvGroupView& group : batch.kv_groups) num_kv_heads_.push_back(group.layout.num_kv_heads);
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
     const auto num_rows = static_cast<std::size_t>(batch.sequences[i].num_reported_rows());
-    masses_[i].resize(std::max(masses_[i].size(), num_rows));
-    for (std::size_t row = 0; row < num_rows; ++row) begin_row(batch, i, masses_[i][row]);
+    scores_[i].resize(std::max(scores_[i].size(), num_rows));
+    for (std::size_t row = 0; row < num_rows; ++row) begin_row(batch, i, scores_[i][row]);
   }
 }
 
-void BlockMass::begin_row(const BatchInput& batch, std::size_t slice, std::vector<kv::StepMass>& of_row) {
+void BlockScores::begin_row(const BatchInput& batch, std::size_t slice, std::vector<kv::StepScores>& of_row) {
   of_row.resize(batch.kv_groups.size());
   for (std::size_t g = 0; g < batch.kv_groups.size(); ++g) {
     const KvGroupView& group = batch.kv_groups[g];
-    kv::StepMass& mass = of_row[g];
+    kv::StepScores& score = of_row[g];
     const bool is_wanted = batch.sequences[slice].observed.num_queries > 0 && group.window == 0;
-    mass.num_blocks = is_wanted ? static_cast<std::int32_t>(group.blocks[slice].size()) : 0;
+    score.num_blocks = is_wanted ? static_cast<std::int32_t>(group.blocks[slice].size()) : 0;
     const auto num_cells = static_cast<std::size_t>(is_wanted ? group.layout.cells_per_block() : 0);
     // Not cleared: what num_queries says is known is written whole.
-    mass.sum.resize(num_cells * static_cast<std::size_t>(mass.num_blocks));
-    mass.greatest.resize(mass.sum.size());
-    mass.num_queries.assign(num_cells, 0);
+    score.sum.resize(num_cells * static_cast<std::size_t>(score.num_blocks));
+    score.greatest.resize(score.sum.size());
+    score.num_queries.assign(num_cells, 0);
   }
 }
 
-void BlockMass::begin_layer(const AttentionPlan& plan, std::span<const SequenceSlice> slices,
+void BlockScores::begin_layer(const AttentionPlan& plan, std::span<const BatchSequence> slices,
                             std::int32_t group_size, std::int32_t group, std::int32_t layer_in_group) {
   plan_ = &plan;
   slices_ = slices;
   group_size_ = group_size;
   group_ = group;
   layer_in_group_ = layer_in_group;
-  of_units_.resize(std::max(of_units_.size(), static_cast<std::size_t>(plan.num_unit_masses)));
+  of_units_.resize(std::max(of_units_.size(), static_cast<std::size_t>(plan.num_unit_scores)));
 }
 
-void BlockMass::fold(const AttentionUnit& unit, const UnitRows& rows) {
-  const SequenceSlice& slice = slices_[static_cast<std::size_t>(unit.sequence)];
+void BlockScores::fold(const AttentionUnit& unit, const UnitRows& rows) {
+  const BatchSequence& slice = slices_[static_cast<std::size_t>(unit.sequence)];
   if (slice.num_draft_rows > 0) return fold_apart(unit, rows);
   const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
-  float* masses = of_units_.data() + unit.mass;
-  std::fill_n(masses, group_size_ * num_blocks, 0.0f);
+  float* scores = of_units_.data() + unit.score;
+  std::fill_n(scores, group_size_ * num_blocks, 0.0f);
   const std::int32_t last = slice.first_row + slice.num_rows - 1;
   for (std::int32_t token = 0; token < unit.num_tokens; ++token) {
     const std::int32_t age = last - (unit.first_row + token);
     if (age >= slice.observed.num_queries) continue;
     const float weight = std::pow(slice.observed.decay, static_cast<float>(age));
     for (std::int32_t head = 0; head < group_size_; ++head) {
-      add_row(unit, rows, std::int64_t{token} * group_size_ + head, weight, masses + head * num_blocks);
+      add_row(unit, rows, std::int64_t{token} * group_size_ + head, weight, scores + head * num_blocks);
     }
   }
   if (!has_all_rows(unit)) return;
-  const CellMass cell = cell_mass(unit.sequence, 0, unit.kv_head);
+  const CellScores cell = cell_scores(unit.sequence, 0, unit.kv_head);
   if (cell.is_known()) return;
   for (std::int32_t head = 0; head < group_size_; ++head) {
-    cell.pool(head, masses + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+    cell.pool(head, scores + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
   }
 }
 
-void BlockMass::add_row(const AttentionUnit& unit, const UnitRows& rows, std::int64_t row, float weight,
+void BlockScores::add_row(const AttentionUnit& unit, const UnitRows& rows, std::int64_t row, float weight,
                         float* of_head) const {
   const std::int64_t num_rows = std::int64_t{unit.num_tokens} * group_size_;
   for (std::int64_t chunk = 0; chunk < unit.num_chunks(); ++chunk, of_head += kBlocksPerChunk) {
@@ -89,13 +89,13 @@ void BlockMass::add_row(const AttentionUnit& unit, const UnitRows& rows, std::in
   }
 }
 
-// A unit has all chunks of its rows, so each row's masses are complete, as if it had been a step of its own.
-void BlockMass::fold_apart(const AttentionUnit& unit, const UnitRows& rows) {
-  const SequenceSlice& slice = slices_[static_cast<std::size_t>(unit.sequence)];
+// A unit has all chunks of its rows, so each row's scores are complete, as if it had been a step of its own.
+void BlockScores::fold_apart(const AttentionUnit& unit, const UnitRows& rows) {
+  const BatchSequence& slice = slices_[static_cast<std::size_t>(unit.sequence)];
   const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
-  float* of_head = of_units_.data() + unit.mass;
+  float* of_head = of_units_.data() + unit.score;
   for (std::int32_t token = 0; token < unit.num_tokens; ++token) {
-    const CellMass cell = cell_mass(unit.sequence, unit.first_row + token - slice.first_row, unit.kv_head);
+    const CellScores cell = cell_scores(unit.sequence, unit.first_row + token - slice.first_row, unit.kv_head);
     std::fill_n(cell.sum, cell.num_blocks, 0.0f);
     std::fill_n(cell.greatest, cell.num_blocks, 0.0f);
     for (std::int32_t head = 0; head < group_size_; ++head, of_head += num_blocks) {
@@ -107,23 +107,23 @@ void BlockMass::fold_apart(const AttentionUnit& unit, const UnitRows& rows) {
   }
 }
 
-bool BlockMass::has_all_rows(const AttentionUnit& unit) const {
+bool BlockScores::has_all_rows(const AttentionUnit& unit) const {
   return unit.num_tokens == slices_[static_cast<std::size_t>(unit.sequence)].num_rows;
 }
 
-BlockMass::CellMass BlockMass::cell_mass(std::int32_t slice, std::int32_t row, std::int32_t kv_head) {
-  std::vector<kv::StepMass>& of_row = masses_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(row)];
-  kv::StepMass& mass = of_row[static_cast<std::size_t>(group_)];
+BlockScores::CellScores BlockScores::cell_scores(std::int32_t slice, std::int32_t row, std::int32_t kv_head) {
+  std::vector<kv::StepScores>& of_row = scores_[static_cast<std::size_t>(slice)][static_cast<std::size_t>(row)];
+  kv::StepScores& score = of_row[static_cast<std::size_t>(group_)];
   const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
   const auto cell = static_cast<std::size_t>(layer_in_group_ * num_heads + kv_head);
-  const auto width = static_cast<std::size_t>(mass.num_blocks);
-  return {.sum = mass.sum.data() + cell * width,
-          .greatest = mass.greatest.data() + cell * width,
-          .num_blocks = mass.num_blocks,
-          .num_queries = &mass.num_queries[cell]};
+  const auto width = static_cast<std::size_t>(score.num_blocks);
+  return {.sum = score.sum.data() + cell * width,
+          .greatest = score.greatest.data() + cell * width,
+          .num_blocks = score.num_blocks,
+          .num_queries = &score.num_queries[cell]};
 }
 
-void BlockMass::CellMass::pool(std::int32_t head, const float* of_head, std::int64_t first,
+void BlockScores::CellScores::pool(std::int32_t head, const float* of_head, std::int64_t first,
                                std::int64_t count) const {
   float* to_sum = sum + first;
   float* to_greatest = greatest + first;
@@ -139,13 +139,13 @@ void BlockMass::CellMass::pool(std::int32_t head, const float* of_head, std::int
   }
 }
 
-void BlockMass::end_layer() {
+void BlockScores::end_layer() {
   const std::int32_t num_heads = num_kv_heads_[static_cast<std::size_t>(group_)];
   for (const ObservedSlice& observed : plan_->observed) {
-    const SequenceSlice& slice = slices_[static_cast<std::size_t>(observed.sequence)];
+    const BatchSequence& slice = slices_[static_cast<std::size_t>(observed.sequence)];
     if (slice.num_draft_rows > 0) continue;  // fold() has told it all
     for (std::int32_t head = 0; head < num_heads; ++head) {
-      const CellMass cell = cell_mass(observed.sequence, 0, head);
+      const CellScores cell = cell_scores(observed.sequence, 0, head);
       if (cell.is_known()) continue;
       *cell.num_queries = std::min(slice.observed.num_queries, slice.num_rows);
       add_up(observed, head, cell);
@@ -154,7 +154,7 @@ void BlockMass::end_layer() {
 }
 
 // Over the units of a slice and a KV head, query head by query head, as far as they have not been pooled.
-void BlockMass::add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellMass& cell) {
+void BlockScores::add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellScores& cell) {
   const auto units = std::span(plan_->units)
                          .subspan(static_cast<std::size_t>(observed.first_unit),
                                   static_cast<std::size_t>(observed.end_unit - observed.first_unit));
@@ -162,9 +162,9 @@ void BlockMass::add_up(const ObservedSlice& observed, std::int32_t kv_head, cons
   for (std::int32_t query_head = 0; query_head < group_size_; ++query_head) {
     of_head_.assign(static_cast<std::size_t>(cell.num_blocks), 0.0f);
     for (const AttentionUnit& unit : units) {
-      if (unit.kv_head != kv_head || unit.mass < 0) continue;
+      if (unit.kv_head != kv_head || unit.score < 0) continue;
       const std::int64_t num_blocks = unit.num_chunks() * kBlocksPerChunk;
-      const float* of_unit = of_units_.data() + unit.mass + query_head * num_blocks;
+      const float* of_unit = of_units_.data() + unit.score + query_head * num_blocks;
       const std::int64_t first = unit.chunk_begin * kBlocksPerChunk;
       const std::int64_t end = std::min(cell.num_blocks, first + num_blocks);
       for (std::int64_t b = first; b < end; ++b) of_head_[static_cast<std::size_t>(b)] += of_unit[b - first];

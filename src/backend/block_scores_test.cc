@@ -1,5 +1,5 @@
-// Attention mass by block, folded from partial sums, is that of dense attention.
-#include "backend/cpu/block_mass.h"
+// Attention score by block, folded from partial sums, is that of dense attention.
+#include "backend/cpu/block_scores.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "kernels/attention_problem.h"
 #include "kernels/table.h"
 
-namespace kvasir::backend::block_mass_test {
+namespace kvasir::backend::block_scores_test {
 namespace {
 
 using kernels::AttentionProblem;
@@ -36,50 +36,50 @@ class OneSlice {
   void keep_rows_apart() { slice_.num_draft_rows = shape_.num_query_tokens - 1; }
 
   // As CpuBackend runs it. `row`: of one that is reported.
-  kv::StepMass run(std::int32_t row = 0) {
+  kv::StepScores run(std::int32_t row = 0) {
     const BatchInput batch{.sequences = {&slice_, 1}, .kv_groups = {&group_, 1}};
     AttentionPlan plan;
     plan_attention(batch.sequences, group_, shape_.group_size, plan);
-    BlockMass mass;
-    mass.begin_step(batch);
-    mass.begin_layer(plan, batch.sequences, shape_.group_size, 0, 0);
+    BlockScores score;
+    score.begin_step(batch);
+    score.begin_layer(plan, batch.sequences, shape_.group_size, 0, 0);
     for (const AttentionUnit& unit : plan.units) {
-      if (unit.mass >= 0) attend(unit, mass);
+      if (unit.score >= 0) attend(unit, score);
     }
-    mass.end_layer();
-    return mass.of_slice(0, row)[0];
+    score.end_layer();
+    return score.of_slice(0, row)[0];
   }
 
   // Of a query head, from dense attention.
   std::vector<double> dense(std::int32_t head) const {
     const kernels::AttentionOutput output = problem_.dense();
-    std::vector<double> masses(static_cast<std::size_t>(problem_.num_blocks()));
+    std::vector<double> scores(static_cast<std::size_t>(problem_.num_blocks()));
     for (std::int32_t token = 0; token < shape_.num_query_tokens; ++token) {
       const std::int32_t age = shape_.num_query_tokens - 1 - token;
       if (age >= slice_.observed.num_queries) continue;
       const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
-      for (std::size_t b = 0; b < masses.size(); ++b) {
-        masses[b] += std::pow(slice_.observed.decay, age) * output.masses[row * masses.size() + b];
+      for (std::size_t b = 0; b < scores.size(); ++b) {
+        scores[b] += std::pow(slice_.observed.decay, age) * output.masses[row * scores.size() + b];
       }
     }
-    return masses;
+    return scores;
   }
 
   // Of one query token, all query heads.
   std::vector<double> dense_row(std::int32_t token) const {
     const kernels::AttentionOutput output = problem_.dense();
-    std::vector<double> masses(static_cast<std::size_t>(problem_.num_blocks()));
+    std::vector<double> scores(static_cast<std::size_t>(problem_.num_blocks()));
     for (std::int32_t head = 0; head < shape_.group_size; ++head) {
       const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
-      for (std::size_t b = 0; b < masses.size(); ++b) masses[b] += output.masses[row * masses.size() + b];
+      for (std::size_t b = 0; b < scores.size(); ++b) scores[b] += output.masses[row * scores.size() + b];
     }
-    return masses;
+    return scores;
   }
 
   const kernels::AttentionShape& shape() const { return shape_; }
 
  private:
-  void attend(const AttentionUnit& unit, BlockMass& mass) {
+  void attend(const AttentionUnit& unit, BlockScores& score) {
     const kernels::KernelTable& table = kernels::best_table();
     const auto rows = static_cast<std::size_t>(unit.num_tokens * shape_.group_size);
     const std::size_t all = rows * static_cast<std::size_t>(unit.num_chunks());
@@ -105,7 +105,7 @@ class OneSlice {
                            .out = merged.data(),
                            .out_stride = static_cast<std::int64_t>(shape_.group_size) * shape_.head_dim,
                            .log_sum_exp = log_sum_exp.data()});
-    mass.fold(unit, {.max = max.data(),
+    score.fold(unit, {.max = max.data(),
                      .sum = sum.data(),
                      .block_sums = block_sums.data(),
                      .log_sum_exp = log_sum_exp.data()});
@@ -115,11 +115,11 @@ class OneSlice {
   const AttentionProblem problem_;
   std::vector<BlockId> blocks_;
   KvGroupView group_;
-  SequenceSlice slice_;
+  BatchSequence slice_;
 };
 
 void expect_dense(OneSlice& slice) {
-  const kv::StepMass mass = slice.run();
+  const kv::StepScores score = slice.run();
   std::vector<double> sum, greatest;
   for (std::int32_t head = 0; head < slice.shape().group_size; ++head) {
     const std::vector<double> of_head = slice.dense(head);
@@ -130,14 +130,14 @@ void expect_dense(OneSlice& slice) {
       greatest[b] = std::max(greatest[b], of_head[b]);
     }
   }
-  ASSERT_EQ(mass.sum.size(), sum.size());
+  ASSERT_EQ(score.sum.size(), sum.size());
   for (std::size_t b = 0; b < sum.size(); ++b) {
-    EXPECT_NEAR(mass.sum[b], sum[b], 1e-5 * std::max(1.0, sum[b])) << "block " << b;
-    EXPECT_NEAR(mass.greatest[b], greatest[b], 1e-5 * std::max(1.0, greatest[b])) << "block " << b;
+    EXPECT_NEAR(score.sum[b], sum[b], 1e-5 * std::max(1.0, sum[b])) << "block " << b;
+    EXPECT_NEAR(score.greatest[b], greatest[b], 1e-5 * std::max(1.0, greatest[b])) << "block " << b;
   }
 }
 
-TEST(BlockMass, IsThatOfDenseAttention) {
+TEST(BlockScores, IsThatOfDenseAttention) {
   for (std::int32_t num_tokens : {1, 7, 16, 40, 200}) {
     for (const kv::QueryWeights& observed :
          {kv::QueryWeights{1, 1.0f}, kv::QueryWeights{32, 1.0f}, kv::QueryWeights{kv::kAllQueries, 1.0f},
@@ -152,24 +152,24 @@ TEST(BlockMass, IsThatOfDenseAttention) {
 }
 
 // As if each had been a step of its own, so that those of rejected guesses can be left out.
-TEST(BlockMass, OfGuessesIsKeptRowByRow) {
+TEST(BlockScores, OfGuessesIsKeptRowByRow) {
   constexpr std::int32_t kRows = 20, kKeys = 1300;
   OneSlice apart({.num_query_tokens = kRows, .group_size = 3, .head_dim = 64, .num_keys = kKeys},
                  {kv::kAllQueries, 0.98f});
   apart.keep_rows_apart();
   double total = 0.0;
   for (std::int32_t row = 0; row < kRows; ++row) {
-    const kv::StepMass mass = apart.run(row);
-    EXPECT_EQ(mass.num_queries, std::vector<std::int32_t>{1});
+    const kv::StepScores score = apart.run(row);
+    EXPECT_EQ(score.num_queries, std::vector<std::int32_t>{1});
     const std::vector<double> sum = apart.dense_row(row);
-    ASSERT_EQ(mass.sum.size(), sum.size());
-    for (std::size_t b = 0; b < sum.size(); ++b) EXPECT_NEAR(mass.sum[b], sum[b], 1e-5);
-    for (const float block : mass.sum) total += block;
+    ASSERT_EQ(score.sum.size(), sum.size());
+    for (std::size_t b = 0; b < sum.size(); ++b) EXPECT_NEAR(score.sum[b], sum[b], 1e-5);
+    for (const float block : score.sum) total += block;
   }
   EXPECT_NEAR(total, 3.0 * kRows, 1e-3);
 }
 
-TEST(BlockMass, OfHolesIsZero) {
+TEST(BlockScores, OfHolesIsZero) {
   OneSlice slice(
       {.num_query_tokens = 20, .group_size = 2, .head_dim = 64, .num_keys = 700, .holes = {0, 5, 33}},
       {kv::kAllQueries, 1.0f});
@@ -178,7 +178,7 @@ TEST(BlockMass, OfHolesIsZero) {
 }
 
 // It has no softmax to be a share of, so each gets all that a block can get.
-TEST(BlockMass, OfARowThatSeesGhostsAloneIsTheirs) {
+TEST(BlockScores, OfARowThatSeesGhostsAloneIsTheirs) {
   OneSlice slice({.num_query_tokens = 1,
                   .num_keys = 80,
                   .coarser = {kv::KvFormat::kGhost},
@@ -188,7 +188,7 @@ TEST(BlockMass, OfARowThatSeesGhostsAloneIsTheirs) {
   EXPECT_EQ(slice.run().sum, (std::vector<float>{1.0f, 1.0f, 0.0f, 1.0f, 0.0f}));
 }
 
-TEST(BlockMass, IsNotKeptWhereNobodyAsks) {
+TEST(BlockScores, IsNotKeptWhereNobodyAsks) {
   OneSlice unasked({.num_query_tokens = 3, .num_keys = 100}, {});
   EXPECT_TRUE(unasked.run().is_empty());
   OneSlice windowed({.num_query_tokens = 3, .num_keys = 100, .window = 30}, {kv::kAllQueries, 1.0f});
@@ -196,4 +196,4 @@ TEST(BlockMass, IsNotKeptWhereNobodyAsks) {
 }
 
 }  // namespace
-}  // namespace kvasir::backend::block_mass_test
+}  // namespace kvasir::backend::block_scores_test
