@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What KV policies take and save while tokens are generated: kv_cost.py MODEL --file TEXT [--out FILE]
+"""The cost and the saving of KV policies while tokens are generated: kv_cost.py MODEL --file TEXT [--out FILE]
 
 One server, which logs what policies do. The same request, whose long prompt is in the prefix cache, comes in turns with
 each policy, forwards and backwards (A B C C B A), so that what the machine does besides hits all alike:
@@ -101,7 +101,7 @@ def measure(args, prompt, server, log):
 
 
 def own_ms(log, tokens):
-    """What watched requests say that planning and recording took, milliseconds a token."""
+    """The time of planning and recording by watched requests, milliseconds a token."""
     budget = VARIANTS["watched"][0]["kv_budget"]
     planning, recording, requests = sqlite3.connect(log).execute(
         "select sum(policy_ms), sum(record_ms), count(distinct sequence) from steps join sequences on sequence = "

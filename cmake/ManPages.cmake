@@ -1,5 +1,5 @@
 # Manual pages and completions as the program makes them: cmake -DKVASIR=bin/kvasir -DOUT=folder -P ManPages.cmake.
-# Without settings of whoever builds: they would be written down as defaults.
+# Without the builder's settings: they would be written down as defaults.
 set(clean env -i KVASIR_CONFIG= "PATH=$ENV{PATH}" ${KVASIR})
 file(REMOVE_RECURSE ${OUT})
 file(MAKE_DIRECTORY ${OUT}/man ${OUT}/completions)

@@ -109,7 +109,7 @@ def tokenizer_config(metadata):
 
 
 def first_difference(folder, model, binary, file):
-    """What differs first between the folder's ids of a file and kvasir's, or None."""
+    """The first difference between the folder's ids of a file and kvasir's, or None."""
     from transformers import AutoTokenizer
     theirs = AutoTokenizer.from_pretrained(folder).encode(file.read_bytes().decode(), add_special_tokens=False)
     command = [binary, "tokenize", model, "--file", str(file), "--special", "--no-bos", "--json"]

@@ -26,7 +26,7 @@ ENVIRONMENT = os.environ | {"LLAMA_CPP_LIB_PATH": str(PEERS / "bin" / "llama-nat
 
 
 def output_of(*command, may_say_no=False):
-    """What it printed; ends the run when it fails. Exit code 1 is an answer where `may_say_no`."""
+    """The command's output; ends the run when it fails. Exit code 1 is an answer where `may_say_no`."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode != 0 and not (may_say_no and done.returncode == 1):
         raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}: {done.stderr.strip()[-500:]}")

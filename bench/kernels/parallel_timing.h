@@ -6,7 +6,7 @@
 namespace kvasir::bench {
 
 // Runs work(thread) on `num_threads` threads `repetitions` times, all starting together, and returns the
-// seconds of the fastest repetition: CPU seconds of its busiest thread, so that a neighbour who takes a core
+// seconds of the fastest repetition: CPU seconds of its busiest thread, so that a neighbour that takes a core
 // away does not count.
 double fastest_seconds(int num_threads, int repetitions, const std::function<void(int)>& work);
 

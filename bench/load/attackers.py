@@ -34,7 +34,7 @@ def status_of(data):
 
 
 class SlowHeaders:
-    """Keeps `count` connections open that send a byte each BYTE_PERIOD_S; whoever is closed comes again.
+    """Keeps `count` connections open that send a byte each BYTE_PERIOD_S; a closed one is opened again.
 
     They come within `spread_s`: with 0 the server's patience with all of them ends at the same moment.
     """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What long requests do to short ones: beside_long.py MODEL --file TEXT [--out FILE]
+"""Short requests beside long ones: beside_long.py MODEL --file TEXT [--out FILE]
 
 The short ones are prompts of 32 tokens for answers of 8, one a second. In turn they are alone, beside prompts of
 --tokens tokens of another key, beside such of their own key, beside as long ones that are scored (echo with logprobs
@@ -71,7 +71,7 @@ def long_requests(*args):
 
 
 def play(args, text, turn, name):
-    """What came of the short ones beside the long ones of that name."""
+    """The results of the short ones beside the long ones of that name."""
     short = [{"at_ms": 1000.0 * (i + 1), "prompt": text.prompt(32, turn, name, i), "max_tokens": 8}
              for i in range(args.seconds)]
     with servers.keys_file(("short", "long")) as (file, keys):

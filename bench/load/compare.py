@@ -21,7 +21,7 @@ import workloads
 
 
 def asked(*words):
-    """What kvasir says, as JSON."""
+    """kvasir's output, as JSON."""
     servers.require(servers.KVASIR)
     return json.loads(subprocess.run([servers.KVASIR, *words, "--json"], check=True, capture_output=True,
                                      text=True).stdout)

@@ -121,7 +121,7 @@ def busy_seconds():
 
 
 class Busyness:
-    """Who used the cores between begin and end."""
+    """The users of the cores between begin and end."""
 
     def __init__(self, pids):
         self.pids = pids

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a tenant who floods the server does to one who asks seldom: flooding.py MODEL --file TEXT [--out FILE]
+"""A quiet tenant beside one that floods the server: flooding.py MODEL --file TEXT [--out FILE]
 
 Both send prompts of 300 tokens for answers of 100, at times drawn at random: the quiet one --quiet requests a second,
 the flooding one --flood. In turn the quiet one is alone and beside the other, each time with a server and prompts of

@@ -85,7 +85,7 @@ class Load {
     std::make_shared<StreamedRequest>(io_, target_, requests_[index], start_, planned_ms, done)->send();
   }
 
-  // As SDKs do for whoever is refused; the time goes on counting from the first try.
+  // Tries a refused request again, as SDKs do; its time counts from the first try.
   void send_later(std::size_t index, double planned_ms, int num_retries, std::chrono::seconds wait) {
     const auto timer = std::make_shared<boost::asio::steady_timer>(io_, wait);
     timer->async_wait([this, index, planned_ms, num_retries, timer](const boost::system::error_code&) {

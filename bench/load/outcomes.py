@@ -1,4 +1,4 @@
-"""What came of a load: kvasir_load's lines as rates, percentiles and the share of requests that kept the SLO."""
+"""The results of a load: kvasir_load's lines as rates, percentiles and the share of requests that kept the SLO."""
 import json
 import math
 

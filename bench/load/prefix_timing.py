@@ -81,7 +81,7 @@ class Tenant:
         return took_ms, json.loads(answer)["usage"]["prompt_tokens_details"]["cached_tokens"]
 
     def cache_hits(self):
-        """Of the whole server, in tokens."""
+        """Cached tokens, of the whole server."""
         return int(HITS.search(self.get("/metrics"))[1])
 
 

@@ -62,7 +62,7 @@ def answers(port):
 
 
 def cpu_seconds_of(stat):
-    """What a process or thread has used, by its file `stat` in /proc."""
+    """The processor time that a process or thread has used, by its file `stat` in /proc."""
     fields = stat.read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

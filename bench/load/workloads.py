@@ -1,4 +1,4 @@
-"""What clients send: lists of {"at_ms", "prompt", "max_tokens"} for kvasir_load.
+"""The requests of clients: lists of {"at_ms", "prompt", "max_tokens"} for kvasir_load.
 
 Prompts are pieces of a text in an order that `seed` draws, so that no run finds another's prompts in a cache.
 """

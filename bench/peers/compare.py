@@ -46,7 +46,7 @@ def path_of(kvasir, model):
 
 
 def open_report(path, model):
-    """What the file has of this model, or a report without rows."""
+    """The file's report of this model, or a report without rows."""
     if not path.exists():
         return {"rows": []}
     try:
@@ -75,7 +75,7 @@ class Watch:
         self.is_quiet = limits["int8_gmac_s"] >= self.least_share * self.best
 
     def measure(self, pair):
-        """What pair() gives, and whether nobody disturbed it as far as the probes tell."""
+        """The result of pair(), and whether it was undisturbed as far as the probes tell."""
         if self.least_share == 0:
             return pair(), True
         for _ in range(MAX_PROBES):
@@ -203,7 +203,7 @@ def share(text):
 
 
 def commit_of_checkout():
-    """What was measured, if it was built last: the commit, and whether files differ from it."""
+    """The measured source, if it was built last: the commit, and whether files differ from it."""
     git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True,
                                         cwd=pathlib.Path(__file__).parent).stdout.strip()
     return git("rev-parse", "HEAD") + (" and changes" if git("status", "--porcelain", "--", "../../src") else "")

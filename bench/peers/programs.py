@@ -92,7 +92,7 @@ class Program:
             cell, [self.generation_rate(model, cell.at_depth(depth)) for depth in (0, cell.depth)])
 
     def rate_of_difference(self, cell, rates):
-        """Of what a token at depth takes beyond one at 0."""
+        """The rate of the extra time of a token at depth beyond one at 0."""
         seconds = [1 / rate for rate in rates]
         if seconds[1] <= seconds[0]:
             raise ProgramFailed(f"{self.name}: generation at depth {cell.depth} took no longer than at 0")

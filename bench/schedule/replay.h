@@ -24,7 +24,7 @@ struct ReplayConfig {
   Machine machine;
   std::int64_t kv_tokens = 65'536;
   std::int32_t num_tenants = 1;
-  bool refuses = true;  // at once who is expected to miss the target
+  bool refuses = true;  // at once those expected to miss the target
   std::int32_t max_waiting = 256;
 };
 

@@ -1,4 +1,4 @@
-// Who came when and asked for how much: a public trace, or one that is drawn.
+// Arrival times and lengths of requests: a public trace, or one that is drawn.
 #pragma once
 
 #include <cstdint>

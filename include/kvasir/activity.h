@@ -1,4 +1,4 @@
-// What an engine is doing at one moment: its requests one by one, and for whom its KV memory is.
+// An engine's activity at one moment: its requests one by one, and the owners of its KV memory.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct RequestActivity {
 enum class KvOwner : std::uint8_t {
   kSequence,   // one running sequence
   kSequences,  // several that begin alike
-  kTenant,     // cached: who computed it may find it again
-  kPublic,     // cached: everybody may
+  kTenant,     // cached: the tenant that computed it may find it again
+  kPublic,     // cached: every tenant may
 };
 inline constexpr int kNumKvOwners = 4;
 

@@ -34,7 +34,7 @@ enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 struct EngineConfig {
   std::string model_path;                 // a .gguf file
   std::int32_t num_threads = 0;           // 0: physical cores this process may use
-  std::int32_t max_model_len_tokens = 0;  // 0: what the model was trained for, as far as memory allows
+  std::int32_t max_model_len_tokens = 0;  // 0: the model's trained length, as far as memory allows
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
@@ -48,9 +48,9 @@ struct EngineConfig {
   // temporary files when `kv_disk_directory` is empty.
   std::int64_t kv_disk_bytes = 0;
   std::string kv_disk_directory;
-  // Told once, on the engine thread, when the file cannot be written or read; empty: nobody is.
+  // Called once, on the engine thread, when the file cannot be written or read. May be empty.
   std::function<void(std::string_view)> kv_disk_warning;
-  bool kv_calibration = true;  // what `kvasir calibrate-kv` left beside the model's file counts
+  bool kv_calibration = true;  // uses the file of `kvasir calibrate-kv` beside the model's
   bool prefix_cache = true;
   // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.
   std::vector<std::string> public_prefixes;
@@ -73,12 +73,13 @@ struct EngineConfig {
   WaitingPolicy waiting_policy = WaitingPolicy::kPriority;
   // After so long in the queue a request counts as of the next better class, and again; 0: never.
   std::int32_t ageing_ms = 0;
-  // For the first token of requests of class 0 and better, thirty times as long for those behind. Who is not
-  // expected to have it by then for the others' sake is refused at once; 0: nobody is.
+  // The limit for the first token of requests of class 0 and better, and thirty times as long for the classes
+  // behind. A request that would miss it because of other requests is refused at once; 0: none is.
   std::int32_t ttft_target_ms = 0;
   std::string isa;            // "ref", "avx2", "avx512", "amx"; empty: KVASIR_ISA or the best
   std::string chat_template;  // overrides the model's own when not empty
-  // Told what KV policies do to every request; null: nobody listens. Borrowed: it must outlive the engine.
+  // Records the actions of KV policies on every request; null: no records. Borrowed: it must outlive the
+  // engine.
   kv::PolicyJournal* kv_journal = nullptr;
 };
 
@@ -103,7 +104,7 @@ struct ModelInfo {
   std::int32_t hidden_size = 0;
   std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for
-  std::int32_t max_model_len_tokens = 0;   // what this engine accepts: prompt + completion
+  std::int32_t max_model_len_tokens = 0;   // the most that this engine accepts: prompt + completion
 };
 
 // Upper bounds of EngineStats's counts of steps; one more count is of those above all.
@@ -227,7 +228,7 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // What it is doing now; the sink is destroyed without a call when the engine ends first.
+  // Reports its activity now; the sink is destroyed without a call when the engine ends first.
   virtual void look(ActivitySink sink) = 0;
 
   // Stops taking requests, lets the running ones finish for at most `timeout_ms`, then cancels the rest. When

@@ -60,7 +60,7 @@ struct Request {
   std::vector<TokenId> prompt_token_ids;
   SamplingParams sampling;
   KvParams kv;
-  std::string client_id;        // what the client calls it, for logs; may be empty
+  std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
   std::int32_t priority = 0;    // lower runs first

@@ -1,4 +1,4 @@
-// Who of those that wait is next.
+// The order of waiting requests.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace kvasir {
 enum class WaitingPolicy : std::uint8_t {
   kFifo,      // as they came
   kPriority,  // classes with ageing, as they came within one
-  kSloValue,  // classes with ageing, the least served tenant, then who gains most for the KV it holds
+  kSloValue,  // classes with ageing, the least served tenant, then the most benefit per byte of KV
 };
 
 // In the order of the enum.

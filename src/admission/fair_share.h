@@ -1,4 +1,4 @@
-// What each tenant has been served, so that asking for more does not give more.
+// The service that each tenant has had, so that asking for more does not give more.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace kvasir::admission {
 
-// Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): whoever has been
-// served least is next. What a tenant leaves unused is soon gone: its counter is at most a credit below the
-// greatest that there ever was, or below what each would have had if those that were there had all been given
-// the same, whether it is away or asks for little. (The paper lifts a counter to the least of those that are
-// there when a tenant comes back. One that keeps a single stream for an hour would never be lifted, and take
-// those with it that come meanwhile: they would have an hour ahead of all others.)
+// Virtual token counters (Sheng et al., "Fairness in Serving Large Language Models", 2024): the least served
+// tenant is next. Unused service is soon gone: a counter is at most a credit below the greatest ever, or
+// below the level that equal service of all present tenants would give, whether its tenant is away or asks
+// for little. (The paper lifts a counter to the least of those that are there when a tenant comes back. One
+// that keeps a single stream for an hour would never be lifted, and take those with it that come meanwhile:
+// they would have an hour ahead of all others.)
 //
 // Thread safety: none; the engine thread is the only caller.
 class FairShare {
@@ -58,7 +58,7 @@ class FairShare {
   void leave(Account& account, TimePoint now);
   void charge(Account& account, std::int32_t num_prompt_tokens, std::int32_t num_generated_tokens,
               TimePoint now);
-  // What the tenant was given lately, half of it within the last ten seconds.
+  // The tenant's recent service, half of it within the last ten seconds.
   static double recent_tokens(const Account& account, TimePoint now);
 
   // Whether a tenant with something unfinished has been served more by so many tokens.
@@ -80,7 +80,7 @@ class FairShare {
 
   std::map<std::string, Account, std::less<>> accounts_;
   double most_served_tokens_ = 0.0;  // of all counters
-  double level_tokens_ = 0.0;        // what each would have, had those that were there got the same
+  double level_tokens_ = 0.0;        // the level that equal service of all present tenants would give
   std::int32_t num_unfinished_tenants_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What runs and waits between two steps, for the estimate of a first token.
+// Running and waiting work between two steps, for the estimate of a first token.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct WaitingGroup {
   double recent_share = 0.0;     // the tenant's part of what all tenants were given lately
   std::int32_t num_sequences = 0;
   PromptWork prompts;          // of those that wait, without what is expected to be cached
-  PromptWork running_prompts;  // what is still to be computed of those that run
+  PromptWork running_prompts;  // the rest of the running prompts
   // Both, for prefill-only sequences, which run apart.
   PromptWork prefill_only, running_prefill_only;
   // Both, for each prompt that shorter ones need not wait for.
@@ -35,7 +35,7 @@ struct AbsentTenant {
   double served_tokens = 0.0;
 };
 
-// What runs and waits between two steps: plain data for other threads.
+// Running and waiting work between two steps: plain data for other threads.
 struct LoadSnapshot {
   std::vector<double> busy_seats_ms;  // of those that run: until each is expected to end
   std::int32_t num_free_seats = 0;
@@ -68,7 +68,7 @@ struct LoadSnapshot {
   bool has_backlog() const;
 };
 
-// What a snapshot is made from.
+// The facts that a snapshot is made from.
 struct LoadFacts {
   const FairShare& fair_share;
   const StepTimeModel& step_times;

@@ -11,7 +11,7 @@ constexpr double kForgetting = 0.98;
 constexpr double kQuantile = 0.75;
 // Below so much of an answer's weight a bucket says nothing any more.
 constexpr double kNothing = 1e-3;
-// Of whose lengths nothing is known.
+// The length for tenants without known lengths.
 constexpr std::int32_t kUsualTokens = 256;
 constexpr double kBucketsPerOctave = 4.0;
 
@@ -34,7 +34,7 @@ void OutputLengths::observe(std::int32_t num_tokens) {
 std::int32_t OutputLengths::predict(std::int32_t num_generated, std::int32_t max_tokens) const {
   const auto first = static_cast<std::ptrdiff_t>(bucket_of(num_generated + 1));
   const double longer = std::accumulate(weights_.begin() + first, weights_.end(), 0.0);
-  std::int32_t length = std::max(kUsualTokens, 2 * num_generated);  // as much again, where nobody was longer
+  std::int32_t length = std::max(kUsualTokens, 2 * num_generated);  // as much again, if none was longer
   if (longer > kNothing) {
     double below = 0.0;
     auto bucket = static_cast<std::size_t>(first);

@@ -9,8 +9,8 @@
 
 namespace kvasir::admission {
 
-// Of each whole block but one that would leave no token to compute, with all before it; until `visit` is
-// false.
+// Visits the hash of each whole block with all before it, until `visit` is false. A block that would leave no
+// token to compute is left out.
 template <class Visit>
 void RecentPrompts::for_each_hash(std::string_view cache_namespace, std::span<const TokenId> prompt,
                                   Visit visit) const {

@@ -18,8 +18,8 @@
 namespace kvasir::admission {
 
 // Remembers hashes of the prompts' first 16, 32, ... tokens, each behind its namespace. When there are too
-// many, those that whoever has the most asked for longest ago are forgotten. A guess: what came may have been
-// evicted since, or not be computed yet.
+// many, the oldest of the tenant with the most are forgotten. It is a guess: a prompt may have been evicted
+// since, or not be computed yet.
 //
 // Thread safety: none.
 class RecentPrompts {

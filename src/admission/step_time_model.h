@@ -16,11 +16,11 @@ namespace kvasir::admission {
 // Thread safety: none.
 class StepTimeModel {
  public:
-  // A step with this work took so long. What took no time (a simulated clock) teaches nothing.
+  // A step with this work took so long. Steps that took no time (a simulated clock) teach nothing.
   void observe(const StepWork& work, double milliseconds);
   // 0 until something was observed.
   double predict_ms(const StepWork& work) const;
-  // What a key that a prompt's token reads takes, in times of what the token itself takes; 0 when unknown.
+  // The time of a key that a prompt's token reads, over the time of the token itself; 0 when unknown.
   double key_to_token_ratio() const;
   // The most tokens of a prompt, from `first_position` on, with which a step that has this work besides takes
   // at most `limit_ms`; at most `max_tokens`.

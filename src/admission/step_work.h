@@ -1,4 +1,4 @@
-// What a step's time depends on.
+// The work that a step's time depends on.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace kvasir::admission {
 struct TtftEstimate {
   double wait_ms = 0.0;     // until its prompt would be computed
   double prefill_ms = 0.0;  // and then
-  double typical_ms = 0.0;  // what a prompt of 512 tokens takes on an idle machine
+  double typical_ms = 0.0;  // the time of a prompt of 512 tokens on an idle machine
 };
 
 // For a request of this tenant and class, with this much of its prompt to compute. A prefill-only one waits for
@@ -24,12 +24,12 @@ TtftEstimate estimate_ttft(const LoadSnapshot& load, const WaitingConfig& config
 // Whether a tenant with something unfinished has been served more than this one, by more than a quantum.
 bool is_underserved(const LoadSnapshot& load, const WaitingConfig& config, std::string_view tenant);
 
-// By how much the first token is later than it may be; at most 0 when it is in time. It may take `slack_targets`
-// targets (ttft_slack.h), or two typical prompts for each where that is more, so that a slow machine is not measured
-// by a fast one's target; and a quarter longer than the prompt takes by itself where that is more, so that an
-// idle server refuses nobody. With more slack for long prompts they take the time of those that could have
-// kept the target (bench/schedule with Azure's conversations: a third of the goodput at four times the
-// capacity).
+// By how much the first token is later than it may be; at most 0 when it is in time. It may take
+// `slack_targets` targets (ttft_slack.h), or two typical prompts for each where that is more, so that a slow
+// machine is not measured by a fast one's target; and a quarter longer than the prompt takes by itself where
+// that is more, so that an idle server refuses none. With more slack, long prompts take the time of others
+// that could have kept the target (bench/schedule with Azure's conversations: a third of the goodput at four
+// times the capacity).
 double excess_ms(const TtftEstimate& estimate, double target_ms, double slack_targets);
 
 }  // namespace kvasir::admission

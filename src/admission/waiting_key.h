@@ -15,11 +15,11 @@ struct WaitingConfig {
   double tenant_quantum_tokens = 4096.0;
 };
 
-// Of one waiting sequence.
+// The facts of one waiting sequence.
 struct WaitingFacts {
   std::int64_t arrival = 0;    // rises with arrival
   std::int32_t priority = 0;   // class: lower first
-  bool has_started = false;    // and was preempted: somebody is reading its answer
+  bool has_started = false;    // and was preempted: a client is reading its answer
   double pending_ms = 0.0;     // since it came
   double target_ms = 0.0;      // for its first token; 0: whenever
   double prefill_ms = 0.0;     // to compute what of its tokens is not cached
@@ -28,7 +28,7 @@ struct WaitingFacts {
   double served_tokens = 0.0;  // of its tenant, see FairShare
 };
 
-// What the order is by; the lower one starts first.
+// The key of the order; the lower one starts first.
 struct WaitingKey {
   std::int64_t priority = 0;
   std::int64_t is_new = 0;

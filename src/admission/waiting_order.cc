@@ -99,7 +99,7 @@ void WaitingOrder::serialize_long_prompts(std::span<const SequenceFacts> sequenc
   }
 }
 
-// A preempted sequence keeps its place: it goes on first for the sake of those who read its answer.
+// A preempted sequence keeps its place: it goes on first for the sake of its reader.
 void WaitingOrder::place_urgent(std::span<const SequenceFacts> sequences) {
   if (std::ranges::none_of(ordered_, [](const OrderedSequence& o) { return o.urgent_class < 0; })) return;
   const auto may_change = [&](const OrderedSequence& o) {

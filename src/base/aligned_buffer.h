@@ -34,7 +34,7 @@ class AlignedBuffer {
   std::span<std::byte> bytes() { return {data_, static_cast<std::size_t>(size_bytes_)}; }
 
   // Gives bytes [begin, end) physical memory before they are touched, where the system can (Linux 5.14), so
-  // that whoever writes there does not wait for it. Contents stay. Requires: within the buffer.
+  // that a later write does not wait for it. Contents stay. Requires: within the buffer.
   void populate(std::int64_t begin, std::int64_t end);
 
   // The whole buffer as an array of T; a remainder smaller than T is left out.

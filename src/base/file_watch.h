@@ -9,15 +9,15 @@
 
 namespace kvasir {
 
-// Looks at most once a second. What cannot be used as it is now is tried again each time, as the reason may
-// lie elsewhere, and is worth one warning.
+// Looks at most once a second. A file that cannot be used as it is now is tried again each time, as the
+// reason may lie elsewhere, and is worth one warning.
 //
 // Thread safety: none.
 class FileWatch {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // The files as they are now, which somebody is about to read, are taken for accepted.
+  // The files as they are now count as accepted: the caller is about to read them.
   explicit FileWatch(std::vector<std::string> paths);
 
   // Whether there is something to read that was not accepted.

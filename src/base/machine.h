@@ -13,7 +13,7 @@ struct Machine {
   int num_physical_cores = 1;            // among those; hardware threads of one core count once
   std::optional<double> cpu_quota = {};  // CPU seconds per second that a container may use
   std::int64_t total_memory_bytes = 0;
-  std::int64_t available_memory_bytes = 0;  // what can be taken now without swapping
+  std::int64_t available_memory_bytes = 0;  // memory that can be taken now without swapping
 };
 
 Machine describe_machine();

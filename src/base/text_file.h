@@ -12,8 +12,8 @@
 
 namespace kvasir {
 
-// Whether it can be read as a file that is all there: opening a pipe, for one, waits for somebody who writes to
-// it. Error (kBadFile) naming the path, about `param`.
+// Whether it can be read as a file that is all there: opening a pipe, for one, waits for a writer. Error
+// (kBadFile) naming the path, about `param`.
 Status check_readable(const std::string& path, std::string_view param = {});
 
 // Nothing when the file cannot be read or holds more than `max_bytes`. Works on /proc and /sys, whose files

@@ -16,9 +16,9 @@ namespace kvasir {
 // under a microsecond, and then sleep, so that an idle process uses no CPU.
 //
 // The first three quarters of the tasks belong to the workers in equal contiguous ranges, the same each time,
-// so that a worker meets the weights its L2 cache holds; the rest goes to whoever is free. A worker that is
-// done helps itself to what others have not started: one that lost its core delays the operation by the chunk
-// it holds (at most 1/64 of a range), not by its range.
+// so that a worker meets the weights its L2 cache holds; the rest goes to free workers. A worker that is done
+// helps itself to what others have not started: one that lost its core delays the operation by the chunk it
+// holds (at most 1/64 of a range), not by its range.
 //
 // Thread safety: one thread calls parallel_for at a time; tasks must not call it (CHECK) and must not throw.
 class ThreadPool {
@@ -104,8 +104,8 @@ class ThreadPool {
 
   // The operation. A worker that comes late may read a newer one here than it was called for, or a mixture.
   // It uses what it read only after taking a task of its own operation, and then all of it was that
-  // operation's: run() closes the cursors to the old operation before it stores (release) what the new one
-  // is, so whoever has read (acquire) any of the new finds every cursor closed.
+  // operation's: run() closes the cursors to the old operation before it stores (release) the new one, so a
+  // worker that has read (acquire) any of the new finds every cursor closed.
   std::atomic<Invoke> invoke_{nullptr};
   std::atomic<void*> function_{nullptr};
   std::atomic<std::int64_t> num_tasks_{0};

@@ -100,8 +100,8 @@ double bytes_per_step(const BenchmarkCase& test, const Speed& speed, const Model
   return weights + test.batch * kv_bytes_behind(model, test.depth + 0.5 * test.n_gen, speed.kv_bytes_share);
 }
 
-// Products of weights with a token: all layers', and the head's with one that is generated. Of a prompt only
-// the last token meets the head.
+// Products of weights with a token: all layers', and the head's with one that is generated. Only the last
+// token of a prompt meets the head.
 double products_per_token(const BenchmarkCase& test, const ModelInfo& model) {
   const bool meets_head = test.kind == BenchmarkKind::kGeneration;
   const auto head = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);

@@ -9,7 +9,7 @@
 
 namespace kvasir::cli {
 
-// While it lives, the given signals wait until somebody takes them; those that nobody took go with it.
+// While it lives, the given signals wait until they are taken; signals that were not taken go with it.
 // Threads started meanwhile leave them alone too, so make it before the first thread. A SIGHUP that is
 // ignored (nohup) stays so.
 //

@@ -91,7 +91,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};
   KVASIR_TRY(EngineConfig config, make_engine_config(engine, globals));
-  config.kv_calibration = false;  // what is there may be broken, and is to be replaced
+  config.kv_calibration = false;  // an existing file may be broken, and will be replaced
   const std::string path = io::kv_calibration_path(model);
   KVASIR_CHECKED(can_replace_text_file(path));
   KVASIR_TRY(const ModelSession session,

@@ -196,7 +196,7 @@ class KvEvaluation {
                         eval::KvRow row{.suite = suite, .ctx_tokens = ctx, .policy = kv.policy};
                         row.budget = kv.budget;
                         row.full_found = **full ? 1 : 0;
-                        if (!**full) return row;  // what the full cache loses no policy can keep
+                        if (!**full) return row;  // no policy can keep a needle that the full cache loses
                         KVASIR_TRY(const auto run, eval::run_needle(engine, needle, kv, keep_going_));
                         row.found = run.is_found ? 1 : 0;
                         row.bytes_share = run.usage.kv_bytes_share;

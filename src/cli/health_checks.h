@@ -11,7 +11,7 @@ namespace kvasir::cli {
 struct HealthCheck {
   std::string name;
   bool ok = false;
-  std::string detail;  // what was found and, when not ok, what to do
+  std::string detail;  // the finding and, when not ok, the advice
 };
 
 // Looks, changes nothing; takes as long as starting python3 once.

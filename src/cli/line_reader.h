@@ -20,8 +20,8 @@ class LineReader {
   LineReader& operator=(LineReader&&) = delete;
   ~LineReader();
 
-  // The next line, without its end, if one is there within `patience`. A last line need not end. What cannot
-  // be read ends the file.
+  // The next line, without its end, if one is there within `patience`. A last line need not end. A part that
+  // cannot be read ends the file.
   Outcome next(std::string& line, std::chrono::milliseconds patience);
   // The bytes of the file (0 where they are unknown), and of the lines so far.
   std::int64_t total_bytes() const { return total_bytes_; }

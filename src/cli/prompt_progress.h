@@ -9,8 +9,7 @@
 
 namespace kvasir::cli {
 
-// On stderr, where that is a terminal, and only once somebody has waited for half a second. Thread safety:
-// none.
+// On stderr, where that is a terminal, and only after half a second of waiting. Thread safety: none.
 class PromptProgress {
  public:
   explicit PromptProgress(bool quiet);

@@ -12,7 +12,7 @@
 
 namespace kvasir::cli {
 
-// Tells nothing where nobody asked to be told: without $NOTIFY_SOCKET.
+// Sends nothing without $NOTIFY_SOCKET.
 //
 // Thread safety: none.
 class ServiceManager {
@@ -34,7 +34,7 @@ class ServiceManager {
  private:
   void send(std::string_view state) const;
 
-  int socket_ = -1;  // -1: nobody asked
+  int socket_ = -1;  // -1: not asked for
   std::optional<std::chrono::microseconds> watchdog_;
 };
 

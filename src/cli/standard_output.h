@@ -17,7 +17,7 @@ int print_document(std::string json, int exit_code = kExitDone);
 // `exit_code`, or kExitMachine with a line on stderr when something printed did not get out (a full disk).
 int finish_output(int exit_code = kExitDone);
 
-// One line on stderr. Where nobody can read it, a closed stderr too, the command goes on without.
+// One line on stderr. When it cannot be written, as with a closed stderr, the command goes on without it.
 void say(std::string_view line);
 
 }  // namespace kvasir::cli

@@ -27,7 +27,7 @@ class TerminalAtExit {
   ~TerminalAtExit();
 };
 
-// While it lives, what is typed does not show; it waits for whoever reads next, and Ctrl-C still signals.
+// While it lives, typed text does not show. The text waits for the next reader, and Ctrl-C still signals.
 class HiddenTyping {
  public:
   HiddenTyping();

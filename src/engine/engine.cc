@@ -1,4 +1,4 @@
-// What every engine does alike, on top of its virtual members.
+// The common part of all engines, on top of their virtual members.
 #include "kvasir/engine.h"
 
 #include <fmt/format.h>

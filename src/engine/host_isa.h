@@ -1,4 +1,4 @@
-// The instruction sets this host runs, for those who see the engine but not what it is made of.
+// The instruction sets that this host runs, for layers that see the engine but not its parts.
 #pragma once
 
 #include "backend/registry.h"

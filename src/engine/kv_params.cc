@@ -24,11 +24,11 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-// What a later query may be expected to have paid to what is dropped: a fiftieth is about what the formats
-// lose anyway.
+// The share of a later query's attention that dropped blocks may have had: a fiftieth is about the loss of
+// the formats anyway.
 constexpr double kGateLostShare = 0.02;
 
-// Who writes 1.5 or 30 means a share.
+// A budget of 1.5 or 30 is meant as a share.
 constexpr std::int64_t kLeastBudgetBytes = 4096;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace kvasir {
 
 // "q12", "f16" and "f32"; nothing for other names.
 std::optional<KvCacheType> kv_cache_type_named(std::string_view name);
-// What new cells are written as.
+// The format of new cells.
 kv::KvFormat format_of_new_cells(KvCacheType type, std::int32_t head_dim);
 
 // "0.3" and "30%" are shares of the bytes in f16; "64MiB" and "65536" are bytes, at least 4 KiB. Error

@@ -173,7 +173,7 @@ void LocalEngine::take_commands() {
     commands.swap(mailbox_);
     std::swap(cancel_all, cancel_all_);
   }
-  std::optional<Activity> activity;  // the same for all who look meanwhile: it takes long in a large cache
+  std::optional<Activity> activity;  // shared by all sinks of this step: it takes long in a large cache
   for (Command& command : commands) {
     if (auto* arrival = std::get_if<Arrival>(&command)) {
       start_request(std::move(*arrival));
@@ -431,7 +431,7 @@ void LocalEngine::publish_stats() {
   scheduler_.describe_load(load_);
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
-  // Who waits for the end reads the numbers then.
+  // A thread that waits for the end reads the numbers then.
   for (const std::string& tenant : delivered_) queue_limit_.leave(tenant);
   delivered_.clear();
   if (queue_limit_.num_unfinished() == 0) all_done_.notify_all();

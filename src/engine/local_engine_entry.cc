@@ -1,4 +1,4 @@
-// LocalEngine: who is let in.
+// LocalEngine: admission.
 #include <bit>
 
 #include "engine/local_engine.h"
@@ -27,7 +27,7 @@ Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submis
   return ids;
 }
 
-// What it left to the engine.
+// Completes the settings that the request left to the engine.
 Status LocalEngine::complete(Request& request) const {
   KVASIR_CHECKED(check_request(request, loaded_.info, loaded_.tokenizer != nullptr));
   if (request.start_within_ms == 0 && !request.is_admitted)
@@ -69,7 +69,7 @@ Status LocalEngine::check_entry(std::vector<Submission>& submissions, Entry entr
     }
   }
   if (entry == Entry::kTogether) return {};
-  // They come again and again: a place is left to whoever asks for one answer.
+  // They come again and again: a place is left to requests for one answer.
   std::size_t num_fitting = submissions.size();
   while (num_fitting > 1 && !check_queue(std::span(submissions).first(num_fitting), 1)) --num_fitting;
   submissions.resize(num_fitting);
@@ -86,7 +86,7 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission> subm
       return make_error(ErrorKind::kUnavailable, "the server is shutting down");
     if (const Status status = check_entry(submissions, entry); !status)
       return std::unexpected(status.error());
-    // Short of memory it fails before it has counted somebody who does not come.
+    // Short of memory it fails before it has counted a request that does not come.
     ids.reserve(submissions.size());
     mailbox_.reserve(std::bit_ceil(mailbox_.size() + submissions.size()));
     for (Submission& submission : submissions) {

@@ -1,4 +1,4 @@
-// The machine's limits, for those who see the engine but not what it is made of.
+// The machine's limits, for layers that see the engine but not its parts.
 #pragma once
 
 #include "backend/machine_limits.h"

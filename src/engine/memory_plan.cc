@@ -13,7 +13,7 @@
 namespace kvasir {
 namespace {
 
-constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers nobody
+constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers no request
 constexpr std::int64_t kHiddenStatesPart = 16;   // of what weights leave, one part at most
 
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,

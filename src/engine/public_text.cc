@@ -13,7 +13,7 @@ using Tokens = std::vector<TokenId>;
 // Two texts that have nothing in common, not even how their first token joins what is before it.
 constexpr std::array<const char*, 2> kContinuations = {"a", " 7"};
 
-// What is in both does not depend on what follows.
+// The common tokens do not depend on the text that follows.
 Tokens common_beginning(const Tokens& a, const Tokens& b) {
   return {a.begin(), std::ranges::mismatch(a, b).in1};
 }

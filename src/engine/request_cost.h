@@ -1,4 +1,4 @@
-// What requests take: the times of their stages, and their part of each step.
+// The cost of requests: the times of their stages, and their part of each step.
 #pragma once
 
 #include <cstddef>

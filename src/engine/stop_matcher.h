@@ -28,7 +28,7 @@ class StopMatcher {
 
   // Takes the next text. With may_stop false, stop strings that end in it do not count.
   Piece push(std::string_view text, bool may_stop);
-  // What is still held back, when no more text comes.
+  // The text still held back, when no more comes.
   std::string flush();
 
  private:

@@ -1,4 +1,4 @@
-// What clients see of the token that ended an answer.
+// The token that ended an answer, as clients see it.
 #pragma once
 
 #include "kvasir/request.h"

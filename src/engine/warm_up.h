@@ -1,4 +1,4 @@
-// What steps take on this machine, before anybody asks.
+// The time of steps on this machine, before the first request.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace kvasir {
 
-// Runs a few short prompts and tokens after them through the model, alone, and gives what the steps took.
-// Without it a server does not know who comes too late until it has answered somebody, and steps that all
-// have streams beside prompts do not tell the two apart. The prefix cache keeps nothing of it.
+// Runs a few short prompts and tokens after them through the model, alone, and returns the steps' times.
+// Without it a server cannot tell late requests before it has answered one, and steps that all have streams
+// beside prompts do not tell the two apart. The prefix cache keeps nothing of it.
 //
 // Requires: nothing else runs on `kv` and `runner`.
 admission::StepTimeModel warm_up(const sched::SchedulerConfig& config, kv::KvCacheManager& kv,

@@ -14,9 +14,9 @@ namespace {
 constexpr std::array kFormats = {"q8",    "k8v4", "k4cv4", "k4v4",  "k4cv3", "k4v3",
                                  "k3cv3", "k3v3", "k4v2",  "k3cv2", "k3v2"};
 
-// Divergence grows with what attention loses; the policies were tuned on SmolLM2-135M, whose finer formats
-// this factor gives the costs that they were tuned with. The divergence that any rounding causes, of which 8
-// bits have no more, is no cost of a format.
+// Divergence grows with the loss of attention. The policies were tuned on SmolLM2-135M; this factor gives its
+// finer formats the costs that the tuning used. Any rounding causes some divergence, 8 bits no more than
+// others; that is no cost of a format.
 constexpr double kCostPerNat = 4.5;
 // Short windows, for there are many formats and more heads, and many of their logits.
 constexpr KvProtocol kOfFormats = {"", 256, 2};

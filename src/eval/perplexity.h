@@ -16,7 +16,7 @@ struct Perplexity {
   double stderr_ppl = 0.0;  // standard error, from the spread of the token losses
   std::int64_t num_tokens = 0;
   double nll_sum = 0.0;         // nats
-  std::size_t num_windows = 0;  // scored; fewer than given when somebody asked to stop
+  std::size_t num_windows = 0;  // scored; fewer than given when asked to stop
   double kv_bytes_share = 1.0;  // mean over the windows of Usage::kv_bytes_share
 };
 

@@ -1,4 +1,4 @@
-// Reads little-endian values from bytes that nobody has checked yet.
+// Reads little-endian values from unchecked bytes.
 #pragma once
 
 #include <bit>

@@ -14,8 +14,8 @@ namespace kvasir::io {
 struct KvCalibration {
   std::string model;  // its fingerprint; empty in files of older versions
   std::map<std::string, double> costs;
-  // How much the model suffers when attention to a KV head is wrong, of each through the layers without a
-  // window, the mean being 1. Empty: nobody has measured that.
+  // How much the model suffers when attention to a KV head is wrong, for each head of the layers without a
+  // window. The mean is 1. Empty: not measured.
   std::vector<double> head_weights = {};
 };
 

@@ -15,7 +15,7 @@ struct ModelSummary {
   std::string license;              // empty when the file names none
   std::int64_t num_parameters = 0;  // elements of all tensors
   std::int64_t weight_bytes = 0;
-  std::int64_t context_length_tokens = 0;  // what the model was trained for; 0: not said
+  std::int64_t context_length_tokens = 0;  // the length that the model was trained for; 0: not said
   std::int64_t num_layers = 0;             // 0: not said
   std::int64_t vocab_size = 0;             // 0: no tokenizer in the file
   bool has_chat_template = false;

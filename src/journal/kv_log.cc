@@ -44,7 +44,7 @@ KvLog::KvLog(std::string path, Options options, std::unique_ptr<Database> databa
       thread_([this] { write_until_closed(); }) {}
 
 KvLog::~KvLog() {
-  closing_.release();  // first: who is woken by the other looks at this
+  closing_.release();  // first: the thread that the other wakes reads this
   queue_.close();
   thread_.join();
 }
@@ -93,7 +93,7 @@ Status KvLog::write_batch(bool is_last) {
   return {};
 }
 
-// The engine goes on as if somebody listened.
+// The engine goes on as if the log were written.
 void KvLog::discard_rest() {
   while (!queue_.is_closed()) {
     queue_.wait();

@@ -61,7 +61,7 @@ void RecordQueue::close() {
 
 void RecordQueue::signal() {
   ++num_signals_;
-  num_signals_.notify_one();  // no system call while nobody waits
+  num_signals_.notify_one();  // no system call while no thread waits
 }
 
 void RecordQueue::count_dropped(const Record& record) {

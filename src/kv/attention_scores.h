@@ -11,7 +11,7 @@ namespace kvasir::kv {
 
 // Which queries of a step count, and how much: the last one 1, each earlier one `decay` times the next.
 struct QueryWeights {
-  std::int32_t num_queries = 0;  // the last so many of the step; 0: nobody wants to know
+  std::int32_t num_queries = 0;  // the last ones of the step; 0: not wanted
   float decay = 1.0f;
 };
 inline constexpr std::int32_t kAllQueries = std::numeric_limits<std::int32_t>::max();
@@ -20,7 +20,7 @@ inline constexpr std::int32_t kAllQueries = std::numeric_limits<std::int32_t>::m
 // query heads of a KV head, `greatest` is the most that one of them gave.
 struct StepScores {
   std::int32_t num_blocks = 0;
-  std::vector<float> sum;                 // [cells, num_blocks]; empty: nobody wanted to know
+  std::vector<float> sum;                 // [cells, num_blocks]; empty: not wanted
   std::vector<float> greatest;            // likewise
   std::vector<std::int32_t> num_queries;  // [cells]: that counted
 

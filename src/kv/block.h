@@ -1,4 +1,4 @@
-// What the block pool knows about one block: 16 tokens of every layer of one layer group.
+// The block pool's record of one block: 16 tokens of every layer of one layer group.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace kvasir::kv {
 enum class PrefixNodeId : std::int32_t {};
 inline constexpr PrefixNodeId kNoPrefixNode{-1};
 
-// A tenant, by a small number: a block counts for whoever computed it first.
+// A tenant, by a small number: a block counts for the tenant that computed it first.
 enum class CacheOwner : std::int32_t {};
-// What is public, and tenants beyond those that have a number of their own.
+// Public blocks, and tenants beyond those that have a number of their own.
 inline constexpr CacheOwner kAnyOwner{0};
 
-// What somebody may find again.
+// Contents that a request may find again.
 struct CachedContents {
   PrefixNodeId node = kNoPrefixNode;
   CacheOwner owner = kAnyOwner;
@@ -25,7 +25,7 @@ struct CachedContents {
 
 struct Block {
   std::int32_t ref_count = 0;   // sequences that hold it
-  CachedContents contents;      // what the prefix index says it holds, also while it is free
+  CachedContents contents;      // its contents by the prefix index, also while it is free
   std::int32_t num_hits = 0;    // since it holds that
   double least_priority = 0.0;  // in the eviction order: nothing behind it in its prefix has more
 };

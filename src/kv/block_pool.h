@@ -1,4 +1,4 @@
-// The blocks of one layer group: who is free, who is held, who still caches something.
+// The blocks of one layer group: which are free, which are held, which still cache something.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class BlockPool {
  public:
   struct Eviction {
     BlockId block;
-    PrefixNodeId contents;  // what it cached until now, for the prefix index to forget
+    PrefixNodeId contents;  // its cached contents until now, for the prefix index to forget
   };
 
   explicit BlockPool(std::int32_t num_blocks);
@@ -32,16 +32,16 @@ class BlockPool {
   std::optional<BlockId> allocate(CacheOwner owner = kAnyOwner);
   // Makes the first block in the eviction order cache nothing. Empty when there is none.
   std::optional<Eviction> evict();
-  // So many more will be allocated for the owner, or fewer: who needs room is who gives it.
+  // So many more will be allocated for the owner, or fewer: the owner that needs room gives it.
   void expect(CacheOwner owner, std::int32_t num_blocks) { cached_.own(owner, num_blocks); }
   // One more holder of a block that caches something or is already held.
   void add_reference(BlockId id);
-  // Somebody found what the block caches.
+  // A request found the block's contents.
   void count_hit(BlockId id) { ++at(id).num_hits; }
   // One holder less. Requires: ref_count(id) > 0. Contents, of which it has `bytes` > 0, survive until the
   // block is evicted. Returns the priority with which it then waits for that, 0 when it does not.
   double release(BlockId id, std::int64_t bytes);
-  // Of a held block: when it is free it shall not go before what has this priority.
+  // For a held block: when it is free it shall not go before blocks of this priority.
   void keep_behind(BlockId id, double priority);
 
   // Records what the block caches. Requires: it is held and caches nothing yet.

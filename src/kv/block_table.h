@@ -11,8 +11,8 @@
 namespace kvasir::kv {
 
 // Maps logical blocks to pool blocks. Logical block i is for the absolute positions [16 i, 16 i + 16),
-// whatever else was dropped: a block whose KV is gone leaves a hole and moves nobody's position. Holds ids
-// only; counting references is the cache manager's work.
+// whatever else was dropped: a block whose KV is gone leaves a hole and moves no position. Holds ids only;
+// counting references is the cache manager's work.
 //
 // Thread safety: none.
 // Invariants: first_held() is the lowest index without a hole, or size().

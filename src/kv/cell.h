@@ -69,7 +69,7 @@ enum class KvCode : std::uint8_t {
   k3,         // rotated; 3 bits n that mean scale * n, scales as k4
   k2,         // values: rotated; 2 bits n that mean scale * (2 n + 1), scales as k4
   kMean,      // keys: one for all tokens, [head_dim] int8; then a f16 scale per token: [16]
-  kNone,      // values: none; nobody pays attention to the keys, but how much it would be is told
+  kNone,      // values: none; the keys' attention is measured, and left out
 };
 inline constexpr int kNumKvCodes = 11;
 
@@ -133,8 +133,8 @@ constexpr std::int32_t rotation_size(std::int32_t head_dim) { return head_dim & 
 // them too small.
 inline constexpr float kUnitMargin = 1.0009765625f;
 
-// Of 12 bits. Their scale is the largest magnitude of a token times the margin over this, and half of the
-// least f16 besides: among the least of these rounding takes more than the margin.
+// The greatest code of 12 bits. The scale is the largest magnitude of a token times the margin over this, and
+// half of the least f16 besides: among the least of these rounding takes more than the margin.
 inline constexpr float kGreatestCode12 = 2047.0f;
 inline constexpr float kScaleMargin12 = 0x1p-25f;
 // The least magnitude whose scale might be no f16.
@@ -150,10 +150,10 @@ inline constexpr float kTwoBitScale = 0.215f;
 //   of keys    token l, channels 2 v and 2 v + 1
 //   of values  channel 16 (v % 2) + l, tokens 2 (v / 2) and 2 (v / 2) + 1
 // and a group of b bits is b x 32 words of 16 bits: code c of a vector lies in word c of some 32, one above
-// the other with those of the next vectors. Of three bits five vectors lie one above the other; bit i of the
-// sixteenth vector's codes is the top bit of the i-th 32 words. Those of kMean are bytes, by channel.
+// the other with those of the next vectors. With three bits five vectors lie one above the other; bit i of
+// the sixteenth vector's codes is the top bit of the i-th 32 words. Those of kMean are bytes, by channel.
 //
-// Of 12 bits each of three vectors has the upper bits of its words, and the i-th four bits of the fourth
+// With 12 bits each of three vectors has the upper bits of its words, and the i-th four bits of the fourth
 // vector's codes lie below them in the i-th 32 words. So that no word has codes of tokens that others may
 // write at the same time, groups of values are joined by twos: vector v of 32 is channels 16 (v % 4) + l of
 // 64, tokens 2 (v / 4) and 2 (v / 4) + 1.

@@ -17,15 +17,15 @@ namespace kvasir::kv {
 // though, and leave pages of each format that are neither full nor empty: close_sparse_pages() names those
 // whose cells would find room in the others.
 //
-// Bookkeeping only: the runtime owns the memory behind the offsets. What it costs is two bytes a cell and a
-// little a page.
+// Bookkeeping only: the runtime owns the memory behind the offsets. It costs two bytes a cell and a little a
+// page.
 //
 // Thread safety: none; the engine thread is the only caller.
 // Invariants: used_bytes() is the sum of the sizes of live cells; reserved_bytes() that of pages in use.
 class CellArena {
  public:
-  // Requires: capacity_bytes of at least one page beside the spare ones. Those are not counted in what is
-  // available, though allocate() takes from them too: who asks before it allocates leaves them to others.
+  // Requires: capacity_bytes of at least one page beside the spare ones. Those do not count as available,
+  // though allocate() takes from them too: a caller that asks before it allocates leaves them to others.
   CellArena(std::int64_t capacity_bytes, std::int32_t head_dim, std::int64_t num_spare_pages = 0);
 
   // Room for 32 f16 cells or more, so that little is left over at the end of a page.
@@ -33,7 +33,7 @@ class CellArena {
   // Whole pages that hold so many cells of the format.
   static std::int64_t bytes_for(std::int64_t num_cells, KvFormat format, std::int32_t head_dim);
 
-  // What the bookkeeping takes whatever is in use: without the places within pages.
+  // The bytes of the bookkeeping, whatever is in use: without the places within pages.
   static std::int64_t table_bytes(std::int64_t capacity_bytes, std::int32_t head_dim);
 
   // A cell of the format; empty when no page has room.
@@ -42,8 +42,8 @@ class CellArena {
   void free(KvCellRef cell);
 
   // When free pages are few and cells could stand closer: closes the emptiest pages, with at most `max_cells`
-  // cells, for allocate(). Whoever owns the cells of a closed page allocates others for them and frees them.
-  // False when there is nothing to gain. Requires: no page is closed.
+  // cells, for allocate(). The owner of a closed page's cells allocates others for them and frees them. False
+  // when there is nothing to gain. Requires: no page is closed.
   bool close_sparse_pages(std::int32_t max_cells);
   bool is_closed(KvCellRef cell) const {
     return pages_[static_cast<std::size_t>(cell.offset() / page_bytes_)].is_closed;

@@ -10,14 +10,14 @@
 namespace kvasir::kv {
 
 // Conversions come in rounds. Within a round no target overlaps a source, so they may run in any order and at
-// once; a target may overlap a source of an earlier round, which is then nobody's any more. So a full memory
-// becomes coarser through the few pages that are free: each round writes into what the last one left.
+// once; a target may overlap a source of an earlier round, which is free by then. So a full memory becomes
+// coarser through the few pages that are free: each round writes into what the last one left.
 //
 // Thread safety: none.
 class CellConversions {
  public:
   void add(CellConversion conversion) { all_.push_back(conversion); }
-  // What is added from here on runs after all that there is.
+  // Conversions that are added from here on run after all earlier ones.
   void end_round() {
     if (all_.size() > begin_of_last()) round_ends_.push_back(all_.size());
   }

@@ -7,8 +7,8 @@
 
 namespace kvasir::kv {
 
-// Copies are named by offset and format, as cells are; whoever asks has seen to it that copies do not
-// overlap. Called on the engine thread between two steps, with cells whose bytes are there before any pending
+// Copies are named by offset and format, as cells are; the caller makes sure that copies do not overlap.
+// Called on the engine thread between two steps, with cells whose bytes are there before any pending
 // conversion has run.
 class CellDisk {
  public:

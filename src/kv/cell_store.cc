@@ -8,10 +8,10 @@
 namespace kvasir::kv {
 namespace {
 
-// What moves at once is a few MiB at most.
+// At most a few MiB move at once.
 constexpr std::int32_t kMaxMoves = 2048;
 
-// Of a cache line: each cell's references begin with one.
+// References in a cache line: each cell's references begin with one.
 constexpr std::int64_t kRefsPerLine = 64 / sizeof(KvCellRef);
 
 }  // namespace
@@ -183,8 +183,8 @@ void CellStore::move_out_of_closed_page(KvCellRef& ref) {
   ref = *target;
 }
 
-// Nobody knows who owns a page's cells, so all of the directory is looked through; a block that was demoted
-// just now has left its closed page already, and a page closes before anything new comes into it.
+// The owners of a page's cells are not recorded, so all of the directory is searched; a block that was
+// demoted just now has left its closed page already, and a page closes before anything new comes into it.
 void CellStore::move_out_of_closed_pages() {
   for (GroupCells& group : groups_) {
     for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {

@@ -20,8 +20,8 @@ namespace kvasir::kv {
 // Owns the directory that attention reads cells by. A block that holds KV has a cell per layer and KV head of
 // its group, all in the format of new cells at first; each may then become coarser or go.
 //
-// Demotions are planned together, between begin_demotions() and end_demotions(). What they leave behind is
-// free when nothing else is, and that ends a round of conversions: no conversion writes where another one of
+// Demotions are planned together, between begin_demotions() and end_demotions(). Their old places are used
+// when nothing else is free, and that ends a round of conversions: no conversion writes where another one of
 // its round reads. A few pages are spare, which only demotions may take, so that a full memory can become
 // coarser. Where memory is scarce, cells of sparse pages move together at the same time, and in rounds of
 // their own where what stays as it is keeps pages from running empty.
@@ -72,7 +72,7 @@ class CellStore {
   // page.
   bool gather();
   void end_demotions();
-  // What was demoted and moved since the last call.
+  // Cells that were demoted and moved since the last call.
   const CellConversions& conversions() const { return conversions_; }
   void clear_conversions() { conversions_.clear(); }
 

@@ -10,7 +10,7 @@
 namespace kvasir::kv {
 namespace {
 
-// The coarsest format that neither of two who want `a` and `b` finds too coarse.
+// The coarsest format that is too coarse for neither of two holders that want `a` and `b`.
 KvFormat finest_of(KvFormat a, KvFormat b) {
   const auto suits = [](KvFormat format, KvFormat wanted) {
     return format == wanted || is_coarser(wanted, format);
@@ -38,7 +38,7 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   kv.num_planned_blocks = num_full_blocks;
   kv.moves.forget_before(num_computed_tokens);
   recorder_.begin_step(kv, num_computed_tokens);
-  // What the whole prompt may keep is there for its beginning, which stays fine as long as there is room.
+  // The whole prompt's budget is there for its beginning, which stays fine as long as there is room.
   const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
   const double share_before = bytes_share(kv, num_budget_blocks);
   std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
@@ -46,7 +46,7 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
     bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
   std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
   for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
-    if (!config_.group(g).is_full()) continue;  // what leaves a window goes by itself
+    if (!config_.group(g).is_full()) continue;  // blocks that leave a window go by themselves
     demote_group(kv, g, first_cell,
                  {.cells = cells(),
                   .settings = kv.policy,
@@ -70,7 +70,7 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
 
 void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell,
                             const PolicyView& view) {
-  // What it wished for with others is the plan's to say anew where the others have left.
+  // Pending demotions of shared blocks are planned anew where the other holders have left.
   std::erase_if(kv.pending_demotions, [&](const auto& wish) {
     const auto [of_group, block] = wish.first;
     return of_group == group && blocks_.pool(group).ref_count(block) == 1;
@@ -85,8 +85,8 @@ void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t fir
   // Block by block, as cells came into memory, so that whole pages run empty for the rounds that follow.
   std::ranges::sort(actions_, {},
                     [](const CellAction& action) { return std::pair(action.block, action.cell); });
-  // What one format finds no room for may have some once others have gone into theirs, or once what stays
-  // as it is has moved together; caches go last.
+  // A format without room may have some once other cells have their new places, or once the remaining cells
+  // have moved together; caches go last.
   while (!actions_.empty()) {
     const std::size_t num_before = actions_.size();
     std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
@@ -173,7 +173,7 @@ void Demotion::demote_shared(std::span<SequenceKv* const> holders) {
   }
 }
 
-// Makes the cells of a block as coarse as all who hold it agreed; false when there is no room.
+// Makes the cells of a block as coarse as all its holders agreed; false when there is no room.
 bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
                             std::span<SequenceKv* const> holders) {
   for (std::size_t i = 0; i < formats.size(); ++i) {

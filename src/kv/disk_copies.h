@@ -13,8 +13,8 @@
 namespace kvasir::kv {
 
 // Shares out a file of a fixed size to the bytes that cells had before they became ghosts. Bookkeeping only:
-// the runtime owns the file. A copy's reference counts its offset from the beginning of the file. What it
-// costs is kBytesPerCell for the cells of blocks that have a copy.
+// the runtime owns the file. A copy's reference counts its offset from the beginning of the file. It costs
+// kBytesPerCell for the cells of blocks that have a copy.
 //
 // Thread safety: none; the engine thread is the only caller.
 // Invariant: used_bytes() is the sum of the sizes of the copies that there are.

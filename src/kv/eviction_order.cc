@@ -7,7 +7,7 @@
 namespace kvasir::kv {
 namespace {
 
-// Of an equal part of the blocks that hold something.
+// In equal parts of the blocks that hold something.
 constexpr double kFloorParts = 0.5;
 constexpr double kShareParts = 2.0;
 
@@ -62,7 +62,7 @@ BlockId EvictionOrder::take_first() {
   return first;
 }
 
-// Of the owners with more blocks that can give one, whose first goes first; null when there is none.
+// The owner with more blocks whose first block goes first; null when none can give one.
 const EvictionOrder::Owner* EvictionOrder::first_of_those_above(double num_blocks) const {
   const Owner* best = nullptr;
   for (const Owner& owner : owners_) {

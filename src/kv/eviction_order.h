@@ -1,4 +1,4 @@
-// Which of the cached blocks that nobody holds goes first.
+// The order in which cached blocks without a holder go.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 namespace kvasir::kv {
 
 // By reuse value: expected hits for each byte it takes (GreedyDual-Size-Frequency: Cherkasova, "Improving WWW
-// Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", 1998). What a hit saves grows with a
-// block's depth in its prefix, but as it does hits become rarer: with it the value found less on traces. What
+// Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", 1998). The saving of a hit grows with
+// a block's depth in its prefix, but hits become rarer: a value that counts it found less on traces. What
 // goes lifts the value that newcomers begin with, so that old hits count less as time goes by; among equals
 // the one that joined first goes first, which with no hits at all is the least recently used.
 //
-// No owner can wash out the others: of the blocks that hold something, held ones included, whoever has less
-// than half of an equal part gives none as long as anybody else can, and who has more than twice an equal
-// part gives first.
+// No owner can wash out the others. Parts are of the blocks that hold something, held ones included. An owner
+// with less than half of an equal part gives none as long as another can, and one with more than twice an
+// equal part gives first.
 //
 // Thread safety: none; the engine thread is the only caller.
 class EvictionOrder {
@@ -37,7 +37,7 @@ class EvictionOrder {
   BlockId take_first();
 
   std::int32_t size() const { return size_; }
-  // By priority, whoever owns them: for tests and reports.
+  // By priority, whichever owner they have: for tests and reports.
   std::vector<BlockId> by_priority() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a KV cache is made of.
+// The properties of a KV cache.
 #pragma once
 
 #include <cstdint>

@@ -133,7 +133,7 @@ std::int32_t KvCacheManager::share_prefix(const SequenceKv& from, SequenceKv& to
   return num_blocks * kTokensPerBlock;
 }
 
-// References the first blocks of somebody else, as far as the next token still sees them.
+// References the first blocks of another sequence, as far as the next token still sees them.
 template <class BlockOf>
 void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockOf block_of) {
   for (std::int32_t g = 0; g < num_groups(); ++g) {
@@ -148,7 +148,7 @@ void KvCacheManager::take_prefix(SequenceKv& kv, std::int32_t num_blocks, BlockO
   }
 }
 
-// What somebody else's policy has left of a block.
+// The rest of a block after another sequence's policy.
 void KvCacheManager::know_ghosts(SequenceKv& kv, std::int32_t group, std::int32_t logical_block) const {
   SequenceScores& scores = kv.scores[static_cast<std::size_t>(group)];
   for (std::int32_t cell = 0; cell < scores.num_cells(); ++cell) {

@@ -22,7 +22,7 @@
 
 namespace kvasir::kv {
 
-// Who may find what a sequence leaves in the prefix cache.
+// The requests that may find a sequence's blocks in the prefix cache.
 struct CacheScope {
   // A namespace alone, as most callers have it.
   template <std::convertible_to<std::string_view> Name>
@@ -59,7 +59,8 @@ class KvCacheManager {
   // length in tokens (a multiple of 16). Full groups need each of its blocks, window groups those that the
   // next token can still see. Requires: `kv` is fresh from open().
   std::int32_t match_prefix(SequenceKv& kv, std::span<const TokenId> tokens);
-  // What match_prefix() took is of use, which is what makes it worth keeping: `kv` runs, for the first time.
+  // The blocks that match_prefix() took are of use, which makes them worth keeping: `kv` runs, for the first
+  // time.
   void count_hits(const SequenceKv& kv);
 
   // Shares the full blocks of the first `num_tokens` that `from` holds and has computed, without the prefix
@@ -68,7 +69,7 @@ class KvCacheManager {
   std::int32_t share_prefix(const SequenceKv& from, SequenceKv& to, std::int32_t num_tokens);
 
   // Makes room for the KV of positions below `num_tokens` in every group. False, and `kv` unchanged, when a
-  // pool or the memory is exhausted: the scheduler preempts, nobody logs an error.
+  // pool or the memory is exhausted: the scheduler preempts, no error is logged.
   bool allocate(SequenceKv& kv, std::int32_t num_tokens);
 
   // As allocate() for as many of the positions as there are empty blocks and unused memory for: nothing that

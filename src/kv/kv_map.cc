@@ -5,7 +5,7 @@
 namespace kvasir::kv {
 namespace {
 
-// Nobody where it is empty.
+// No owner where it is empty.
 std::optional<KvOwner> owner_of(const BlockPool& pool, BlockId block) {
   const std::int32_t num_holders = pool.ref_count(block);
   if (num_holders > 0) return num_holders == 1 ? KvOwner::kSequence : KvOwner::kSequences;

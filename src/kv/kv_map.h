@@ -12,7 +12,7 @@ namespace kvasir::kv {
 // Bytes by KvOwner and KvFormat; the sum is what the arena has in use.
 using KvMap = std::array<std::array<std::int64_t, kNumKvFormats>, kNumKvOwners>;
 
-// Walks every cell that is in use: about a nanosecond each, for those who ask now and then.
+// Walks every cell that is in use: about a nanosecond each, for callers that ask now and then.
 KvMap map_of(const KvCacheManager& kv);
 
 }  // namespace kvasir::kv

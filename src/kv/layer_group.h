@@ -9,7 +9,7 @@
 
 namespace kvasir::kv {
 
-// Of a budget of 5%, which is about what a ghost takes in each other cell.
+// For a budget of 5%, which is about the size of a ghost in each other cell.
 inline constexpr std::int32_t kBlockIdsPerRoom = 20;
 
 // The token at position p attends to the keys at positions > p - window_tokens (all of them when 0), itself

@@ -1,4 +1,4 @@
-// What tests of the KV cache manager begin with.
+// The common beginning of tests of the KV cache manager.
 #pragma once
 
 #include <cstdint>

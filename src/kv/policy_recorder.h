@@ -22,15 +22,14 @@ class PolicyRecorder {
   PolicyRecorder(PolicyJournal* journal, std::span<const LayerGroup> groups, const CellStore& cells)
       : journal_(journal), groups_(groups), cells_(cells) {}
 
-  // The policy of `kv` is about to be asked. What is added until end_step() belongs to that.
+  // The policy of `kv` is about to be asked. Actions added until end_step() belong to that step.
   void begin_step(SequenceKv& kv, std::int32_t num_computed_tokens);
   void add(const SequenceKv& kv, std::int32_t group, const CellAction& action, KvFormat from);
   void add_waiting();
   void ran_out_of_room();
   void end_step(const SequenceKv& kv, double bytes_share_before, double bytes_share_after);
 
-  // What a holder of a shared block had wished for has come true. Between begin_step() and end_step() of
-  // nobody.
+  // A wish of a shared block's holder has come true. Outside of begin_step() and end_step().
   void add_shared(const SequenceKv& kv, std::int32_t group, CellAction wish, KvFormat from, KvFormat to);
   // Tells the journal of all steps since the last call.
   void hand_over();

@@ -11,7 +11,7 @@
 
 namespace kvasir::kv {
 
-// Of each prefix only the full blocks count. A namespace of a prompt that begins with one is split: the
+// Only the full blocks of each prefix count. A namespace of a prompt that begins with one is split: the
 // prefix lies in a namespace of its own, and what follows in one that only the tenant has.
 //
 // Thread safety: immutable.

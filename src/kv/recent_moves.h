@@ -6,7 +6,7 @@
 
 namespace kvasir::kv {
 
-// Of one sequence. Thread safety: none.
+// The moves of one sequence. Thread safety: none.
 class RecentMoves {
  public:
   static constexpr std::int32_t kRestTokens = 32;

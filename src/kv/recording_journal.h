@@ -46,7 +46,7 @@ class ReplayedCells {
     const auto found = formats_.find({group, cell, block});
     return found == formats_.end() ? new_cells_ : found->second;
   }
-  // Of those that were ever touched.
+  // The number of cells that were ever touched.
   std::int32_t num_cells(KvFormat format) const {
     std::int32_t count = 0;
     for (const auto& [place, present] : formats_) count += present == format ? 1 : 0;

@@ -27,7 +27,7 @@ struct PendingDemotion {
 // Made by KvCacheManager::open(), given back by free(). Empty: holds nothing.
 struct SequenceKv {
   std::vector<BlockTable> tables;  // one per layer group
-  // Of a sequence that runs layer by layer, one per layer group and all alike: its layer blocks by position.
+  // For a sequence that runs layer by layer, one per layer group and all alike: its layer blocks by position.
   std::vector<BlockTable> prefill_only_tables;
   // How far its full blocks are known to the prefix index; kNoPrefixNode when they never shall be.
   PrefixNodeId cursor = kNoPrefixNode;
@@ -43,8 +43,8 @@ struct SequenceKv {
   std::map<std::pair<std::int32_t, BlockId>, PendingDemotion> pending_demotions;  // by group and block
   RecentMoves moves;                                                              // between memory and disk
   BytesUse bytes_use;
-  KvHolder holder;        // for a journal; whoever opened it may say
-  HoldId hold = kNoHold;  // what the journal calls it, from the first step of its policy on
+  KvHolder holder;        // for a journal; its opener may set it
+  HoldId hold = kNoHold;  // the journal's name for it, from the first step of its policy on
 
   BlockTable& table(std::int32_t group) { return tables[static_cast<std::size_t>(group)]; }
   const BlockTable& table(std::int32_t group) const { return tables[static_cast<std::size_t>(group)]; }

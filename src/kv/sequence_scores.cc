@@ -122,7 +122,7 @@ float SequenceScores::lost_share(std::int32_t cell) const {
 }
 
 void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {
-  if (block >= num_blocks_) return;  // nobody has looked at it
+  if (block >= num_blocks_) return;  // it was never attended
   float& mass = masses_[index(cell, block)];
   mass = -std::abs(mass);
 }

@@ -1,5 +1,4 @@
-// What a sequence's policy remembers of its cells: how much attention they got, and how unusual their keys
-// are.
+// A policy's memory of a sequence's cells: how much attention they got, and how unusual their keys are.
 #pragma once
 
 #include <bit>
@@ -14,7 +13,7 @@ namespace kvasir::kv {
 
 enum class HeadPooling : std::uint8_t { kSum, kGreatest };  // over the query heads of a KV head
 
-// What is measured of a block's keys and values once, when its last token is there.
+// The statistic of a block's keys and values, measured once, when its last token is there.
 enum class CellStatistic : std::uint8_t {
   kNone,
   kDistinctness,   // mean over its tokens of -cos(key, mean key so far) (KeyDiff, Park et al. 2025)
@@ -34,14 +33,14 @@ struct AttentionMemory {
     if (!is_kept) return {};
     return {.num_queries = window_queries > 0 ? window_queries : kAllQueries, .decay = decay};
   }
-  // What is left of it after so many more queries.
+  // The rest of it after so many more queries.
   float kept_share(std::int32_t num_queries) const;
-  // What the last so many queries weigh in it together, the last one being 1. Requires: it has no window.
+  // The weight of the last so many queries in it together, the last one being 1. Requires: it has no window.
   float weight_of(std::int32_t num_queries) const;
   bool operator==(const AttentionMemory&) const = default;
 };
 
-// Of one sequence in one layer group, by cell and logical block: eight bytes each.
+// The scores of one sequence in one layer group, by cell and logical block: eight bytes each.
 //
 // Thread safety: none; the engine thread is the only caller.
 class SequenceScores {
@@ -58,17 +57,16 @@ class SequenceScores {
   void add(const StepScores& mass);
   // Blocks of which every cell has its statistic: those after them are to be measured next, in order.
   std::int32_t num_measured_blocks() const { return num_measured_blocks_; }
-  // What was measured of a block that is now full: the statistic, of which 15 bits are kept, and the greatest
+  // Sets the measures of a block that is now full: the statistic, of which 15 bits are kept, and the greatest
   // length of its values, kept to a twelfth.
   void set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value = 0.0f);
   // [num_cells, head_dim]: the sums of unit keys so far, for the kernel that measures distinctness; empty
   // where another statistic or none is wanted.
   std::span<float> key_sums() { return key_sums_; }
-  // The block becomes a ghost, or is none any more. Of a ghost the greatest rate counts that one step showed:
-  // who asks for it asks once.
+  // The block becomes a ghost, or is none any more. For a ghost the greatest rate of any step counts: a query
+  // for it comes only once.
   void set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost);
-  // The share of the remembered attention that is paid to nobody: that of blocks that are gone,
-  // and what ghosts would get.
+  // The share of the remembered attention that is lost: that of blocks that are gone, and that of ghosts.
   float lost_share(std::int32_t cell) const;
   // The block is gone: what it had stays as what was lost, below 0.
   void freeze(std::int32_t cell, std::int32_t block);

@@ -1,5 +1,5 @@
-// SipHash-2-4: a keyed hash whose collisions nobody can plan without the key.
-// Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012.
+// SipHash-2-4: a keyed hash whose collisions cannot be planned without the key. Source: J.-P. Aumasson, D. J.
+// Bernstein, "SipHash: a fast short-input PRF", 2012.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Takes tensors out of a model file by name and shape, and notices what nobody took.
+// Takes tensors out of a model file by name and shape, and notices tensors that were not taken.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@
 namespace kvasir::python {
 namespace {
 
-// In its own process nobody has to be refused: what does not run yet waits. As many as the engine takes.
+// In its own process no request has to be refused: requests that do not run yet wait. The most that the
+// engine takes.
 constexpr std::int32_t kMaxQueuedRequests = 1 << 20;
 
 template <auto Member>

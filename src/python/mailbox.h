@@ -18,7 +18,7 @@ struct Output {
   RequestOutput news;
 };
 
-// The engine's thread never waits for the interpreter: it puts, and whoever waits here or at the file
+// The engine's thread never waits for the interpreter: it puts, and the thread that waits here or at the file
 // descriptor takes.
 //
 // Thread safety: any thread may call anything. Invariant: the descriptor, once there is one, is readable just

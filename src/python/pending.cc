@@ -31,7 +31,7 @@ Pending::Pending(std::shared_ptr<Session> session, std::vector<Request> requests
 }
 
 std::vector<Output> Pending::take(bool wait) {
-  session_->check_process();  // what there is to take belongs to the process that loaded the engine
+  session_->check_process();  // outputs belong to the process that loaded the engine
   std::vector<Output> outputs;
   while (true) {
     {

@@ -21,7 +21,7 @@ namespace kvasir::runtime {
 // Thread safety: none; the engine thread is the only caller.
 class CellFile final : public kv::CellDisk {
  public:
-  // What the references of cells are about; borrowed.
+  // The memory that references of cells point into; borrowed.
   struct Memory {
     backend::Backend* backend = nullptr;
     std::byte* cells = nullptr;

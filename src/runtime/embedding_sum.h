@@ -21,7 +21,7 @@ class EmbeddingSum {
   // The final hidden state [hidden_size] after one position, each position once.
   void add(std::int32_t position, std::span<const float> hidden);
 
-  // What was added, in its direction at length 1; zeros where nothing has a direction.
+  // The direction of the sum, at length 1; zeros where it has no direction.
   std::vector<float> unit_vector() const;
 
  private:

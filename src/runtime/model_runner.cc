@@ -95,7 +95,7 @@ const backend::BatchInput& ModelRunner::build(BatchBuilder& builder, const Part&
   return builder.build(part.sequences, wants_attention_scores_);
 }
 
-// What is to be learned from a forward pass, after it.
+// Collects the results of a forward pass, after it.
 void ModelRunner::finish(const Part& part) {
   collect_wanted_rows(part);
   for (std::size_t begin = 0, end = 0; begin < wanted_.size(); begin = end) {
@@ -137,7 +137,7 @@ void ModelRunner::collect_wanted_rows(const Part& part) {
   }
 }
 
-// Of wanted rows that are read together, those from `begin` on.
+// The end of the wanted rows that are read together, from `begin` on.
 std::size_t ModelRunner::end_of_chunk(const Part& part, std::size_t begin) const {
   const auto is_pooled = [&](std::size_t i) { return part.tasks[wanted_[i].sequence].embedding != nullptr; };
   const std::size_t limit = std::min(wanted_.size(), begin + static_cast<std::size_t>(max_logit_rows_));
@@ -147,7 +147,7 @@ std::size_t ModelRunner::end_of_chunk(const Part& part, std::size_t begin) const
 }
 
 void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t end) {
-  // What padding rows of the head give is no logit of a token: nobody sees it, so it is never chosen.
+  // Padding rows of the head give no logit of a token: their results are hidden, so they are never chosen.
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
   const bool only_greatest = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {

@@ -18,7 +18,7 @@
 
 namespace kvasir::runtime {
 
-// What one scheduled sequence wants from its logits. Borrowed for the call.
+// The results that one scheduled sequence needs from its logits. Borrowed for the call.
 struct SamplingTask {
   const SamplingParams* params = nullptr;
   std::uint64_t seed = 0;
@@ -35,7 +35,7 @@ struct SequenceResult {
   std::optional<Error> error;                     // this sequence cannot go on; the others are untouched
 };
 
-// What sequences that run layer by layer work in. All layers take turns in the cells of one.
+// The memory of sequences that run layer by layer. All layers take turns in the cells of one.
 struct PrefillOnlyMemory {
   std::vector<backend::KvGroupView> kv_groups;  // as BatchBuilder's, of layer blocks
   backend::Rows hidden;                         // [rows that may be kept, hidden_size]
@@ -68,7 +68,7 @@ class ModelRunner {
     std::span<std::int32_t> num_sampled;  // tokens by sequence
   };
 
-  // A row whose logits somebody wants.
+  // A row whose logits are wanted.
   struct WantedRow {
     std::size_t sequence = 0;
     std::int32_t position = 0;

@@ -21,9 +21,9 @@
 
 namespace kvasir::sched {
 
-// Who is next, how long a step may take, and which tenant is underserved. Holds what admission has learned: the
-// tenants' shares, the times of steps, the lengths of answers. Changes
-// nothing of a sequence but its place.
+// Answers which sequence is next, how long a step may take, and which tenant is underserved. Holds what
+// admission has learned: the tenants' shares, the times of steps, the lengths of answers. Changes nothing of
+// a sequence but its place.
 //
 // Thread safety: none.
 class AdmissionPolicy {

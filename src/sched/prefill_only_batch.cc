@@ -47,7 +47,7 @@ std::int32_t PrefillOnlyBatch::num_rows() const {
   return num_rows;
 }
 
-// Only here: whoever kept the layer from being complete may have left in between.
+// Only here: the sequence that kept the layer from being complete may have left in between.
 void PrefillOnlyBatch::begin_layer_when_due() {
   const auto is_complete = [](const Sequence* sequence) { return sequence->num_remaining_tokens() == 0; };
   if (!std::ranges::all_of(sequences_, is_complete)) return;
@@ -85,7 +85,7 @@ std::int32_t PrefillOnlyBatch::take_rows() {
     if (num_tokens == 0) continue;
     const std::int32_t row = sequence->first_hidden_row + sequence->num_computed_tokens;
     if (num_pass_rows == 0) pass_.first_hidden_row = row;
-    if (row != pass_.first_hidden_row + num_pass_rows) break;  // who was between them has left
+    if (row != pass_.first_hidden_row + num_pass_rows) break;  // the one between them has left
     sequence->num_scheduled_tokens = num_tokens;
     num_pass_rows += num_tokens;
   }

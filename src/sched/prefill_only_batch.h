@@ -22,7 +22,7 @@ struct PrefillOnlyConfig {
 // hidden states of its sequences lie behind each other, in the order in which they joined.
 //
 // A batch is one prompt, or several that fit one pass together: a longer prompt never holds up shorter ones
-// that came with it. Nobody joins once it has begun.
+// that came with it. No prompt joins once it has begun.
 //
 // A step has one pass. It costs a `num_layers`-th of a step in which as many tokens run all layers (one that
 // gives logits, which cost more, has fewer rows), so sequences that decode beside a batch hardly notice it.
@@ -37,7 +37,7 @@ class PrefillOnlyBatch {
 
   bool empty() const { return sequences_.empty(); }
   std::int32_t size() const { return static_cast<std::int32_t>(sequences_.size()); }
-  // Of hidden states, as long as nobody has left.
+  // The rows of hidden states, as long as no sequence has left.
   std::int32_t num_rows() const;
 
   bool may_join(const Sequence& sequence) const;
@@ -47,7 +47,7 @@ class PrefillOnlyBatch {
 
   // The next pass: appends what it runs to the output. Requires: not empty.
   void schedule(SchedulerOutput& output);
-  // What schedule() gave this sequence has been computed; true when nothing of it is left.
+  // The tokens that schedule() gave this sequence have been computed; true when none are left.
   bool advance(Sequence& sequence) const;
 
   // So many tokens of prompts have been scheduled to run all layers beside the batch. Requires: not empty.

@@ -137,7 +137,8 @@ void Scheduler::schedule_streams(StepBudget& budget) {
     if (stream->status != SequenceStatus::kRunning || stream->is_held || !stream->is_decoding()) continue;
     if (make_room(*stream, 1)) stream->num_scheduled_tokens = 1;
   }
-  // Every stream had to go: prompts have the step to themselves, and who went starts anew in this very step.
+  // Every stream was preempted: prompts have the step to themselves, and preempted ones start anew in this
+  // very step.
   if (std::ranges::none_of(running_, [](const Sequence* s) { return s->num_scheduled_tokens > 0; })) {
     budget = open_budget();
   }
@@ -233,7 +234,7 @@ void Scheduler::schedule_prompts(StepBudget& budget, TimePoint now) {
   if (!has_candidates && !admission_.computes_prompts()) return;
   advance_in_order(budget, now);
   if (num_running() > 0 || waiting_.empty()) return;
-  budget = open_budget();  // the last one had to go: it starts anew in this very step, else nobody would run
+  budget = open_budget();  // the last one was preempted: it starts anew in this very step
   advance_in_order(budget, now);
 }
 
@@ -328,7 +329,7 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   if (!kv_fits(sequence, running_, kv_, max_chunk_tokens_)) return false;
   sequence.kv = kv_.open({sequence.cache_namespace, sequence.account->name, {}}, false, 0);
   if (!kv_.prefill_only().allocate(sequence.kv, sequence.num_tokens())) {
-    kv_.free(sequence.kv);  // what is free of the memory lies between cells of other formats
+    kv_.free(sequence.kv);  // the free memory lies between cells of other formats
     return false;
   }
   sequence.times.started = now;
@@ -338,8 +339,9 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   return true;
 }
 
-// Guesses come last: they take the tokens that the step has left and blocks that are empty. For them nothing
-// that is cached goes and nobody is preempted. Those behind the last token of the answer could not count.
+// Guesses come last: they take the tokens that the step has left and blocks that are empty. For them no
+// cached block goes and no sequence is preempted. Guesses behind the last token of the answer could not
+// count.
 void Scheduler::schedule_drafts() {
   std::int32_t num_left = config_.max_num_batched_tokens;
   for (const Sequence* sequence : running_) num_left -= sequence->num_scheduled_tokens;

@@ -9,19 +9,16 @@
 //               From then on each schedule() gives it some of its remaining tokens: a chunk of the prompt as
 //               the token budget allows, later the one token it sampled last. Nothing distinguishes the two:
 //               it just catches up.
-//   (the model) Runs the tokens, writes their KV into the blocks named in its tables and, where `samples` is
-//   set,
-//               chooses the next token.
-//   update()    Counts the tokens as computed, makes blocks that became full findable for others, frees what
-//   left
-//               a sliding window, appends the sampled token and checks whether that ends the sequence.
+//   (the model) Runs the tokens, writes their KV into the blocks named in its tables and, where `samples`
+//               is set, chooses the next token.
+//   update()    Counts the tokens as computed, makes blocks that became full findable for others, frees
+//               blocks that left a sliding window, appends the sampled token and checks whether that ends
+//               the sequence.
 //   preempted   When a pool runs dry, a running sequence that comes later (victim.h) loses its blocks and
-//   goes
-//               back to the head of the queue. It keeps its tokens, generated ones included, and catches up
-//               again later; what it cached may still be there.
+//               goes back to the head of the queue. It keeps its tokens, generated ones included, and catches
+//               up again later; its cached blocks may still be there.
 //   the end     A stop token or max_tokens in update(), or finish() in any state: a stop string, a client
-//   that
-//               left, an error. Its blocks return last first. Each sequence ends exactly once.
+//               that left, an error. Its blocks return last first. Each sequence ends exactly once.
 //
 // A sequence that wants only its prompt, and nothing of it kept, runs layer by layer instead
 // (prefill_only_batch.h): it waits in the same queue and takes a seat, but is never preempted.
@@ -53,12 +50,12 @@ namespace kvasir::sched {
 
 // Deterministic and without a clock: the same calls with the same times give the same schedule.
 //
-// Thread safety: none; the engine thread is the only caller.
-// Invariants: a running sequence is either in `running_` or in `prefill_only_`; `running_` is in RunsBefore
-// order, and a preemption hits sequences behind that have nothing of the step, or that are held. The stream
-// that runs first always advances, or a prompt where there is none, or the prefill-only batch, so everyone gets
-// a turn. Only for the prompt of an underserved tenant may streams be left out of a step
-// (admission/decode_skip_budget.h), never twice in a row.
+// Thread safety: none; the engine thread is the only caller. Invariants: a running sequence is either in
+// `running_` or in `prefill_only_`; `running_` is in RunsBefore order, and a preemption hits sequences behind
+// that have nothing of the step, or that are held. The stream that runs first always advances, or a prompt
+// where there is none, or the prefill-only batch, so every sequence gets a turn. Only for the prompt of an
+// underserved tenant may streams be left out of a step (admission/decode_skip_budget.h), never twice in a
+// row.
 class Scheduler {
  public:
   // Requires: config.validate() holds. `kv` is borrowed and must outlive the scheduler.
@@ -94,11 +91,10 @@ class Scheduler {
   // False: nothing runs until a sequence is added, released or finished.
   bool has_runnable() const { return num_held_ < sequences_.size() && !is_blocked_; }
   SchedulerStats stats() const;
-  // What steps take, as far as it is known; and what another scheduler has learned of the same model, to begin
-  // with.
+  // The known times of steps; and those that another scheduler has learned of the same model, to begin with.
   const admission::StepTimeModel& step_times() const { return admission_.step_times(); }
   void begin_with(const admission::StepTimeModel& step_times) { admission_.begin_with(step_times); }
-  // What runs and waits, for estimate_ttft(); between steps.
+  // Describes running and waiting sequences, for estimate_ttft(); between steps.
   void describe_load(admission::LoadSnapshot& load);
   // Everything unfinished, by id.
   const std::map<SequenceId, Sequence>& sequences() const { return sequences_; }

@@ -1,4 +1,4 @@
-// What one step runs, and what came of it: plain data between the scheduler and the runtime.
+// One step's work and its results: plain data between the scheduler and the runtime.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct ScheduledSequence {
   std::int32_t num_tokens = 0;        // rows: committed tokens, then guesses
   std::int32_t first_logits_row = 0;  // rows [first_logits_row, num_tokens) want logits
   bool samples = false;               // the last committed row and every guess choose the token behind them
-  // Per layer group; cover every position to read and to write. Of a prefill-only sequence: of layer blocks.
+  // Per layer group; cover every position to read and to write. For a prefill-only sequence: of layer blocks.
   std::span<const kv::BlockTable> block_tables;
   // Per layer group, where its policy wants to know what the step attended to: the runtime writes it here.
   std::span<kv::SequenceScores> scores;
@@ -55,7 +55,7 @@ struct ScheduledSequence {
   bool is_decoding() const { return num_committed_tokens() == 1; }
 };
 
-// Of prefill-only sequences: which layers their tokens run this step.
+// For prefill-only sequences: the layers that their tokens run this step.
 struct LayerPass {
   std::int32_t first_layer = 0;
   std::int32_t end_layer = 0;
@@ -97,7 +97,7 @@ struct ModelStepResult {
   }
 };
 
-// What a step meant for one sequence; sequences that are still computing their prompt have none.
+// A step's result for one sequence; sequences that are still computing their prompt have none.
 struct SequenceUpdate {
   SequenceId id{};
   // The new tokens, up to the one that ends the sequence; none when the request wants only its prompt.

@@ -14,7 +14,7 @@
 
 namespace kvasir::sched {
 
-// What the scheduler needs to know of a request; it becomes num_choices sequences.
+// The scheduler's view of a request; it becomes num_choices sequences.
 struct SequenceRequest {
   RequestId request_id{};
   std::vector<TokenId> prompt_token_ids;

@@ -36,8 +36,8 @@ std::int32_t take_cached_prefix(Sequence& sequence, std::span<Sequence* const> r
                                 kv::KvCacheManager& kv);
 
 // True when every token that the candidate and the running sequences already have fits the pools and the
-// memory together, each as coarse as its policy is expected to make it, so that starting it preempts nobody
-// by its prompt alone. `candidate.kv` already holds its cached prefix.
+// memory together, each as coarse as its policy is expected to make it, so that starting it preempts none by
+// its prompt alone. `candidate.kv` already holds its cached prefix.
 bool kv_fits(const Sequence& candidate, std::span<Sequence* const> running, const kv::KvCacheManager& kv,
              std::int32_t max_chunk_tokens);
 

@@ -1,4 +1,4 @@
-// Who loses its blocks when a pool runs dry.
+// The sequence that loses its blocks when a pool runs dry.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace kvasir::sched {
 
-// Of those that may be preempted, in RunsBefore order: one of the last class, the cheapest to compute again
-// that holds as many tokens as are missing; where none does, the one that holds the most. Not the one that
-// was preempted last, `last_victim`, unless it is alone. Requires: not empty.
+// Chooses among those that may be preempted, in RunsBefore order: one of the last class, the cheapest to
+// compute again that holds as many tokens as are missing; where none does, the one that holds the most. Not
+// the one that was preempted last, `last_victim`, unless it is alone. Requires: not empty.
 inline Sequence& choose_victim(std::span<Sequence* const> candidates, std::int32_t num_missing_tokens,
                                SequenceId last_victim) {
   const std::int32_t last_class = candidates.back()->running_class;

@@ -13,7 +13,7 @@
 
 namespace kvasir::store {
 
-// A catalogue entry, or a .gguf file that somebody put into the store, as `list` shows it.
+// A catalogue entry, or a .gguf file that was put into the store by hand, as `list` shows it.
 struct StoredModel {
   std::string name;             // of the entry; of the file when it has none
   std::filesystem::path path;   // where it is or would be

@@ -27,7 +27,7 @@ struct Symbol {
   std::int32_t piece = kNoPiece;
   std::int32_t previous = -1;
   std::int32_t next = -1;
-  Merge with_next = {};  // what it becomes together with the next symbol; kNoPriority: nothing
+  Merge with_next = {};  // its merge with the next symbol; kNoPriority: none
 };
 
 // Merges the pair of lowest priority first, and of equal ones the leftmost, as SentencePiece and GPT-2

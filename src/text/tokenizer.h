@@ -88,7 +88,7 @@ class Tokenizer {
   bool adds_bos_ = false;
   bool adds_eos_ = false;
   bool adds_space_prefix_ = false;
-  SpecialMatcher user_defined_;           // what is matched in any text
+  SpecialMatcher user_defined_;           // pieces that are matched in any text
   SpecialMatcher all_special_;            // and with parse_special
   std::string bytes_;                     // of all tokens, one after the other
   std::vector<std::size_t> bytes_begin_;  // num_tokens + 1 positions in bytes_

@@ -1,4 +1,4 @@
-"""What a client got, in one form: an Answer, made from one object or from the chunks of a stream, or Refused."""
+"""A client's answer, in one form: an Answer, made from one object or from the chunks of a stream, or Refused."""
 import base64
 import json
 from array import array

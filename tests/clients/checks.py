@@ -1,4 +1,4 @@
-"""What an answer must be: what every answer must be, and what a case expects besides.
+"""Requirements of an answer: those of every answer, and those of a case besides.
 
 `expect` of a case:
   status, param, code, says    of an error: says lists parts of the message. type comes from the status

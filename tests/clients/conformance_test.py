@@ -65,7 +65,7 @@ class File:
         return left_out
 
     def check(self, name):
-        """What is wrong with the answer to a case, or None."""
+        """The fault of the answer to a case, or None."""
         case, blind = self.cases[name], self.client(self.cases[name].key).blind
         try:
             try:
@@ -81,7 +81,7 @@ class File:
 
 
 def key_of(name, keys):
-    """What a case's `key` means: no key, an unknown one, or one that the server was started with."""
+    """The API key that a case's `key` means: no key, an unknown one, or one that the server was started with."""
     if name is None or name == "":
         return None
     return f"sk-{name}" if name.startswith("?") else keys[name]

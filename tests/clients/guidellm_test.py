@@ -43,7 +43,7 @@ def sweep(url, arguments, tokenizer, report):
 
 
 def wrong_with(benchmark):
-    """What keeps one part of a sweep from being complete, or None. The end of its time may cut requests off."""
+    """The reason that a part of a sweep is incomplete, or None. The end of its time may cut requests off."""
     requests = benchmark["requests"]
     if requests["errored"]:
         return f"{len(requests['errored'])} errors, first: {requests['errored'][0]['info']['error']}"

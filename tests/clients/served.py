@@ -83,7 +83,7 @@ def serving(model, setup=None, options=(), port=0):
 
 
 def ports_of(process, log, with_grpc):
-    """Of HTTP, and of gRPC or None."""
+    """The port of HTTP, and that of gRPC or None."""
     ports = []
     for line in process.stdout:
         found = re.match(r"(?:http://[^ ]*:|gRPC on port )(\d+)", line)

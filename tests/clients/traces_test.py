@@ -182,7 +182,7 @@ def check_unsampled(server, collector):
 
 
 def check_names(collector):
-    """Of all attributes; kvasir.* are the server's own, and a GenAI metric has the name of one."""
+    """Checks the names of all attributes; kvasir.* are the server's own, and a GenAI metric has the name of one."""
     import opentelemetry.semconv.attributes as stable
     known = {"gen_ai.server.time_to_first_token", "process.pid", "host.name", "service.instance.id"}
     for package in (stable, importlib.import_module("opentelemetry.semconv._incubating.attributes")):

@@ -36,7 +36,7 @@ class Client:
                 threading.Thread(target=self.dispatch, daemon=True).start()
 
     def dispatch(self):
-        """Each message to whoever waits for its id; None to all when the connection ends."""
+        """Passes each message to the thread that waits for its id; None to all when the connection ends."""
         try:
             for text in self.connection:
                 message = json.loads(text)

@@ -10,7 +10,7 @@ BOOT_S = 120
 
 
 class BootedRoot:
-    """What it says while it boots goes to `console`."""
+    """Its messages while it boots go to `console`."""
 
     def __init__(self, root):
         self.root = pathlib.Path(root)

@@ -23,7 +23,7 @@ def need(*tools):
 
 
 def run(*command, **options):
-    """What it printed; fails with all of it unless the command exits with 0."""
+    """The command's output; fails with all of it unless the command exits with 0."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, **options)
     if done.returncode != 0:
         raise AssertionError(f"{command} exited with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -1,4 +1,4 @@
-"""What a server exports: names, types, labels and their values, as Prometheus would read them. Not a test itself."""
+"""Exported metrics: names, types, labels and their values, as Prometheus would read them. Not a test itself."""
 import json
 import pathlib
 import re
@@ -46,7 +46,7 @@ def ask(url, path, body=None):
 
 
 def exported_metrics():
-    """Of a server of a tiny model that has answered, streamed and refused."""
+    """The metrics of a server of a tiny model that has answered, streamed and refused."""
     with serving(str(TINY_MODEL)) as server:
         for stream in (False, True):
             ask(server.url, "/v1/completions", {"prompt": "the quick brown fox", "max_tokens": 4, "stream": stream})

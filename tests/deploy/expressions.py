@@ -45,7 +45,7 @@ def alert_expressions():
 
 
 def faults(where, expression, text, exported):
-    """What of an expression, and of the text that shows its labels, the server does not export."""
+    """The parts of an expression, and of its legend, that the server does not export."""
     known = set(OF_PROMETHEUS)
     for series, matchers in SELECTOR.findall(expression):
         if series not in exported.labels:

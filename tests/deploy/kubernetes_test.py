@@ -63,7 +63,7 @@ class Manifest(unittest.TestCase):
         pre_stop = int(self.container["lifecycle"]["preStop"]["exec"]["command"][1])
         takes = pre_stop + self.settings["serve"]["drain-timeout"] + STEP_GRACE_S
         self.assertLess(takes, self.pods["spec"]["terminationGracePeriodSeconds"])
-        # The server sees to it that nobody asks it any more before it refuses.
+        # No request reaches the server any more before it refuses.
         probe = self.container["readinessProbe"]
         self.assertLessEqual(probe["periodSeconds"] * probe["failureThreshold"], pre_stop)
 

@@ -1,4 +1,4 @@
-"""What run, tokenize, eval and bench print when all is well."""
+"""The output of run, tokenize, eval and bench when all is well."""
 import json
 import pathlib
 import signal
@@ -157,7 +157,7 @@ class Tokenize(CommandLineTest):
 
 class Measure(CommandLineTest):
     def interrupted(self, *args):
-        """What a measurement that would take minutes prints on stdout when Ctrl-C comes after its first news."""
+        """The stdout of a measurement that would take minutes, when Ctrl-C comes after its first news."""
         process = self.start(*args, "--json", stdin=subprocess.DEVNULL)
         process.stderr.readline()
         process.send_signal(signal.SIGINT)

@@ -45,7 +45,7 @@ class TerminalTest(CommandLineTest):
         self.wait_for_prompt()
 
     def wait_for_prompt(self, prompt="> "):
-        """What came before it."""
+        """The output before it."""
         before = self.wait_for(READY)
         self.wait_for(prompt)
         return before
@@ -86,7 +86,7 @@ class TerminalTest(CommandLineTest):
         os.write(self.terminal, keys.encode())
 
     def say(self, text):
-        """What comes between a line typed and the next prompt, without escape codes and the line's own echo."""
+        """The output between a typed line and the next prompt, without escape codes and the line's own echo."""
         self.type(text + "\n")
         self.wait_for("\n")
         return ESCAPES.sub("", self.wait_for_prompt()).replace("\r", "").strip()
@@ -432,7 +432,7 @@ class LongAnswers(TerminalTest):
 
 
 class Look(TerminalTest):
-    """Of what a tiny model writes at random; markdown_renderer_test.cc has Markdown."""
+    """The random text of a tiny model; markdown_renderer_test.cc has Markdown."""
     HOT = ["--raw", "--temperature", "5", "--top-p", "1", "--seed", "3", "--ignore-eos", "--max-tokens", "600"]
 
     def output(self, *args, **kwargs):

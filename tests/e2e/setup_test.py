@@ -106,7 +106,7 @@ class Completion(CommandLineTest):
         script = self.script("bash")
 
         def completed(*words, split=None):
-            """What bash is offered for the last word; `split`: the words as bash cuts them, if not at spaces."""
+            """Bash's words for the last one; `split`: the words as bash cuts them, if not at spaces."""
             line, split = " ".join((BINARY, *words)), split or words
             setting = " ".join(f"'{word}'" for word in (BINARY, *split))
             asked = f"{script}\nCOMP_WORDS=({setting})\nCOMP_CWORD={len(split)}\nCOMP_LINE='{line}'\n"

@@ -1,4 +1,4 @@
-"""Every case of adversarial/*.json against the real server: the exact answer, and that nobody else noticed.
+"""Every case of adversarial/*.json against the real server: the exact answer, and that no other client noticed.
 
     adversarial_test.py [--groups GROUP,...] [--without GROUP,...] [--only TEXT] [--list]
 
@@ -38,7 +38,7 @@ NO_SUCH_MEMBER = object()
 
 
 def to_bytes(parts):
-    """Of a text, or of an array as the head of this file describes it."""
+    """The bytes of a text, or of an array as the head of this file describes it."""
     pieces = []
     for part in parts if isinstance(parts, list) else [parts]:
         if isinstance(part, str):
@@ -113,7 +113,7 @@ def member(document, pointer):
 
 
 def content_problems(answer, expect):
-    """Of the last answer."""
+    """The faults of the last answer's content."""
     problems = []
     text = answer.body.decode("utf-8", "replace")
     wanted = dict(expect.get("json", {}))
@@ -133,7 +133,7 @@ def content_problems(answer, expect):
 
 
 def framing_problems(wire, answers, expect, half_closed):
-    """What comes behind the last answer: nothing, and then either the end or the answer to one more request."""
+    """The rest behind the last answer: nothing, and then either the end or the answer to one more request."""
     if answers and answers[-1].keeps_alive and not half_closed:
         wire.send(LIVE)
         behind = wire.receive()
@@ -166,7 +166,7 @@ def exchange_problems(wire, request, expect):
 
 
 def abort_problems(server, wire, name, request, expect):
-    """Of a reader who takes nothing until the log says that the server gave up; then the answer must be cut."""
+    """The answer to a reader that takes nothing until the log says that the server gave up; it must be cut."""
     client_id = "case-" + name.replace(" ", "-")
     head, rest = bytes_of(request).split(b"\r\n", 1)
     wire.send(head + f"\r\nX-Client-Request-Id: {client_id}\r\n".encode() + rest)
@@ -249,7 +249,7 @@ def main():
     if not any(chosen.values()):
         parser.error("no such case")
     num_bad = 0
-    # Nobody is refused for the time that an answer would take, so that no case depends on the machine's.
+    # No request is refused for the time that an answer would take, so that no case depends on the machine's.
     with live_server("--ttft-target-ms", "0") as server:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # ours; the server has started with the usual one

@@ -17,7 +17,7 @@ CHUNK_LINE = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
 class BadAnswer(Exception):
-    """What came is no HTTP answer, or not all of one."""
+    """The received bytes are no HTTP answer, or not all of one."""
 
 
 class Answer:
@@ -182,7 +182,7 @@ def messages_error_problems(status, document):
 
 
 def error_problems(status, document):
-    """What keeps `document` from being the error that a client may expect with that status."""
+    """The fault that keeps `document` from being the error that a client may expect with that status."""
     if isinstance(document, dict) and document.get("type") == "error":
         return messages_error_problems(status, document)
     if not isinstance(document, dict) or list(document) != ["error"] or not isinstance(document["error"], dict):
@@ -215,7 +215,7 @@ def named_stream_problems(events):
 
 
 def stream_problems(body):
-    """What keeps the body from being a whole stream: events of JSON, then [DONE] or the one error of an overload."""
+    """The fault of a body that is no whole stream: events of JSON, then [DONE] or the one error of an overload."""
     if not body.endswith(b"\n\n"):
         return ["a stream without its end"]
     events = [event for event in body[:-2].split(b"\n\n") if event != b": ping"]
@@ -234,7 +234,7 @@ def stream_problems(body):
 
 
 def answer_problems(answer, is_head=False):
-    """What no answer may be, whatever was asked."""
+    """Faults that no answer may have, whatever was asked."""
     kind = answer.header("Content-Type")
     try:
         if answer.status in (429, 503) and not re.fullmatch(r"[1-9]|[1-5]\d|60", answer.header("Retry-After")):

@@ -94,7 +94,7 @@ class Page:
 
 
 def complaints(driver):
-    """What the browser's console says besides refused requests, which tests provoke."""
+    """The browser's console output besides refused requests, which tests provoke."""
     return [entry["message"] for entry in driver.get_log("browser") if entry["source"] != "network"]
 
 

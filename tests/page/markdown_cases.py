@@ -1,4 +1,4 @@
-"""What the page makes of Markdown: text, and the HTML of its elements (links without target and rel, code without its
+"""The page's rendering of Markdown: text, and the HTML of its elements (links without target and rel, code without its
 button). Mostly CommonMark's and GFM's own rules; and text made to keep a browser busy."""
 
 def _link(href, text):

@@ -1,4 +1,4 @@
-"""What is refused, with which exception, and what it says."""
+"""Refusals: their exceptions and messages."""
 from __future__ import annotations
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Answers in pieces: with threads, with asyncio, and what becomes of them when nobody wants them any more."""
+"""Answers in pieces: with threads, with asyncio, and their end when they are not wanted any more."""
 from __future__ import annotations
 
 import asyncio

@@ -21,7 +21,7 @@ class CellMemory {
   std::string convert(const kv::CellConversions& conversions);
   // The first token of the block is stored: its cells are its own from here on.
   void begin_block(std::int32_t group, BlockId block);
-  // What all of the cell's bytes hold; none when they are not whole.
+  // The stamp that all of the cell's bytes hold; none when they are not whole.
   std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell) const;
   void fill(kv::KvCellRef cell, std::uint64_t stamp);
   // Empty, or which cell of the block does not hold its bytes any more.
@@ -34,7 +34,7 @@ class CellMemory {
   std::string convert_round(std::span<const kv::CellConversion> round);
 
   const kv::KvCacheManager& kv_;
-  std::vector<std::uint64_t> memory_;  // who owns each 32 bytes
+  std::vector<std::uint64_t> memory_;  // the owner of each 32 bytes
   std::vector<bool> is_source_;        // of the round that runs; likewise
   std::map<std::pair<std::int32_t, BlockId>, std::uint64_t> stamp_of_;
   std::uint64_t next_stamp_ = 1;

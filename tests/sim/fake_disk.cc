@@ -16,7 +16,7 @@ bool FakeDisk::write(kv::KvCellRef cell, kv::KvCellRef copy) {
     fault_ = "a copy is finer than its cell";
   const std::int64_t end = copy.offset() + kv::cell_bytes(copy.format(), head_dim_);
   if (end > capacity_bytes_) fault_ = "a copy lies behind the end of the file";
-  // What lay there before is overwritten, whole or in part.
+  // An older copy in that place is overwritten, whole or in part.
   auto overlapped = copies_.lower_bound(copy.offset());
   if (overlapped != copies_.begin() && std::prev(overlapped)->second.end > copy.offset()) --overlapped;
   while (overlapped != copies_.end() && overlapped->first < end) overlapped = copies_.erase(overlapped);

@@ -15,7 +15,7 @@ std::size_t slot_index(const kv::BlockTable& table, std::int32_t position) {
          static_cast<std::size_t>(kv::BlockTable::slot_at(position));
 }
 
-// Of every id of a layer block: there are more than there is room for.
+// The slots of every id of a layer block: there are more than there is room for.
 std::size_t num_layer_slots(const kv::KvCacheManager& kv) {
   const std::int32_t group = kv.prefill_only().group();
   const std::int64_t num_ids = kv.cells().directory(group).stride * kv.cells().cells_per_block(group);
@@ -136,7 +136,7 @@ std::string FakeEngine::run_row(const sched::ScheduledSequence& scheduled, std::
   return {};
 }
 
-// A rejected guess writes its KV too: something that nobody may read.
+// A rejected guess writes its KV too, which no sequence may read.
 std::string FakeEngine::spoil_row(const sched::ScheduledSequence& scheduled, std::int32_t row) {
   constexpr std::uint64_t kRejected = 0x72656a6563746564u;
   for (std::int32_t g = 0; g < kv_.num_groups(); ++g) {
@@ -193,7 +193,7 @@ void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, st
     kv::StepScores mass{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
     mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
     for (std::int32_t i = 0; i < scores.num_cells() * mass.num_blocks; ++i) {
-      // Now and then somebody asks for one block alone, so that ghosts come back.
+      // Now and then a query asks for one block alone, so that ghosts come back.
       mass.sum.push_back(static_cast<float>(random.percent(3) ? 1'000'000 : random.between(0, 1000)));
     }
     mass.greatest = mass.sum;

@@ -40,7 +40,7 @@ class FakeEngine {
               std::uint64_t sample_seed);
 
  private:
-  // What a prefill-only sequence leaves of a token: its KV in a layer, its hidden state after one.
+  // A prefill-only sequence's data of a token: its KV in a layer, its hidden state after one.
   struct LayerSlot {
     SequenceId writer{-1};
     std::int32_t position = -1;
@@ -50,7 +50,7 @@ class FakeEngine {
 
   std::string run_layer(const sched::ScheduledSequence& scheduled, std::int32_t layer, std::int32_t row);
 
-  // Who wrote a slot last, for a message that helps, and what it holds.
+  // The last writer of a slot, for a message that helps, and its contents.
   struct Slot {
     std::uint64_t kv = 0;
     TokenId token = kNoToken;

@@ -12,7 +12,7 @@ namespace {
 std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
 
 // Each step advances the sequence that runs first, or a prefill-only batch by tokens of a layer, so the sum
-// of all lengths is enough when nobody is preempted; a sequence can be thrown back by those before it.
+// of all lengths is enough without preemption. A sequence can be thrown back by those before it.
 std::int64_t max_steps(const Workload& workload) {
   std::int64_t steps = 200;  // the last arrival and the last deadline are before
   for (const SimRequest& item : workload.requests) {
@@ -23,7 +23,7 @@ std::int64_t max_steps(const Workload& workload) {
   return steps;
 }
 
-// Of a machine that takes a microsecond a token: less than from one step to the next.
+// The step time of a machine that takes a microsecond a token: less than from one step to the next.
 std::chrono::microseconds duration_of(const sched::SchedulerOutput& output) {
   return std::chrono::microseconds(std::min(output.num_tokens, 900));
 }
@@ -192,9 +192,9 @@ void Simulation::end(SequenceId id, End how) {
       choice.generated.size());
 }
 
-// As they came, or in the order of class and arrival where nobody ages: nobody overtakes; only choices of a
-// request that is already running may be passed over, and where prefill-only sequences are concerned, who
-// waits for a step's tokens or for a batch.
+// Requests start as they came, or by class and arrival where classes do not age: none overtakes. Only two
+// kinds may be passed over: choices of a request that already runs, and, beside prefill-only sequences, those
+// that wait for a step's tokens or for a batch.
 void Simulation::check_order_of_starts() {
   const admission::WaitingConfig& waiting = workload_.scheduler.waiting;
   const bool is_fifo = waiting.policy == WaitingPolicy::kFifo;
@@ -272,7 +272,7 @@ void Simulation::check_layer_pass(const sched::SchedulerOutput& output) {
   if (first >= end || end > limits.prefill_only.num_layers) fail("a pass of layers that there are not");
 }
 
-// In random order, so that nothing rests on who of a batch comes first.
+// In random order, so that nothing rests on the order within a batch.
 sched::ModelStepResult Simulation::run_model(const sched::SchedulerOutput& output) {
   std::vector<std::vector<TokenId>> next_tokens(output.sequences.size());
   for (const kv::CellConversion& conversion : output.conversions->all()) {
@@ -333,7 +333,7 @@ void Simulation::hold_and_release() {
   }
 }
 
-// For whoever generates, as an engine would between two steps.
+// Proposes guesses for sequences that generate, as an engine would between two steps.
 void Simulation::propose_drafts() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     if (sequence.status != sched::SequenceStatus::kRunning || !sequence.is_decoding()) continue;
@@ -342,7 +342,8 @@ void Simulation::propose_drafts() {
   }
 }
 
-// Whoever runs holds the blocks of what is computed, no more, and remembers attention to no block behind.
+// A running sequence holds the blocks of its computed tokens, no more, and remembers attention to no block
+// behind.
 void Simulation::check_drafts_left_nothing() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     if (sequence.status != sched::SequenceStatus::kRunning || sequence.is_prefill_only) continue;
@@ -423,8 +424,8 @@ void Simulation::check_blocks() {
   if (kv_.cells().has_disk()) check_copies();
 }
 
-// Who asked for exact KV has it; a shared block is as one of its holders' policies may have made it; the
-// memory in use is that of the blocks that have KV.
+// Sequences that asked for exact KV have it; a shared block is as one of its holders' policies may have made
+// it; the memory in use is that of the blocks that have KV.
 void Simulation::check_cells() {
   for (const auto& [id, sequence] : scheduler_.sequences()) {
     if (sequence.status != sched::SequenceStatus::kRunning || sequence.kv_policy.is_lossy()) continue;
@@ -452,7 +453,7 @@ void Simulation::check_cells() {
   if (held_bytes != kv_.held_bytes()) fail("what sequences hold is counted wrongly");
 }
 
-// Only ghosts have copies, so none outlives its block; the file has no bytes that nobody has.
+// Only ghosts have copies, so none outlives its block; every byte of the file belongs to a copy.
 void Simulation::check_copies() {
   const kv::DiskCopies& copies = kv_.cells().copies();
   std::int64_t used_bytes = 0;
@@ -472,7 +473,7 @@ void Simulation::check_copies() {
   if (!disk_.fault().empty()) fail(disk_.fault());
 }
 
-// What a journal was told of this step is how the cells are now, for each sequence that holds them.
+// The journal's records of this step agree with the cells, for each sequence that holds them.
 void Simulation::check_journal() {
   for (const kv::StepRecord& step : journal_.steps) {
     const auto holder = std::ranges::find_if(

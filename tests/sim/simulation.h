@@ -22,7 +22,7 @@
 
 namespace kvasir::sim {
 
-// What the simulated world exercised, so that a green run proves it was not idle.
+// Events that the simulation exercised, so that a green run proves it was not idle.
 struct Coverage {
   std::int64_t num_steps = 0;
   std::int64_t num_sequences = 0;

@@ -12,8 +12,8 @@
 namespace kvasir::sim {
 
 // The toy model. Every token has a state, a hash of its token, position, namespace and, per layer group, of
-// all KV it attends to in order; its KV in each group and the token after it follow from the state. So
-// whoever reads one wrong slot gets a wrong state, and everything after it is wrong too.
+// all KV it attends to in order; its KV in each group and the token after it follow from the state. So a
+// sequence that reads one wrong slot gets a wrong state, and everything after it is wrong too.
 //
 // Whose KV a token's is: all tenants' in the full blocks of a public beginning, its namespace's behind it.
 struct NamespaceHash {
@@ -36,7 +36,7 @@ class SoloRun {
 
   std::span<const TokenId> tokens() const { return tokens_; }  // prompt, then generated
   std::uint64_t state_at(std::int32_t position) const { return states_[static_cast<std::size_t>(position)]; }
-  // Of every token but the last generated one.
+  // The states of every token but the last generated one.
   std::int32_t num_states() const { return static_cast<std::int32_t>(states_.size()); }
   FinishReason finish_reason() const { return finish_reason_; }
 

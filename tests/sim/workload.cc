@@ -128,7 +128,7 @@ void weigh_cells(kv::KvCacheConfig& kv, SeededRandom& random) {
   }
 }
 
-// Who is next, and whom each is served for.
+// Draws the order of waiting requests, and the tenant of each.
 void choose_order(Workload& workload, SeededRandom& random) {
   workload.scheduler.waiting = {.policy = static_cast<WaitingPolicy>(random.between(0, 2)),
                                 .ageing_ms = random.percent(50) ? 0.0 : random.between(5, 50),

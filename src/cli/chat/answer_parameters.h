@@ -21,7 +21,7 @@ struct AnswerParameters {
 struct ParameterDescription {
   std::string name;
   std::string value;
-  std::string text;  // what the flag's help says
+  std::string text;  // the flag's help
 };
 std::vector<ParameterDescription> describe_parameters(const AnswerParameters& parameters);
 

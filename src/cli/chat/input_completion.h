@@ -20,7 +20,7 @@ struct Completions {
   std::vector<std::string> candidates;  // sorted; folders end with a slash
 };
 
-// `line` is what stands before the cursor. Names of commands at its beginning, and of files or words behind a
+// `line` is the text before the cursor. Names of commands at its beginning, and of files or words behind a
 // command that takes them; files whose names begin with a dot only when asked for so. Nothing elsewhere.
 Completions complete_input(std::string_view line, std::span<const CompletableCommand> commands);
 

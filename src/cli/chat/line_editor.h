@@ -14,8 +14,8 @@
 
 namespace kvasir::cli {
 
-// By libedit. What is pasted stays one line of input, newlines included, where the terminal marks pastes
-// (bracketed paste), and is never taken for keys, also what was pasted before read(); Alt-Enter is a newline
+// By libedit. Pasted text stays one line of input, newlines included, where the terminal marks pastes
+// (bracketed paste). It is never taken for keys, even if it was pasted before read(); Alt-Enter is a newline
 // too. Ctrl-C while a line is typed drops the line; the process is not signalled. Only one may exist at a
 // time, for the terminal is one.
 class LineEditor {

@@ -27,7 +27,7 @@ class CodeHighlighter {
   std::size_t read_piece(std::string_view line, std::size_t at, TextStyle& style);
 
   const CodeLanguage* language_;  // null: not known
-  std::string_view open_end_;     // what ends the comment or string that goes on; empty: none does
+  std::string_view open_end_;     // the end of the comment or string that goes on; empty: none
   TextStyle open_style_;
 };
 

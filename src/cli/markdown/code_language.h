@@ -12,7 +12,7 @@ struct Delimiters {
 
 struct CodeLanguage {
   std::span<const std::string_view> names;          // behind a fence
-  std::span<const std::string_view> line_comments;  // what begins one that ends with the line
+  std::span<const std::string_view> line_comments;  // beginnings of those that end with the line
   std::span<const Delimiters> block_comments;
   std::span<const Delimiters> block_strings;  // they may go on over lines
   std::string_view quotes;                    // of strings that end with the line

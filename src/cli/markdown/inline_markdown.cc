@@ -235,7 +235,7 @@ class InlineReader {
     const char before = begin == 0 ? context_.before : text_[begin - 1];
     const char after = begin + num_marks < text_.size() ? text_[begin + num_marks] : ' ';
     if (is_space(before)) return false;
-    // "**Note:**text" is bold to whoever wrote it, though not to CommonMark.
+    // "**Note:**text" is meant as bold, though CommonMark does not say so.
     const bool is_strict = num_marks == 1;
     if (is_strict && is_punctuation(before) && !is_space(after) && !is_punctuation(after)) return false;
     if (text_[begin] == '_') return !is_alphanumeric(after) && !is_beyond_ascii(after);

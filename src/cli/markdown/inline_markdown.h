@@ -22,11 +22,11 @@ struct InlineText {
 };
 
 // Reads as much of `text` as no further text can change. An element that does not end is plain text with its
-// markers: at the end of the line, or once kMaxUndecidedBytes have come after its beginning. What opens and
-// closes emphasis is as in CommonMark (0.31, section 6.2) but for what suits models: a single * between
-// letters or digits means itself, and so do backslashes before ( ) [ ] { }, which TeX has; ** may close
-// behind punctuation within a word; a run is closed by one of its length, or by one that ends what is within
-// it too, and never in part. A link becomes its text and then its address in parentheses.
+// markers: at the end of the line, or once kMaxUndecidedBytes have come after its beginning. The rules that
+// open and close emphasis are those of CommonMark (0.31, section 6.2) but for what suits models: a single *
+// between letters or digits means itself, and so do backslashes before ( ) [ ] { }, which TeX has; ** may
+// close behind punctuation within a word; a run is closed by one of its length, or by one that ends what is
+// within it too, and never in part. A link becomes its text and then its address in parentheses.
 InlineText parse_inline(std::string_view text, const InlineContext& context);
 
 inline constexpr std::size_t kMaxUndecidedBytes = 1000;

@@ -26,8 +26,8 @@ struct LineStart {
   int level = 0;              // of a heading, from 1
 };
 
-// `text` is the line so far, without its newline; `is_complete`: all of it. Requires: no tabs. What is
-// decided stays so, whatever follows.
+// `text` is the line so far, without its newline; `is_complete`: all of it. Requires: no tabs. A decision
+// stays, whatever follows.
 LineStart read_line_start(std::string_view text, bool is_complete);
 
 }  // namespace kvasir::cli

@@ -85,7 +85,7 @@ class MarkdownRenderer {
   TerminalText text_;
 
   Place place_ = Place::kLineStart;
-  std::string line_;               // what has come of the line and is not taken yet
+  std::string line_;               // the part of the line that is not taken yet
   Prefix first_, rest_;            // of the line, and of those that it becomes
   int quote_depth_ = 0;            // of the line
   std::size_t source_indent_ = 0;  // columns of the line that containers took: quote marks, items

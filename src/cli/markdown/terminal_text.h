@@ -8,7 +8,7 @@
 namespace kvasir::cli {
 
 // Cuts a stream into whole characters of valid UTF-8. Controls, other than newline and tab, and bytes that
-// are no UTF-8 come as the characters of \xNN; a carriage return before a newline is left out. What comes
+// are no UTF-8 come as the characters of \xNN; a carriage return before a newline is left out. The output
 // does not depend on where the stream was cut into pieces.
 //
 // Thread safety: none.

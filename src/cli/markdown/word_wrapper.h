@@ -25,7 +25,7 @@ class WordWrapper {
   // Requires: between begin_line and end_line; one character, no control.
   void put(std::string_view character, const TextStyle& style);
   void put(const StyledText& text);
-  // Without a line break: whoever wants one asks the sink.
+  // Without a line break: a caller that wants one asks the sink.
   void end_line();
 
  private:

@@ -1,4 +1,4 @@
-// Why a policy made a cell coarser, or brought it back: what a log says to whoever asks afterwards.
+// Why a policy made a cell coarser, or brought it back, for a log.
 #pragma once
 
 #include <cstddef>

@@ -16,9 +16,9 @@ constexpr float kQueriesWhileFilling = 8.0f;
 // The floor of a block whose keys are the most unlike the others', in means of the forecast. It falls with
 // the fourth power of the block's rank.
 constexpr float kFloorMeans = 3.0f;
-// Of any block, in means: what nobody looks at now is what a late question may be about.
+// The least forecast of any block, in means: a late question may be about a block that gets no attention now.
 constexpr float kLeastMeans = 1.0f;
-// What coming back must be worth, in prices of the cheapest step down.
+// The least worth of coming back, in prices of the cheapest step down.
 constexpr float kPromotionPrices = 2.0f;
 constexpr std::size_t kNumBins = 256;
 
@@ -106,7 +106,7 @@ void CellLadder::finish(std::int64_t bytes, std::vector<CellAction>& actions) {
   }
 }
 
-// Of two steps that lose alike the older block's comes first.
+// When two steps lose alike, the older block's comes first.
 bool CellLadder::is_later(const Step& a, const Step& b) {
   return a.loss_per_byte != b.loss_per_byte ? a.loss_per_byte > b.loss_per_byte : a.block > b.block;
 }
@@ -123,7 +123,7 @@ std::int64_t CellLadder::bytes_of_all_in(const Rung& rung) const {
          (view_.num_blocks() - view_.num_full_blocks) * view_.new_cell_bytes();
 }
 
-// Of the copy that a ghost leaves: what it was, but no finer than it would come back as.
+// The format of the copy that a ghost leaves: its old one, but no finer than it would come back as.
 KvFormat CellLadder::kept_as(std::size_t block) const {
   const KvFormat coarsest = coarsest_before(KvFormat::kGhost).format;
   return is_coarser(coarsest, present_[block]) ? coarsest : present_[block];
@@ -215,12 +215,12 @@ bool CellLadder::may_become(KvFormat to, std::size_t block) const {
   return may_lose >= 1.0 || lost_ + newly_lost(block) <= static_cast<float>(may_lose) * total_;
 }
 
-// Attention that goes to nobody from now on: that of a ghost does already.
+// Attention that is lost from now on: a ghost's is lost already.
 float CellLadder::newly_lost(std::size_t block) const {
   return rungs_[rung_of_[block]].format == KvFormat::kGhost ? 0.0f : forecast_[block];
 }
 
-// Of each query, instead of the sum that memory keeps.
+// The attention of each query, instead of the sum that memory keeps.
 float CellLadder::later_attention(std::size_t block) const { return (1.0f - kDecay) * forecast_[block]; }
 
 // The ghosts that are worth the most per byte come back first, as long as those that pay are worth less. None

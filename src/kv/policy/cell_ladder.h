@@ -1,8 +1,8 @@
 // The steps down of the blocks of one layer and head, the one that loses the least per byte first.
 //
-// loss = sqrt(forecast x mean forecast) x what the coarser format loses. The forecast is attention with a
+// loss = sqrt(forecast x mean forecast) x the loss of the coarser format. The forecast is attention with a
 // memory of about 200 queries, never less than what the block's keys promise by being unlike the others
-// (KeyDiff), and never below the mean: text that nobody has asked about yet looks like nothing in attention,
+// (KeyDiff), and never below the mean: text that was not asked about yet looks like nothing in attention,
 // which only tells the blocks that deserve more than their share. The root keeps these from taking the bits
 // of all others: what is asked for late is as likely to be in a quiet block.
 //
@@ -22,7 +22,7 @@ namespace kvasir::kv {
 
 class CellLadder {
  public:
-  // What its forecast wants to be remembered.
+  // The memory of attention that its forecast needs.
   static AttentionMemory memory();
 
   // The view must outlive it.
@@ -36,7 +36,7 @@ class CellLadder {
   // The rest is of the cell that was read last. Forecasts, and finds each block's next step.
   void rank();
   bool has_step() const { return !steps_.empty(); }
-  // What the cheapest step loses per byte. Requires: has_step().
+  // The loss of the cheapest step per byte. Requires: has_step().
   float price() const { return steps_.front().loss_per_byte; }
   // Takes the cheapest step. Returns the bytes saved; 0 when the block must stay. Requires: has_step().
   std::int64_t take_step();
@@ -74,8 +74,8 @@ class CellLadder {
   std::vector<float> forecast_;       // by full block
   std::vector<std::size_t> rung_of_;  // likewise
   std::vector<KvFormat> present_;     // likewise
-  // Of a long memory, what has been filled since the block was: what few queries have seen counts as if the
-  // others were like them.
+  // The part of a long memory that was filled since the block was: a block that few queries have seen counts
+  // as if the others were like them.
   std::vector<float> seen_;
   std::array<std::int64_t, kNumKvFormats> bytes_of_ = {};
   std::array<std::size_t, kNumKvFormats> rung_of_format_ = {};  // the first that is not finer
@@ -83,7 +83,7 @@ class CellLadder {
   bool may_drop_ = false;                                       // nor do ghosts
   bool has_ghosts_ = false;
   std::vector<bool> is_resting_;       // by full block
-  std::vector<Step> promotions_;       // what each block would gain
+  std::vector<Step> promotions_;       // the gain of each block
   std::vector<Step> steps_;            // a heap: the next of each block
   std::span<const float> statistics_;  // of the cell, by full block
   float mean_forecast_ = 0.0f;         // before any was raised to the floor

@@ -15,7 +15,7 @@ enum class Score : std::uint8_t {
   kAge,        // the newest is worth the most
   kLot,        // drawn once per block and cell
   kMass,       // remembered attention
-  kStatistic,  // what was measured of the block
+  kStatistic,  // the measured statistic of the block
 };
 
 constexpr ActionReason reason_of(Score score) {
@@ -89,7 +89,7 @@ class DropPolicy final : public KvPolicy {
     float score;
     std::int32_t block;
   };
-  // Of equals the older one.
+  // Among equals the older one.
   static bool goes_first(const Candidate& a, const Candidate& b) {
     return a.score != b.score ? a.score < b.score : a.block < b.block;
   }
@@ -118,7 +118,7 @@ class DropPolicy final : public KvPolicy {
     }
   }
 
-  // Who remembers every query expects of the next ones what those had; a window forgets too fast for that.
+  // A memory of every query expects the same of the next ones; a window forgets too fast for that.
   float forecast(const PolicyView& view, const Candidate& candidate) const {
     if (rule_.score != Score::kMass || rule_.memory.window_queries > 0) return kNoForecast;
     return candidate.score / rule_.memory.weight_of(view.num_later_queries(candidate.block));

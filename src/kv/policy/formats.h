@@ -18,7 +18,7 @@ struct Rung {
   float cost = 0.0f;
 };
 
-// What going from one rung to a coarser one loses per byte saved.
+// The loss of going from one rung to a coarser one, per byte saved.
 inline float loss_per_byte(const Rung& from, const Rung& to) {
   return (to.cost - from.cost) / static_cast<float>(from.bytes - to.bytes);
 }

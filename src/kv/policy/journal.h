@@ -1,4 +1,4 @@
-// What a KV policy did, as plain records for whoever keeps a log of it.
+// A KV policy's actions, as plain records for a log.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace kvasir::kv {
 enum class HoldId : std::int64_t {};
 inline constexpr HoldId kNoHold = HoldId{0};
 
-// What all that follows is about: a loaded model.
+// The loaded model that all later records are about.
 struct RunRecord {
   struct Group {
     std::vector<std::int32_t> layers;  // cell c of a block is layers[c / num_kv_heads], head c % num_kv_heads
@@ -35,7 +35,7 @@ struct KvHolder {
   RequestId request_id{};
   std::int32_t choice = 0;
   std::int32_t num_prompt_tokens = 0;
-  std::string client_id = {};  // what its client calls the request; may be empty
+  std::string client_id = {};  // its client's name for the request; may be empty
 };
 
 // Before the first step of a hold.
@@ -72,9 +72,9 @@ struct StepRecord {
   float lost_share_max = kNoForecast;
   float lost_share_mean = kNoForecast;
   std::int32_t num_waiting = 0;  // cells whose other holders have not agreed yet
-  bool ran_out_of_room = false;  // what else was planned waits for the next time
+  bool ran_out_of_room = false;  // other planned actions wait for the next time
   float policy_ms = 0.0f;
-  float record_ms = 0.0f;  // what gathering this record took
+  float record_ms = 0.0f;  // the time of gathering this record
   std::vector<ActionRecord> actions;
 };
 
@@ -91,7 +91,7 @@ struct SequenceEnd {
 class PolicyJournal {
  public:
   virtual ~PolicyJournal() = default;
-  // Of a steady clock: this layer has none of its own.
+  // The time of a steady clock: this layer has none of its own.
   virtual double now_ms() const = 0;
   virtual void begin_run(RunRecord run) = 0;
   virtual void begin_sequence(SequenceRecord sequence) = 0;

@@ -1,14 +1,14 @@
 // Formats before drops, by what a later query is expected to pay attention to (CellLadder).
 //
-// "ladder" shares the budget out first, by what each layer and head matters to the model or, where nobody has
-// measured that, evenly (cell_budgets.h): then each takes the steps that lose the least per byte.
+// "ladder" first shares out the budget by the weight of each layer and head for the model, or evenly where
+// that was not measured (cell_budgets.h). Then each takes the steps that lose the least per byte.
 // "ladder-pooled" has one price for all: layers and heads whose attention is spread give to those that look
 // far back. With the true attention of the future it would be the better one; with forecasts it has not been.
 //
 // Nothing is dropped as long as the coarsest format would do: what a drop loses is bimodal, nothing or the
 // one thing that is asked for, and no forecast knows which. With a disk a block becomes a ghost before it is
 // dropped: it is read no more, but told how much attention it would get. Where that makes what it was worth
-// its bytes twice over at the present price, it comes back and others pay for it. What has moved one way
+// its bytes twice over at the present price, it comes back and others pay for it. A cell that moved one way
 // rests before it goes the other (RecentMoves).
 #include <algorithm>
 #include <ranges>

@@ -1,4 +1,4 @@
-// What a KV policy sees of a sequence, and what it says shall become coarser.
+// A KV policy's view of a sequence, and its decision which cells become coarser.
 #pragma once
 
 #include <algorithm>
@@ -41,11 +41,12 @@ struct KvPolicySettings {
   bool is_share_of_present = false;
 
   bool is_lossy() const;
-  // Of the bytes of so much KV in f16, what the policy is expected to keep: all of it where it has no budget.
+  // The share of this KV's bytes in f16 that the policy is expected to keep: all of it where it has no
+  // budget.
   double expected_share(std::int64_t bytes_in_f16) const;
 };
 
-// What attention that is paid to a cell of a format loses, in any unit.
+// The loss of attention to a cell of a format, in any unit.
 struct FormatCosts {
   std::array<float, kNumKvFormats> of = {};  // by format; below 0: the model shall not use it
 
@@ -53,8 +54,8 @@ struct FormatCosts {
   constexpr float& operator[](KvFormat format) { return of[static_cast<std::size_t>(format)]; }
 };
 
-// Of a model that nobody has calibrated: what SmolLM2-135M showed. A drop costs three times what the
-// attention that it loses is worth: no forecast knows which block will be asked for.
+// For a model without a calibration: the costs of SmolLM2-135M. A drop costs three times the attention that
+// it loses: no forecast knows which block will be asked for.
 constexpr FormatCosts usual_format_costs() {
   FormatCosts costs;
   costs[KvFormat::kQ8] = 0.002f;
@@ -72,7 +73,7 @@ constexpr FormatCosts usual_format_costs() {
   return costs;
 }
 
-// What a cell of a sequence with a policy takes besides its keys and values: its place and its scores.
+// The bytes of a cell of a sequence with a policy besides its keys and values: its place and its scores.
 inline constexpr std::int64_t kBookkeepingBytesPerCell = sizeof(KvCellRef) + SequenceScores::kBytesPerCell;
 static_assert(kBookkeepingBytesPerCell <= 16);
 constexpr std::int64_t bookkeeping_bytes_per_cell(bool has_disk) {
@@ -93,7 +94,7 @@ struct PolicyView {
   const SequenceScores* scores = nullptr;  // where the policy has a memory
   const BlockPool* pool = nullptr;         // where cells may come back from a disk
   const RecentMoves* moves = nullptr;      // likewise
-  // Of cells: how much the model suffers when attention to them is wrong. Empty: all alike.
+  // For each cell: how much the model suffers when attention to it is wrong. Empty: all alike.
   std::span<const float> cell_weights = {};
 
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks.size()); }
@@ -103,7 +104,8 @@ struct PolicyView {
     if (!is_held(block)) return KvFormat::kGone;
     return cells.at(group, blocks[static_cast<std::size_t>(block)], cell).format();
   }
-  // What a cell may come back as: gone where it has no copy on disk, or where others hold its block too.
+  // The format in which a cell may come back: gone where it has no copy on disk, or where others hold its
+  // block too.
   KvFormat promotion(std::int32_t block, std::int32_t cell) const {
     const BlockId id = blocks[static_cast<std::size_t>(block)];
     if (pool == nullptr || id == kHole || pool->ref_count(id) > 1) return KvFormat::kGone;
@@ -158,7 +160,7 @@ class KvPolicy {
  public:
   virtual ~KvPolicy() = default;
   virtual std::string_view name() const = 0;
-  // What it wants to know of attention.
+  // The memory of attention that it needs.
   virtual AttentionMemory memory() const { return {}; }
   // Whether it aims at a share of the bytes; the others do what they do whatever the budget is.
   virtual bool has_budget() const { return true; }

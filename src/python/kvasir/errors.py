@@ -1,4 +1,4 @@
-"""What goes wrong: one line that names the thing, the limit and the value."""
+"""Errors: one line that names the thing, the limit and the value."""
 from __future__ import annotations
 
 

@@ -50,7 +50,7 @@ class LLM:
         return f"<kvasir.LLM {self.info.name}, {self.info.quantization}{state}>"
 
     def stats(self) -> dict[str, int]:
-        """What the engine has counted, and what runs and waits."""
+        """The engine's counts, and the requests that run and wait."""
         return self._engine.stats()
 
     def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
@@ -74,7 +74,7 @@ class LLM:
     def generate(self, prompts: Sequence[Prompt], params: SamplingParams | Sequence[SamplingParams] | None = None,
                  **options: Unpack[RequestOptions]) -> list[Answer]: ...
     def generate(self, prompts: Any, params: Any = None, **options: Any) -> Any:
-        """What follows a prompt, or each of several, which run together. `params` are those of all prompts or, in a
+        """Continues a prompt, or each of several, which run together. `params` are those of all prompts or, in a
         list, of each; what is given by name is added."""
         prompt_ids, is_one = self._prompts(prompts)
         answers = [gathering.answer() for gathering in self._run(prompt_ids, _each(params, options, len(prompt_ids)))]

@@ -1,4 +1,4 @@
-"""What can be asked for. Each class is a dict with names that type checkers know: SamplingParams(temperature=0)."""
+"""Parameters of requests. Each class is a dict with names that type checkers know: SamplingParams(temperature=0)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ Pooling = Literal["mean", "last"]
 
 
 class Settings(TypedDict, total=False):
-    """Of an engine. What is left out has the default in parentheses."""
+    """Settings of an engine. Settings left out have the default in parentheses."""
 
     threads: int  #: (physical cores this process may use)
     ctx: int  #: most tokens of prompt and answer together (what the model was trained for, as far as memory allows)

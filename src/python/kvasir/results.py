@@ -1,4 +1,4 @@
-"""What comes back."""
+"""The results of requests."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Piece:
-    """What one step made of one choice. The text is whole characters and may lag behind the tokens."""
+    """The output of one step for one choice. The text is whole characters and may lag behind the tokens."""
 
     index: int  #: which choice
     text: str
