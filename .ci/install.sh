@@ -30,7 +30,7 @@ case ${1:-} in
     tests/python/install.sh
     ;;
   tests)
-    apt_install chromium chromium-driver mandoc openssl pkg-config
+    apt_install chromium chromium-driver mandoc openssl pkg-config zsh
     tests/clients/install.sh page traces
     ;;
   *) echo "install.sh: module or tests" >&2; exit 2 ;;

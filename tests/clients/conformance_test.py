@@ -99,7 +99,7 @@ def run_file(arguments, module, setup, cases, counts):
             counts["failed" if wrong else "passed"] += 1
             if wrong:
                 print(f"FAILED {name}: {wrong}")
-    counts["skipped"] += len(left_out)
+    counts["not_sent"] += len(left_out)
     return left_out
 
 
@@ -140,7 +140,7 @@ def main():
             print(f"not sent: {case}: {why}")
     for why, number in reasons.most_common():
         print(f"not sent through {arguments.client}: {number} ({why})")
-    print(f"{arguments.client}: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    print(f"{arguments.client}: {counts['passed']} passed, {counts['failed']} failed, {counts['not_sent']} not sent")
     return 1 if counts["failed"] or not counts["passed"] else 0
 
 

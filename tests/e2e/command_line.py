@@ -17,6 +17,13 @@ DONE, NO, USAGE, BAD_FILE, UNMET, MACHINE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 
 class CommandLineTest(unittest.TestCase):
+    command = [BINARY]
+
+    def obey_permissions(self):
+        """From here on the binary may read only files that their modes allow, even when root runs the test."""
+        if os.geteuid() == 0:
+            self.command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", BINARY]
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="kvasir-e2e-")
         self.addCleanup(folder.cleanup)
@@ -33,7 +40,7 @@ class CommandLineTest(unittest.TestCase):
         """The running process, its three streams as pipes unless said otherwise."""
         for stream in ("stdin", "stdout", "stderr"):
             streams.setdefault(stream, subprocess.PIPE)
-        process = subprocess.Popen([BINARY, *map(str, args)], cwd=self.folder, env=self.environment(**(env or {})),
+        process = subprocess.Popen([*self.command, *map(str, args)], cwd=self.folder, env=self.environment(**(env or {})),
                                    **streams)
         self.addCleanup(self.end, process)
         return process
