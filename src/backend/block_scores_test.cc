@@ -65,7 +65,7 @@ class OneSlice {
     return scores;
   }
 
-  // Of one query token, all query heads.
+  // The dense scores of one query token, over all query heads.
   std::vector<double> dense_row(std::int32_t token) const {
     const kernels::AttentionOutput output = problem_.dense();
     std::vector<double> scores(static_cast<std::size_t>(problem_.num_blocks()));

@@ -55,7 +55,7 @@ class BlockScores {
     void pool(std::int32_t head, const float* of_head, std::int64_t first, std::int64_t count) const;
   };
   CellScores cell_scores(std::int32_t slice, std::int32_t row, std::int32_t kv_head);
-  // What one query head of a unit's token paid, `weight` times; added to [blocks of the unit's chunks].
+  // Adds the scores of one query head of a unit's token, `weight` times, to [blocks of the unit's chunks].
   void add_row(const AttentionUnit& unit, const UnitRows& rows, std::int64_t row, float weight,
                float* of_head) const;
   void fold_apart(const AttentionUnit& unit, const UnitRows& rows);
