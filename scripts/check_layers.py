@@ -32,13 +32,13 @@ SERVER_ROOMS = {
     "carriers": {"server/http", "server/api", "server/observe", "server/auth/tenant.h"},
     "page": {"server/http", "server/api/endpoint.h"},
 }
-# layer -> what it may see: layers ("base"), single headers ("kv/block_table.h"), single names ("kernels::RopeStyle").
+# layer -> what it may see: layers ("base"), headers ("kv/cells/cell.h"), single names ("kernels::RopeStyle").
 MAY_SEE = {
     "base": set(),
     "quant": {"base"},
     "tensor": {"base", "quant"},
-    "kernels": {"base", "quant", "kv/cell.h"},
-    "backend": {"base", "tensor", "quant", "kernels", "kv/cell.h", "kv/attention_scores.h"},
+    "kernels": {"base", "quant", "kv/cells/cell.h"},
+    "backend": {"base", "tensor", "quant", "kernels", "kv/cells/cell.h", "kv/cells/attention_scores.h"},
     "io": {"base", "tensor", "quant"},
     "store": {"base", "io"},
     "jinja": {"base"},
@@ -50,8 +50,9 @@ MAY_SEE = {
     "sampling": {"base"},
     "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h",
               "kernels::RopeStyle", "kernels::kRowsPerGroup"},
-    "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/attention_scores.h", "kv/block_table.h",
-                "kv/cell.h", "kv/cell_conversions.h", "kv/cell_disk.h", "kv/sequence_scores.h", "sched/scheduler_output.h"},
+    "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/blocks/block_table.h",
+                "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h", "kv/cells/cell_disk.h",
+                "kv/cells/sequence_scores.h", "sched/scheduler_output.h"},
     "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "admission", "sched", "sampling", "model",
                "runtime"},
     "capi": {"base", "engine"},

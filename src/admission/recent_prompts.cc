@@ -5,7 +5,7 @@
 #include <ranges>
 #include <utility>
 
-#include "kv/cell.h"
+#include "kv/cells/cell.h"
 
 namespace kvasir::admission {
 

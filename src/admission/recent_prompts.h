@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kv/siphash.h"
+#include "kv/blocks/siphash.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::admission {

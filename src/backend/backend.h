@@ -10,7 +10,7 @@
 
 #include "backend/batch_input.h"
 #include "kernels/table.h"
-#include "kv/attention_scores.h"
+#include "kv/cells/attention_scores.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/kv_layout.h"
-#include "kv/attention_scores.h"
+#include "kv/cells/attention_scores.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::backend {

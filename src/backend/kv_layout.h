@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/table.h"
-#include "kv/cell.h"
+#include "kv/cells/cell.h"
 
 namespace kvasir::backend {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/output_processor.h"
-#include "kv/bytes_use.h"
+#include "kv/policy/bytes_use.h"
 #include "kvasir/request.h"
 #include "runtime/embedding_sum.h"
 #include "sched/sequence.h"

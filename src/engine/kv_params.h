@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "kv/cell.h"
+#include "kv/cells/cell.h"
 #include "kv/policy/policy.h"
 #include "kvasir/engine.h"
 #include "kvasir/request.h"

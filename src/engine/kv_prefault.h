@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/aligned_buffer.h"
-#include "kv/cell_arena.h"
+#include "kv/cells/cell_arena.h"
 
 namespace kvasir {
 

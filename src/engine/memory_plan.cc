@@ -8,7 +8,7 @@
 #include "base/checked_math.h"
 #include "base/units.h"
 #include "engine/kv_params.h"
-#include "kv/cell.h"
+#include "kv/cells/cell.h"
 
 namespace kvasir {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kv/cell.h"
+#include "kv/cells/cell.h"
 #include "quant/dtype.h"
 
 namespace kvasir::kernels {

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "kv/cell_store.h"
-#include "kv/layer_group.h"
+#include "kv/blocks/layer_group.h"
+#include "kv/blocks/siphash.h"
+#include "kv/cells/cell_store.h"
 #include "kv/policy/journal.h"
 #include "kv/policy/policy.h"
-#include "kv/siphash.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
 

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/block_store.h"
-#include "kv/demotion.h"
+#include "kv/blocks/block_store.h"
+#include "kv/blocks/prefill_only_blocks.h"
+#include "kv/blocks/public_prefixes.h"
 #include "kv/kv_cache_config.h"
-#include "kv/policy_recorder.h"
-#include "kv/prefill_only_blocks.h"
-#include "kv/public_prefixes.h"
+#include "kv/policy/demotion.h"
+#include "kv/policy/policy_recorder.h"
 #include "kv/sequence_kv.h"
 #include "kv/stats.h"
 #include "kvasir/ids.h"

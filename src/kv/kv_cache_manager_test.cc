@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kv/manager_under_test.h"
 #include "kv/policy/registry.h"
+#include "kv/testing/manager_under_test.h"
 
 namespace kvasir::kv::kv_cache_manager_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kv/manager_under_test.h"
+#include "kv/testing/manager_under_test.h"
 
 namespace kvasir::kv::kv_map_test {
 namespace {

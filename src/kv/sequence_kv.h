@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "kv/block_table.h"
-#include "kv/bytes_use.h"
+#include "kv/blocks/block_table.h"
+#include "kv/blocks/prefix_index.h"
+#include "kv/cells/sequence_scores.h"
+#include "kv/policy/bytes_use.h"
 #include "kv/policy/journal.h"
 #include "kv/policy/policy.h"
-#include "kv/prefix_index.h"
-#include "kv/recent_moves.h"
-#include "kv/sequence_scores.h"
+#include "kv/policy/recent_moves.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {

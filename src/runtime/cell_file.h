@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "kv/cell_disk.h"
+#include "kv/cells/cell_disk.h"
 #include "kvasir/result.h"
 
 namespace kvasir::runtime {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "admission/time_point.h"
-#include "kv/block_table.h"
-#include "kv/bytes_use.h"
-#include "kv/cell_conversions.h"
-#include "kv/sequence_scores.h"
+#include "kv/blocks/block_table.h"
+#include "kv/cells/cell_conversions.h"
+#include "kv/cells/sequence_scores.h"
+#include "kv/policy/bytes_use.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 

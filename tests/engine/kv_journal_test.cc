@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "generate.h"
-#include "kv/recording_journal.h"
+#include "kv/testing/recording_journal.h"
 
 namespace kvasir::kv_journal_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "kv/cell_disk.h"
+#include "kv/cells/cell_disk.h"
 #include "sim/cell_memory.h"
 #include "sim/seeded_random.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kv/kv_cache_manager.h"
-#include "kv/recording_journal.h"
+#include "kv/testing/recording_journal.h"
 #include "sched/scheduler.h"
 #include "sim/fake_disk.h"
 #include "sim/fake_draft_source.h"

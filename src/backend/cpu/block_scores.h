@@ -7,7 +7,7 @@
 
 #include "backend/batch_input.h"
 #include "backend/cpu/attention_plan.h"
-#include "kv/attention_scores.h"
+#include "kv/cells/attention_scores.h"
 
 namespace kvasir::backend {
 

@@ -1,4 +1,4 @@
-// Reading and writing one number of a KV cell at a time: what the codes of kv/cell.h mean.
+// Reading and writing one number of a KV cell at a time: what the codes of kv/cells/cell.h mean.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kv/kept_copies.h"
+#include "kv/testing/kept_copies.h"
 
 namespace kvasir::kv::formats_test {
 namespace {

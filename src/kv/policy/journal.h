@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "kv/bytes_use.h"
+#include "kv/cells/sequence_scores.h"
+#include "kv/policy/bytes_use.h"
 #include "kv/policy/policy.h"
-#include "kv/sequence_scores.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {

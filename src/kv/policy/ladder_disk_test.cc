@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "kv/block_pool.h"
-#include "kv/kept_copies.h"
+#include "kv/blocks/block_pool.h"
 #include "kv/policy/registry.h"
+#include "kv/testing/kept_copies.h"
 
 namespace kvasir::kv::ladder_disk_test {
 namespace {

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/block_pool.h"
-#include "kv/cell_store.h"
+#include "kv/blocks/block_pool.h"
+#include "kv/cells/cell_store.h"
+#include "kv/cells/sequence_scores.h"
 #include "kv/policy/action_reason.h"
-#include "kv/recent_moves.h"
-#include "kv/sequence_scores.h"
+#include "kv/policy/recent_moves.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::kv {

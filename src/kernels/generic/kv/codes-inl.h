@@ -1,4 +1,4 @@
-// Codes of KV cells in groups of 512 (kv/cell.h), as vectors of 16-bit integers, and back. Included inside an
+// Codes of KV cells in groups of 512 (kv/cells/cell.h), as vectors of 16-bit integers, and back. Included inside an
 // ISA's namespace and target region.
 //
 // A reader takes a group apart in steps: at<i>() is the i-th of kVectorsPerStep vectors of the step that

@@ -1,4 +1,4 @@
-// Reading keys and values of every code (kv/cell.h), and the rotation of rows. Included inside an ISA's
+// Reading keys and values of every code (kv/cells/cell.h), and the rotation of rows. Included inside an ISA's
 // namespace and target region.
 
 #include "kernels/generic/kv/codes-inl.h"
@@ -75,7 +75,7 @@ KVASIR_FORCE_INLINE F32x16 butterfly(F32x16 x) {
   return fma(x, load(kButterflySigns<kDistance>.of), swap_lanes<kDistance>(x));
 }
 
-// x = H x (kv/cell.h) for a row of head_dim numbers, a multiple of 32: the fast Walsh-Hadamard transform,
+// x = H x (kv/cells/cell.h) for a row of head_dim numbers, a multiple of 32: the fast Walsh-Hadamard transform,
 // neighbours first.
 static void rotate_row(float* x, std::int32_t head_dim) {
   const std::int32_t size = kv::rotation_size(head_dim);

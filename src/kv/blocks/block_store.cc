@@ -1,0 +1,121 @@
+#include "kv/blocks/block_store.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+std::int32_t total_blocks(const KvCacheConfig& config) {
+  std::int32_t total = 0;
+  for (const LayerGroup& group : config.groups) total += group.num_block_ids();
+  return total;
+}
+
+std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
+  std::vector<CellStore::Group> groups;
+  for (const LayerGroup& group : config.groups)
+    groups.push_back({group.num_block_ids(), group.cells_per_block});
+  return groups;
+}
+
+}  // namespace
+
+BlockStore::BlockStore(const KvCacheConfig& config)
+    : config_(config),
+      index_(config.prefix_hash_key, config.num_groups(), config.prefix_cache ? total_blocks(config) : 0,
+             config.prefix_hash_bits),
+      cells_(cell_groups(config), config.new_cells, config.head_dim, config.memory_bytes(),
+             config.num_spare_pages(), config.disk) {
+  for (const LayerGroup& group : config.groups) {
+    pools_.emplace_back(group.num_block_ids());
+    room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *
+                   cell_bytes(config.new_cells, config.head_dim);
+  }
+}
+
+bool BlockStore::has_empty(std::span<const std::int32_t> num_blocks) const {
+  std::int64_t num_cells = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
+    if (pool(g).num_empty_free() < wanted) return false;
+    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
+  }
+  return has_memory_for(num_cells);
+}
+
+// Without an eviction.
+bool BlockStore::has_memory_for(std::int64_t num_cells) const {
+  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
+  return cells_.num_new_cells_available() >= num_cells &&
+         cells_.arena().used_bytes() + num_bytes <= room_bytes_;
+}
+
+bool BlockStore::make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks) {
+  const auto expect = [&](std::int32_t sign) {
+    for (std::int32_t g = 0; g < num_groups(); ++g) {
+      mutable_pool(g).expect(owner, sign * num_blocks[static_cast<std::size_t>(g)]);
+    }
+  };
+  expect(1);
+  const bool is_there = evict_for(num_blocks);
+  expect(-1);
+  return is_there;
+}
+
+bool BlockStore::evict_for(std::span<const std::int32_t> num_blocks) {
+  std::int64_t num_cells = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
+    while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
+    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
+  }
+  while (!has_memory_for(num_cells)) {
+    if (!evict_from_fullest()) return false;
+  }
+  return true;
+}
+
+bool BlockStore::evict_from_fullest() {
+  const auto fullest = std::ranges::max_element(pools_, {}, &BlockPool::num_cached_free);
+  return evict_from(static_cast<std::int32_t>(fullest - pools_.begin()));
+}
+
+// The group's block of the least reuse value.
+bool BlockStore::evict_from(std::int32_t group) {
+  const auto eviction = mutable_pool(group).evict();
+  if (!eviction) return false;
+  index_.remove_block(eviction->contents, group);
+  cached_bytes_ -= cells_.bytes(group, eviction->block);
+  cells_.clear(group, eviction->block);
+  ++num_evictions_;
+  return true;
+}
+
+BlockId BlockStore::take(CacheOwner owner, std::int32_t group) {
+  const auto block = mutable_pool(group).allocate(owner);
+  CHECK(block.has_value());
+  return *block;
+}
+
+void BlockStore::release(std::int32_t group, BlockId block) {
+  BlockPool& pool = mutable_pool(group);
+  const std::int64_t bytes = cells_.bytes(group, block);
+  const double priority = pool.release(block, std::max<std::int64_t>(1, bytes));
+  if (pool.ref_count(block) > 0) return;
+  const PrefixNodeId node = pool.contents(block);
+  if (node == kNoPrefixNode) return cells_.clear(group, block);
+  cached_bytes_ += bytes;
+  // Without the block before it no prefix could use it.
+  const PrefixNodeId parent = index_.parent(node);
+  const BlockId head = parent == kNoPrefixNode ? kHole : index_.block(parent, group);
+  if (head != kHole && pool.ref_count(head) > 0) pool.keep_behind(head, priority);
+}
+
+void BlockStore::add_reference(std::int32_t group, BlockId block) {
+  if (pool(group).ref_count(block) == 0) cached_bytes_ -= cells_.bytes(group, block);
+  mutable_pool(group).add_reference(block);
+}
+
+}  // namespace kvasir::kv

@@ -1,0 +1,210 @@
+#include "kv/cells/cell_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+// At most a few MiB move at once.
+constexpr std::int32_t kMaxMoves = 2048;
+
+// References in a cache line: each cell's references begin with one.
+constexpr std::int64_t kRefsPerLine = 64 / sizeof(KvCellRef);
+
+}  // namespace
+
+CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
+                     std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk)
+    : head_dim_(head_dim),
+      new_cells_(new_cells),
+      arena_(capacity_bytes, head_dim, num_spare_pages),
+      disk_(disk.file),
+      copies_(disk.file == nullptr ? 0 : disk.bytes, head_dim) {
+  for (const Group& group : groups) {
+    const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
+    const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
+    auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
+    CHECK(memory.has_value());  // a thousandth of the cells' own, which there is
+    GroupCells& added = groups_.emplace_back(group.cells_per_block, stride, std::move(*memory));
+    added.refs = added.memory.as<KvCellRef>().data();
+  }
+}
+
+bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells) {
+  if (num_new_cells_available() < std::ssize(blocks) * num_cells) return false;
+  GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+  for (const BlockId block : blocks) {
+    of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
+  }
+  for (std::int32_t cell = 0; cell < num_cells; ++cell) {
+    for (const BlockId block : blocks) {
+      KvCellRef& added = ref(group, block, cell);
+      CHECK(added.is_gone());
+      added = *arena_.allocate(new_cells_);
+    }
+  }
+  return true;
+}
+
+void CellStore::clear(std::int32_t group, BlockId block) {
+  for (std::int32_t i = 0; i < cells_per_block(group); ++i) {
+    KvCellRef& cell = ref(group, block, i);
+    if (!cell.is_gone()) arena_.free(cell);
+    cell = {};
+  }
+  copies_.forget(group, block);
+}
+
+void CellStore::begin_demotions() {
+  CHECK(!is_demoting_);
+  is_demoting_ = is_first_round_ = true;
+  moved_from_.clear();
+  is_moving_ = arena_.close_sparse_pages(kMaxMoves);
+}
+
+bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+  KvCellRef& demoted = ref(group, block, cell);
+  CHECK(is_demoting_ && !demoted.is_gone() && is_coarser(to, demoted.format()));
+  const auto target = allocate_target(to);
+  if (!target) return false;
+  conversions_.add({demoted, *target});
+  left_behind_.push_back(demoted);
+  demoted = *target;
+  return true;
+}
+
+// When nothing is free, what this round leaves behind is for the next.
+std::optional<KvCellRef> CellStore::allocate_target(KvFormat format) {
+  auto target = arena_.allocate(format);
+  if (target || left_behind_.empty()) return target;
+  begin_round();
+  return arena_.allocate(format);
+}
+
+void CellStore::begin_round() {
+  conversions_.end_round();
+  is_first_round_ = false;
+  free_left_behind();
+}
+
+void CellStore::free_left_behind() {
+  for (const KvCellRef cell : left_behind_) arena_.free(cell);
+  left_behind_.clear();
+}
+
+bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as) {
+  const KvCellRef before = at(group, block, cell);
+  if (!demote(group, block, cell, KvFormat::kGhost)) return false;
+  if (has_disk()) copy_to_disk(group, block, cell, before, kept_as);
+  return true;
+}
+
+// The copy is made at once, so of a cell that was moved among these demotions from where its bytes still are:
+// conversions, which come later, are the first to write anywhere.
+void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from,
+                             KvFormat kept_as) {
+  const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as);
+  if (copy.is_gone()) {
+    ++disk_use_.num_full;
+  } else if (disk_->write(bytes_of(from), copy)) {
+    ++disk_use_.num_writes;
+  } else {
+    ++disk_use_.num_errors;
+    copies_.forget(group, block, cell);
+  }
+}
+
+KvCellRef CellStore::bytes_of(KvCellRef cell) const {
+  const auto moved = moved_from_.find(cell.offset());
+  return moved == moved_from_.end() ? cell : moved->second;
+}
+
+// The copy is read at once, before any conversion. So its target must not be what a round has left behind,
+// nor a spare page, which the others may need.
+bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
+  KvCellRef& ghost = ref(group, block, cell);
+  const KvCellRef copy = copies_.find(group, block, cell);
+  CHECK(is_demoting_ && ghost.format() == KvFormat::kGhost && !copy.is_gone());
+  if (!is_first_round_ || arena_.num_available(copy.format()) < 1) return false;
+  const auto target = arena_.allocate(copy.format());
+  CHECK(target.has_value());
+  const bool is_read = disk_->read(copy, *target);
+  copies_.forget(group, block, cell);
+  ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
+  if (is_read) {
+    left_behind_.push_back(ghost);
+    ghost = *target;
+  } else {
+    arena_.free(*target);
+  }
+  return is_read;
+}
+
+void CellStore::drop(std::int32_t group, BlockId block, std::int32_t cell) {
+  KvCellRef& dropped = ref(group, block, cell);
+  CHECK(is_demoting_ && !dropped.is_gone());
+  left_behind_.push_back(dropped);
+  copies_.forget(group, block, cell);
+  dropped = {};
+}
+
+bool CellStore::gather() {
+  CHECK(is_demoting_);
+  const std::int64_t reserved_before = arena_.reserved_bytes();
+  begin_round();
+  if (!is_moving_) is_moving_ = arena_.close_sparse_pages(kMaxMoves);
+  if (is_moving_) {
+    move_out_of_closed_pages();
+    begin_round();
+    arena_.reopen_pages();
+    is_moving_ = false;
+  }
+  return arena_.reserved_bytes() < reserved_before;
+}
+
+void CellStore::end_demotions() {
+  CHECK(is_demoting_);
+  if (is_moving_) move_out_of_closed_pages();
+  free_left_behind();
+  if (is_moving_) arena_.reopen_pages();
+  is_demoting_ = is_moving_ = false;
+}
+
+void CellStore::move_out_of_closed_page(KvCellRef& ref) {
+  if (ref.is_gone() || !arena_.is_closed(ref)) return;
+  const auto target = arena_.allocate(ref.format());
+  if (!target) return;
+  conversions_.add({ref, *target});
+  left_behind_.push_back(ref);
+  moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
+  ref = *target;
+}
+
+// The owners of a page's cells are not recorded, so all of the directory is searched; a block that was
+// demoted just now has left its closed page already, and a page closes before anything new comes into it.
+void CellStore::move_out_of_closed_pages() {
+  for (GroupCells& group : groups_) {
+    for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {
+      const std::span of_cell(group.refs + cell * group.stride,
+                              static_cast<std::size_t>(group.num_touched_blocks));
+      for (KvCellRef& ref : of_cell) move_out_of_closed_page(ref);
+    }
+  }
+}
+
+std::int64_t CellStore::bytes(std::int32_t group, BlockId block) const {
+  std::int64_t total = 0;
+  for (std::int32_t cell = 0; cell < cells_per_block(group); ++cell) {
+    total += cell_bytes(at(group, block, cell).format(), head_dim_);
+  }
+  return total;
+}
+
+std::int64_t CellStore::new_block_bytes(std::int32_t group) const {
+  return cells_per_block(group) * cell_bytes(new_cells_, head_dim_);
+}
+
+}  // namespace kvasir::kv

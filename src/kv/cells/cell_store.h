@@ -1,0 +1,139 @@
+// Which cells the blocks of every layer group have, in which formats, and where they lie.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "kv/cells/cell.h"
+#include "kv/cells/cell_arena.h"
+#include "kv/cells/cell_conversions.h"
+#include "kv/cells/cell_disk.h"
+#include "kv/cells/disk_copies.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::kv {
+
+// Owns the directory that attention reads cells by. A block that holds KV has a cell per layer and KV head of
+// its group, all in the format of new cells at first; each may then become coarser or go.
+//
+// Demotions are planned together, between begin_demotions() and end_demotions(). Their old places are used
+// when nothing else is free, and that ends a round of conversions: no conversion writes where another one of
+// its round reads. A few pages are spare, which only demotions may take, so that a full memory can become
+// coarser. Where memory is scarce, cells of sparse pages move together at the same time, and in rounds of
+// their own where what stays as it is keeps pages from running empty.
+//
+// With a disk, a cell that becomes a ghost may leave a copy there and come back in the copy's format. A copy
+// lives as long as its cell is that ghost.
+//
+// Thread safety: none; the engine thread is the only caller.
+// Invariants: a block without KV has no cells; bytes(group, block) is the sum over its cells.
+class CellStore {
+ public:
+  struct Group {
+    std::int32_t num_blocks = 0;  // ids
+    std::int32_t cells_per_block = 1;
+  };
+  struct DiskUse {
+    std::int64_t num_writes = 0, num_reads = 0;
+    std::int64_t num_full = 0;    // copies that there was no room for
+    std::int64_t num_errors = 0;  // and those that could not be written or read
+  };
+
+  // Requires: capacity_bytes of a page and the spare ones.
+  CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
+            std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk = {});
+
+  // Gives blocks without cells their first num_cells. False, and nothing changed, when there is no room. The
+  // blocks' first cells come first, then their second ones: attention reads one layer and head of block after
+  // block, and a processor fetches ahead by itself what lies in a row.
+  bool fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells);
+  // One block; all of its cells.
+  bool fill(std::int32_t group, BlockId block) { return fill(group, {&block, 1}, cells_per_block(group)); }
+  // Takes them all. Among demotions only of a block that these leave alone.
+  void clear(std::int32_t group, BlockId block);
+
+  void begin_demotions();
+  // Makes a cell coarser; false when there is no room for it, in what earlier demotions left behind either.
+  // Requires: `to` is coarser than what it is, it is not gone, and it was not demoted since
+  // begin_demotions().
+  bool demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to);
+  // Makes a cell a ghost, and copies it to the disk in a format that is its own or coarser where that can be.
+  // Otherwise as demote(). Requires: the cell's bytes were written when demotions began.
+  bool demote_to_ghost(std::int32_t group, BlockId block, std::int32_t cell, KvFormat kept_as);
+  // Makes a ghost what its copy is. False when there is no room beside what demotions may need, or when the
+  // copy cannot be read: then it is forgotten. Requires: it has one.
+  bool promote(std::int32_t group, BlockId block, std::int32_t cell);
+  void drop(std::int32_t group, BlockId block, std::int32_t cell);
+  // For demotions that found no room: moves cells of sparse pages together now. False when that frees no
+  // page.
+  bool gather();
+  void end_demotions();
+  // Cells that were demoted and moved since the last call.
+  const CellConversions& conversions() const { return conversions_; }
+  void clear_conversions() { conversions_.clear(); }
+
+  KvCellRef at(std::int32_t group, BlockId block, std::int32_t cell) const {
+    return directory(group).at(block, cell);
+  }
+  // Stays where it is.
+  CellDirectory directory(std::int32_t group) const {
+    const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    return {of_group.refs, of_group.stride};
+  }
+  // Bytes that the cells of a block take.
+  std::int64_t bytes(std::int32_t group, BlockId block) const;
+  std::int64_t new_block_bytes(std::int32_t group) const;
+  KvFormat new_cells() const { return new_cells_; }
+  // How many more cells fill() has room for.
+  std::int64_t num_new_cells_available() const { return arena_.num_available(new_cells_); }
+  std::int32_t cells_per_block(std::int32_t group) const {
+    return groups_[static_cast<std::size_t>(group)].cells_per_block;
+  }
+  std::int32_t head_dim() const { return head_dim_; }
+  const CellArena& arena() const { return arena_; }
+  bool has_disk() const { return copies_.is_enabled(); }
+  const DiskCopies& copies() const { return copies_; }
+  const DiskUse& disk_use() const { return disk_use_; }
+
+ private:
+  struct GroupCells {
+    std::int32_t cells_per_block;
+    std::int64_t stride;
+    AlignedBuffer memory;                 // zero, so gone, and untouched until a block is used
+    KvCellRef* refs;                      // [cells_per_block][stride], by block id
+    std::int32_t num_touched_blocks = 0;  // ids from here on never had cells
+  };
+  KvCellRef& ref(std::int32_t group, BlockId block, std::int32_t cell) {
+    const GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+    return of_group.refs[cell * of_group.stride + index_of(block)];
+  }
+  KvCellRef bytes_of(KvCellRef cell) const;
+  void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
+  std::optional<KvCellRef> allocate_target(KvFormat format);
+  void free_left_behind();
+  void begin_round();
+  void move_out_of_closed_page(KvCellRef& ref);
+  void move_out_of_closed_pages();
+
+  const std::int32_t head_dim_;
+  const KvFormat new_cells_;
+  std::vector<GroupCells> groups_;
+  CellArena arena_;
+  CellDisk* const disk_;
+  DiskCopies copies_;
+  DiskUse disk_use_;
+  CellConversions conversions_;
+  std::vector<KvCellRef> left_behind_;  // by demotions of this round
+  // By the offset of each cell that was moved among these demotions: where its bytes are until conversions
+  // run.
+  std::unordered_map<std::int64_t, KvCellRef> moved_from_;
+  bool is_demoting_ = false;
+  bool is_first_round_ = true;
+  bool is_moving_ = false;  // pages of the arena are closed
+};
+
+}  // namespace kvasir::kv

@@ -1,0 +1,130 @@
+#include "kv/cells/sequence_scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+// Rows of `capacity` moved to rows of `wider`.
+template <class T>
+void widen_rows(std::vector<T>& values, std::size_t num_rows, std::size_t capacity, std::size_t wider) {
+  std::vector<T> widened(num_rows * wider);
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(row * capacity), capacity,
+                widened.begin() + static_cast<std::ptrdiff_t>(row * wider));
+  }
+  values = std::move(widened);
+}
+
+}  // namespace
+
+float AttentionMemory::kept_share(std::int32_t num_queries) const {
+  const auto n = static_cast<float>(num_queries);
+  const float decayed = std::pow(decay, n);
+  if (window_queries == 0) return decayed;
+  return decayed * std::max(0.0f, 1.0f - n / static_cast<float>(window_queries));
+}
+
+float AttentionMemory::weight_of(std::int32_t num_queries) const {
+  CHECK(window_queries == 0);
+  const auto n = static_cast<float>(num_queries);
+  return decay == 1.0f ? n : (1.0f - std::pow(decay, n)) / (1.0f - decay);
+}
+
+SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_cells, std::int32_t head_dim,
+                               std::int32_t expected_blocks)
+    : memory_(memory), num_cells_(num_cells) {
+  reserve(std::max(1, expected_blocks));
+  if (memory.statistic == CellStatistic::kDistinctness) {
+    key_sums_.resize(static_cast<std::size_t>(num_cells) * static_cast<std::size_t>(head_dim));
+  }
+}
+
+void SequenceScores::reserve(std::int32_t num_blocks) {
+  if (num_blocks <= capacity_) return;
+  const std::int32_t wider = std::max(num_blocks, 2 * capacity_);
+  for (std::vector<float>* values : {&masses_, &statistics_}) {
+    widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
+               static_cast<std::size_t>(wider));
+  }
+  if (!is_ghost_.empty()) {
+    widen_rows(is_ghost_, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
+               static_cast<std::size_t>(wider));
+  }
+  capacity_ = wider;
+}
+
+void SequenceScores::add(const StepScores& mass) {
+  CHECK(std::ssize(mass.num_queries) == num_cells_ && mass.num_blocks >= num_blocks_);
+  reserve(mass.num_blocks);
+  num_blocks_ = mass.num_blocks;
+  for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
+    const std::int32_t num_queries = mass.num_queries[static_cast<std::size_t>(cell)];
+    if (num_queries == 0) continue;
+    const float kept = memory_.kept_share(num_queries);
+    const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
+    if (!is_ghost_.empty()) {
+      add_beside_ghosts(cell, kept, added, num_queries);
+      continue;
+    }
+    float* masses = masses_.data() + index(cell, 0);
+    const float* of_step = added.data();
+    for (std::size_t b = 0; b < added.size(); ++b) {
+      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + of_step[b];
+    }
+  }
+}
+
+void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<const float> added,
+                                       std::int32_t num_queries) {
+  const bool has_long_run = memory_.window_queries == 0 && memory_.decay < 1.0f;
+  const float long_run = has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries))
+                                      : 1.0f;
+  const std::size_t first = index(cell, 0);
+  float* masses = masses_.data() + first;
+  for (std::size_t b = 0; b < added.size(); ++b) {
+    if (masses[b] < 0.0f) continue;
+    const float so_far = masses[b] * kept;
+    masses[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
+  }
+}
+
+void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float value, float longest_value) {
+  reserve(block + 1);
+  num_blocks_ = std::max(num_blocks_, block + 1);
+  if (cell + 1 == num_cells_) num_measured_blocks_ = std::max(num_measured_blocks_, block + 1);
+  constexpr float kStepsPerDoubling = 8.0f, kOfOne = 128.0f;
+  const float magnitude = longest_value > 0.0f ? kOfOne + kStepsPerDoubling * std::log2(longest_value) : 0.0f;
+  const auto code = static_cast<std::uint32_t>(std::clamp(magnitude, 0.0f, 255.0f));
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value) & ~kMagnitudeMask;
+  statistics_[index(cell, block)] = std::bit_cast<float>(bits | code);
+}
+
+void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
+  reserve(block + 1);
+  if (is_ghost_.empty()) is_ghost_.resize(masses_.size());
+  is_ghost_[index(cell, block)] = is_ghost;
+}
+
+float SequenceScores::lost_share(std::int32_t cell) const {
+  const std::span<const float> masses = this->masses(cell);
+  const std::size_t first = index(cell, 0);
+  float total = 0.0f, lost = 0.0f;
+  for (std::size_t b = 0; b < masses.size(); ++b) {
+    total += std::abs(masses[b]);
+    if (masses[b] < 0.0f || (!is_ghost_.empty() && is_ghost_[first + b])) lost += std::abs(masses[b]);
+  }
+  return total > 0.0f ? lost / total : 0.0f;
+}
+
+void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {
+  if (block >= num_blocks_) return;  // it was never attended
+  float& mass = masses_[index(cell, block)];
+  mass = -std::abs(mass);
+}
+
+}  // namespace kvasir::kv

@@ -1,0 +1,215 @@
+#include "kv/policy/demotion.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace kvasir::kv {
+namespace {
+
+// The coarsest format that is too coarse for neither of two holders that want `a` and `b`.
+KvFormat finest_of(KvFormat a, KvFormat b) {
+  const auto suits = [](KvFormat format, KvFormat wanted) {
+    return format == wanted || is_coarser(wanted, format);
+  };
+  if (suits(a, b)) return a;
+  int format = kNumKvFormats - 1;
+  while (!suits(static_cast<KvFormat>(format), a) || !suits(static_cast<KvFormat>(format), b)) --format;
+  return static_cast<KvFormat>(format);
+}
+
+}  // namespace
+
+Demotion::Demotion(const KvCacheConfig& config, BlockStore& blocks, PolicyRecorder& recorder)
+    : config_(config), blocks_(blocks), recorder_(recorder), num_full_cells_(config.num_full_cells()) {}
+
+void Demotion::end() {
+  cells().end_demotions();
+  recorder_.hand_over();
+}
+
+void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int32_t num_prompt_tokens) {
+  const std::int32_t num_full_blocks = num_computed_tokens / kTokensPerBlock;
+  if (!kv.policy.is_lossy() || num_full_blocks == kv.num_planned_blocks) return;
+  if (kv.policy.only_at_tokens > 0 && num_computed_tokens != kv.policy.only_at_tokens) return;
+  kv.num_planned_blocks = num_full_blocks;
+  kv.moves.forget_before(num_computed_tokens);
+  recorder_.begin_step(kv, num_computed_tokens);
+  // The whole prompt's budget is there for its beginning, which stays fine as long as there is room.
+  const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
+  const double share_before = bytes_share(kv, num_budget_blocks);
+  std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
+  if (kv.policy.budget_bytes > 0)
+    bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
+  std::int32_t first_cell = 0;  // of the group, among those of all groups without a window
+  for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
+    if (!config_.group(g).is_full()) continue;  // blocks that leave a window go by themselves
+    demote_group(kv, g, first_cell,
+                 {.cells = cells(),
+                  .settings = kv.policy,
+                  .costs = config_.format_costs,
+                  .group = g,
+                  .budget_bytes_per_cell = bytes_per_cell,
+                  .blocks = kv.table(g).blocks(),
+                  .num_full_blocks = num_full_blocks,
+                  .num_prompt_blocks = std::min(num_full_blocks, num_prompt_tokens / kTokensPerBlock),
+                  .num_budget_blocks = num_budget_blocks,
+                  .scores = kv.scores.empty() ? nullptr : &kv.scores[static_cast<std::size_t>(g)],
+                  .pool = cells().has_disk() ? &blocks_.pool(g) : nullptr,
+                  .moves = &kv.moves,
+                  .cell_weights = config_.group(g).cell_weights});
+    first_cell += cells().cells_per_block(g);
+  }
+  const double share_after = bytes_share(kv, num_budget_blocks);
+  kv.bytes_use.add(share_before, share_after);
+  recorder_.end_step(kv, share_before, share_after);
+}
+
+void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell,
+                            const PolicyView& view) {
+  // Pending demotions of shared blocks are planned anew where the other holders have left.
+  std::erase_if(kv.pending_demotions, [&](const auto& wish) {
+    const auto [of_group, block] = wish.first;
+    return of_group == group && blocks_.pool(group).ref_count(block) == 1;
+  });
+  actions_.clear();
+  kv.policy.policy->plan(view, actions_);
+  if (const CellRange only = kv.policy.only_cells; only.begin < only.end) {
+    std::erase_if(actions_, [&](const CellAction& action) {
+      return action.cell + first_cell < only.begin || action.cell + first_cell >= only.end;
+    });
+  }
+  // Block by block, as cells came into memory, so that whole pages run empty for the rounds that follow.
+  std::ranges::sort(actions_, {},
+                    [](const CellAction& action) { return std::pair(action.block, action.cell); });
+  // A format without room may have some once other cells have their new places, or once the remaining cells
+  // have moved together; caches go last.
+  while (!actions_.empty()) {
+    const std::size_t num_before = actions_.size();
+    std::erase_if(actions_, [&](const CellAction& action) { return carry_out(kv, group, view, action); });
+    if (actions_.size() == num_before && !cells().gather() && !blocks_.evict_from_fullest()) break;
+  }
+  if (!actions_.empty()) recorder_.ran_out_of_room();  // the next plan goes on
+}
+
+// Whether the action needs no further try: done, wished for, or a promotion that there is no room for.
+bool Demotion::carry_out(SequenceKv& kv, std::int32_t group, const PolicyView& view,
+                         const CellAction& action) {
+  const BlockId block = view.blocks[static_cast<std::size_t>(action.block)];
+  const KvFormat from = cells().at(group, block, action.cell).format();
+  if (blocks_.pool(group).ref_count(block) > 1) {
+    postpone(kv, group, block, action);
+    recorder_.add_waiting();
+    return true;
+  }
+  if (!apply(kv, group, block, action, from)) return action.is_promotion(from);
+  recorder_.add(kv, group, action, from);
+  if (action.to == KvFormat::kGone && !kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].freeze(action.cell, action.block);
+  }
+  return true;
+}
+
+bool Demotion::apply(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action,
+                     KvFormat from) {
+  const bool leaves_copy = action.to == KvFormat::kGhost && action.kept_as != KvFormat::kGone;
+  if (action.is_promotion(from)) {
+    if (!cells().promote(group, block, action.cell)) return false;
+  } else if (!leaves_copy) {
+    return make_coarser(group, block, action.cell, action.to);
+  } else if (!cells().demote_to_ghost(group, block, action.cell, action.kept_as)) {
+    return false;
+  }
+  if (!kv.scores.empty()) {
+    kv.scores[static_cast<std::size_t>(group)].set_ghost(action.cell, action.block,
+                                                         action.to == KvFormat::kGhost);
+  }
+  kv.moves.add({group, action.cell, action.block, kv.num_planned_blocks * kTokensPerBlock});
+  return true;
+}
+
+// Drops, or makes coarser unless it is so already; false when there is no room.
+bool Demotion::make_coarser(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
+  const KvFormat present = cells().at(group, block, cell).format();
+  if (!is_coarser(to, present)) return true;
+  if (to == KvFormat::kGone) {
+    cells().drop(group, block, cell);
+    return true;
+  }
+  return cells().demote(group, block, cell, to);
+}
+
+void Demotion::postpone(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action) {
+  PendingDemotion& pending = kv.pending_demotions[{group, block}];
+  pending.logical_block = action.block;
+  pending.cells.resize(static_cast<std::size_t>(cells().cells_per_block(group)), {.to = config_.new_cells});
+  CellAction& wished = pending.cells[static_cast<std::size_t>(action.cell)];
+  if (is_coarser(action.to, wished.to)) wished = action;
+}
+
+void Demotion::demote_shared(std::span<SequenceKv* const> holders) {
+  struct Agreement {
+    std::int32_t num_holders = 0;
+    std::vector<KvFormat> finest;
+  };
+  std::map<std::pair<std::int32_t, BlockId>, Agreement> agreements;
+  for (const SequenceKv* kv : holders) {
+    for (const auto& [key, wish] : kv->pending_demotions) {
+      Agreement& agreement = agreements[key];
+      if (agreement.num_holders++ == 0) agreement.finest.assign(wish.cells.size(), KvFormat::kGone);
+      for (std::size_t cell = 0; cell < wish.cells.size(); ++cell) {
+        agreement.finest[cell] = finest_of(agreement.finest[cell], wish.cells[cell].to);
+      }
+    }
+  }
+  for (const auto& [key, agreement] : agreements) {
+    const auto [group, block] = key;
+    if (agreement.num_holders < blocks_.pool(group).ref_count(block)) continue;
+    if (!apply_agreed(group, block, agreement.finest, holders)) return;
+    for (SequenceKv* kv : holders) kv->pending_demotions.erase(key);
+  }
+}
+
+// Makes the cells of a block as coarse as all its holders agreed; false when there is no room.
+bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
+                            std::span<SequenceKv* const> holders) {
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    const auto cell = static_cast<std::int32_t>(i);
+    const KvFormat from = cells().at(group, block, cell).format(), to = formats[i];
+    if (!is_coarser(to, from)) continue;
+    while (!make_coarser(group, block, cell, to)) {
+      if (!cells().gather() && !blocks_.evict_from_fullest()) return false;
+    }
+    for (SequenceKv* kv : holders) {
+      const auto wish = kv->pending_demotions.find({group, block});
+      if (wish == kv->pending_demotions.end()) continue;
+      recorder_.add_shared(*kv, group, wish->second.cells[i], from, to);
+      if (kv->scores.empty()) continue;
+      SequenceScores& scores = kv->scores[static_cast<std::size_t>(group)];
+      if (to == KvFormat::kGhost) scores.set_ghost(cell, wish->second.logical_block, true);
+      if (to == KvFormat::kGone) scores.freeze(cell, wish->second.logical_block);
+    }
+  }
+  return true;
+}
+
+double Demotion::bytes_share(const SequenceKv& kv, std::int32_t num_budget_blocks) const {
+  std::int64_t bytes = 0, num_cells = 0, num_budget_cells = 0;
+  for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
+    if (!config_.group(g).is_full()) continue;
+    for (const BlockId block : kv.table(g).blocks()) {
+      bytes += cells().bytes(g, block);
+      num_cells += cells().cells_per_block(g);
+    }
+    num_budget_cells += std::max(kv.table(g).size(), num_budget_blocks) * cells().cells_per_block(g);
+  }
+  if (num_cells == 0) return 1.0;
+  bytes += num_cells * bookkeeping_bytes_per_cell(cells().has_disk());
+  return static_cast<double>(bytes) /
+         static_cast<double>(num_budget_cells * cell_bytes(KvFormat::kF16, config_.head_dim));
+}
+
+}  // namespace kvasir::kv
