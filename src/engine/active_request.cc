@@ -1,6 +1,7 @@
 #include "engine/active_request.h"
 
 #include <chrono>
+#include <utility>
 
 #include "engine/kv_params.h"
 
@@ -13,6 +14,32 @@ std::optional<sched::TimePoint> start_deadline_of(const Request& request, sched:
 }
 
 }  // namespace
+
+void ActiveChoice::append(const sched::SequenceUpdate& update, bool include_stop_token,
+                          RequestOutput& output) {
+  for (sched::SampledToken& sampled : update.tokens) {
+    ++completion_tokens;
+    output.token_ids.push_back(sampled.token);
+    if (sampled.logprobs) output.logprobs.push_back(std::move(*sampled.logprobs));
+    const bool ends = update.finish_reason == FinishReason::kStop && &sampled == &update.tokens.back();
+    if (ends) output.stop_token = sampled.token;
+    if (ends && !include_stop_token) continue;
+    if (append_text(sampled.token, output)) return;
+  }
+  if (output.finish_reason && text != nullptr) output.text += text->flush();
+}
+
+// Detokenises a token; true when a stop string ends the answer with it.
+bool ActiveChoice::append_text(TokenId token, RequestOutput& output) {
+  if (text == nullptr) return false;
+  OutputProcessor::Piece piece = text->push(token, completion_tokens);
+  output.text += piece.text;
+  if (!piece.stop_string) return false;
+  output.finish_reason = FinishReason::kStop;
+  output.stop_string = std::move(*piece.stop_string);
+  output.stop_token = kNoToken;
+  return true;
+}
 
 sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,
                                         std::int32_t expected_cached_tokens, sched::TimePoint now) {

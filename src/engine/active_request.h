@@ -11,14 +11,22 @@
 #include "kv/policy/bytes_use.h"
 #include "kvasir/request.h"
 #include "runtime/embedding_sum.h"
+#include "sched/scheduler_output.h"
 #include "sched/sequence.h"
 
 namespace kvasir {
 
 struct ActiveChoice {
+  // Appends the update's tokens and their text to `output`, up to the token in whose text a stop string ends:
+  // tokens sampled behind it do not exist. A stop string sets output.finish_reason.
+  void append(const sched::SequenceUpdate& update, bool include_stop_token, RequestOutput& output);
+
   std::unique_ptr<OutputProcessor> text;  // null without a tokenizer
   std::int32_t completion_tokens = 0;
   bool finished = false;
+
+ private:
+  bool append_text(TokenId token, RequestOutput& output);
 };
 
 // Choice i runs as sequence first_sequence + i.

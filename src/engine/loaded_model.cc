@@ -66,7 +66,7 @@ Result<T> in_file(const EngineConfig& config, Result<T> result) {
   return result;
 }
 
-kv::KvCacheConfig kv_config(const EngineConfig& config, const model::ModelConfig& model,
+kv::KvCacheConfig kv_cache_config(const EngineConfig& config, const model::ModelConfig& model,
                             const MemoryPlan& plan) {
   kv::KvCacheConfig kv{.cells_per_layer = model.num_kv_heads,
                        .head_dim = model.head_dim,
@@ -183,7 +183,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   const std::int64_t weight_bytes = loaded.model->weight_bytes();
   const std::int64_t process_bytes = std::max<std::int64_t>(0, rss_bytes() - weight_bytes) + still_to_come;
   KVASIR_TRY(loaded.memory, plan_memory(config, model, weight_bytes, process_bytes, available_bytes));
-  loaded.kv = kv_config(config, model, loaded.memory);
+  loaded.kv = kv_cache_config(config, model, loaded.memory);
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);

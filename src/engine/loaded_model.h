@@ -37,7 +37,8 @@ struct LoadedModel {
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
   // The model as a journal of KV policies records it.
   kv::RunRecord policy_run() const;
-  // What sequences that run layer by layer work in; their layer blocks are those of group `prefill_only_group`.
+  // The memory of sequences that run layer by layer; their layer blocks are those of group
+  // `prefill_only_group`.
   runtime::PrefillOnlyMemory prefill_only_memory(const kv::CellStore& cells, std::int32_t prefill_only_group);
 };
 

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <random>
 #include <utility>
 
 #include "base/process_memory.h"
-#include "engine/activity.h"
 #include "engine/engine_counters.h"
+#include "engine/engine_snapshot.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
 #include "engine/warm_up.h"
@@ -69,8 +70,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
-      queue_limit_(queue_limit_config(config_, kv_)),
-      ttft_admission_(waiting_config(config_), config_.ttft_target_ms, config_.prefix_cache),
+      admission_(queue_limit_config(config_, kv_), waiting_config(config_), config_),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
       kv_prefault_(loaded_.kv_memory, kv_.cells().arena()) {
@@ -97,6 +97,59 @@ LocalEngine::~LocalEngine() {
   thread_.join();
 }
 
+Result<std::vector<RequestId>> LocalEngine::submit(std::vector<Submission> submissions) {
+  return enter(std::move(submissions), /*allow_part=*/false);
+}
+
+Result<std::vector<RequestId>> LocalEngine::submit_some(std::vector<Submission> submissions) {
+  return enter(std::move(submissions), /*allow_part=*/true);
+}
+
+Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submissions, bool allow_part) {
+  Status status;
+  for (Submission& submission : submissions) {
+    status = check_request(submission.request, loaded_.info, loaded_.tokenizer != nullptr);
+    if (!status) break;
+    apply_engine_defaults(submission.request, config_, loaded_.info);
+  }
+  std::unique_lock lock(mutex_);
+  auto ids = status ? enqueue(submissions, allow_part) : std::unexpected(std::move(status).error());
+  if (!ids) admission_.count_rejected(submissions.size());
+  lock.unlock();
+  if (ids) work_available_.notify_one();
+  return ids;
+}
+
+Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, bool allow_part) {
+  std::vector<RequestId> ids;
+  if (submissions.empty()) return ids;
+  const bool is_open = !draining_ || submissions.front().request.is_admitted;
+  if (!is_open || is_closed_ || stopping_)
+    return make_error(ErrorKind::kUnavailable, "the server is shutting down");
+  KVASIR_TRY(const std::size_t num_admitted, admission_.check(submissions, allow_part, Clock::now()));
+  // Short of memory it fails before it has counted a request that does not come.
+  ids.reserve(num_admitted);
+  mailbox_.reserve(std::bit_ceil(mailbox_.size() + num_admitted));
+  for (Submission& submission : std::span(submissions).first(num_admitted)) {
+    const std::int32_t expected_cached_tokens = admission_.admit(submission.request);
+    ids.push_back(RequestId{next_request_id_++});
+    mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
+  }
+  return ids;
+}
+
+std::shared_ptr<void> LocalEngine::keep_open() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++num_kept_open_;
+  }
+  // Without the lock, for it calls what takes it when there is no memory.
+  return {this, [](LocalEngine* engine) {
+            const std::lock_guard release(engine->mutex_);
+            if (--engine->num_kept_open_ == 0) engine->all_done_.notify_all();
+          }};
+}
+
 void LocalEngine::cancel(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
@@ -105,7 +158,7 @@ void LocalEngine::cancel(RequestId id) {
   work_available_.notify_one();
 }
 
-void LocalEngine::look(ActivitySink sink) {
+void LocalEngine::inspect(EngineSnapshotSink sink) {
   {
     const std::lock_guard lock(mutex_);
     mailbox_.emplace_back(std::move(sink));
@@ -116,10 +169,7 @@ void LocalEngine::look(ActivitySink sink) {
 EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.num_waiting = ttft_admission_.num_waiting_sequences();
-  stats.num_requests_rejected = num_rejected_;
-  stats.num_requests_too_late = num_too_late_;
-  stats.num_requests_beyond_queue = num_beyond_queue_;
+  admission_.describe(stats);
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -128,7 +178,7 @@ void LocalEngine::drain(std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   draining_ = true;
   const auto done = [this] {
-    return queue_limit_.num_unfinished() == 0 && (num_kept_open_ == 0 || is_closed_);
+    return admission_.num_unfinished() == 0 && (num_kept_open_ == 0 || is_closed_);
   };
   if (all_done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), done)) return;
   cancel_all_ = is_closed_ = true;
@@ -173,17 +223,17 @@ void LocalEngine::take_commands() {
     commands.swap(mailbox_);
     std::swap(cancel_all, cancel_all_);
   }
-  std::optional<Activity> activity;  // shared by all sinks of this step: it takes long in a large cache
+  std::optional<EngineSnapshot> snapshot;  // shared by all sinks of this step: it takes long in a large cache
   for (Command& command : commands) {
     if (auto* arrival = std::get_if<Arrival>(&command)) {
       start_request(std::move(*arrival));
-      activity.reset();
+      snapshot.reset();
     } else if (const auto* cancellation = std::get_if<Cancellation>(&command)) {
       cancel_request(cancellation->id);
-      activity.reset();
+      snapshot.reset();
     } else {
-      if (!activity) activity = describe_activity(requests_, scheduler_, kv_, Clock::now());
-      std::get<ActivitySink>(command)(*activity);
+      if (!snapshot) snapshot = take_engine_snapshot(requests_, scheduler_, kv_, Clock::now());
+      std::get<EngineSnapshotSink>(command)(*snapshot);
     }
   }
   if (cancel_all) cancel_everything();
@@ -347,37 +397,10 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   note_times(update.times, Clock::now(), request.cost);
   request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
   if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
-  append_tokens(request, choice, update, output);
+  choice.append(update, request.request.sampling.include_stop_str_in_output, output);
+  counters_.num_generated_tokens += std::ssize(output.token_ids);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
-}
-
-// The new tokens, up to the one in whose text a stop string ends: what was sampled behind it does not exist.
-void LocalEngine::append_tokens(ActiveRequest& request, ActiveChoice& choice,
-                                const sched::SequenceUpdate& update, RequestOutput& output) {
-  for (sched::SampledToken& sampled : update.tokens) {
-    ++choice.completion_tokens;
-    ++counters_.num_generated_tokens;
-    output.token_ids.push_back(sampled.token);
-    if (sampled.logprobs) output.logprobs.push_back(std::move(*sampled.logprobs));
-    const bool ends = update.finish_reason == FinishReason::kStop && &sampled == &update.tokens.back();
-    if (ends) output.stop_token = sampled.token;
-    if (ends && !request.request.sampling.include_stop_str_in_output) continue;
-    if (append_text(choice, sampled.token, output)) return;
-  }
-  if (output.finish_reason && choice.text != nullptr) output.text += choice.text->flush();
-}
-
-// Detokenises a token; true when a stop string ends the answer with it.
-bool LocalEngine::append_text(ActiveChoice& choice, TokenId token, RequestOutput& output) {
-  if (choice.text == nullptr) return false;
-  OutputProcessor::Piece piece = choice.text->push(token, choice.completion_tokens);
-  output.text += piece.text;
-  if (!piece.stop_string) return false;
-  output.finish_reason = FinishReason::kStop;
-  output.stop_string = std::move(*piece.stop_string);
-  output.stop_token = kNoToken;
-  return true;
 }
 
 void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,
@@ -432,13 +455,13 @@ void LocalEngine::publish_stats() {
   const std::lock_guard lock(mutex_);
   stats_ = counters_;
   // A thread that waits for the end reads the numbers then.
-  for (const std::string& tenant : delivered_) queue_limit_.leave(tenant);
+  for (const std::string& tenant : delivered_) admission_.leave(tenant);
   delivered_.clear();
-  if (queue_limit_.num_unfinished() == 0) all_done_.notify_all();
-  ttft_admission_.set_load(load_);
+  if (admission_.num_unfinished() == 0) all_done_.notify_all();
+  admission_.set_load(load_);
   for (const Command& command : mailbox_) {
     if (const auto* arrival = std::get_if<Arrival>(&command)) {
-      ttft_admission_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
+      admission_.add_waiting(arrival->submission.request, arrival->expected_cached_tokens);
     }
   }
 }

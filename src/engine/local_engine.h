@@ -1,7 +1,6 @@
 // The engine on this machine: one thread that owns scheduler, KV and model, and steps while there is work.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -14,11 +13,11 @@
 #include <variant>
 #include <vector>
 
-#include "admission/queue_limit.h"
-#include "admission/ttft_admission.h"
+#include "admission/load_snapshot.h"
 #include "engine/active_request.h"
-#include "engine/loaded_model.h"
 #include "engine/kv_prefault.h"
+#include "engine/loaded_model.h"
+#include "engine/request_admission.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -42,7 +41,7 @@ class LocalEngine final : public Engine {
   std::shared_ptr<void> keep_open() override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
-  void look(ActivitySink sink) override;
+  void inspect(EngineSnapshotSink sink) override;
   void drain(std::int64_t timeout_ms) override;
 
  private:
@@ -54,16 +53,11 @@ class LocalEngine final : public Engine {
   struct Cancellation {
     RequestId id{};
   };
-  using Command = std::variant<Arrival, Cancellation, ActivitySink>;
+  using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
-  // local_engine_entry.cc
-  enum class Entry : std::uint8_t { kTogether, kWhatFits };
-  Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, Entry entry);
-  Status complete(Request& request) const;
+  Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   // With mutex_ held.
-  Status check_queue(std::span<const Submission> submissions, std::int64_t num_spared) const;
-  Status check_entry(std::vector<Submission>& submissions, Entry entry);
-  Result<std::vector<RequestId>> enqueue(std::vector<Submission> submissions, Entry entry);
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);
 
   // The engine thread.
   void run();
@@ -78,9 +72,6 @@ class LocalEngine final : public Engine {
   void build_tasks(const sched::SchedulerOutput& output);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
-  void append_tokens(ActiveRequest& request, ActiveChoice& choice, const sched::SequenceUpdate& update,
-                     RequestOutput& output);
-  static bool append_text(ActiveChoice& choice, TokenId token, RequestOutput& output);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
   void publish_stats();
@@ -89,8 +80,7 @@ class LocalEngine final : public Engine {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
-  admission::QueueLimit queue_limit_;        // guarded by mutex_
-  admission::TtftAdmission ttft_admission_;  // likewise
+  RequestAdmission admission_;  // guarded by mutex_
   runtime::ModelRunner runner_;
 
   // Confined to the engine thread.
@@ -121,9 +111,6 @@ class LocalEngine final : public Engine {
   bool cancel_all_ = false;
   bool stopping_ = false;
 
-  std::atomic<std::int64_t> num_rejected_{0};
-  std::atomic<std::int64_t> num_too_late_{0};
-  std::atomic<std::int64_t> num_beyond_queue_{0};
   std::thread thread_;  // last: everything else exists while it runs
 };
 

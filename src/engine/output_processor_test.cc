@@ -134,7 +134,7 @@ TEST(OutputProcessor, HidesControlTokensUnlessAskedForThem) {
   EXPECT_EQ(process(*tokenizer, params, {kFirstWord, kEnd, kFirstWord}).text, "hi");
 }
 
-// What the definition says, on the whole text at once. Stops count when they end in the text of a token
+// The answer by definition, from the whole text at once. Stops count when they end in the text of a token
 // beyond min_tokens; of those that end in the same token's text, the first to start wins, then the longest.
 Answer expected_answer(const text::Tokenizer& tokenizer, const SamplingParams& params,
                        const std::vector<TokenId>& tokens) {

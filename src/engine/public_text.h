@@ -12,8 +12,8 @@
 
 namespace kvasir {
 
-// Of each text the tokens that every prompt has which begins with it, and, with a chat template, those that
-// every conversation has whose system message it is. What would be empty is left out: the template may take
+// The tokens that every prompt has which begins with one of the texts. With a chat template, also those that
+// every conversation has whose system message is the text. Empty prefixes are left out: the template may take
 // no system message. Error (kUsage) when there are texts and no tokenizer.
 Result<std::vector<std::vector<TokenId>>> public_prefixes_of(std::span<const std::string> texts,
                                                              const text::Tokenizer* tokenizer,

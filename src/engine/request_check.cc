@@ -33,6 +33,14 @@ Status check_pooling(const Request& request) {
 
 }  // namespace
 
+void apply_engine_defaults(Request& request, const EngineConfig& config, const ModelInfo& info) {
+  if (request.start_within_ms == 0 && !request.is_admitted) request.start_within_ms = config.queue_timeout_ms;
+  if (!request.sampling.max_tokens) {
+    request.sampling.max_tokens = info.max_model_len_tokens -
+                                  static_cast<std::int32_t>(request.prompt_token_ids.size());
+  }
+}
+
 Status check_request(const Request& request, const ModelInfo& info, bool has_tokenizer) {
   if (request.prompt_token_ids.empty())
     return make_error(ErrorKind::kUsage, "prompt: must not be empty", "prompt");

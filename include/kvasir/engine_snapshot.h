@@ -1,4 +1,4 @@
-// An engine's activity at one moment: its requests one by one, and the owners of its KV memory.
+// An engine at one moment: its requests one by one, and the owners of its KV memory.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +56,12 @@ struct KvUse {
   std::int64_t bytes = 0;  // above 0
 };
 
-struct Activity {
+struct EngineSnapshot {
   std::vector<RequestActivity> requests;  // as they came
   std::vector<KvUse> kv;
 };
 
 // Called once, on the engine thread between two steps: must be quick and must not call back into the engine.
-using ActivitySink = std::function<void(Activity)>;
+using EngineSnapshotSink = std::function<void(EngineSnapshot)>;
 
 }  // namespace kvasir

@@ -7,13 +7,13 @@
 
 #include "engine/active_request.h"
 #include "kv/kv_cache_manager.h"
-#include "kvasir/activity.h"
+#include "kvasir/engine_snapshot.h"
 #include "sched/scheduler.h"
 
 namespace kvasir {
 
-Activity describe_activity(const std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>>& requests,
-                           const sched::Scheduler& scheduler, const kv::KvCacheManager& kv,
-                           sched::TimePoint now);
+EngineSnapshot take_engine_snapshot(
+    const std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>>& requests,
+    const sched::Scheduler& scheduler, const kv::KvCacheManager& kv, sched::TimePoint now);
 
 }  // namespace kvasir
