@@ -1,5 +1,5 @@
-# The Debian package `kvasir`: cpack -G DEB in the build folder, or `make deb`. What is not the program itself belongs to
-# the component `system`, which `cmake --install` leaves out, as it goes to fixed places of a Debian system.
+# The Debian package `kvasir`: cpack -G DEB in the build folder, or `make deb`. All files but the program itself belong
+# to the component `system`. `cmake --install` leaves it out, as it goes to fixed places of a Debian system.
 
 set(kvasir_system_dir ${PROJECT_BINARY_DIR}/system)
 add_custom_command(

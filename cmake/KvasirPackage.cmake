@@ -1,5 +1,5 @@
-# The engine as an installed CMake package, for programs that embed it (examples/embed): the libraries of the layers up to
-# the engine, and the headers of include/kvasir. What the layers include of each other stays in the source tree.
+# The engine as an installed CMake package, for programs that embed it (examples/embed). It has the libraries of the
+# layers up to the engine, and the headers of include/kvasir. The layers' own headers stay in the source tree.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)

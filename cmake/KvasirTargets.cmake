@@ -33,12 +33,26 @@ if(KVASIR_FUZZ)
   target_compile_options(kvasir_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# kvasir_layer(NAME SOURCES a.cc ... DEPS base tensor ... LIBS fmt::fmt ...)
+# Compiles a target's files in batches of `size`. Files of one target share no name of an unnamed namespace then;
+# those that do have the property SKIP_UNITY_BUILD_INCLUSION.
+function(kvasir_batches target size)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${KVASIR_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${target} PRIVATE -O2)  # -O3 costs a tenth more to compile, and is for the arithmetic
+  endif()
+endfunction()
+
+# kvasir_layer(NAME SOURCES a.cc ... ALONE b.cc ... DEPS base tensor ... LIBS fmt::fmt ...)
+# ALONE names those of the sources that are not compiled in a batch with others; with UNBATCHED none is.
 # DEPS are layers; scripts/check_layers.py holds the table of which are allowed.
 function(kvasir_layer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "UNBATCHED" "" "SOURCES;ALONE;DEPS;LIBS" ${ARGN})
   if(arg_SOURCES)
     add_library(kvasir_${name} STATIC ${arg_SOURCES})
+    if(NOT arg_UNBATCHED)
+      kvasir_batches(kvasir_${name} 6)
+      set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(kvasir_${name} INTERFACE)
@@ -68,7 +82,7 @@ function(kvasir_test name)
   target_compile_definitions(kvasir_${name}_test PRIVATE KVASIR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   # A test of a few lines costs the compiler seconds for GoogleTest and the standard library: several are compiled as one.
   # Each test file has a namespace of its own name, so that what it declares meets nobody else's.
-  set_target_properties(kvasir_${name}_test PROPERTIES UNITY_BUILD ${KVASIR_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 6)
+  kvasir_batches(kvasir_${name}_test 6)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # The test's own objects only: -O1 gives the same results (no fast-math, -ffp-contract=off), a third sooner.
     target_compile_options(kvasir_${name}_test PRIVATE -O1)

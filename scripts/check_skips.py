@@ -12,8 +12,8 @@ import xml.etree.ElementTree as ET
 
 ALLOWED = re.compile(
     r"this host has (no \w+|one vector ISA)|this system cannot populate memory|no \.\./shared|\.\./shared .*missing")
-# Of unittest: "test_x (m.C) ... skipped 'why'" and "OK (skipped=1)"; of pytest -rs: "SKIPPED [1] a.py:3: why";
-# of GoogleTest: the message on the lines after "file:line: Skipped"; of scripts: "skipped: why".
+# unittest writes "test_x (m.C) ... skipped 'why'" and "OK (skipped=1)"; pytest -rs "SKIPPED [1] a.py:3: why";
+# GoogleTest the message on the lines after "file:line: Skipped"; scripts "skipped: why".
 REASON = re.compile(r"\.\.\. skipped ['\"](.*)['\"]$|^SKIPPED \[\d+\] (.*)$|^skipped: (.*)$|: Skipped\n(.*)$", re.M)
 COUNT = re.compile(r"^OK \(.*?skipped=(\d+)|(\d+) skipped\b", re.M)
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kvasir/activity.h"
+#include "kvasir/engine_snapshot.h"
 #include "kvasir/ids.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
@@ -228,8 +228,8 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Reports its activity now; the sink is destroyed without a call when the engine ends first.
-  virtual void look(ActivitySink sink) = 0;
+  // Takes a snapshot between two steps. The sink is destroyed without a call when the engine ends first.
+  virtual void inspect(EngineSnapshotSink sink) = 0;
 
   // Stops taking requests, lets the running ones finish for at most `timeout_ms`, then cancels the rest. When
   // it returns, every sink has been destroyed.

@@ -3,7 +3,7 @@
  *
  * Rules that hold for all functions:
  * - Whatever a function returns through a pointer to a pointer belongs to the caller, who gives it back with
- * the function named there. What a caller passes in is only read during the call, unless it says otherwise.
+ * the function named there. Arguments are only read during the call, unless the function says otherwise.
  * - A function that can fail returns a kvasir_result; what it should have written is then unspecified, and
  *   kvasir_last_error() has one line about it. Bad input, a null pointer included, is an error and never
  * more.
@@ -62,9 +62,9 @@ kvasir_result kvasir_load(const char* path, const kvasir_settings* settings, kva
  * given back with kvasir_finish. Does nothing with NULL. Not to be called from a callback. */
 void kvasir_free(kvasir_engine* engine);
 
-/* The next three write at most `capacity` items and set *count to how many there are, so a call with capacity
- * 0 (and a NULL buffer) asks for the size. KVASIR_LIMIT: the buffer is too small. What they read, and prompts,
- * are below 2^31 items. */
+/* The next three write at most `capacity` items and set *count to how many there are, so a call with
+ * capacity 0 (and a NULL buffer) asks for the size. KVASIR_LIMIT: the buffer is too small. Their inputs, and
+ * prompts, are below 2^31 items. */
 
 /* The tokens of a text of `text_bytes` bytes, BOS in front where the model wants one. */
 kvasir_result kvasir_tokenize(const kvasir_engine* engine, const char* text, size_t text_bytes,

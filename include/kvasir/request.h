@@ -71,7 +71,7 @@ struct Request {
   // False: neither finds cached KV nor leaves any. A request with max_tokens 0 then holds the KV of one layer
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;
-  bool want_attention_scores = false;  // report attention mass per KV block with each token
+  bool want_attention_scores = false;  // report attention per KV block with each token
   // An embedding instead of an answer: max_tokens is 0 then, and nobody looks at logits.
   Pooling pooling = Pooling::kNone;
   LogitsObserver
@@ -118,8 +118,9 @@ struct RequestCost {
   std::int32_t num_preemptions = 0;
 };
 
-// Attention mass of one step, summed over query heads and the layers without a window: mass[b] belongs to the
-// 16 tokens from 16 b. Of the last query; under a KV policy that looks at attention, of those it looks at.
+// The attention of one step, summed over query heads and the layers without a window. per_block[b] belongs to
+// the 16 tokens from 16 b. Only the last query counts; under a KV policy that looks at attention, the queries
+// that it looks at count.
 struct AttentionScores {
   std::vector<float> per_block;
 };

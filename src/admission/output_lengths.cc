@@ -7,7 +7,7 @@
 namespace kvasir::admission {
 namespace {
 
-constexpr double kForgetting = 0.98;
+constexpr double kLengthForgetting = 0.98;
 constexpr double kQuantile = 0.75;
 // Below so much of an answer's weight a bucket says nothing any more.
 constexpr double kNothing = 1e-3;
@@ -27,7 +27,7 @@ std::int32_t OutputLengths::upper_bound_of(std::size_t bucket) {
 }
 
 void OutputLengths::observe(std::int32_t num_tokens) {
-  for (double& weight : weights_) weight *= kForgetting;
+  for (double& weight : weights_) weight *= kLengthForgetting;
   weights_[bucket_of(num_tokens)] += 1.0;
 }
 

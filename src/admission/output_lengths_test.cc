@@ -17,7 +17,7 @@ TEST(OutputLengths, ThreeOfFourAnswersEndByWhatItSays) {
   for (int i = 0; i < 400; ++i) lengths.observe(i % 5 == 0 ? 1000 : 20);
   EXPECT_GE(lengths.predict(0, 10'000), 20);
   EXPECT_LE(lengths.predict(0, 10'000), 24);  // within a quarter of an octave
-  // Of those that got longer than that, all have 1000.
+  // All answers that got longer than that have 1000.
   EXPECT_GE(lengths.predict(30, 10'000), 1000);
   EXPECT_LE(lengths.predict(30, 10'000), 1190);
   EXPECT_EQ(lengths.predict(30, 500), 500);

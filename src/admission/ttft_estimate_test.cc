@@ -183,7 +183,7 @@ TEST(TtftEstimate, AnIdleServerRefusesNobodyAndASlowOneHasSlack) {
   EXPECT_EQ(target_ms_of(2000.0, 1), 60'000.0);
 }
 
-// What scores or embeds runs layer by layer beside the others, and takes every other step.
+// Requests that score or embed run layer by layer beside the others, and take every other step.
 TEST(TtftEstimate, PrefillOnlyPromptsHoldUpThoseLikeThem) {
   LoadSnapshot load = full_house();
   load.num_free_seats = 2;

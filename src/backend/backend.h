@@ -57,7 +57,7 @@ struct MatmulOp {
   const Matrix* weight = nullptr;
   const float* bias = nullptr;  // [num_rows] or null
   Rows out;
-  // Of the head: the maximum of every kLogitsPerTile outputs, a NaN where there is one.
+  // The maximum of every kLogitsPerTile outputs of the head, a NaN where there is one.
   Rows tile_maxima = {};
 };
 
@@ -171,8 +171,8 @@ class Backend {
 
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;
-  // What the queries of a slice that are observed attended to since plan(), by layer group; groups with a
-  // window have none. `row`: of a slice with guesses the one row whose query it was; else 0.
+  // The attention of a slice's observed queries since plan(), by layer group; groups with a window have none.
+  // `row`: the row whose query it was where the slice has guesses; else 0.
   virtual std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const = 0;
 
   // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.

@@ -20,8 +20,8 @@ struct BatchSequence {
   std::int32_t first_position = 0;
   std::int32_t num_wanted_rows = 0;  // the last so many want logits
   kv::QueryWeights observed;         // whose attention is reported by block
-  // The last so many rows are guesses, which may not count. What an observed slice with guesses attends to is
-  // reported row by row.
+  // The last so many rows are guesses, which may not count. The attention of an observed slice with guesses
+  // is reported row by row.
   std::int32_t num_draft_rows = 0;
 
   std::int32_t num_reported_rows() const { return num_draft_rows > 0 ? num_rows : 1; }

@@ -50,7 +50,7 @@ class OneSlice {
     return score.of_slice(0, row)[0];
   }
 
-  // Of a query head, from dense attention.
+  // The scores of one query head, from dense attention.
   std::vector<double> dense(std::int32_t head) const {
     const kernels::AttentionOutput output = problem_.dense();
     std::vector<double> scores(static_cast<std::size_t>(problem_.num_blocks()));
@@ -59,7 +59,7 @@ class OneSlice {
       if (age >= slice_.observed.num_queries) continue;
       const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
       for (std::size_t b = 0; b < scores.size(); ++b) {
-        scores[b] += std::pow(slice_.observed.decay, age) * output.masses[row * scores.size() + b];
+        scores[b] += std::pow(slice_.observed.decay, age) * output.scores[row * scores.size() + b];
       }
     }
     return scores;
@@ -71,7 +71,7 @@ class OneSlice {
     std::vector<double> scores(static_cast<std::size_t>(problem_.num_blocks()));
     for (std::int32_t head = 0; head < shape_.group_size; ++head) {
       const auto row = static_cast<std::size_t>(token * shape_.group_size + head);
-      for (std::size_t b = 0; b < scores.size(); ++b) scores[b] += output.masses[row * scores.size() + b];
+      for (std::size_t b = 0; b < scores.size(); ++b) scores[b] += output.scores[row * scores.size() + b];
     }
     return scores;
   }

@@ -79,7 +79,7 @@ std::vector<float> random_rows(std::int32_t num_rows, std::uint32_t seed) {
   return x;
 }
 
-// What is left out is below the greatest; what is not left out has its bits.
+// Logits that are left out are below the greatest; the others have the bits of `all`.
 void expect_same_argmax(const Head::Result& all, const Head::Result& some, std::int32_t num_rows) {
   const std::size_t vocab_size = all.logits.size() / num_rows, num_tiles = all.maxima.size() / num_rows;
   for (std::int32_t row = 0; row < num_rows; ++row) {

@@ -1,4 +1,4 @@
-// What this machine does at most: the limits that every measured speed is a share of.
+// This machine's greatest speeds: the limits that every measured speed is a share of.
 #pragma once
 
 #include <cstdint>

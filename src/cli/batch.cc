@@ -115,7 +115,7 @@ class BatchRun {
   server::OfflineApi api_;  // last: it ends its thread first
 };
 
-int print_summary(const BatchCounts& counts, const EngineStats& stats, double seconds,
+int print_batch_summary(const BatchCounts& counts, const EngineStats& stats, double seconds,
                   const GlobalOptions& globals, int exit_code) {
   const double rate = static_cast<double>(stats.num_generated_tokens) / seconds;
   if (!globals.json) {
@@ -209,7 +209,7 @@ Result<int> run_batch(BatchOptions options, const GlobalOptions& globals) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const bool is_whole = counts.num_refused == 0 && counts.num_bad_lines == 0;
   const int exit_code = interruption.requested() ? kExitInterrupted : is_whole ? kExitDone : kExitNo;
-  return print_summary(counts, session.engine->stats(), seconds, globals, exit_code);
+  return print_batch_summary(counts, session.engine->stats(), seconds, globals, exit_code);
 }
 
 }  // namespace

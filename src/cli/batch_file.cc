@@ -19,7 +19,7 @@ namespace {
 using simdjson::dom::element;
 
 // A body says by itself what it asks for.
-std::string_view url_of(simdjson::dom::object body) {
+std::string_view request_url(simdjson::dom::object body) {
   if (body["messages"].error() == simdjson::SUCCESS) return "/v1/chat/completions";
   if (body["input"].error() == simdjson::SUCCESS) return "/v1/embeddings";
   return "/v1/completions";
@@ -59,7 +59,7 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
   BatchRequest batch{.custom_id = std::to_string(number), .request = {.method = "POST"}};
   const bool has_envelope = object["body"].get(body) == simdjson::SUCCESS;
   if (!has_envelope) body = object;
-  std::string_view text = url_of(body);
+  std::string_view text = request_url(body);
   if (has_envelope) {
     const auto url = object["url"];
     if (url.error() == simdjson::SUCCESS && url.get(text) != simdjson::SUCCESS)

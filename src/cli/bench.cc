@@ -249,7 +249,7 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
       .end_object();
 }
 
-int print_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,
+int print_bench_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,
                int exit_code) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
@@ -263,7 +263,7 @@ int print_json(const BenchOptions& options, const GlobalOptions& globals, const 
   return print_document(std::move(out), exit_code);
 }
 
-int print_table(const BenchOptions& options, const BenchReport& report, int exit_code) {
+int print_bench_table(const BenchOptions& options, const BenchReport& report, int exit_code) {
   print(fmt::format("{} {}{}, limits: {}\n", report.model.name, report.model.quantization,
                     options.engine.fast ? " in fast mode" : "", describe_limits(report.limits)));
   print(fmt::format("{:<12}{:>8}{:>8}{:>8}{:>14}{:>26}{:>10}\n", "test", "tokens", "depth", "batch",
@@ -282,8 +282,8 @@ int print_table(const BenchOptions& options, const BenchReport& report, int exit
 Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
   Interruption interruption;
   KVASIR_TRY(const BenchReport report, measure(options, globals, interruption));
-  return globals.json ? print_json(options, globals, report, interruption.exit_code())
-                      : print_table(options, report, interruption.exit_code());
+  return globals.json ? print_bench_json(options, globals, report, interruption.exit_code())
+                      : print_bench_table(options, report, interruption.exit_code());
 }
 
 }  // namespace

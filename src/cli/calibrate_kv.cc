@@ -34,7 +34,7 @@ struct CalibrateOptions {
   std::int32_t num_windows = 1;
 };
 
-constexpr std::int32_t kWindowTokens = 896;
+constexpr std::int32_t kCalibrationWindowTokens = 896;
 
 // Heads that matter are few: how many carry so much of all weight.
 constexpr double kMostWeight = 0.8;
@@ -86,7 +86,7 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   Interruption interruption;
   KVASIR_TRY(const std::string text, read_input_file(options.file));
   KVASIR_TRY(const std::string model, store::resolve_model(options.model));
-  const EngineOptions engine = {.ctx_tokens = kWindowTokens,
+  const EngineOptions engine = {.ctx_tokens = kCalibrationWindowTokens,
                                 .max_num_seqs = 1,
                                 .max_num_batched_tokens = eval::kKvStepTokens,
                                 .no_prefix_cache = true};
@@ -96,8 +96,8 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
   KVASIR_CHECKED(can_replace_text_file(path));
   KVASIR_TRY(const ModelSession session,
              open_text_session(options.model, config, globals, &interruption.signals()));
-  KVASIR_TRY(const auto windows,
-             eval::cut_windows(*session.engine->tokenizer(), text, kWindowTokens, options.num_windows));
+  KVASIR_TRY(const auto windows, eval::cut_windows(*session.engine->tokenizer(), text,
+                                                   kCalibrationWindowTokens, options.num_windows));
   ProgressReporter progress({.quiet = globals.quiet});
   const auto formats = eval::measure_kv_formats(
       *session.engine, windows, [&](double done) { progress.report_fraction("formats", done); },

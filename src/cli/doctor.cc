@@ -64,7 +64,7 @@ void write_machine(JsonWriter& json, const Diagnosis& diagnosis) {
       .end_object();
 }
 
-void print_json(const Diagnosis& diagnosis) {
+void print_diagnosis_json(const Diagnosis& diagnosis) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object();
@@ -91,7 +91,7 @@ void print_json(const Diagnosis& diagnosis) {
   print(out + "\n");
 }
 
-void print_table(const Diagnosis& diagnosis) {
+void print_diagnosis(const Diagnosis& diagnosis) {
   const Machine& machine = diagnosis.machine;
   print(fmt::format("{:<16}{}\n", "cpu", machine.cpu_model));
   print(fmt::format("{:<16}{} (of {})\n", "isa", diagnosis.isa, fmt::join(diagnosis.isas, ", ")));
@@ -112,9 +112,9 @@ void print_table(const Diagnosis& diagnosis) {
 Result<int> doctor(const GlobalOptions& globals) {
   KVASIR_TRY(const Diagnosis diagnosis, diagnose(globals));
   if (globals.json) {
-    print_json(diagnosis);
+    print_diagnosis_json(diagnosis);
   } else {
-    print_table(diagnosis);
+    print_diagnosis(diagnosis);
   }
   const bool healthy = std::ranges::all_of(diagnosis.checks, &HealthCheck::ok);
   return finish_output(healthy ? kExitDone : kExitNo);

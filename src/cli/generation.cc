@@ -73,8 +73,8 @@ class PromptWatch {
     on_prompt(state_.computed_tokens, state_.prompt_tokens);
     if (Clock::now() - last_look_ < kLookInterval) return;
     last_look_ = Clock::now();
-    engine_.look([id = id_, mailbox = mailbox_](const Activity& activity) {
-      for (const RequestActivity& request : activity.requests) {
+    engine_.inspect([id = id_, mailbox = mailbox_](const EngineSnapshot& snapshot) {
+      for (const RequestActivity& request : snapshot.requests) {
         if (request.id == id)
           mailbox->push(PromptState{request.num_computed_tokens, request.num_prompt_tokens});
       }

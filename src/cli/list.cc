@@ -66,7 +66,7 @@ void write_row(JsonWriter& json, const Row& row) {
   json.end_object();
 }
 
-int print_json(const std::vector<Row>& rows) {
+int print_models_json(const std::vector<Row>& rows) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array();
@@ -75,7 +75,7 @@ int print_json(const std::vector<Row>& rows) {
   return print_document(std::move(out));
 }
 
-int print_table(const std::vector<Row>& rows) {
+int print_models(const std::vector<Row>& rows) {
   constexpr std::string_view kLine = "{:<20} {:>9}  {:<10}  {}\n";
   print(fmt::format(kLine, "NAME", "SIZE", "STATE", "DESCRIPTION"));
   for (const Row& row : rows) {
@@ -91,7 +91,7 @@ int list(bool verify, const GlobalOptions& options) {
   if (!store) return report(store.error());
   const auto rows = rows_of(*store, verify, options);
   if (!rows) return report(rows.error());
-  return options.json ? print_json(*rows) : print_table(*rows);
+  return options.json ? print_models_json(*rows) : print_models(*rows);
 }
 
 }  // namespace

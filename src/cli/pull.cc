@@ -20,7 +20,7 @@ struct PullArguments {
   store::PullOptions pull;
 };
 
-int print_json(const store::CatalogueEntry& entry, const store::PulledModel& pulled) {
+int print_pulled_json(const store::CatalogueEntry& entry, const store::PulledModel& pulled) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
@@ -44,7 +44,7 @@ int pull(const PullArguments& arguments, const GlobalOptions& options) {
   const auto pulled = store->pull(**entry, arguments.pull, view.events());
   view.finish();
   if (!pulled) return report(pulled.error());
-  if (options.json) return print_json(**entry, *pulled);
+  if (options.json) return print_pulled_json(**entry, *pulled);
   view.note(fmt::format("{} {}: {} ({}, SHA-256 checked)", name, pulled->was_present ? "is here" : "is ready",
                         pulled->path.native(), format_bytes((*entry)->size_bytes)));
   return kExitDone;

@@ -41,7 +41,7 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kSignalInterval{100};
+constexpr std::chrono::milliseconds kServeSignalInterval{100};
 constexpr std::chrono::milliseconds kLastGrace{1500};  // after a second signal
 constexpr std::chrono::seconds kCancelGrace{15};       // a step of a large model may take that long
 
@@ -67,7 +67,7 @@ std::string default_served_name(const std::string& model) {
   return model.ends_with(".gguf") ? std::filesystem::path(model).stem().string() : model;
 }
 
-std::string url_of(const server::ServerConfig& config, std::uint16_t port) {
+std::string listening_url(const server::ServerConfig& config, std::uint16_t port) {
   const std::string& host = config.host;
   const bool is_any = host == "0.0.0.0" || host == "::";
   const std::string name = is_any ? "localhost" : host.find(':') == host.npos ? host : "[" + host + "]";
@@ -105,7 +105,7 @@ std::string describe_memory(const Engine& engine) {
 
 void announce(const Engine& engine, const server::Server& server, const server::ServerConfig& config,
               bool as_json) {
-  const std::string url = url_of(config, server.port());
+  const std::string url = listening_url(config, server.port());
   const std::string memory = describe_memory(engine), curl = curl_line(engine, url, config);
   const std::optional<std::uint16_t> grpc_port = server.grpc_port();
   if (!as_json) {
@@ -135,7 +135,7 @@ Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog,
       std::_Exit(kExitMachine);
     }
     watchdog.beat();
-    const std::optional<int> signal = signals.take(kSignalInterval);
+    const std::optional<int> signal = signals.take(kServeSignalInterval);
     // A terminal that closes hangs up more than once.
     if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
     server.stop();
@@ -254,7 +254,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
-                url_of(options.server, server->port()));
+                listening_url(options.server, server->port()));
   const Result<int> exit_code =
       serve_until_signal(*server, SystemdWatchdog(*session.engine, *server, manager), manager,
                          std::chrono::seconds(options.drain_seconds), signals, logger);

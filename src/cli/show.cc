@@ -32,7 +32,7 @@ void write_tensors(JsonWriter& json, const store::ModelDescription& model) {
   json.end_array();
 }
 
-int print_json(const store::ModelDescription& model, const ShowArguments& arguments) {
+int print_description_json(const store::ModelDescription& model, const ShowArguments& arguments) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
@@ -58,7 +58,7 @@ int print_json(const store::ModelDescription& model, const ShowArguments& argume
   return print_document(std::move(out));
 }
 
-void print_summary(const store::ModelDescription& model) {
+void print_description(const store::ModelDescription& model) {
   const io::ModelSummary& summary = model.summary;
   const auto line = [](std::string_view label, const std::string& text) {
     if (!text.empty()) print(fmt::format("{:<15} {}\n", label, text));
@@ -81,7 +81,7 @@ void print_summary(const store::ModelDescription& model) {
 }
 
 void print_text(const store::ModelDescription& model, const ShowArguments& arguments) {
-  print_summary(model);
+  print_description(model);
   if (arguments.metadata) {
     print("\n");
     for (const store::MetadataDescription& entry : model.metadata) {
@@ -102,7 +102,7 @@ int show(const ShowArguments& arguments, const GlobalOptions& options) {
   const auto opened = open_model(*path);
   if (!opened) return report(opened.error());
   const store::ModelDescription model = store::describe_model(opened->source(), arguments.metadata);
-  if (options.json) return print_json(model, arguments);
+  if (options.json) return print_description_json(model, arguments);
   print_text(model, arguments);
   return finish_output();
 }

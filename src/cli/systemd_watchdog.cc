@@ -8,8 +8,8 @@ void SystemdWatchdog::beat() {
   if (num_missing_) manager_.alive();
   next_round_ = num_missing_ ? Clock::now() + *manager_.watchdog() / 4 : Clock::now();
   num_missing_ = std::make_shared<std::atomic<int>>(2);
-  engine_.look([missing = num_missing_](const Activity&) { --*missing; });
-  server_.look([missing = num_missing_] { --*missing; });
+  engine_.inspect([missing = num_missing_](const EngineSnapshot&) { --*missing; });
+  server_.ping([missing = num_missing_] { --*missing; });
 }
 
 }  // namespace kvasir::cli

@@ -35,7 +35,7 @@ constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;  // key length, key, typ
 constexpr std::uint64_t kMaxKeyBytes = 65535;
 constexpr std::uint64_t kEntryOverheadBytes = 128;  // a map node with its key
 
-std::unexpected<Error> bad(std::string problem) {
+std::unexpected<Error> bad_metadata(std::string problem) {
   return make_error(ErrorKind::kBadFile, "metadata: " + std::move(problem));
 }
 
@@ -45,18 +45,19 @@ class MetadataReader {
 
   Result<Metadata> read(std::uint64_t num_entries) {
     if (num_entries > cursor_.remaining() / kMinEntryBytes) {
-      return bad(fmt::format("{} entries announced, but the {} bytes left hold at most {}", num_entries,
-                             cursor_.remaining(), cursor_.remaining() / kMinEntryBytes));
+      return bad_metadata(fmt::format("{} entries announced, but the {} bytes left hold at most {}",
+                                      num_entries, cursor_.remaining(),
+                                      cursor_.remaining() / kMinEntryBytes));
     }
     std::map<std::string, MetadataValue, std::less<>> values;
     for (std::uint64_t i = 0; i < num_entries; ++i) {
       KVASIR_TRY(key_, read_string(fmt::format("the key of entry {} of {}", i + 1, num_entries)));
-      if (key_.empty()) return bad(fmt::format("the key of entry {} is empty", i + 1));
+      if (key_.empty()) return bad_metadata(fmt::format("the key of entry {} is empty", i + 1));
       if (key_.size() > kMaxKeyBytes) {
-        return bad(fmt::format("the key of entry {} has {} bytes, the limit is {}", i + 1, key_.size(),
-                               kMaxKeyBytes));
+        return bad_metadata(fmt::format("the key of entry {} has {} bytes, the limit is {}", i + 1,
+                                        key_.size(), kMaxKeyBytes));
       }
-      if (values.contains(key_)) return bad(fmt::format("key {} appears twice", printable(key_)));
+      if (values.contains(key_)) return bad_metadata(fmt::format("key {} appears twice", printable(key_)));
       KVASIR_CHECKED(charge(kEntryOverheadBytes));
       KVASIR_TRY(MetadataValue value, read_value());
       values.emplace(std::move(key_), std::move(value));
@@ -66,8 +67,8 @@ class MetadataReader {
 
  private:
   std::unexpected<Error> ends_inside(const std::string& what) const {
-    return bad(fmt::format("the file ends inside {} (at byte {}, {} bytes left)", what, cursor_.position(),
-                           cursor_.remaining()));
+    return bad_metadata(fmt::format("the file ends inside {} (at byte {}, {} bytes left)", what,
+                                    cursor_.position(), cursor_.remaining()));
   }
 
   std::string value_name() const { return fmt::format("the value of {}", printable(key_)); }
@@ -75,8 +76,8 @@ class MetadataReader {
   // Books memory before it is taken, so that a small file cannot ask for a large allocation.
   Status charge(std::uint64_t num_bytes) {
     if (num_bytes > budget_bytes_) {
-      return bad(fmt::format("{} takes the metadata beyond {} bytes of memory, the limit", value_name(),
-                             kMaxMetadataBytes));
+      return bad_metadata(fmt::format("{} takes the metadata beyond {} bytes of memory, the limit",
+                                      value_name(), kMaxMetadataBytes));
     }
     budget_bytes_ -= num_bytes;
     return {};
@@ -86,7 +87,8 @@ class MetadataReader {
     const auto length = cursor_.take<std::uint64_t>();
     if (!length) return ends_inside(what);
     if (*length > cursor_.remaining()) {
-      return bad(fmt::format("{} announces {} bytes, but {} are left", what, *length, cursor_.remaining()));
+      return bad_metadata(
+          fmt::format("{} announces {} bytes, but {} are left", what, *length, cursor_.remaining()));
     }
     KVASIR_CHECKED(charge(*length));
     return std::string(*cursor_.take_text(*length));
@@ -96,8 +98,8 @@ class MetadataReader {
     const auto type = cursor_.take<std::uint32_t>();
     if (!type) return ends_inside(value_name());
     if (*type >= kNumGgufTypes) {
-      return bad(fmt::format("{} has the unknown type {}, the last known one is {}", value_name(), *type,
-                             kNumGgufTypes - 1));
+      return bad_metadata(fmt::format("{} has the unknown type {}, the last known one is {}", value_name(),
+                                      *type, kNumGgufTypes - 1));
     }
     return static_cast<GgufType>(*type);
   }
@@ -146,7 +148,8 @@ class MetadataReader {
     const auto value = cursor_.take<std::uint8_t>();
     if (!value) return ends_inside(value_name());
     if (*value > 1)
-      return bad(fmt::format("{} is a boolean and must be 0 or 1, but it is {}", value_name(), *value));
+      return bad_metadata(
+          fmt::format("{} is a boolean and must be 0 or 1, but it is {}", value_name(), *value));
     return *value == 1;
   }
 
@@ -154,11 +157,12 @@ class MetadataReader {
     KVASIR_TRY(const GgufType type, read_type());
     const auto count = cursor_.take<std::uint64_t>();
     if (!count) return ends_inside(value_name());
-    if (type == GgufType::kArray) return bad(value_name() + " is an array of arrays, which is not supported");
+    if (type == GgufType::kArray)
+      return bad_metadata(value_name() + " is an array of arrays, which is not supported");
     const std::uint64_t most = cursor_.remaining() / kMinBytesOf[static_cast<std::uint32_t>(type)];
     if (*count > most) {
-      return bad(fmt::format("{} announces {} elements, but the {} bytes left hold at most {}", value_name(),
-                             *count, cursor_.remaining(), most));
+      return bad_metadata(fmt::format("{} announces {} elements, but the {} bytes left hold at most {}",
+                                      value_name(), *count, cursor_.remaining(), most));
     }
     switch (type) {
       case GgufType::kUint8:
@@ -200,8 +204,8 @@ class MetadataReader {
       const Stored value = *cursor_.take<Stored>();
       if constexpr (std::is_same_v<Stored, std::uint64_t>) {
         if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-          return bad(fmt::format("{}: element {} is {}, the limit is {}", value_name(), i, value,
-                                 std::numeric_limits<std::int64_t>::max()));
+          return bad_metadata(fmt::format("{}: element {} is {}, the limit is {}", value_name(), i, value,
+                                          std::numeric_limits<std::int64_t>::max()));
         }
       }
       numbers.push_back(static_cast<Wide>(value));

@@ -49,7 +49,7 @@ struct TensorInfo {
   std::uint64_t offset = 0;  // from the start of the data section
 };
 
-std::unexpected<Error> bad(std::string problem) {
+std::unexpected<Error> bad_bytes(std::string problem) {
   return make_error(ErrorKind::kBadFile, std::move(problem));
 }
 
@@ -68,7 +68,7 @@ class GgufReader {
     const auto num_tensors = cursor_.take<std::uint64_t>();
     const auto num_entries = cursor_.take<std::uint64_t>();
     if (!num_tensors || !num_entries) {
-      return bad(
+      return bad_bytes(
           fmt::format("header: the file ends inside it (24 bytes are needed, it has {})", bytes_.size()));
     }
     KVASIR_TRY(contents.metadata, read_gguf_metadata(cursor_, *num_entries));
@@ -83,26 +83,26 @@ class GgufReader {
 
  private:
   Result<std::uint32_t> read_version() {
-    if (bytes_.empty()) return bad("header: the file is empty");
+    if (bytes_.empty()) return bad_bytes("header: the file is empty");
     const auto magic = cursor_.take_text(4);
     if (!magic || *magic != "GGUF") {
       const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
                                    std::min<std::size_t>(bytes_.size(), 4));
       if (start == "FUGG")
-        return bad("header: a big-endian GGUF file, only little-endian ones are supported");
-      return bad(fmt::format("header: not a GGUF file: it starts with \"{}\" instead of \"GGUF\"",
-                             printable(start)));
+        return bad_bytes("header: a big-endian GGUF file, only little-endian ones are supported");
+      return bad_bytes(fmt::format("header: not a GGUF file: it starts with \"{}\" instead of \"GGUF\"",
+                                   printable(start)));
     }
     const auto version = cursor_.take<std::uint32_t>();
     if (!version) {
-      return bad(
+      return bad_bytes(
           fmt::format("header: the file ends inside it (24 bytes are needed, it has {})", bytes_.size()));
     }
     if (*version != 0 && (*version & 0xffffu) == 0) {
-      return bad("header: a big-endian GGUF file, only little-endian ones are supported");
+      return bad_bytes("header: a big-endian GGUF file, only little-endian ones are supported");
     }
     if (*version != 2 && *version != 3) {
-      return bad(fmt::format("header: GGUF version {} is not supported (2 and 3 are)", *version));
+      return bad_bytes(fmt::format("header: GGUF version {} is not supported (2 and 3 are)", *version));
     }
     return *version;
   }
@@ -111,15 +111,17 @@ class GgufReader {
     KVASIR_TRY(const auto alignment, metadata.find_int("general.alignment", kMinAlignment, kMaxAlignment));
     if (!alignment) return kDefaultAlignment;
     if ((*alignment & (*alignment - 1)) != 0) {
-      return bad(fmt::format("metadata: general.alignment must be a power of two, but it is {}", *alignment));
+      return bad_bytes(
+          fmt::format("metadata: general.alignment must be a power of two, but it is {}", *alignment));
     }
     return static_cast<std::uint64_t>(*alignment);
   }
 
   Result<std::vector<TensorInfo>> read_tensor_infos(std::uint64_t num_tensors) {
     if (num_tensors > cursor_.remaining() / kMinTensorInfoBytes) {
-      return bad(fmt::format("tensor list: {} tensors announced, but the {} bytes left hold at most {}",
-                             num_tensors, cursor_.remaining(), cursor_.remaining() / kMinTensorInfoBytes));
+      return bad_bytes(fmt::format("tensor list: {} tensors announced, but the {} bytes left hold at most {}",
+                                   num_tensors, cursor_.remaining(),
+                                   cursor_.remaining() / kMinTensorInfoBytes));
     }
     std::vector<TensorInfo> infos;
     infos.reserve(num_tensors);
@@ -132,14 +134,15 @@ class GgufReader {
 
   Result<TensorInfo> read_tensor_info(std::uint64_t number, std::uint64_t num_tensors) {
     const auto ends_inside = [&] {
-      return bad(fmt::format("tensor list: the file ends inside tensor {} of {} (at byte {}, {} bytes left)",
-                             number, num_tensors, cursor_.position(), cursor_.remaining()));
+      return bad_bytes(
+          fmt::format("tensor list: the file ends inside tensor {} of {} (at byte {}, {} bytes left)", number,
+                      num_tensors, cursor_.position(), cursor_.remaining()));
     };
     const auto name_bytes = cursor_.take<std::uint64_t>();
     if (!name_bytes) return ends_inside();
     if (*name_bytes == 0 || *name_bytes > kMaxTensorNameBytes) {
-      return bad(fmt::format("tensor list: the name of tensor {} has {} bytes, allowed are 1 to {}", number,
-                             *name_bytes, kMaxTensorNameBytes));
+      return bad_bytes(fmt::format("tensor list: the name of tensor {} has {} bytes, allowed are 1 to {}",
+                                   number, *name_bytes, kMaxTensorNameBytes));
     }
     const auto name = cursor_.take_text(*name_bytes);
     const auto rank = cursor_.take<std::uint32_t>();
@@ -169,7 +172,7 @@ class GgufReader {
   template <class... Args>
   static std::unexpected<Error> bad_tensor(const TensorView& view, fmt::format_string<Args...> text,
                                            Args&&... args) {
-    return bad(
+    return bad_bytes(
         fmt::format("tensor {}: {}", printable(view.name), fmt::format(text, std::forward<Args>(args)...)));
   }
 
@@ -243,7 +246,7 @@ class GgufReader {
     std::ranges::sort(order, {}, name);
     const auto twice = std::ranges::adjacent_find(order, {}, name);
     if (twice == order.end()) return {};
-    return bad(fmt::format("tensor list: the name {} appears twice", printable((*twice)->view.name)));
+    return bad_bytes(fmt::format("tensor list: the name {} appears twice", printable((*twice)->view.name)));
   }
 
   static std::vector<const TensorInfo*> pointers_to(const std::vector<TensorInfo>& infos) {

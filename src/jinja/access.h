@@ -14,8 +14,8 @@ Result<std::shared_ptr<const List>> iterate(Runtime& runtime, const Value& value
 // len(value); empty when the value has no length.
 std::optional<std::size_t> length_of(const Value& value);
 
-// `object.name`, `object[key]` and `object[start:stop:step]` under the immutable sandbox's rules. What is
-// absent is undefined. Slice bounds that the template left out are none.
+// `object.name`, `object[key]` and `object[start:stop:step]` under the immutable sandbox's rules. An
+// absent one is undefined. Slice bounds that the template left out are none.
 Result<Value> get_attribute(Runtime& runtime, const Value& object, const std::string& name);
 Result<Value> get_item(Runtime& runtime, const Value& object, const Value& key);
 Result<Value> get_slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop,

@@ -22,8 +22,8 @@ std::optional<float> realised_attention(const BlockLifetime& lifetime, const kv:
   const std::int32_t num_queries = end.num_computed_tokens - lifetime.last_token;
   if (!memory.is_kept || memory.window_queries > 0 || num_queries <= 0) return std::nullopt;
   if (lifetime.cell >= scores.num_cells() || lifetime.block >= scores.num_blocks()) return std::nullopt;
-  const float mass = scores.masses(lifetime.cell)[static_cast<std::size_t>(lifetime.block)];
-  const float since = mass - memory.kept_share(num_queries) * lifetime.mass;
+  const float score = scores.scores(lifetime.cell)[static_cast<std::size_t>(lifetime.block)];
+  const float since = score - memory.kept_share(num_queries) * lifetime.score;
   return std::max(0.0f, since) / memory.weight_of(num_queries);  // rounding may leave less than nothing
 }
 
@@ -40,7 +40,7 @@ void BlockLifetimes::add(const kv::StepRecord& step) {
     lifetime.last_token = step.num_computed_tokens;
     lifetime.format = action.to;
     lifetime.forecast = action.forecast;
-    lifetime.mass = action.mass;
+    lifetime.score = action.score;
   }
 }
 

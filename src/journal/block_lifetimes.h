@@ -20,7 +20,7 @@ struct BlockLifetime {
   kv::KvFormat from = kv::KvFormat::kF16;  // before the first change
   kv::KvFormat format = kv::KvFormat::kGone;
   float forecast = kv::kNoForecast;  // at the last change
-  float mass = 0.0f;                 // likewise, in the policy's memory
+  float score = 0.0f;                // likewise, in the policy's memory
 };
 
 // The attention per query that a cell got since its last change. It is the policy's memory at the end, less

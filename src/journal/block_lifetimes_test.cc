@@ -10,9 +10,9 @@ namespace {
 
 using kv::KvFormat;
 
-kv::StepRecord step(std::int32_t num_tokens, KvFormat from, KvFormat to, float forecast, float mass) {
+kv::StepRecord step(std::int32_t num_tokens, KvFormat from, KvFormat to, float forecast, float score) {
   return {.num_computed_tokens = num_tokens,
-          .actions = {{.block = 2, .cell = 1, .forecast = forecast, .mass = mass, .from = from, .to = to}}};
+          .actions = {{.block = 2, .cell = 1, .forecast = forecast, .score = score, .from = from, .to = to}}};
 }
 
 // Two cells and four blocks, after steps that each paid `attention` to every block of every query.
@@ -20,17 +20,17 @@ kv::SequenceEnd end_after(const kv::AttentionMemory& memory, std::int32_t num_to
   kv::SequenceScores scores(memory, 2, 64, 4);
   constexpr std::int32_t kStepTokens = 16;
   for (std::int32_t done = 0; done < num_tokens; done += kStepTokens) {
-    kv::StepScores mass{.num_blocks = 4};
-    mass.num_queries.assign(2, kStepTokens);
+    kv::StepScores added{.num_blocks = 4};
+    added.num_queries.assign(2, kStepTokens);
     const float in_memory = memory.window_queries > 0 ? attention : attention * memory.weight_of(kStepTokens);
-    mass.sum.assign(8, in_memory);
-    mass.greatest = mass.sum;
-    scores.add(mass);
+    added.sum.assign(8, in_memory);
+    added.greatest = added.sum;
+    scores.add(added);
   }
   return {.num_computed_tokens = num_tokens, .scores = {std::move(scores)}};
 }
 
-float mass_at(const kv::SequenceEnd& end) { return end.scores[0].masses(1)[2]; }
+float score_at(const kv::SequenceEnd& end) { return end.scores[0].scores(1)[2]; }
 
 TEST(BlockLifetimes, KeepsTheFirstAndTheLastChange) {
   BlockLifetimes lifetimes;
@@ -42,7 +42,7 @@ TEST(BlockLifetimes, KeepsTheFirstAndTheLastChange) {
   EXPECT_EQ(std::pair(life.first_token, life.last_token), std::pair(64, 128));
   EXPECT_EQ(std::pair(life.from, life.format), std::pair(KvFormat::kF16, KvFormat::kK4V4));
   EXPECT_FLOAT_EQ(life.forecast, 0.2f);
-  EXPECT_FLOAT_EQ(life.mass, 0.7f);
+  EXPECT_FLOAT_EQ(life.score, 0.7f);
 }
 
 // The attention before the change must not count, whatever it was; the forecast is not asked.
@@ -52,13 +52,13 @@ TEST(BlockLifetimes, RealisedIsWhatEachQuerySinceTheChangePaid) {
     const kv::SequenceEnd before = end_after(memory, 320, 0.25f);
     const kv::SequenceEnd since = end_after(memory, 160, 0.03f);
     kv::SequenceScores scores = before.scores[0];
-    kv::StepScores mass{.num_blocks = 4};
-    mass.num_queries.assign(2, 160);
-    mass.sum.assign(8, mass_at(since));
-    mass.greatest = mass.sum;
-    scores.add(mass);
+    kv::StepScores added{.num_blocks = 4};
+    added.num_queries.assign(2, 160);
+    added.sum.assign(8, score_at(since));
+    added.greatest = added.sum;
+    scores.add(added);
     BlockLifetimes lifetimes;
-    lifetimes.add(step(320, KvFormat::kF16, KvFormat::kQ8, 0.9f, mass_at(before)));
+    lifetimes.add(step(320, KvFormat::kF16, KvFormat::kQ8, 0.9f, score_at(before)));
     const kv::SequenceEnd end{.num_computed_tokens = 480, .scores = {scores}};
     const auto realised = realised_attention(lifetimes.ordered()[0], end);
     ASSERT_TRUE(realised);

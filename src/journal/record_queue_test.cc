@@ -63,11 +63,11 @@ TEST(RecordQueue, BoundsItsBytesAndLetsAnEndPassWithoutItsScores) {
   queue.push(step(2, 20));
   EXPECT_EQ(queue.num_dropped_steps(), 1);
   kv::SequenceScores scores({.is_kept = true}, 100, 64, 100);
-  kv::StepScores mass{.num_blocks = 100};
-  mass.sum.assign(100 * 100, 1.0f);
-  mass.greatest = mass.sum;
-  mass.num_queries.assign(100, 1);
-  scores.add(mass);
+  kv::StepScores added{.num_blocks = 100};
+  added.sum.assign(100 * 100, 1.0f);
+  added.greatest = added.sum;
+  added.num_queries.assign(100, 1);
+  scores.add(added);
   queue.push(kv::SequenceEnd{.num_computed_tokens = 5, .scores = {scores}});
   EXPECT_EQ(queue.num_dropped_others(), 0);
   EXPECT_EQ(std::get<kv::StepRecord>(*queue.pop()).actions.size(), 90u);

@@ -140,7 +140,7 @@ AttentionOutput AttentionProblem::run(Attention attention, Merge merge, std::int
       const float of_block = block_sums[index * kBlocksPerChunk + b % kBlocksPerChunk];
       const bool any = of_block != 0.0f;
       const double weight = any ? std::exp(static_cast<double>(max[index]) - output.log_sum_exp[row]) : 0.0;
-      output.masses[row * num_blocks() + b] = weight * of_block;
+      output.scores[row * num_blocks() + b] = weight * of_block;
     }
   }
   return output;
@@ -189,7 +189,7 @@ void AttentionProblem::attend_densely(std::int64_t row, const Rows& keys, const 
   for (std::int32_t key = 0; key < shape_.num_keys; ++key) {
     if (weights[key] == 0.0) continue;
     const double share = weights[key] / sum;
-    output.masses[row * num_blocks() + key / kTokensPerCell] += share;
+    output.scores[row * num_blocks() + key / kTokensPerCell] += share;
     if (is_ghost(key)) continue;
     for (std::int64_t d = 0; d < head_dim; ++d) {
       out[d] += share * values[key][d];

@@ -28,11 +28,11 @@ struct AttentionShape {
   std::string to_string() const;
 };
 
-// What attention over all chunks and the merge gave.
+// The results of attention over all chunks and the merge.
 struct AttentionOutput {
   std::vector<float> out;          // [num_query_tokens, group_size * head_dim]
   std::vector<float> log_sum_exp;  // [rows]
-  std::vector<double> masses;      // [rows, num_blocks]: share of attention on each 16-key block
+  std::vector<double> scores;      // [rows, num_blocks]: share of attention on each 16-key block
 };
 
 // Owns queries, keys, values and the cells that hold them. Every byte of a cell that no key was written to is

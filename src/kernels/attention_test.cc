@@ -38,7 +38,7 @@ bool same_bits(const float* a, const float* b, std::size_t count) {
 bool same_bits(const AttentionOutput& a, const AttentionOutput& b) {
   return a.out.size() == b.out.size() && same_bits(a.out.data(), b.out.data(), a.out.size()) &&
          same_bits(a.log_sum_exp.data(), b.log_sum_exp.data(), a.log_sum_exp.size()) &&
-         std::memcmp(a.masses.data(), b.masses.data(), a.masses.size() * sizeof(double)) == 0;
+         std::memcmp(a.scores.data(), b.scores.data(), a.scores.size() * sizeof(double)) == 0;
 }
 
 AttentionShape random_shape(std::uint32_t seed) {
@@ -88,11 +88,11 @@ TEST_P(Attention, IsASoftmaxOverTheVisibleKeysAndSharesItOutToBlocks) {
     }
     for (std::size_t i = 0; i < dense.out.size(); ++i)
       ASSERT_NEAR(output.out[i], dense.out[i], limit) << "at " << i;
-    for (std::size_t i = 0; i < dense.masses.size(); ++i) {
+    for (std::size_t i = 0; i < dense.scores.size(); ++i) {
       // A row that sees ghosts alone pays attention to nothing.
       if (std::isinf(dense.log_sum_exp[i / static_cast<std::size_t>(problem.num_blocks())])) continue;
-      const double tolerance = limit * std::max(1.0, dense.masses[i]);  // what a ghost would get has no limit
-      ASSERT_NEAR(output.masses[i], dense.masses[i], tolerance) << "at " << i;
+      const double tolerance = limit * std::max(1.0, dense.scores[i]);  // what a ghost would get has no limit
+      ASSERT_NEAR(output.scores[i], dense.scores[i], tolerance) << "at " << i;
     }
   }
 }
@@ -128,8 +128,8 @@ TEST_P(Attention, OfATokenDoesNotDependOnTheTokensBesideIt) {
         ASSERT_TRUE(same_bits(part.log_sum_exp.data(), whole.log_sum_exp.data() + token * shape.group_size,
                               part.log_sum_exp.size()));
         ASSERT_TRUE(std::equal(
-            part.masses.begin(), part.masses.end(),
-            whole.masses.begin() + std::ptrdiff_t(token) * shape.group_size * problem.num_blocks()));
+            part.scores.begin(), part.scores.end(),
+            whole.scores.begin() + std::ptrdiff_t(token) * shape.group_size * problem.num_blocks()));
       }
     }
   }
@@ -200,7 +200,7 @@ TEST_P(Attention, IsBlindToKeysAfterTheQueryAndBeforeTheWindow) {
   }
 }
 
-// What nobody can compute must not look like an answer: the caller finds it in the output.
+// A result that cannot be computed must not look like an answer: the caller finds that in the output.
 TEST_P(Attention, OfAQueryThatIsNoNumberIsNone) {
   for (const KvFormat format :
        {KvFormat::kF16, KvFormat::kQ12, KvFormat::kQ8, KvFormat::kK4V4, KvFormat::kK4cV3}) {
@@ -294,7 +294,7 @@ TEST_P(Attention, SharesOutAllOfTheAttention) {
   for (std::int64_t row = 0; row < problem.num_rows(); ++row) {
     double total = 0.0;
     for (std::int32_t b = 0; b < problem.num_blocks(); ++b)
-      total += output.masses[row * problem.num_blocks() + b];
+      total += output.scores[row * problem.num_blocks() + b];
     EXPECT_NEAR(total, 1.0, 2e-6) << "row " << row;
   }
 }
@@ -305,7 +305,7 @@ TEST_P(Attention, OfAGhostIsThatOfAHoleHoweverMuchItWouldGet) {
   const std::vector<KvFormat> mixed = {kGhost, KvFormat::kF16, KvFormat::kQ8, KvFormat::kK4V4};
   std::vector<KvFormat> chunk_first(44, KvFormat::kQ8);
   std::fill_n(chunk_first.begin(), kTokensPerChunk / kTokensPerCell + 2, kGhost);
-  double greatest_mass = 0.0;
+  double greatest_score = 0.0;
   for (const std::vector<KvFormat>& formats : {mixed, chunk_first}) {
     for (const std::int32_t num_tokens : {1, 4, 60}) {
       AttentionShape shape = {.num_query_tokens = num_tokens,
@@ -322,16 +322,16 @@ TEST_P(Attention, OfAGhostIsThatOfAHoleHoweverMuchItWouldGet) {
       EXPECT_TRUE(same_bits(output.out.data(), with_holes.out.data(), output.out.size()));
       EXPECT_TRUE(
           same_bits(output.log_sum_exp.data(), with_holes.log_sum_exp.data(), output.log_sum_exp.size()));
-      greatest_mass = std::max(greatest_mass, std::ranges::max(output.masses));
-      for (std::size_t i = 0; i < output.masses.size(); ++i) {
-        ASSERT_GE(output.masses[i], 0.0);
+      greatest_score = std::max(greatest_score, std::ranges::max(output.scores));
+      for (std::size_t i = 0; i < output.scores.size(); ++i) {
+        ASSERT_GE(output.scores[i], 0.0);
         const auto block = static_cast<std::int32_t>(i) % ghosts.num_blocks();
         if (ghosts.is_ghost(block * kTokensPerCell)) continue;
-        EXPECT_EQ(output.masses[i], with_holes.masses[i]);
+        EXPECT_EQ(output.scores[i], with_holes.scores[i]);
       }
     }
   }
-  EXPECT_GT(greatest_mass, 1e40);
+  EXPECT_GT(greatest_score, 1e40);
 }
 
 // A page that may be read, and behind it one that must not be.

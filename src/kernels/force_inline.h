@@ -2,5 +2,5 @@
 #pragma once
 
 #define KVASIR_FORCE_INLINE inline __attribute__((always_inline))
-// What is better off with a register file of its own.
+// For functions that are better off with a register file of their own.
 #define KVASIR_NO_INLINE __attribute__((noinline))

@@ -1,4 +1,4 @@
-// What is measured of a cell agrees with the reference, and means what it says.
+// The measures of a cell agree with the reference, and mean what they say.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -97,7 +97,7 @@ TEST_P(KvMeasure, FindsKeysThatAreUnlikeTheOthersDistinct) {
   EXPECT_GT(other.distinctness, 0.8f);
 }
 
-// Of a block from the prefix cache, which may be of any format, the keys are known as what they were.
+// A block from the prefix cache may have any format: its keys are still known as they were.
 TEST_P(KvMeasure, KnowsTheKeysOfEveryFormat) {
   const std::int32_t head_dim = 64;
   const std::vector<std::byte> exact = make_cell(KvFormat::kF16, head_dim, 6.0f, 1.0f, 7);
@@ -106,7 +106,7 @@ TEST_P(KvMeasure, KnowsTheKeysOfEveryFormat) {
   for (const KvFormat format : {KvFormat::kQ8, KvFormat::kK8V4, KvFormat::kK4cV3, KvFormat::kK4V3,
                                 KvFormat::kK3V3, KvFormat::kK3V2, KvFormat::kGhost}) {
     SCOPED_TRACE(testing::Message() << "format " << int(format));
-    // What lies behind a ghost is another cell.
+    // Another cell lies behind a ghost.
     std::vector<std::byte> cell(static_cast<std::size_t>(kv::cell_bytes(format, head_dim)) + 64,
                                 std::byte{0x55});
     table().convert_cell({.head_dim = head_dim,

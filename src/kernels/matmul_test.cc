@@ -67,7 +67,7 @@ std::vector<float> unpacked(const MatmulProblem& problem, std::int64_t row) {
   return weights;
 }
 
-// What the quantised row says input i is.
+// Input i as the quantised row says it.
 double quantised_input(const MatmulArgs& args, std::int32_t token, std::int64_t i) {
   const std::int64_t column = token % kTokensPerActivationTile;
   const ConstActivationTile tile = activation_tile(args.quantized, args.k, token - column, args.num_tokens);

@@ -82,7 +82,7 @@ struct InputBlock {
     }
     return sum;
   }
-  // Of its norm, without the groups of 4 whose bits are set.
+  // The square of its norm, without the groups of 4 whose bits are set.
   double square_without(unsigned groups_of_4) const {
     double sum = 0.0;
     for (int group_of_4 = 0; group_of_4 < kGroupsOf4PerBlock; ++group_of_4) {

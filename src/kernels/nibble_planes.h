@@ -81,7 +81,8 @@ struct ExactGroupOf4 {
   float norm_drop;
 };
 
-// Of a quantised row; input_norms [k / 32] follow. Norms count in units of 1 / kLowNormUnits.
+// The bounds' view of a quantised row; input_norms [k / 32] follow. Norms count in units of
+// 1 / kLowNormUnits.
 struct BoundInputs {
   std::int32_t num_exact;  // at most kExactGroupsOf4
   ExactGroupOf4 exact[kExactGroupsOf4];

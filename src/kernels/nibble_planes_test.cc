@@ -37,7 +37,7 @@ class NibblePlaneProblem {
   }
 
   const MatmulShape& shape() const { return problem_.shape(); }
-  // What the other packing gives: [num_tokens, num_rows].
+  // The logits of the other packing: [num_tokens, num_rows].
   const std::vector<float>& logits() const { return whole_; }
   float logit(std::int32_t token, std::int64_t row) const {
     return whole_[static_cast<std::size_t>(token * shape().num_rows + row)];

@@ -85,7 +85,7 @@ struct NibblePlaneKernels {
                      void* low);
   // Reads both planes; the bits are those of the other packing.
   void (*matmul)(const MatmulArgs& args);
-  // What the bounds have to know of a quantised row, in input_bytes(k).
+  // The bounds' view of a quantised row, a BoundInputs in input_bytes(k).
   std::int64_t (*input_bytes)(std::int64_t k);
   void (*measure_inputs)(const void* quantized, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                          void* inputs);

@@ -258,7 +258,7 @@ TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
   EXPECT_DOUBLE_EQ(missing({.policy = find_policy("k4v4")}), 6.0) << "has no budget to go by";
 }
 
-// Of what 12 bits leave of the bytes in f16 the share keeps more.
+// The share counts the bytes of f16, so it keeps more of the fewer bytes of 12 bits.
 TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeavesOfF16) {
   constexpr std::int32_t kHeadDim = 64;
   KvCacheManager manager({.groups = {{.num_blocks = 8}}, .head_dim = kHeadDim, .new_cells = KvFormat::kQ12});

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kv/kv_cache_manager.h"
-#include "kvasir/activity.h"
+#include "kvasir/engine_snapshot.h"
 
 namespace kvasir::kv {
 

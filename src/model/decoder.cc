@@ -41,14 +41,14 @@ void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers
   }
 }
 
-Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) {
+Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) {
   backend_.head({.x = ws_.x,
                  .norm_weight = output_norm_,
                  .norm_eps = config_.rms_norm_eps,
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
                  .tile_maxima = ws_.logits.tile_maxima,
-                 .argmax_of = only_greatest ? std::optional(config_.num_tokens) : std::nullopt},
+                 .argmax_of = argmax_only ? std::optional(config_.num_tokens) : std::nullopt},
                 first_row, num_rows, *ws_.head);
   return ws_.logits;
 }

@@ -21,7 +21,7 @@ class Decoder : public Model {
   std::int64_t weight_bytes() const final { return weight_bytes_; }
   void forward(const backend::BatchInput& batch) final;
   void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) final;
-  Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) final;
+  Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
 
   // Loads all of it. Errors: kBadFile, also for a tensor that nobody asked for; kMachine (memory).

@@ -53,9 +53,9 @@ class Model {
   virtual void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) = 0;
 
   // Logits of rows [first_row, first_row + num_rows) among those of the last forward pass that want logits.
-  // They are valid until the next call. With only_greatest, tiles without a row's greatest logit of a token
+  // They are valid until the next call. With argmax_only, tiles without a row's greatest logit of a token
   // may be left out, as backend::HeadOp::argmax_of says. Requires: 1 <= num_rows <= max_logit_rows.
-  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool only_greatest) = 0;
+  virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) = 0;
 
   // The same rows as they go into the head: hidden states after the last norm, [num_rows, hidden_size]. Valid
   // until the next call or forward pass. Requires: 1 <= num_rows <= max_rows.

@@ -4,7 +4,7 @@ namespace kvasir::runtime {
 
 namespace {
 
-// Of the group that any of its layers see every earlier token in; all have the policy's one memory.
+// The weights by the policy's memory, which all groups share whose layers see every earlier token.
 kv::QueryWeights observed_queries(const sched::ScheduledSequence& sequence, bool wants_attention_scores) {
   for (const kv::SequenceScores& scores : sequence.scores) {
     if (scores.num_cells() > 0 && scores.memory().is_kept) return scores.memory().weights();

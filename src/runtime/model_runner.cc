@@ -150,11 +150,11 @@ void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t e
   // Padding rows of the head give no logit of a token: their results are hidden, so they are never chosen.
   const auto num_tokens = static_cast<std::size_t>(model_.config().num_tokens);
   const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
-  const bool only_greatest = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {
-    return wants_only_greatest(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
+  const bool argmax_only = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {
+    return wants_argmax_only(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
   });
   const model::Logits logits =
-      model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()), only_greatest);
+      model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()), argmax_only);
   mark_non_finite(part);
   for (std::size_t i = 0; i < chunk.size(); ++i) {
     if (part.results[chunk[i].sequence].error) continue;
@@ -179,12 +179,12 @@ void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t e
   }
 }
 
-bool ModelRunner::wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                                      const SamplingTask& task) {
+bool ModelRunner::wants_argmax_only(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
+                                    const SamplingTask& task) {
   const bool is_prompt = wanted.position < sequence.num_prompt_tokens;
   if (is_prompt && (observes(task) || task.params->prompt_logprobs)) return false;
   return !wanted.samples ||
-         sampling::reads_only_greatest(*task.params, suppressed_tokens(sequence, wanted.position, task));
+         sampling::reads_argmax_only(*task.params, suppressed_tokens(sequence, wanted.position, task));
 }
 
 void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const LogitView& row) {

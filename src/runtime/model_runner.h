@@ -55,8 +55,8 @@ class ModelRunner {
   // Guesses are verified as if nobody had guessed: each row is sampled with the history that leads to it, and
   // a guess counts when it is what was sampled. So tokens and log-probabilities do not depend on guesses.
   std::span<SequenceResult> run(const sched::SchedulerOutput& output, std::span<const SamplingTask> tasks);
-  // What the last run() sampled, for the scheduler; valid likewise. Of a sequence with an error it is of no
-  // use.
+  // The tokens that the last run() sampled, for the scheduler; valid likewise. Those of a sequence with an
+  // error are of no use.
   sched::ModelStepResult& sampled() { return sampled_; }
 
  private:
@@ -89,8 +89,8 @@ class ModelRunner {
   std::size_t end_of_chunk(const Part& part, std::size_t begin) const;
   void read_logits(const Part& part, std::size_t begin, std::size_t end);
   void read_hidden(const Part& part, std::size_t begin, std::size_t end);
-  static bool wants_only_greatest(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
-                                  const SamplingTask& task);
+  static bool wants_argmax_only(const WantedRow& wanted, const sched::ScheduledSequence& sequence,
+                                const SamplingTask& task);
   void read_row(const WantedRow& wanted, const Part& part, const LogitView& row);
   bool is_reached(const WantedRow& wanted, const Part& part) const;
   std::span<const TokenId> generated_before(const WantedRow& wanted,

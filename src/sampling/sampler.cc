@@ -112,7 +112,7 @@ PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScr
 
 }  // namespace
 
-bool reads_only_greatest(const SamplingParams& params, std::span<const TokenId> suppressed) {
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed) {
   return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed);
 }
 

@@ -52,7 +52,7 @@ struct SamplerScratch {
 };
 
 // True when sample() reads no logit but the greatest, and those as great: others need not be known.
-bool reads_only_greatest(const SamplingParams& params, std::span<const TokenId> suppressed);
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed);
 
 // In this order, as vLLM has it: logit bias, suppression, penalties | logprobs are of this distribution |
 // temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.

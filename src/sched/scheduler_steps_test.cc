@@ -1,4 +1,4 @@
-// What a step runs, and how long it may take.
+// The tokens that a step runs, and the time that a step may take.
 #include "sched/scheduler_fixture.h"
 
 namespace kvasir::sched::scheduler_steps_test {

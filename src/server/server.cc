@@ -209,7 +209,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 
-void Server::look(std::function<void()> seen) { boost::asio::post(impl_->io, std::move(seen)); }
+void Server::ping(std::function<void()> pong) { boost::asio::post(impl_->io, std::move(pong)); }
 
 std::uint16_t Server::port() const { return impl_->listener.port(); }
 

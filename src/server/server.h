@@ -40,7 +40,7 @@ struct ServerConfig {
 };
 
 // Thread safety: stop() may be called from any thread and from a signal handler, port(), grpc_port() and
-// look() from any thread, run() once.
+// ping() from any thread, run() once.
 class Server {
  public:
   // Binds the port, so that a client may connect as soon as this returns; answers begin with run(). The
@@ -59,8 +59,8 @@ class Server {
   // returns. A second call cancels what still runs, and run() returns at once.
   void stop();
 
-  // Calls `seen` soon, from a thread that answers connections; never once run() is about to return.
-  void look(std::function<void()> seen);
+  // A thread that answers connections calls `pong` soon. It never does once run() is about to return.
+  void ping(std::function<void()> pong);
 
   std::uint16_t port() const;
   std::optional<std::uint16_t> grpc_port() const;

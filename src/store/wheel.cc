@@ -13,7 +13,7 @@
 namespace kvasir::store {
 namespace {
 
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr std::size_t kWheelReadBytes = 1 << 20;
 
 using Archive = std::unique_ptr<zip_t, decltype([](zip_t* archive) { zip_discard(archive); })>;
 using Member = std::unique_ptr<zip_file_t, decltype([](zip_file_t* member) { zip_fclose(member); })>;
@@ -57,7 +57,7 @@ Status read_wheel_member(const std::filesystem::path& wheel, const std::string& 
   KVASIR_TRY(const zip_uint64_t index, find_member(archive.get(), wheel, glob));
   const Member member(zip_fopen_index(archive.get(), index, 0));
   if (!member) return bad(wheel, zip_strerror(archive.get()));
-  std::vector<std::byte> buffer(kReadBytes);
+  std::vector<std::byte> buffer(kWheelReadBytes);
   while (true) {
     const zip_int64_t count = zip_fread(member.get(), buffer.data(), buffer.size());
     if (count < 0) return bad(wheel, zip_file_strerror(member.get()));

@@ -1,5 +1,5 @@
-"""Answers of other protocols than OpenAI's chat, brought into its form, which is what the checks look at. What only
-these protocols have (the order of a stream's events, names of types) is checked here."""
+"""Answers of other protocols than OpenAI's chat, brought into its form, which is what the checks look at. The
+parts that only these protocols have (the order of a stream's events, names of types) are checked here."""
 import json
 
 from answer import Answer

@@ -210,12 +210,12 @@ TEST_P(Invariance, AttentionScoresAddsUpToOnePerHeadAndLayer) {
   Request request = requests(*engine)[0];
   const auto plain = generate(*engine, {request});
   request.want_attention_scores = true;
-  const auto with_mass = generate(*engine, {request});
-  EXPECT_EQ(with_mass[0].token_ids, plain[0].token_ids);
+  const auto with_scores = generate(*engine, {request});
+  EXPECT_EQ(with_scores[0].token_ids, plain[0].token_ids);
   double total = 0.0;
-  for (float mass : with_mass[0].attention_scores) {
-    EXPECT_GE(mass, 0.0f);
-    total += mass;
+  for (float score : with_scores[0].attention_scores) {
+    EXPECT_GE(score, 0.0f);
+    total += score;
   }
   EXPECT_GT(total, 0.5);
   EXPECT_NEAR(total, std::round(total), 1e-3 * std::max(1.0, total));

@@ -36,7 +36,7 @@ Request scoring_request(std::vector<TokenId> prompt) {
   return request;
 }
 
-// What a model says of a prompt.
+// A model's numbers for a prompt.
 struct Score {
   std::vector<PositionLogprobs> logprobs;
   std::vector<float> logits;  // of all positions in order

@@ -1,4 +1,4 @@
-// What becomes of requests that wait.
+// The fate of requests that wait.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -163,7 +163,7 @@ TEST(Queue, CountsOfPromptsThatComeWhatIsNotCached) {
   EXPECT_LE(num_entered, 8);
 }
 
-// Of what steps take the engine knows before anybody has asked. Forty such prompts are beyond anybody's
+// The engine knows the time of a step before the first request. Forty such prompts are beyond anybody's
 // patience, which is at most eight of 512 tokens, however fast the machine is.
 TEST(Queue, RefusesThoseOfAFirstBurstWhoWouldBeLate) {
   const auto engine = one_at_a_time({.max_step_ms = 50, .ttft_target_ms = 1});

@@ -51,7 +51,7 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
     request.stop.max_tokens = 64;
     return request;
   }
-  // Of 12 passes of 33 tokens in its first layer.
+  // A request of 12 passes of 33 tokens in its first layer.
   static sched::SequenceRequest scored_request() {
     sched::SequenceRequest request;
     request.request_id = RequestId{100};
@@ -61,7 +61,8 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
     return request;
   }
 
-  // What 12 steps of kNumSequences, and of as many others as ask for their prompt only, allocate.
+  // Runs 12 steps of kNumSequences and of `num_scored` others that ask for their prompt only. After the first
+  // three none may allocate.
   static void expect_steady(int num_scored) {
     EngineConfig config;
     config.model_path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + GetParam() + ".gguf";

@@ -123,19 +123,19 @@ EngineStats FakeEngine::stats() const {
   return stats;
 }
 
-void FakeEngine::look(ActivitySink sink) {
-  Activity activity;
+void FakeEngine::inspect(EngineSnapshotSink sink) {
+  EngineSnapshot snapshot;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& running : running_) {
-      activity.requests.push_back({.id = running->id,
+      snapshot.requests.push_back({.id = running->id,
                                    .client_id = running->request.client_id,
                                    .tenant = running->request.tenant,
                                    .stage = RequestStage::kGenerating});
     }
   }
-  activity.kv = {{.owner = KvOwner::kSequence, .format = "f16", .bytes = 4096}};
-  sink(std::move(activity));
+  snapshot.kv = {{.owner = KvOwner::kSequence, .format = "f16", .bytes = 4096}};
+  sink(std::move(snapshot));
 }
 
 void FakeEngine::drain(std::int64_t timeout_ms) {

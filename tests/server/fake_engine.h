@@ -52,7 +52,7 @@ class FakeEngine final : public Engine {
   std::shared_ptr<void> keep_open() override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
-  void look(ActivitySink sink) override;
+  void inspect(EngineSnapshotSink sink) override;
   void drain(std::int64_t timeout_ms) override;
 
   std::vector<TokenId> last_prompt() const;

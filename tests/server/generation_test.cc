@@ -34,7 +34,7 @@ class PassiveEngine final : public Engine {
   std::shared_ptr<void> keep_open() override { return {}; }
   void cancel(RequestId) override { ++num_cancelled; }
   EngineStats stats() const override { return {}; }
-  void look(ActivitySink) override {}
+  void inspect(EngineSnapshotSink) override {}
   void drain(std::int64_t) override {}
 
   std::vector<OutputSink> sinks;

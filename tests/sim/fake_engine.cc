@@ -190,14 +190,14 @@ void FakeEngine::look_at_attention(const sched::ScheduledSequence& scheduled, st
   for (kv::SequenceScores& scores : scheduled.scores) {
     if (scores.num_cells() == 0) continue;
     SeededRandom random(seed);
-    kv::StepScores mass{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
-    mass.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
-    for (std::int32_t i = 0; i < scores.num_cells() * mass.num_blocks; ++i) {
+    kv::StepScores step{.num_blocks = kv::blocks_for(scheduled.first_position + num_tokens)};
+    step.num_queries.assign(static_cast<std::size_t>(scores.num_cells()), num_tokens);
+    for (std::int32_t i = 0; i < scores.num_cells() * step.num_blocks; ++i) {
       // Now and then a query asks for one block alone, so that ghosts come back.
-      mass.sum.push_back(static_cast<float>(random.percent(3) ? 1'000'000 : random.between(0, 1000)));
+      step.sum.push_back(static_cast<float>(random.percent(3) ? 1'000'000 : random.between(0, 1000)));
     }
-    mass.greatest = mass.sum;
-    scores.add(mass);
+    step.greatest = step.sum;
+    scores.add(step);
   }
 }
 

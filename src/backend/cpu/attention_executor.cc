@@ -87,8 +87,8 @@ void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
   if (!plan.observed.empty()) block_scores_.end_layer();
 }
 
-// Of a partial row: its output, its maximum and its sum; where somebody is observed its block sums too, and
-// room for a log-sum-exp.
+// A partial row has an output, a maximum and a sum. Where a slice is observed it has block sums too, and room
+// for a log-sum-exp.
 std::int64_t AttentionExecutor::partial_floats(const AttentionPlan& plan, std::int32_t head_dim) {
   return head_dim + 2 + (plan.observed.empty() ? 0 : kBlocksPerChunk + 1);
 }

@@ -19,7 +19,7 @@ namespace kvasir::backend {
 // Thread safety: fold() may be called for different units at once, everything else by one thread.
 class BlockScores {
  public:
-  // What attention found of a unit's rows: [chunks, rows] each, rows as tokens x query heads of the KV head.
+  // The attention of a unit's rows: [chunks, rows] each, rows as tokens x query heads of the KV head.
   struct UnitRows {
     const float* max = nullptr;          // of the chunk
     const float* sum = nullptr;          // exp-sum of the chunk, relative to max
@@ -31,7 +31,7 @@ class BlockScores {
   // Room for the units of one layer. `plan` and `slices` are those that the layer's attention runs by.
   void begin_layer(const AttentionPlan& plan, std::span<const BatchSequence> slices, std::int32_t group_size,
                    std::int32_t group, std::int32_t layer_in_group);
-  // mass_b = sum over rows of weight * exp(chunk max - log sum exp) * block sum (the identity behind
+  // score_b = sum over rows of weight * exp(chunk max - log sum exp) * block sum (the identity behind
   // FlashAttention's partial sums, Dao et al. 2022). Requires: unit.score >= 0.
   void fold(const AttentionUnit& unit, const UnitRows& rows);
   void end_layer();
@@ -51,7 +51,8 @@ class BlockScores {
 
     // Attention that ran before, for more rows.
     bool is_known() const { return *num_queries > 0; }
-    // What query head number `head` of the group paid to the blocks from `first` on; number 0 comes first.
+    // Adds the attention that query head `head` of the group paid to the blocks from `first` on. Head 0 comes
+    // first.
     void pool(std::int32_t head, const float* of_head, std::int64_t first, std::int64_t count) const;
   };
   CellScores cell_scores(std::int32_t slice, std::int32_t row, std::int32_t kv_head);

@@ -62,7 +62,7 @@ std::int64_t BoundedArgmax::end_group(std::int64_t tile) const {
   return std::min(num_groups_, (tile + 1) * kGroups);
 }
 
-// Of groups [group_begin, group_end), which lie in the tile.
+// The arguments for groups [group_begin, group_end), which lie in the tile.
 kernels::BoundArgs BoundedArgmax::args_of(Bounds& bounds, std::int32_t row, std::int64_t group_begin,
                                           std::int64_t group_end) {
   const auto of_row = static_cast<std::size_t>(row);
@@ -161,7 +161,7 @@ void BoundedArgmax::compute(std::int64_t group) {
                                   .out_stride = op_->logits.stride});
 }
 
-// Of a tile that is not left out whole.
+// The group's tile is not left out whole.
 void BoundedArgmax::leave_out(std::int64_t group) {
   const std::int64_t begin = group * kRowsPerGroup;
   const std::int64_t end = std::min<std::int64_t>(num_logits_, begin + kRowsPerGroup);

@@ -33,7 +33,7 @@ class BoundedArgmax {
   // inputs. Requires: op.weight lies in nibble planes, 1 <= op.argmax_of <= its rows, num_rows <= kMaxRows.
   void find(const HeadOp& op, const std::byte* quantized, std::int32_t num_rows);
 
-  // Of the low plane, left unread by all searches.
+  // Bytes of the low plane that all searches so far have left unread.
   std::int64_t skipped_bytes() const { return skipped_bytes_; }
 
  private:

@@ -15,8 +15,8 @@ namespace {
 using kernels::kRowsPerGroup;
 constexpr std::int64_t kTokensPerTile = kernels::kTokensPerActivationTile;
 
-// Tokens of one matmul task: enough to share the decoding of its weights. Of float activations, as many as
-// half of a small L2 cache holds.
+// Tokens of one matmul task: enough to share the decoding of its weights. Float activations of a task fill at
+// most half of a small L2 cache.
 constexpr std::int64_t kTokensPerTask = 128;
 constexpr std::int64_t kFloatBytesPerTask = 256 << 10;
 // A worker that is done waits for the others' last tasks, so tasks are small: a 32nd of a worker's part, but
@@ -163,7 +163,7 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
   });
 }
 
-// What comes after the products, while the outputs are in this worker's caches.
+// Adds the bias and finds the tile maxima, while the outputs are in this worker's caches.
 void MatmulExecutor::finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
   if (op.bias == nullptr && op.tile_maxima.data == nullptr) return;
   const std::int64_t begin = args.group_begin * kRowsPerGroup;

@@ -12,7 +12,7 @@ namespace kvasir::backend {
 
 // Composes those of a position from those of the multiple of 16 before it and of the rest, in double
 // precision: where positions follow each other, as in a prompt, that is a sixteenth of the library's work,
-// which counts when a step runs one layer alone. What a position gives is a function of the position.
+// which counts when a step runs one layer alone. The angles of a position depend on the position alone.
 //
 // Thread safety: after set_ropes(), compute() may run on several threads under different worker numbers.
 class RopeAngles {

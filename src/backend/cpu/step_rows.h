@@ -18,13 +18,13 @@ class StepRows {
   // Borrows the batch's arrays until the next step.
   void begin_step(const BatchInput& batch);
 
-  // What is left of it after keep_wanted().
+  // After keep_wanted() it has the wanted rows alone.
   const BatchInput& batch() const { return batch_; }
   std::int32_t count() const { return batch_.num_rows(); }
   const KvGroupView& group(std::int32_t index) const {
     return batch_.kv_groups[static_cast<std::size_t>(index)];
   }
-  // Of the whole batch, before keep_wanted().
+  // The rows are numbered as before keep_wanted(), in the whole batch.
   std::int32_t sequence_of(std::int32_t row) const { return sequences_[static_cast<std::size_t>(row)]; }
   std::int32_t position_of(std::int32_t row) const { return positions_[static_cast<std::size_t>(row)]; }
 

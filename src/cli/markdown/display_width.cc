@@ -43,4 +43,16 @@ int display_width(std::string_view text) {
   return width;
 }
 
+int display_width(const std::vector<StyledText>& parts) {
+  int width = 0;
+  for (const StyledText& part : parts) width += display_width(part.text);
+  return width;
+}
+
+std::string_view trim_spaces(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(' ');
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
 }  // namespace kvasir::cli

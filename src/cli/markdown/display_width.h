@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
+
+#include "cli/markdown/text_style.h"
 
 namespace kvasir::cli {
 
@@ -11,5 +14,9 @@ int character_width(std::string_view character);
 
 // The width of all characters of valid UTF-8 without controls.
 int display_width(std::string_view text);
+int display_width(const std::vector<StyledText>& parts);
+
+// The text without the spaces around it.
+std::string_view trim_spaces(std::string_view text);
 
 }  // namespace kvasir::cli

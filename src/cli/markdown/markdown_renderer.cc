@@ -21,12 +21,6 @@ constexpr std::size_t kMaxCodeLineBytes = 1 << 16;  // a longer one becomes seve
 
 StyledText spaces(std::size_t count) { return {std::string(std::min(count, kMaxIndent), ' '), {}}; }
 
-int width_of(const std::vector<StyledText>& prefix) {
-  int width = 0;
-  for (const StyledText& part : prefix) width += display_width(part.text);
-  return width;
-}
-
 // Tabs to the next column that is a multiple of kTabColumns.
 std::string without_tabs(std::string_view line) {
   std::string out;
@@ -41,12 +35,6 @@ std::string without_tabs(std::string_view line) {
     column += num_spaces;
   }
   return out += line.substr(begin);
-}
-
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
 }  // namespace
@@ -206,7 +194,7 @@ void MarkdownRenderer::start_next_line() {
 void MarkdownRenderer::open_fence(const LineStart& start) {
   const std::string_view line = std::string_view(line_).substr(start.indent);
   const std::size_t end = std::min(line.find_first_not_of(line[0]), line.size());
-  const std::string_view info = trim(line.substr(end));
+  const std::string_view info = trim_spaces(line.substr(end));
   const std::string_view language = info.substr(0, info.find_first_of(" {,"));
   for (Prefix* prefix : {&first_, &rest_}) prefix->push_back(spaces(start.indent));
   write_blank_lines();
@@ -249,7 +237,7 @@ void MarkdownRenderer::take_code_line() {
 }
 
 bool MarkdownRenderer::ends_fence(std::string_view line) const {
-  line = trim(line);
+  line = trim_spaces(line);
   return line.size() >= fence_->marks.size() && line.find_first_not_of(fence_->marks[0]) == line.npos;
 }
 
@@ -265,7 +253,7 @@ void MarkdownRenderer::write_code(std::string_view line) {
 void MarkdownRenderer::write_rule(const Prefix& prefix, std::string_view label) {
   put_prefix(prefix);
   const int window = columns() < 1 ? kRuleColumns : columns();
-  int room = std::min(window - width_of(prefix), kRuleColumns);
+  int room = std::min(window - display_width(prefix), kRuleColumns);
   std::string rule;
   if (!label.empty()) {
     rule = "── " + std::string(label) + " ";

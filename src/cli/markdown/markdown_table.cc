@@ -15,15 +15,9 @@ constexpr TextStyle kLines{.dim = true};
 constexpr int kSeparatorColumns = 3;  // " │ "
 constexpr int kMinCellColumns = 8;    // narrower columns of prose read badly
 
-std::string_view trim(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 // Cells end at bars that are neither escaped nor in code.
 std::vector<std::string> split_cells(std::string_view line) {
-  line = trim(line);
+  line = trim_spaces(line);
   if (line.starts_with('|')) line.remove_prefix(1);
   std::vector<std::string> cells(1);
   bool is_code = false;
@@ -38,14 +32,9 @@ std::vector<std::string> split_cells(std::string_view line) {
       cells.back() += line[i];
     }
   }
-  if (cells.size() > 1 && trim(cells.back()).empty()) cells.pop_back();
-  for (std::string& cell : cells) cell = std::string(trim(cell));
+  if (cells.size() > 1 && trim_spaces(cells.back()).empty()) cells.pop_back();
+  for (std::string& cell : cells) cell = std::string(trim_spaces(cell));
   return cells;
-}
-
-int width_of(const std::vector<StyledText>& cell) {
-  return std::accumulate(cell.begin(), cell.end(), 0,
-                         [](int sum, const StyledText& part) { return sum + display_width(part.text); });
 }
 
 // The lines that a cell becomes.
@@ -127,12 +116,12 @@ MarkdownTable::Row MarkdownTable::read_row(std::string_view line, bool is_head) 
 
 void MarkdownTable::fix_widths(bool may_go_on) {
   for (std::size_t i = 0; i < head_.size(); ++i) {
-    int width = std::max(may_go_on ? kMinCellColumns : 1, width_of(head_[i]));
-    for (const Row& row : held_rows_) width = std::max(width, width_of(row[i]));
+    int width = std::max(may_go_on ? kMinCellColumns : 1, display_width(head_[i]));
+    for (const Row& row : held_rows_) width = std::max(width, display_width(row[i]));
     widths_.push_back(width);
   }
   const int num_separators = static_cast<int>(head_.size()) - 1;
-  const int room = frame_.columns - width_of(frame_.prefix) - kSeparatorColumns * num_separators;
+  const int room = frame_.columns - display_width(frame_.prefix) - kSeparatorColumns * num_separators;
   is_list_ = frame_.columns > 0 && !fit_widths(room);
   if (!is_list_) {
     write_row(head_);
@@ -169,7 +158,7 @@ void MarkdownTable::write_line(const std::vector<std::vector<Cell>>& cells, std:
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) sink_.put(" │ ", kLines);
     const Cell text = line < cells[i].size() ? cells[i][line] : Cell();
-    const int free = widths_[i] - width_of(text);
+    const int free = widths_[i] - display_width(text);
     const int before = alignments_[i] == Alignment::kRight    ? free
                        : alignments_[i] == Alignment::kCentre ? free / 2
                                                               : 0;

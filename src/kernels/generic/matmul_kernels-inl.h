@@ -4,9 +4,9 @@ bool quantize_row(const float* x, std::int64_t k, std::int32_t token, std::int32
                   void* quantized);
 bool quantize_row_w8a8(const float* x, std::int64_t k, std::int32_t token, std::int32_t num_tokens,
                        void* quantized);
-// Of the fast mode's format (w8a8.h).
+// For the fast mode's format (w8a8.h).
 void w8a8_matmul(const MatmulArgs& args);
-// Of nibble planes (nibble_planes.h).
+// For nibble planes (nibble_planes.h).
 void nibble_plane_matmul(const MatmulArgs& args);
 void argmax_bound(const BoundArgs& args);
 void argmax_refine(const BoundArgs& args);

@@ -10,5 +10,5 @@ set(KVASIR_NATIVE_KERNELS
   x86/avx512/quantize.cc
   x86/cpu_features.cc
   x86/isas.cc)
-# Of which the sanitizers' checks are calls.
+# The sanitizers' checks are calls in these files.
 set(KVASIR_UNROLLED_KERNELS x86/amx/matmul.cc x86/avx2/matmul.cc x86/avx512/matmul.cc)

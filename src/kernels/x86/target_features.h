@@ -1,4 +1,4 @@
-// What a target region (kernels/target_region.h) of each of x86's instruction sets may use.
+// The features that a target region (kernels/target_region.h) of each of x86's instruction sets may use.
 #pragma once
 
 #include "kernels/target_region.h"

@@ -16,8 +16,8 @@ struct QueryWeights {
 };
 inline constexpr std::int32_t kAllQueries = std::numeric_limits<std::int32_t>::max();
 
-// Of one sequence in one layer group. A query head shares out 1 over the blocks it sees; `sum` adds up the
-// query heads of a KV head, `greatest` is the most that one of them gave.
+// The scores of one sequence in one layer group. A query head shares out 1 over the blocks it sees; `sum`
+// adds up the query heads of a KV head, `greatest` is the most that one of them gave.
 struct StepScores {
   std::int32_t num_blocks = 0;
   std::vector<float> sum;                 // [cells, num_blocks]; empty: not wanted

@@ -22,7 +22,7 @@ std::vector<CellStore::Group> two_groups() {
   return {{.num_blocks = 40, .cells_per_block = 3}, {.num_blocks = 20, .cells_per_block = 5}};
 }
 
-// Of f16 cells for every block.
+// The bytes of f16 cells for every block.
 std::int64_t bytes_for(const std::vector<CellStore::Group>& groups) {
   std::int64_t num_cells = 0;
   for (const CellStore::Group& group : groups) num_cells += group.num_blocks * group.cells_per_block;
@@ -108,7 +108,7 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
   EXPECT_EQ(store.arena().used_bytes(), 0);
 }
 
-// What a conversion reads must still be there when the runtime gets to it: targets never overlap sources.
+// A conversion's source must still be there when the runtime gets to it: targets never overlap sources.
 TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 3}};
   CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(2 * bytes_for(groups)), kNumSparePages);
@@ -127,7 +127,7 @@ TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   }
 }
 
-// What lies where, by 32 bytes. Cells are known by where they lay at first.
+// The owner of every 32 bytes. Cells are known by where they lay at first.
 class Contents {
  public:
   explicit Contents(const CellStore& store)
@@ -255,7 +255,7 @@ TEST(CellStore, MovesCellsOfSparsePagesTogetherUntilPagesAreFree) {
   store.begin_demotions();
   store.end_demotions();
   EXPECT_EQ(arena.reserved_bytes(), arena.used_bytes());
-  // What is read was written before the step, and nothing is written where something is read.
+  // Sources were written before the step, and nothing is written where a source lies.
   std::set<std::int64_t> sources, targets;
   for (const CellConversion& move : store.conversions().all()) {
     EXPECT_EQ(move.from.format(), move.to.format());

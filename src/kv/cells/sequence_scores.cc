@@ -47,7 +47,7 @@ SequenceScores::SequenceScores(const AttentionMemory& memory, std::int32_t num_c
 void SequenceScores::reserve(std::int32_t num_blocks) {
   if (num_blocks <= capacity_) return;
   const std::int32_t wider = std::max(num_blocks, 2 * capacity_);
-  for (std::vector<float>* values : {&masses_, &statistics_}) {
+  for (std::vector<float>* values : {&scores_, &statistics_}) {
     widen_rows(*values, static_cast<std::size_t>(num_cells_), static_cast<std::size_t>(capacity_),
                static_cast<std::size_t>(wider));
   }
@@ -58,23 +58,23 @@ void SequenceScores::reserve(std::int32_t num_blocks) {
   capacity_ = wider;
 }
 
-void SequenceScores::add(const StepScores& mass) {
-  CHECK(std::ssize(mass.num_queries) == num_cells_ && mass.num_blocks >= num_blocks_);
-  reserve(mass.num_blocks);
-  num_blocks_ = mass.num_blocks;
+void SequenceScores::add(const StepScores& step) {
+  CHECK(std::ssize(step.num_queries) == num_cells_ && step.num_blocks >= num_blocks_);
+  reserve(step.num_blocks);
+  num_blocks_ = step.num_blocks;
   for (std::int32_t cell = 0; cell < num_cells_; ++cell) {
-    const std::int32_t num_queries = mass.num_queries[static_cast<std::size_t>(cell)];
+    const std::int32_t num_queries = step.num_queries[static_cast<std::size_t>(cell)];
     if (num_queries == 0) continue;
     const float kept = memory_.kept_share(num_queries);
-    const auto added = memory_.pooling == HeadPooling::kSum ? mass.sum_of(cell) : mass.greatest_of(cell);
+    const auto added = memory_.pooling == HeadPooling::kSum ? step.sum_of(cell) : step.greatest_of(cell);
     if (!is_ghost_.empty()) {
       add_beside_ghosts(cell, kept, added, num_queries);
       continue;
     }
-    float* masses = masses_.data() + index(cell, 0);
+    float* scores = scores_.data() + index(cell, 0);
     const float* of_step = added.data();
     for (std::size_t b = 0; b < added.size(); ++b) {
-      masses[b] = masses[b] < 0.0f ? masses[b] : masses[b] * kept + of_step[b];
+      scores[b] = scores[b] < 0.0f ? scores[b] : scores[b] * kept + of_step[b];
     }
   }
 }
@@ -85,11 +85,11 @@ void SequenceScores::add_beside_ghosts(std::int32_t cell, float kept, std::span<
   const float long_run = has_long_run ? 1.0f / ((1.0f - memory_.decay) * memory_.weight_of(num_queries))
                                       : 1.0f;
   const std::size_t first = index(cell, 0);
-  float* masses = masses_.data() + first;
+  float* scores = scores_.data() + first;
   for (std::size_t b = 0; b < added.size(); ++b) {
-    if (masses[b] < 0.0f) continue;
-    const float so_far = masses[b] * kept;
-    masses[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
+    if (scores[b] < 0.0f) continue;
+    const float so_far = scores[b] * kept;
+    scores[b] = is_ghost_[first + b] ? std::max(so_far, added[b] * long_run) : so_far + added[b];
   }
 }
 
@@ -106,25 +106,25 @@ void SequenceScores::set_statistic(std::int32_t cell, std::int32_t block, float 
 
 void SequenceScores::set_ghost(std::int32_t cell, std::int32_t block, bool is_ghost) {
   reserve(block + 1);
-  if (is_ghost_.empty()) is_ghost_.resize(masses_.size());
+  if (is_ghost_.empty()) is_ghost_.resize(scores_.size());
   is_ghost_[index(cell, block)] = is_ghost;
 }
 
 float SequenceScores::lost_share(std::int32_t cell) const {
-  const std::span<const float> masses = this->masses(cell);
+  const std::span<const float> scores = this->scores(cell);
   const std::size_t first = index(cell, 0);
   float total = 0.0f, lost = 0.0f;
-  for (std::size_t b = 0; b < masses.size(); ++b) {
-    total += std::abs(masses[b]);
-    if (masses[b] < 0.0f || (!is_ghost_.empty() && is_ghost_[first + b])) lost += std::abs(masses[b]);
+  for (std::size_t b = 0; b < scores.size(); ++b) {
+    total += std::abs(scores[b]);
+    if (scores[b] < 0.0f || (!is_ghost_.empty() && is_ghost_[first + b])) lost += std::abs(scores[b]);
   }
   return total > 0.0f ? lost / total : 0.0f;
 }
 
 void SequenceScores::freeze(std::int32_t cell, std::int32_t block) {
   if (block >= num_blocks_) return;  // it was never attended
-  float& mass = masses_[index(cell, block)];
-  mass = -std::abs(mass);
+  float& score = scores_[index(cell, block)];
+  score = -std::abs(score);
 }
 
 }  // namespace kvasir::kv

@@ -53,8 +53,8 @@ class SequenceScores {
   std::int32_t num_cells() const { return num_cells_; }
   std::int32_t num_blocks() const { return num_blocks_; }
 
-  // Takes in a step's attention. What a cell had fades by as much as its queries were.
-  void add(const StepScores& mass);
+  // Takes in a step's attention. A cell's earlier attention fades with each query that it got.
+  void add(const StepScores& step);
   // Blocks of which every cell has its statistic: those after them are to be measured next, in order.
   std::int32_t num_measured_blocks() const { return num_measured_blocks_; }
   // Sets the measures of a block that is now full: the statistic, of which 15 bits are kept, and the greatest
@@ -72,7 +72,7 @@ class SequenceScores {
   void freeze(std::int32_t cell, std::int32_t block);
 
   // Remembered attention by block, [num_blocks]; of a frozen block, the negative of what it had.
-  std::span<const float> masses(std::int32_t cell) const { return row(masses_, cell); }
+  std::span<const float> scores(std::int32_t cell) const { return row(scores_, cell); }
   std::span<const float> statistics(std::int32_t cell) const { return row(statistics_, cell); }
   // The logarithm of the greatest length of the block's values: 8 for each doubling.
   static std::uint8_t value_magnitude(float statistic) {
@@ -101,7 +101,7 @@ class SequenceScores {
   std::int32_t num_blocks_ = 0;
   std::int32_t num_measured_blocks_ = 0;
   std::int32_t capacity_ = 0;      // blocks that a row has room for
-  std::vector<float> masses_;      // [num_cells, capacity]
+  std::vector<float> scores_;      // [num_cells, capacity]
   std::vector<float> statistics_;  // likewise
   std::vector<float> key_sums_;    // [num_cells, head_dim]
   std::vector<bool> is_ghost_;     // [num_cells, capacity]; empty before the first ghost

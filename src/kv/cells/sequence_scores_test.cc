@@ -19,22 +19,22 @@ TEST(SequenceScores, FadeByWhatWasSeenSince) {
   SequenceScores scores({.is_kept = true, .decay = 0.5f}, 1, 64, 1);
   scores.add(step_of(1, 1, 8.0f, 0.0f));
   scores.add(step_of(1, 2, 1.0f, 0.0f));
-  EXPECT_FLOAT_EQ(scores.masses(0)[0], 8.0f * 0.25f + 1.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[0], 8.0f * 0.25f + 1.0f);
 }
 
 TEST(SequenceScores, WithAWindowAreOfAboutItsLastQueries) {
   SequenceScores scores({.is_kept = true, .window_queries = 32}, 1, 64, 1);
   scores.add(step_of(1, 32, 8.0f, 0.0f));
   scores.add(step_of(1, 8, 1.0f, 0.0f));
-  EXPECT_FLOAT_EQ(scores.masses(0)[0], 8.0f * 0.75f + 1.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[0], 8.0f * 0.75f + 1.0f);
   scores.add(step_of(1, 32, 3.0f, 0.0f));
-  EXPECT_FLOAT_EQ(scores.masses(0)[0], 3.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[0], 3.0f);
 }
 
 TEST(SequenceScores, PoolTheHeadsAsThePolicySays) {
   SequenceScores scores({.is_kept = true, .pooling = HeadPooling::kGreatest}, 1, 64, 1);
   scores.add(step_of(1, 1, 8.0f, 5.0f));
-  EXPECT_FLOAT_EQ(scores.masses(0)[0], 5.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[0], 5.0f);
 }
 
 TEST(SequenceScores, GrowWithTheSequence) {
@@ -50,8 +50,8 @@ TEST(SequenceScores, GrowWithTheSequence) {
   ASSERT_EQ(scores.num_blocks(), 40);
   for (std::int32_t b = 0; b < 40; ++b) {
     const auto index = static_cast<std::size_t>(b);
-    EXPECT_FLOAT_EQ(scores.masses(0)[index], static_cast<float>(40 - b));
-    EXPECT_FLOAT_EQ(scores.masses(1)[index], static_cast<float>(40 - b));
+    EXPECT_FLOAT_EQ(scores.scores(0)[index], static_cast<float>(40 - b));
+    EXPECT_FLOAT_EQ(scores.scores(1)[index], static_cast<float>(40 - b));
     EXPECT_FLOAT_EQ(scores.statistics(0)[index], 0.0f);
     EXPECT_FLOAT_EQ(scores.statistics(1)[index], static_cast<float>(b + 1));
   }
@@ -79,8 +79,8 @@ TEST(SequenceScores, OfABlockThatIsGoneStayAsWhatWasLost) {
   scores.freeze(0, 0);
   scores.freeze(0, 7);  // never looked at
   scores.add(step_of(2, 1, 0.0f, 0.0f));
-  EXPECT_FLOAT_EQ(scores.masses(0)[0], -8.0f);
-  EXPECT_FLOAT_EQ(scores.masses(0)[1], 0.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[0], -8.0f);
+  EXPECT_FLOAT_EQ(scores.scores(0)[1], 0.0f);
   EXPECT_FLOAT_EQ(scores.lost_share(0), 1.0f);
 }
 
@@ -98,11 +98,11 @@ TEST(SequenceScores, OfAGhostRememberTheGreatestRate) {
   SequenceScores scores({.is_kept = true, .decay = 0.995f}, 1, 64, 2);
   scores.set_ghost(0, 1, true);
   scores.add({.num_blocks = 2, .sum = {0.5f, 0.5f}, .greatest = {0.5f, 0.5f}, .num_queries = {1}});
-  EXPECT_NEAR(scores.masses(0)[0], 0.5f, 1e-4f);
-  EXPECT_NEAR(scores.masses(0)[1], 0.5f * 200.0f, 0.1f);
+  EXPECT_NEAR(scores.scores(0)[0], 0.5f, 1e-4f);
+  EXPECT_NEAR(scores.scores(0)[1], 0.5f * 200.0f, 0.1f);
   EXPECT_NEAR(scores.lost_share(0), 200.0f / 201.0f, 1e-4f);
   scores.add({.num_blocks = 2, .sum = {0.0f, 0.0f}, .greatest = {0.0f, 0.0f}, .num_queries = {100}});
-  EXPECT_NEAR(scores.masses(0)[1], 100.0f * std::pow(0.995f, 100.0f), 0.1f);
+  EXPECT_NEAR(scores.scores(0)[1], 100.0f * std::pow(0.995f, 100.0f), 0.1f);
 }
 
 }  // namespace

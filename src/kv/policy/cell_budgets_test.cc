@@ -63,7 +63,8 @@ TEST_F(CellBudgets, GiveMoreToWhatMattersMoreAndNoMoreInAll) {
   }
 }
 
-// What matters little becomes coarse, but is not dropped for that; where formats do not do, all drop alike.
+// Cells that matter little become coarse, but are not dropped for that. Where formats do not do, all
+// drop alike.
 TEST_F(CellBudgets, TakeNothingBelowTheCoarsestFormatBeforeTheOthersAreThere) {
   constexpr float kWeights[] = {0.001f, 1000.0f, 1000.0f};
   const std::int64_t coarsest = kNumBlocks * cell_bytes(KvFormat::kK3V2, kHeadDim);

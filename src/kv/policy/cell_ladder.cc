@@ -131,13 +131,13 @@ KvFormat CellLadder::kept_as(std::size_t block) const {
 
 // Attention per query of the long run, for each full block.
 void CellLadder::forecast() {
-  const std::span<const float> masses = view_.scores->masses(cell_);
+  const std::span<const float> scores = view_.scores->scores(cell_);
   total_ = lost_ = 0.0f;
   for (std::size_t b = 0; b < forecast_.size(); ++b) {
-    const float mass = b < masses.size() ? masses[b] : 0.0f;
-    total_ += std::abs(mass);
-    if (mass < 0.0f || present_[b] == KvFormat::kGhost) lost_ += std::abs(mass);
-    forecast_[b] = std::max(mass, 0.0f) / seen_[b];
+    const float score = b < scores.size() ? scores[b] : 0.0f;
+    total_ += std::abs(score);
+    if (score < 0.0f || present_[b] == KvFormat::kGhost) lost_ += std::abs(score);
+    forecast_[b] = std::max(score, 0.0f) / seen_[b];
   }
   raise_to_floor();
 }

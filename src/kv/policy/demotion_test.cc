@@ -1,4 +1,4 @@
-// What KvCacheManager's policies do to cells (demotion.cc).
+// The changes that KvCacheManager's policies make to cells (demotion.cc).
 #include <gtest/gtest.h>
 
 #include <string_view>

@@ -135,7 +135,7 @@ class DropPolicy final : public KvPolicy {
       case Score::kLot:
         return lot(view.settings.seed, cell, block);
       case Score::kMass:
-        return at(view.scores->masses(cell));
+        return at(view.scores->scores(cell));
       case Score::kStatistic:
         return at(view.scores->statistics(cell));
     }

@@ -50,7 +50,7 @@ struct ActionRecord {
   std::int32_t block = 0;  // logical
   std::int32_t cell = 0;
   float forecast = kNoForecast;  // as in CellAction
-  float mass = 0.0f;             // attention in the policy's memory
+  float score = 0.0f;            // attention in the policy's memory
   std::uint8_t group = 0;
   KvFormat from = KvFormat::kF16;
   KvFormat to = KvFormat::kGone;

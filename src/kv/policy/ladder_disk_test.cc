@@ -1,4 +1,4 @@
-// What the ladder does with a disk behind it.
+// The ladder with a disk behind it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ class LadderWithDisk : public testing::Test {
     }
     attend(std::vector<float>(kNumBlocks, 1.0f));
   }
-  void attend(const std::vector<float>& masses) {
-    scores_.add({.num_blocks = kNumBlocks, .sum = masses, .greatest = masses, .num_queries = {16}});
+  void attend(const std::vector<float>& scores) {
+    scores_.add({.num_blocks = kNumBlocks, .sum = scores, .greatest = scores, .num_queries = {16}});
   }
   // Does what the ladder says, and returns it.
   std::vector<CellAction> act() {
@@ -93,9 +93,9 @@ TEST_F(LadderWithDisk, MakesGhostsWhereItWouldDropAndKeepsWhatTheyWere) {
 TEST_F(LadderWithDisk, BringsAGhostBackThatIsAskedForAndOthersPay) {
   act();
   const std::int32_t ghost = first_ghost();
-  std::vector<float> masses(kNumBlocks, 0.1f);
-  masses[static_cast<std::size_t>(ghost)] = 16.0f;
-  attend(masses);
+  std::vector<float> scores(kNumBlocks, 0.1f);
+  scores[static_cast<std::size_t>(ghost)] = 16.0f;
+  attend(scores);
   const std::vector<CellAction> actions = act();
   const auto promotion = std::ranges::find(actions, ghost, &CellAction::block);
   ASSERT_NE(promotion, actions.end());
@@ -110,9 +110,9 @@ TEST_F(LadderWithDisk, BringsAGhostBackThatIsAskedForAndOthersPay) {
 TEST_F(LadderWithDisk, LeavesAloneWhatHasJustMovedAndWhatOthersHold) {
   act();
   const std::int32_t ghost = first_ghost();
-  std::vector<float> masses(kNumBlocks, 0.1f);
-  masses[static_cast<std::size_t>(ghost)] = 16.0f;
-  attend(masses);
+  std::vector<float> scores(kNumBlocks, 0.1f);
+  scores[static_cast<std::size_t>(ghost)] = 16.0f;
+  attend(scores);
   moves_.add({.block = ghost, .at_tokens = 100});
   act();
   EXPECT_EQ(format(ghost), KvFormat::kGhost);

@@ -16,9 +16,9 @@ ActionRecord record_of(const SequenceKv& kv, std::int32_t group, const CellActio
                       .to = action.to,
                       .reason = action.reason};
   if (kv.scores.empty()) return record;
-  const auto masses = kv.scores[static_cast<std::size_t>(group)].masses(action.cell);
+  const auto scores = kv.scores[static_cast<std::size_t>(group)].scores(action.cell);
   const auto block = static_cast<std::size_t>(action.block);
-  if (block < masses.size()) record.mass = std::abs(masses[block]);  // negative once the cell is gone
+  if (block < scores.size()) record.score = std::abs(scores[block]);  // negative once the cell is gone
   return record;
 }
 

@@ -1,4 +1,4 @@
-// What a journal is told is what happened to the cells.
+// A journal is told the changes that happened to the cells.
 #include "kv/policy/policy_recorder.h"
 
 #include <gtest/gtest.h>
@@ -37,12 +37,12 @@ class Recorded : public testing::Test {
     ASSERT_TRUE(manager_.allocate(kv, num_tokens));
     manager_.commit(kv, tokens, num_tokens);
     if (kv.scores.empty()) return;
-    StepScores mass{.num_blocks = blocks_for(num_tokens)};
-    mass.num_queries.assign(kNumCells, num_new);
+    StepScores step{.num_blocks = blocks_for(num_tokens)};
+    step.num_queries.assign(kNumCells, num_new);
     std::exponential_distribution<float> attention;
-    for (std::int32_t i = 0; i < kNumCells * mass.num_blocks; ++i) mass.sum.push_back(attention(random_));
-    mass.greatest = mass.sum;
-    kv.scores[0].add(mass);
+    for (std::int32_t i = 0; i < kNumCells * step.num_blocks; ++i) step.sum.push_back(attention(random_));
+    step.greatest = step.sum;
+    kv.scores[0].add(step);
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
       for (std::int32_t b = 0; b < num_tokens / kTokensPerBlock; ++b)
         kv.scores[0].set_statistic(cell, b, 0.0f);
@@ -131,8 +131,8 @@ TEST_F(Recorded, TheLadderForecastsWhatItPaysForAndOthersSayWhyTheyDropped) {
   // One step of attention came, so what is expected of each of 640 queries is far less than what is in
   // memory.
   EXPECT_GT(ladder.forecast, 0.0f);
-  EXPECT_GT(ladder.mass, 0.0f);
-  EXPECT_LT(ladder.forecast, ladder.mass);
+  EXPECT_GT(ladder.score, 0.0f);
+  EXPECT_LT(ladder.forecast, ladder.score);
   EXPECT_EQ(first_action("mass").reason, ActionReason::kLeastAttention);
   EXPECT_GE(first_action("mass").forecast, 0.0f);
   EXPECT_EQ(first_action("window").reason, ActionReason::kOldest);

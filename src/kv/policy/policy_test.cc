@@ -1,4 +1,4 @@
-// What holds for every policy: pins, grace, one direction, and bytes that go down.
+// The rules of every policy: pins, grace, one direction, and bytes that go down.
 #include "kv/policy/policy.h"
 
 #include <gtest/gtest.h>
@@ -32,16 +32,16 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
       EXPECT_TRUE(cells_.fill(0, blocks_.back()));
     }
     std::mt19937 random(5);
-    std::exponential_distribution<float> mass;
+    std::exponential_distribution<float> score;
     StepScores step{.num_blocks = kNumBlocks};
     step.num_queries.assign(kNumCells, 100);
     for (std::int32_t i = 0; i < kNumCells * kNumBlocks; ++i) {
-      step.sum.push_back(mass(random));
+      step.sum.push_back(score(random));
       step.greatest.push_back(step.sum.back());
     }
     scores_.add(step);
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
-      for (std::int32_t b = 0; b + 1 < kNumBlocks; ++b) scores_.set_statistic(cell, b, -mass(random));
+      for (std::int32_t b = 0; b + 1 < kNumBlocks; ++b) scores_.set_statistic(cell, b, -score(random));
     }
   }
 
@@ -63,13 +63,13 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
             .num_prompt_blocks = 8,
             .scores = &scores_};
   }
-  // One query of each cell pays `mass` to each of the blocks [begin, end).
-  void attend(std::int32_t begin, std::int32_t end, float mass) {
+  // One query of each cell pays `attention` to each of the blocks [begin, end).
+  void attend(std::int32_t begin, std::int32_t end, float attention) {
     StepScores step{.num_blocks = kNumBlocks};
     step.num_queries.assign(kNumCells, 1);
     step.sum.assign(std::size_t{kNumCells} * kNumBlocks, 0.0f);
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
-      std::fill_n(step.sum.begin() + cell * kNumBlocks + begin, end - begin, mass);
+      std::fill_n(step.sum.begin() + cell * kNumBlocks + begin, end - begin, attention);
     }
     step.greatest = step.sum;
     scores_.add(step);
@@ -223,10 +223,10 @@ TEST_P(Ladder, LosesNoMoreForecastAttentionThanItMay) {
     for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
       float lost = 0.0f, total = 0.0f;
       for (std::int32_t b = 0; b < kNumBlocks; ++b) {
-        const float mass = scores_.masses(cell)[static_cast<std::size_t>(b)];
-        total += std::abs(mass);
-        if (mass < 0.0f) lost -= mass;
-        num_gone += mass < 0.0f ? 1 : 0;
+        const float score = scores_.scores(cell)[static_cast<std::size_t>(b)];
+        total += std::abs(score);
+        if (score < 0.0f) lost -= score;
+        num_gone += score < 0.0f ? 1 : 0;
       }
       EXPECT_LE(lost, kMaxLost * total);
     }
@@ -234,7 +234,7 @@ TEST_P(Ladder, LosesNoMoreForecastAttentionThanItMay) {
   }
 }
 
-// Of a memory of all queries, what remembers a block: recent ones have been seen by fewer.
+// The share of a memory of all queries that has seen a block: fewer have seen recent ones.
 float seen(std::int32_t block) {
   return 1.0f - std::pow(0.995f, static_cast<float>((kNumBlocks - 2 - block) * kTokensPerBlock + 8));
 }
@@ -246,7 +246,7 @@ TEST_P(Ladder, KeepsTheMostAttendedBlocksFinest) {
   apply(plan(0.4));
   for (std::int32_t cell = 0; cell < kNumCells; ++cell) {
     const auto forecast = [&](std::int32_t b) {
-      return scores_.masses(cell)[static_cast<std::size_t>(b)] / seen(b);
+      return scores_.scores(cell)[static_cast<std::size_t>(b)] / seen(b);
     };
     std::int32_t most = 0;
     for (std::int32_t b = 1; b < kNumBlocks - 1; ++b) most = forecast(b) > forecast(most) ? b : most;

@@ -74,7 +74,7 @@ class Gemma3 final : public Decoder {
 };
 
 // Splits the layers into the global group and the sliding-window group.
-Status configure(const io::WeightSource& source, ModelConfig& config) {
+Status configure_gemma3(const io::WeightSource& source, ModelConfig& config) {
   KVASIR_TRY(const std::int64_t window,
              source.metadata().get_int("gemma3.attention.sliding_window", 1, 1 << 28));
   KVASIR_TRY(const auto pattern,
@@ -98,6 +98,6 @@ Status configure(const io::WeightSource& source, ModelConfig& config) {
 
 }  // namespace
 
-const Architecture kGemma3 = {"gemma3", configure, load_decoder<Gemma3>};
+const Architecture kGemma3 = {"gemma3", configure_gemma3, load_decoder<Gemma3>};
 
 }  // namespace kvasir::model

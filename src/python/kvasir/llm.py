@@ -63,8 +63,8 @@ class LLM:
 
     def encode_chat(self, messages: Conversation, *, tools: Sequence[Mapping[str, Any]] = (),
                     template_kwargs: Mapping[str, Any] | None = None, add_generation_prompt: bool = True) -> list[int]:
-        """A conversation through the model's chat template, which sees messages and tools as they are. What its texts
-        look like never becomes a control token."""
+        """A conversation through the model's chat template, which sees messages and tools as they are. Its texts
+        never become control tokens, whatever they look like."""
         return self._encode_chat("messages", messages, tools, template_kwargs, add_generation_prompt)
 
     @overload

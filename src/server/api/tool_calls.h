@@ -36,7 +36,7 @@ class ToolCallReader {
     std::vector<ToolCall> calls;
   };
 
-  // `tool_names` is borrowed. Of more than `max_calls` calls the first ones count, the others are left out.
+  // `tool_names` is borrowed. Only the first `max_calls` calls count; later ones are left out.
   ToolCallReader(ToolCallFormat format, std::span<const std::string> tool_names,
                  std::int32_t max_calls = std::numeric_limits<std::int32_t>::max())
       : format_(format), tool_names_(tool_names), max_calls_(max_calls) {}

@@ -31,8 +31,8 @@ inline constexpr ToolShape kAnthropicTools{
     .type = "custom", .may_lack_type = true, .schema_member = "input_schema", .may_lack_schema = false};
 
 // As dicts {"type": "function", "function": {"name", "description", "parameters"}} with all three, whatever a
-// client leaves out: templates take them for granted. Of a function in a member of its own also what else
-// describes it ("return"), which some templates show. Errors (400) name the part at fault: another type of
+// client leaves out: templates take them for granted. A function in a member of its own keeps its other
+// members too ("return"), which some templates show. Errors (400) name the part at fault: another type of
 // tool, no name, arguments that must be held to the schema (strict), a limit.
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
 

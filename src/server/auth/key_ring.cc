@@ -10,7 +10,7 @@
 namespace kvasir::server::auth {
 namespace {
 
-std::unexpected<ApiError> refuse(std::string message) {
+std::unexpected<ApiError> unauthorised(std::string message) {
   return std::unexpected(ApiError{401, std::move(message), {}, "invalid_api_key"});
 }
 
@@ -28,10 +28,10 @@ ApiResult<std::string_view> token_of(const http::Request& request) {
   const std::string* authorization = request.header("Authorization");
   if (authorization == nullptr) {
     if (const std::string* key = request.header("x-api-key"); key != nullptr && !key->empty()) return *key;
-    return refuse("no API key came with the request: Authorization: Bearer KEY");
+    return unauthorised("no API key came with the request: Authorization: Bearer KEY");
   }
   const std::string_view token = bearer_token(*authorization);
-  if (token.empty()) return refuse("the Authorization header must be: Bearer KEY");
+  if (token.empty()) return unauthorised("the Authorization header must be: Bearer KEY");
   return token;
 }
 
@@ -67,7 +67,8 @@ ApiResult<Tenant> KeyRing::admit(const http::Request& request) {
   for (const ApiKey& key : *keys) {  // all of them: how long it takes says nothing
     if (CRYPTO_memcmp(key.hash.data(), hash.data(), hash.size()) == 0) found = &key;
   }
-  if (found == nullptr) return refuse("Incorrect API key provided: it is not known here, or was revoked");
+  if (found == nullptr)
+    return unauthorised("Incorrect API key provided: it is not known here, or was revoked");
   return Tenant{.name = found->name,
                 .limits = found->limits,
                 .is_operator = found->is_operator,

@@ -27,8 +27,8 @@ class RateLimiter {
   // Errors: 429 with the time after which it would pass, 400 for a prompt that never would.
   ApiStatus admit(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now,
                   std::vector<http::Header>& headers);
-  // Whether a request without a prompt would pass; takes nothing. What is left goes into `headers` of a
-  // refusal only.
+  // Whether a request without a prompt would pass; takes nothing. Only a refusal puts the tenant's levels
+  // into `headers`.
   ApiStatus check(const Tenant& tenant, TimePoint now, std::vector<http::Header>& headers);
   // Takes back an admit() for which nothing was done.
   void give_back(const Tenant& tenant, std::int64_t num_prompt_tokens, TimePoint now);

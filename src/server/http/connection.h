@@ -32,7 +32,7 @@ class Connection {
   using Done = std::function<void(const boost::system::error_code&)>;
   using Moved = std::function<void(const boost::system::error_code&, std::size_t num_bytes)>;
 
-  // `tls` null: none. What has begun with a context keeps it.
+  // `tls` null: none. A connection that has begun with a context keeps it.
   Connection(Socket socket, boost::asio::ssl::context* tls);
 
   boost::asio::any_io_executor executor() { return socket().get_executor(); }
@@ -48,8 +48,8 @@ class Connection {
   // Until the socket fails while nothing is read from it.
   void wait_for_error(Done done);
   void send_at_once();  // small pieces are not held back for more
-  // No more will be written, and with TLS the client is told. What still arrives may be read to be thrown
-  // away: it is not deciphered any more. Lives until `done` is called.
+  // No more will be written, and with TLS the client is told. Bytes that still arrive may be read to be
+  // thrown away: they are not deciphered any more. Lives until `done` is called.
   void end_sending(Done done);
   // Operations under way end with operation_aborted, or with what they have done.
   void cancel();

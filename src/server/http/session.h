@@ -68,8 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // The connection goes on in another protocol.
   void begin_upgrade(Request request);
   void upgrade();
-  // The request is answered: whoever sees that may send the next at once, here or elsewhere. What comes next
-  // is nobody's until its head tells.
+  // The request is answered: whoever sees that may send the next at once, here or elsewhere. The
+  // next body is nobody's until its head tells.
   void give_body_back() {
     body_memory_.set(0);
     body_memory_.belong_to({});

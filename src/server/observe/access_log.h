@@ -72,7 +72,8 @@ class AccessLog {
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
-  // A line that cannot be written is lost; requests go on. Of the first and of the end of that it warns.
+  // A line that cannot be written is lost; requests go on. It warns of the first such line,
+  // and when lines are written again.
   void write(const AccessRecord& record);
 
  private:

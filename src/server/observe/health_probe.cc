@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <charconv>
+#include <functional>
 #include <utility>
 
 #include "base/printable.h"
@@ -20,69 +24,107 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace beast_http = boost::beast::http;
+using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 using ErrorCode = boost::system::error_code;
 
+constexpr std::size_t kReadBytes = 4096;
+
+
+using Handler = std::function<void(const ErrorCode& error, std::size_t num_bytes)>;
+
+// Reads and writes on a stream of either kind, so that the exchange below is compiled once.
+struct Transport {
+  std::function<void(asio::mutable_buffer bytes, Handler handler)> read_some;
+  std::function<void(asio::const_buffer bytes, Handler handler)> write_some;
+};
+
 // Starts one operation and waits until it has ended, or the deadline. One that is late stays in `io` and must
 // not be waited for again.
-template <class Start>
-ErrorCode finish(asio::io_context& io, Clock::time_point deadline, Start start) {
+ErrorCode finish(asio::io_context& io, Clock::time_point deadline, const std::function<void(Handler)>& start,
+                 std::size_t* num_bytes = nullptr) {
   ErrorCode result = asio::error::timed_out;
-  start([&result](const ErrorCode& error, auto&&...) { result = error; });
+  start([&result, num_bytes](const ErrorCode& error, std::size_t count) {
+    result = error;
+    if (num_bytes != nullptr) *num_bytes = count;
+  });
   io.restart();
   io.run_until(deadline);
   return result;
 }
 
-beast_http::request<beast_http::empty_body> make_request(const ServerAddress& address) {
-  beast_http::request<beast_http::empty_body> request(beast_http::verb::get, "/health/ready", 11);
+std::string request_text(const ServerAddress& address) {
   const bool is_ipv6 = address.host.find(':') != std::string::npos;
-  request.set(beast_http::field::host,
-              fmt::format("{}:{}", is_ipv6 ? "[" + address.host + "]" : address.host, address.port));
-  request.set(beast_http::field::connection, "close");
-  return request;
+  return fmt::format("GET /health/ready HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n",
+                     is_ipv6 ? "[" + address.host + "]" : address.host, address.port);
 }
 
-template <class Stream>
-ErrorCode exchange(asio::io_context& io, Clock::time_point deadline, Stream& stream,
+ErrorCode exchange(asio::io_context& io, Clock::time_point deadline, const Transport& transport,
                    const ServerAddress& address, HealthAnswer& answer) {
-  const auto request = make_request(address);
-  ErrorCode error = finish(
-      io, deadline, [&](auto handler) { beast_http::async_write(stream, request, std::move(handler)); });
-  if (error) return error;
+  const std::string request = request_text(address);
+  for (std::size_t sent = 0, count = 0; sent < request.size(); sent += count) {
+    const auto rest = asio::buffer(request.data() + sent, request.size() - sent);
+    const auto write = [&](Handler handler) { transport.write_some(rest, std::move(handler)); };
+    if (const ErrorCode error = finish(io, deadline, write, &count)) return error;
+  }
+  beast_http::response_parser<beast_http::string_body> parser;
+  parser.eager(true);
   beast::flat_buffer buffer;
-  beast_http::response<beast_http::string_body> response;
-  error = finish(io, deadline,
-                 [&](auto handler) { beast_http::async_read(stream, buffer, response, std::move(handler)); });
-  if (error) return error;
-  answer = {.status = static_cast<int>(response.result_int()), .body = std::move(response.body())};
+  while (!parser.is_done()) {
+    std::size_t count = 0;
+    const auto room = buffer.prepare(kReadBytes);
+    const auto read = [&](Handler handler) { transport.read_some(room, std::move(handler)); };
+    ErrorCode error = finish(io, deadline, read, &count);
+    if (error == asio::error::eof || error == asio::ssl::error::stream_truncated) {
+      parser.put_eof(error);
+      if (!error && parser.is_done()) break;
+      return error ? error : asio::error::eof;
+    }
+    if (error) return error;
+    buffer.commit(count);
+    buffer.consume(parser.put(buffer.data(), error));
+    if (error && error != beast_http::error::need_more) return error;
+  }
+  answer = {.status = static_cast<int>(parser.get().result_int()), .body = std::move(parser.get().body())};
   return {};
 }
 
-ErrorCode connect(asio::io_context& io, Clock::time_point deadline, beast::tcp_stream& stream,
+template <class Stream>
+Transport transport_of(Stream& stream) {
+  return {.read_some = [&stream](asio::mutable_buffer bytes,
+                                 Handler handler) { stream.async_read_some(bytes, std::move(handler)); },
+          .write_some = [&stream](asio::const_buffer bytes, Handler handler) {
+            stream.async_write_some(bytes, std::move(handler));
+          }};
+}
+
+ErrorCode connect(asio::io_context& io, Clock::time_point deadline, tcp::socket& socket,
                   const ServerAddress& address) {
   ErrorCode error;
   const auto endpoints =
-      asio::ip::tcp::resolver(io).resolve(address.host, std::to_string(address.port), error);
+      tcp::resolver(io).resolve(address.host, std::to_string(address.port), error);
   if (error) return error;
-  return finish(io, deadline, [&](auto handler) { stream.async_connect(endpoints, std::move(handler)); });
+  return finish(io, deadline, [&](Handler handler) {
+    asio::async_connect(socket, endpoints,
+                        [handler](const ErrorCode& e, const tcp::endpoint&) { handler(e, 0); });
+  });
 }
 
 ErrorCode ask(const ServerAddress& address, Clock::time_point deadline, HealthAnswer& answer) {
   asio::io_context io;
   if (!address.tls) {
-    beast::tcp_stream stream(io);
-    const ErrorCode error = connect(io, deadline, stream, address);
-    return error ? error : exchange(io, deadline, stream, address, answer);
+    tcp::socket socket(io);
+    const ErrorCode error = connect(io, deadline, socket, address);
+    return error ? error : exchange(io, deadline, transport_of(socket), address, answer);
   }
   asio::ssl::context tls(asio::ssl::context::tls_client);
-  beast::ssl_stream<beast::tcp_stream> stream(io, tls);
+  asio::ssl::stream<tcp::socket> stream(io, tls);
   ErrorCode error = connect(io, deadline, stream.next_layer(), address);
   if (error) return error;
-  error = finish(io, deadline, [&](auto handler) {
-    stream.async_handshake(asio::ssl::stream_base::client, std::move(handler));
+  error = finish(io, deadline, [&](Handler handler) {
+    stream.async_handshake(asio::ssl::stream_base::client, [handler](const ErrorCode& e) { handler(e, 0); });
   });
-  return error ? error : exchange(io, deadline, stream, address, answer);
+  return error ? error : exchange(io, deadline, transport_of(stream), address, answer);
 }
 
 }  // namespace

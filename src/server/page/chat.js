@@ -13,7 +13,7 @@ const kNumbers = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty"
 
 function requestBody() {
   const system = document.getElementById("system").value.trim();
-  // What was refused for what it is would be so again, and with it all that follows.
+  // A message that was refused for its content would be refused again, and with it all that follow.
   const messages = chat.messages.filter((message, i) => message.content && !chat.messages[i + 1]?.isRefused)
                                 .map(({role, content}) => ({role, content}));
   if (system) messages.unshift({role: "system", content: system});
@@ -171,7 +171,7 @@ function retryAnswer(index) {
   askForAnswer();
 }
 
-// What came after the message is forgotten once it is sent again.
+// The messages after it are forgotten once it is sent again.
 function editMessage(index) {
   const item = chat.list.children[index];
   const field = element("textarea", {value: chat.messages[index].content, rows: 3, ariaLabel: "The message, to be changed"});

@@ -59,7 +59,7 @@ const connection = {
   },
 };
 
-// What an error response says, in the API's shape or not.
+// The message of an error response, in the API's shape or not.
 async function faultOf(response) {
   const text = await response.text();
   try {

@@ -1,7 +1,7 @@
 "use strict";
 // Markdown within a line or paragraph: CommonMark's rules, each character looked at a bounded number of times.
 
-// Of one within another; what is deeper stays text, for no browser lays out thousands of them.
+// The most elements within each other. Deeper ones stay text, for no browser lays out thousands of them.
 const kMostNested = 16;
 const kMostParentheses = 32;  // within each other in an address
 
@@ -17,7 +17,7 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-// Of any number of children; as arguments there may be too many.
+// Takes any number of children, which may be too many for the arguments of one call.
 function filled(made, children) {
   for (const child of children) made.append(child);
   return made;
@@ -68,7 +68,7 @@ function fit(opener, closer) {
   return (opener < 3 && closer < 3) || (opener + closer) % 3 !== 0 || opener % 3 === 0;
 }
 
-// What stands in parentheses from text[at] on: {href, end}; undefined where that is no link, or none to follow.
+// The link in parentheses from text[at] on: {href, end}; undefined where that is no link, or none to follow.
 function destinationAt(text, at) {
   if (text[at] !== "(") return undefined;
   const scheme = /\s*<?(?:https?:\/\/|mailto:)/iy;
@@ -135,7 +135,7 @@ function inlineTokens(text) {
   return tokens;
 }
 
-// What is open at some place of the text, the innermost last: runs that may begin emphasis, and a link.
+// The runs that may begin emphasis and the link that are open at a place of the text, the innermost last.
 class InlineStack {
   frames = [];        // {opener, nodes, depth}; depth: of elements within each other
   counts = new Map();  // character + kind -> how many of the frames, those around a link left out
@@ -163,7 +163,7 @@ class InlineStack {
     top.depth = Math.max(top.depth, depth);
   }
 
-  // What was opened behind the frame and not closed is text of it.
+  // A run that was opened behind the frame and not closed becomes text of the frame.
   closeBehind(at) {
     for (const {opener, nodes, depth} of this.frames.splice(at + 1)) {
       this.count(opener, -1);

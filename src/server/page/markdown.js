@@ -58,7 +58,7 @@ function itemOf(line) {
   return {indent: indentOf(line), kind: found[1] ?? found[3], number: found[2], content: found[4] ?? ""};
 }
 
-// Of a row of a table; \| is a character.
+// The cells of a table's row; \| is a character in a cell.
 function cellsOf(line) {
   const cells = line.trim().replace(/^\|/, "").replaceAll("\\|", "\0").split("|");
   if (cells.length > 1 && isBlank(cells.at(-1))) cells.pop();
@@ -86,8 +86,8 @@ function fenceFrom(lines, at) {
   return [codeBlock(lines.slice(at + 1, end).map(line => outdented(line, indent)), fence.language), end + 1];
 }
 
-// The lines of an item without its indent. What is two columns deeper belongs to it, and so does, deep or not, the next
-// line of its paragraph.
+// The lines of an item without its indent. A line that is two columns deeper belongs to it. So does, deep or not, the
+// next line of its paragraph.
 function itemLines(lines, at, item) {
   const start = lines[at].length - item.content.length;
   let columns = item.content ? indentOf(lines[at].slice(0, start).replace(/\S/g, " ")) : item.indent + 2;

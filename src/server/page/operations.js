@@ -1,4 +1,4 @@
-// What the server does now: a look each second, and what differs between looks.
+// The server's work as the page shows it: a look each second, and the differences between looks.
 
 const operations = {
   looks: [],        // oldest first, of the last five minutes
@@ -90,7 +90,7 @@ function colourOf(use, formats) {
 function showKv(kv) {
   const formats = [...new Set(kv.map.map(use => use.format))], kSquares = 240;
   const used = kv.map.reduce((sum, use) => sum + use.bytes, 0);
-  // What is in use fills the map; how much is free is said beside it.
+  // The memory in use fills the map; the free memory is said beside it.
   const squares = [];
   for (const use of kv.map) {
     const count = Math.max(1, Math.round(kSquares * use.bytes / used));
@@ -152,7 +152,7 @@ function showRefused(refused) {
       [element("dt", {textContent: meaning}), element("dd", {textContent: refused[name]})]));
 }
 
-// Of one process: another has counted from the beginning.
+// The looks kept are of one process: another has counted from the beginning.
 function keepLook(now) {
   const last = operations.looks.at(-1);
   const isAnother = last && (now.steps.count < last.steps.count || now.tokens.prompt < last.tokens.prompt);

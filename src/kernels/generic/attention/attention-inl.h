@@ -135,7 +135,7 @@ static float reduce_max_of_cell(const Tile& tile, int r, int cell) {
   return reduce_max(load(tile.scores + r * kTokensPerTile + cell * kTokensPerCell));
 }
 
-// Of a tile with ghosts: the largest score of a row among the others; theirs goes into `of_ghosts`.
+// The largest score of a row among the keys that are no ghosts; that of the ghosts goes into `of_ghosts`.
 static float max_without_ghosts(const Tile& tile, int r, float& of_ghosts) {
   float of_others = -__builtin_inff();
   for (int c = 0; c < kCellsPerTile; ++c) {

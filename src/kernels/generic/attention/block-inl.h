@@ -73,17 +73,17 @@ struct AttentionBlock {
   bool saw_rotated[kMaxRowsPerBlock];                 // of a row: has a share in it
   alignas(64) float max[kMaxRowsPerBlock];            // running, -inf before the first visible key
   alignas(64) float lane_sums[kMaxRowsPerBlock][16];  // of the weights so far, relative to max
-  // Of the tiles of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
+  // By tile of a span: the running max, and exp(max before the tile - that), or 0 before the first key.
   alignas(64) float maxima[kTilesPerChunk][kMaxRowsPerBlock];
   alignas(64) float corrections[kTilesPerChunk][kMaxRowsPerBlock];
   alignas(64) float ghost_max[kMaxRowsPerBlock];
-  // Of every 16 keys of the chunk: the running max after their tile, or a ghost's own, and their weights' sum
+  // By 16 keys of the chunk: the running max after their tile, or a ghost's own, and their weights' sum
   // relative to it.
   alignas(64) float cell_max[kMaxRowsPerBlock][kCellsPerChunk];
   alignas(64) float cell_sums[kMaxRowsPerBlock][kCellsPerChunk];
   // [tile][row][key], then the softmax weights: of one tile for many rows, of a whole chunk for few.
   alignas(64) float scores[kTilesPerChunk * kMaxRowsPerSpan * kTokensPerTile];
-  // Of a strip's rows, the weights of a tile times the scales of the values: [group][row][key].
+  // The weights of a tile for a strip's rows, times the scales of the values: [group][row][key].
   alignas(64) std::int16_t rounded_weights[kMaxScaleGroups * kMaxRowsPerStrip * kTokensPerTile];
   float weight_units[kMaxRowsPerStrip];
   alignas(64) float q[kMaxRowsPerBlock * kMaxHeadDim];            // [row][head_dim], scaled
@@ -149,9 +149,9 @@ static HalfCell half_cell(kv::KvCode code, const std::byte* data, const kv::KvHa
           .code = code};
 }
 
-// What to ask for while a cell is read: keys for keys further on, values for values. Where nobody has asked
-// for the first values of a chunk, its first keys do, and these values make up for it. Where there is nothing
-// to ask for, halves ask for themselves, which the caches hold.
+// Finds the halves to ask for while a cell is read: keys ask for keys further on, values for values. Where
+// nobody has asked for the first values of a chunk, its first keys do, and these values make up for it. Where
+// there is nothing to ask for, halves ask for themselves, which the caches hold.
 static void find_next(AttentionBlock& block, std::int32_t index, int value_lines, HalfCell& keys,
                       HalfCell& values) {
   const AttentionArgs& args = *block.args;

@@ -9,7 +9,7 @@
 
 #include "kernels/generic/attention/rounding-inl.h"
 
-// Of a cell that attention is at: the codes, those of the next step, and what a later step will read.
+// A place in a cell's codes: the codes of the step there, their ranges, and the lines to ask for.
 template <class Codes>
 struct CodeCursor {
   static constexpr int kStepsPerGroup = kVectorsPerGroup / Codes::kVectorsPerStep;
@@ -232,8 +232,7 @@ KVASIR_FORCE_INLINE void read_vectors(const std::byte* step, I16x32* vectors) {
   if constexpr (kVectors > 1) read_vectors<Codes, kFirst + 1, kVectors - 1>(step, vectors + 1);
 }
 
-// Of two groups that are joined: the weighted values of kVectors x 16 channels, from vector kFirst of each
-// step on.
+// Adds the weighted values of two joined groups: kVectors x 16 channels, from vector kFirst of each step on.
 template <class Codes, int kRows, int kFirst, int kVectors>
 static void add_joined_columns(const WeightedCells& in, std::int64_t group, float* out) {
   I32x16 sums[kRows][kVectors];

@@ -1,6 +1,6 @@
 // Merging the chunks of a row. Included inside an ISA's namespace and target region.
 
-// What a chunk counts for, relative to the row's overall maximum. One without a sum, which saw no key or
+// The weight of a chunk, relative to the row's overall maximum. One without a sum, which saw no key or
 // ghosts alone, has weight 0.
 static float chunk_weight(const AttentionMergeArgs& args, std::int64_t index, float row_max) {
   if (args.partial_sum[index] == 0.0f) return 0.0f;

@@ -8,7 +8,7 @@ inline constexpr float kLargestI16 = 16383.0f;
 // Numbers below are too near to 0 for their inverse.
 inline constexpr float kLeastUnit = 1e-30f;
 
-// Codes of rows that are rounded alone, and the unit of each row's. What lies between two rows is a constant,
+// Codes of rows that are rounded alone, and the unit of each row's. The distance of two rows is a constant,
 // so that one register is enough to find all rows of a strip.
 struct RoundedRows {
   const std::int16_t* i16;  // [rows][kQueryStride] or [rows][kTokensPerTile]
@@ -16,8 +16,8 @@ struct RoundedRows {
 };
 inline constexpr std::int64_t kQueryStride = kMaxHeadDim + 32;  // whose rows do not meet in a set of L1
 
-// What numbers up to `largest` are multiplied by to become 16-bit integers, and the unit of these. The unit
-// of no numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
+// The factor that turns numbers up to `largest` into 16-bit integers, and the unit of these. The unit of no
+// numbers is -0, for acc + 0 * -0 is acc, also where that is -0.
 struct Rounding {
   F32x16 inverse;
   float unit;

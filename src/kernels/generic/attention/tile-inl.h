@@ -92,7 +92,7 @@ static void score_strip(const float* q, const KeyCell* cells, int count, std::in
   for (; c < count; ++c) score_cells<Keys, kRows, 1>(q, cells + c, head_dim);
 }
 
-// What add_rows adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
+// The terms that add_rows adds: weights[row][key] * value[key] for keys [begin, end) of the tile.
 template <class Values>
 struct WeightedValues {
   const float* weights;      // [rows][kTokensPerTile]

@@ -91,8 +91,8 @@ struct Codes2 {
   }
 };
 
-// Of keys with a range per channel, times the channel's step: `ranges` are those of the step's channels, of
-// which two make a vector.
+// Codes of keys with a range per channel, times the channel's step. `ranges` are those of the step's
+// channels, two of which make a vector.
 template <int kBits>
 struct CodesByChannel {
   using Codes = PackedCodes<kBits, false>;
@@ -107,7 +107,7 @@ struct CodesByChannel {
 using Codes4ByChannel = CodesByChannel<4>;
 using Codes3ByChannel = CodesByChannel<3>;
 
-// Of keys that all tokens have in common: bytes by channel.
+// Codes of the keys that all tokens have in common: bytes by channel.
 struct CodesMean {
   static constexpr int kVectorsPerStep = 4;
   static constexpr int kBytesPerStep = 2 * kVectorsPerStep;
@@ -163,7 +163,7 @@ static void read_key_i16(kv::KvCode code, const std::byte* half, std::int32_t he
   }
 }
 
-// Of each two groups that are joined.
+// Reads two joined groups at a time.
 static void read_value_i16_12(const std::byte* step, std::int32_t head_dim, std::int16_t* i16) {
   for (std::int64_t channel = 0; channel < head_dim; channel += 2 * kv::kChannelsPerScale) {
     for (int pair = 0; pair < kTokensPerCell / 2; ++pair) {

@@ -69,7 +69,7 @@ struct ButterflySigns {
 template <int kDistance>
 inline constexpr ButterflySigns<kDistance> kButterflySigns{};
 
-// Of lanes a and b = a + kDistance: a + b, and a - b.
+// Lanes a and b = a + kDistance become a + b and a - b.
 template <int kDistance>
 KVASIR_FORCE_INLINE F32x16 butterfly(F32x16 x) {
   return fma(x, load(kButterflySigns<kDistance>.of), swap_lanes<kDistance>(x));

@@ -1,4 +1,4 @@
-// What policies want to know of a cell's keys and values. Included inside an ISA's namespace and target
+// The measures that policies want of a cell's keys and values. Included inside an ISA's namespace and target
 // region, after attention-inl.h, whose readers of halves these are.
 
 // Turns keys [head_dim][16] into unit keys, and returns the inverses of their lengths; 0 of a key that is 0.

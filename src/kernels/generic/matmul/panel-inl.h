@@ -8,7 +8,7 @@
 
 inline constexpr int kVectorsPerGroup = kPackedRows / kLanes;
 
-// Of kVectors vectors of rows: those of the first group, then those of the next.
+// A panel has kVectors vectors of rows: those of the first group, then those of the next.
 template <class Unit, int kVectors>
 struct Panel {
   alignas(64) PanelGroupOf4<Unit::kBits, kVectors> codes[kPanelBlocks<Unit::kBits>][kGroupsOf4PerBlock];

@@ -10,7 +10,7 @@
 KVASIR_TARGET_BEGIN(KVASIR_TARGET_AMX)
 namespace kvasir::kernels::amx {
 
-// What ldtilecfg reads, by Intel's manual.
+// The operand of ldtilecfg, by Intel's manual.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;

@@ -6,7 +6,7 @@
 // vectors of 512 bits disturb each other (a core then multiplies half as many of the latter,
 // docs/PERFORMANCE.md), so the dots of a whole panel come first and meet their scales afterwards.
 
-// Of the products the first, then come the activations, then the weights.
+// The first tile of the products, then those of the activations and of the weights.
 inline constexpr int kDotsTile = 0, kInputsTile = 3, kWeightsTile = 4;
 
 constexpr TileConfig tile_config() {

@@ -56,8 +56,8 @@ KVASIR_FORCE_INLINE I16x32 bit_or(I16x32 a, int b) {
 KVASIR_FORCE_INLINE I16x32 select_bits(int mask, I16x32 a, I16x32 b) {
   return bit_or(bit_and(a, mask), bit_and(b, ~mask));
 }
-// Of 16-bit integers whose high byte is 0: their product with the low byte of each 16-bit integer of `bytes`,
-// both unsigned, at most 127 and 255.
+// The product of 16-bit integers whose high byte is 0 with the low byte of each integer of `bytes`. Both are
+// unsigned, at most 127 and 255.
 KVASIR_FORCE_INLINE I16x32 multiply_low_bytes(I16x32 a, I16x32 bytes) {
   return {_mm256_maddubs_epi16(bytes.lo, a.lo), _mm256_maddubs_epi16(bytes.hi, a.hi)};
 }

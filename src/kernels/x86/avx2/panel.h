@@ -126,7 +126,7 @@ KVASIR_FORCE_INLINE void dot_panel(const PanelGroupOf4<kBits, kVectors> (&codes)
                                    const QuartetBlock& in, const StartOf& start_of,
                                    PanelDots<kVectors>& dots) {
   constexpr int kNumGroupsOf4 = kEnd - kBegin;
-  // Of 16 registers: at most 8 sums of pairs, and as many dots where these are added to more than once.
+  // The 16 registers hold at most 8 sums of pairs, and as many dots where these are added to repeatedly.
   constexpr bool kAddsOnce = exact_groups_of_4(kPlaneBits<kBits>) >= kNumGroupsOf4;
   constexpr int kTokens = kAddsOnce && kPanelPlanes<kBits> == 1 ? kPanelTokens : kPanelTokens / 2;
 #pragma GCC unroll 4

@@ -108,7 +108,8 @@ void append_counts(JsonWriter& json, const EngineStats& stats, const observe::Se
       .end_object();
 }
 
-std::string operations_json(const ApiContext& context, const Activity& activity, const auth::Tenant& tenant) {
+std::string operations_json(const ApiContext& context, const EngineSnapshot& snapshot,
+                            const auth::Tenant& tenant) {
   const EngineStats stats = visible_stats(context.engine.stats(), context.metrics, tenant);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string body;
@@ -117,9 +118,9 @@ std::string operations_json(const ApiContext& context, const Activity& activity,
       .member("time_ms", std::chrono::duration_cast<std::chrono::milliseconds>(now).count())
       .member("model", context.model_name)
       .member("draining", context.draining.load());
-  append_requests(json, activity.requests, tenant);
+  append_requests(json, snapshot.requests, tenant);
   append_counts(json, stats, context.metrics, tenant.is_operator);
-  append_kv(json, stats, tenant.is_operator ? activity.kv : std::vector<KvUse>{});
+  append_kv(json, stats, tenant.is_operator ? snapshot.kv : std::vector<KvUse>{});
   json.key("memory")
       .begin_object()
       .member("budget_bytes", context.memory_budget_bytes)
@@ -134,10 +135,10 @@ std::string operations_json(const ApiContext& context, const Activity& activity,
 // Nothing of what anybody says is in it, and only operators see others' requests and what would tell of them
 // (visible_stats.h).
 void answer_operations(const ApiContext& context, const Writer& writer) {
-  context.engine.look([&context, writer](Activity activity) {
-    writer->post([&context, writer, activity = std::move(activity)] {
+  context.engine.inspect([&context, writer](EngineSnapshot snapshot) {
+    writer->post([&context, writer, snapshot = std::move(snapshot)] {
       writer->respond({.headers = {{"Cache-Control", "no-store"}},
-                       .body = operations_json(context, activity, writer->request().tenant)});
+                       .body = operations_json(context, snapshot, writer->request().tenant)});
     });
   });
 }

@@ -13,7 +13,7 @@
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_messages(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const MessagesRequest request, read_request(context, *writer, parse_messages_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
   wanted.client_id = context.ids.next("msg_");
@@ -37,7 +37,7 @@ extern const Endpoint kMessages = {
     .pattern = "/v1/messages",
     .meaning = "the next message of a conversation, as Anthropic's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_messages(context, writer), *writer); },
     .append_fields =
         [](std::string& reference) { append_fields(reference, kBesideCommonFields, messages_fields()); },
 };

@@ -9,7 +9,7 @@
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_chat(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const ChatRequest request, read_request(context, *writer, parse_chat_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
@@ -34,7 +34,7 @@ extern const Endpoint kChatCompletions = {
     .pattern = "/v1/chat/completions",
     .meaning = "the next message of a conversation",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_chat(context, writer), *writer); },
     .append_fields =
         [](std::string& reference) { append_fields(reference, kBesideCommonFields, chat_fields()); },
 };

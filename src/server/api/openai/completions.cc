@@ -14,7 +14,7 @@ CompletionFormat::EchoedPrompt echoed(const CompletionRequest& request, const Pl
   return {tokenizer == nullptr ? "" : tokenizer->decode(ids, !request.sampling.skip_special_tokens), ids};
 }
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_completions(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const CompletionRequest request, read_request(context, *writer, parse_completion_request));
   const text::Tokenizer* tokenizer = context.engine.tokenizer();
   CompletionFormat::Options options = {
@@ -50,7 +50,7 @@ extern const Endpoint kCompletions = {
     .pattern = "/v1/completions",
     .meaning = "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_completions(context, writer), *writer); },
     .append_fields =
         [](std::string& reference) { append_fields(reference, kBesideCommonFields, completion_fields()); },
 };

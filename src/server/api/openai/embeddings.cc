@@ -10,7 +10,7 @@
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_embeddings(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const EmbeddingRequest asked, read_request(context, *writer, parse_embedding_request));
   const ModelInfo& model = context.engine.model_info();
   if (asked.dimensions && *asked.dimensions != model.hidden_size) {
@@ -45,7 +45,7 @@ extern const Endpoint kEmbeddings = {
     .pattern = "/v1/embeddings",
     .meaning = "texts as vectors of length 1",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_embeddings(context, writer), *writer); },
     .append_fields = [](std::string& reference) { append_fields(reference, "Fields", embedding_fields()); },
 };
 

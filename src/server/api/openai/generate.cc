@@ -21,7 +21,7 @@ ApiResult<Request> engine_request_of(const ApiContext& context, const TextReques
   return wanted;
 }
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_generate(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const TextRequest request, read_request(context, *writer, parse_text_request));
   KVASIR_TRY(Request wanted, engine_request_of(context, request, *writer));
   wanted.client_id = context.ids.next("gen-");
@@ -39,7 +39,7 @@ extern const Endpoint kGenerate = {
     .pattern = "/v1/generate",
     .meaning = "what follows a text or a conversation: text and token ids, without an envelope",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_generate(context, writer), *writer); },
     .append_fields =
         [](std::string& reference) { append_fields(reference, kBesideCommonFields, text_fields()); },
 };

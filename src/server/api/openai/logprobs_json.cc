@@ -90,8 +90,8 @@ std::string LegacyLogprobs::name_of(TokenId token) const {
   return name;
 }
 
-// The alternatives by name, and the chosen token even if it is none of them. Of tokens with one name the
-// likelier stays.
+// The alternatives by name, and the chosen token even if it is none of them. The likeliest of several tokens
+// with one name stays.
 void LegacyLogprobs::write_alternatives(JsonWriter& json, const PositionLogprobs& position) const {
   std::vector<std::string> written;
   const auto write = [&](const TokenLogprob& token) {

@@ -14,7 +14,7 @@
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start(ApiContext& context, const Writer& writer) {
+ApiStatus start_responses(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(ResponsesRequest request, read_request(context, *writer, parse_responses_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer, "input"));
   request.messages = {};  // has become a prompt
@@ -41,7 +41,7 @@ extern const Endpoint kResponses = {
     .pattern = "/v1/responses",
     .meaning = "the next message of a conversation, as OpenAI's newer clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_responses(context, writer), *writer); },
     .append_fields =
         [](std::string& reference) { append_fields(reference, kBesideCommonFields, responses_fields()); },
 };

@@ -25,7 +25,7 @@ bool is_key(std::string_view text) {
 }
 
 // Answers whoever asks for the path without asking for a WebSocket.
-void refuse(http::ResponseWriter& writer) {
+void refuse_upgrade(http::ResponseWriter& writer) {
   http::Response response = error_response(
       {426,
        "/v1/stream is a WebSocket: it takes Upgrade: websocket, Sec-WebSocket-Version: 13 and a "
@@ -69,7 +69,8 @@ extern const api::Endpoint kStream = {
     .method = "GET",
     .pattern = "/v1/stream",
     .meaning = "a WebSocket for requests to all of these POST paths, many at a time",
-    .answer = [](api::ApiContext&, const api::Writer& writer, const std::string&) { refuse(*writer); },
+    .answer = [](api::ApiContext&, const api::Writer& writer,
+                 const std::string&) { refuse_upgrade(*writer); },
 };
 
 }  // namespace kvasir::server::carriers

@@ -7,7 +7,7 @@
 namespace kvasir::server::observe {
 
 // Twice as long each time, and then a random part of that between half and all: many clients of one server
-// that was down must not come back at once. What the server asks for is the least.
+// that was down must not come back at once. The server may ask for a time, which is then the least.
 //
 // Thread safety: none. It reads no clock.
 class Backoff {

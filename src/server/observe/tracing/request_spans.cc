@@ -9,10 +9,10 @@
 namespace kvasir::server::observe {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 256;
+constexpr std::size_t kMaxAttributeBytes = 256;
 
 // Text that a client chose, bounded and as UTF-8.
-std::string bounded(std::string_view text) { return to_valid_utf8(text.substr(0, kMaxTextBytes)); }
+std::string bounded(std::string_view text) { return to_valid_utf8(text.substr(0, kMaxAttributeBytes)); }
 
 // Collects attributes; texts that are empty are left out.
 class Attributes {
