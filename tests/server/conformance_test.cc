@@ -118,6 +118,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
   }
   ServerConfig config;
   if (has_setup) config.cors_origin = text_or(setup, "cors_origin", "");
+  if (has_setup) config.limits.are_strict = flag(setup, "strict_limits");
   const RunningServer server(engine, config);
   const auto list = cases["cases"].get_array().value();
   for (const element item : list) {
