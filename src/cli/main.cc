@@ -54,6 +54,14 @@ void add_verbs(CLI::App& app, Context& context) {
   add_version(app, context);
 }
 
+// A flag takes one value, with commas where it is a list, or comes again: what follows is no further value.
+void take_one_value_a_flag(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    if (!option->get_positional()) option->allow_extra_args(false);
+  }
+  for (CLI::App* const verb : app.get_subcommands({})) take_one_value_a_flag(*verb);
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::fprintf(stderr, "kvasir: %s (see kvasir --help)\n", explain(app, error, argc, argv).c_str());
   return kExitUsage;
@@ -79,6 +87,7 @@ int run_command(int argc, char** argv) {
   Context context;
   add_global_options(app, context.options);
   add_verbs(app, context);
+  take_one_value_a_flag(app);
   auto settings = apply_settings(app);
   if (!settings) return report(settings.error());
   context.settings = std::move(*settings);

@@ -267,9 +267,8 @@ void choose_serving_defaults(EngineOptions& options) {
   options.max_step_ms = 75;  // short of a tenth of a second, at which a stream is seen to stall
   options.waiting_policy = "slo-value";
   options.ageing_ms = 10'000;
-  options.ttft_target_ms = 2'000;
-  options.max_queued_kv_caches = 4.0;
-  options.queue_timeout_seconds = 60;
+  options.max_queued_requests = 2048;
+  options.queue_timeout_seconds = 600;
 }
 
 // An empty name, of a variable that is not set, must not mean plain HTTP.
@@ -322,8 +321,15 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key")
       ->check(names_a_file);
   verb->add_option("--allowed-host", options->server.allowed_hosts,
-                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
-  verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
+                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy")
+      ->delimiter(',');
+  verb->add_option("--cors-origin", options->server.cors_origins,
+                   "Web pages that may call, besides those of localhost and of app://, tauri:// and "
+                   "vscode-webview:// (none: without these): origins like https://chat.example, "
+                   "https://*.example or http://box:*, or * for all")
+      ->delimiter(',');
+  verb->add_option("--base-path", options->server.base_path,
+                   "Answer below this path too, e.g. /llm, for a proxy that passes it on");
   add_limit_options(*verb, options->limits);
   verb->add_option(
       "--request-memory", options->request_memory,
