@@ -155,6 +155,12 @@ BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchO
     if (outcome == LineReader::Outcome::kEnd) break;
     if (outcome == LineReader::Outcome::kNothingYet) continue;
     ++number;
+    if (outcome == LineReader::Outcome::kTooLong) {
+      ++counts.num_bad_lines;
+      progress.note(fmt::format("kvasir: {}:{}: a line of more than {} bytes", printable_line(options.in), number,
+                                LineReader::kMaxLineBytes));
+      continue;
+    }
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto request = parse_batch_line(line, number, options.max_tokens);
     if (request) {

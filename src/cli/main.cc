@@ -4,6 +4,7 @@
 
 // The whole of CLI11 once: its other users include App.hpp, which leaves the help and the configuration formatters out.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -114,6 +115,7 @@ void reserve_standard_streams() {
 int main(int argc, char** argv) {
   kvasir::cli::reserve_standard_streams();
   kvasir::cli::install_sigbus_handler();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of the write, in words
   try {
     return kvasir::cli::run_command(argc, argv);
   } catch (const std::bad_alloc&) {

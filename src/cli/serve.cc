@@ -1,6 +1,7 @@
 // kvasir serve: the engine behind OpenAI's API, until a signal.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -18,6 +19,7 @@
 #include "base/checked_math.h"
 #include "base/env.h"
 #include "base/json_writer.h"
+#include "base/line_writer.h"
 #include "base/logger.h"
 #include "base/machine.h"
 #include "base/printable.h"
@@ -55,11 +57,12 @@ struct ServeOptions {
   EngineOptions engine;
 };
 
-Logger make_logger(const GlobalOptions& globals) {
+Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
   return Logger({.level = globals.quiet     ? LogLevel::kError
                           : globals.verbose ? LogLevel::kDebug
                                             : LogLevel::kInfo,
-                 .format = globals.json ? LogFormat::kJson : LogFormat::kText});
+                 .format = globals.json ? LogFormat::kJson : LogFormat::kText,
+                 .writer = &writer});
 }
 
 // The model's name for clients: the name from the command line, or a file's name without folder and ending.
@@ -237,7 +240,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
              request_memory_bytes(options.request_memory, config.memory_bytes, options.server));
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
-  Logger logger = make_logger(globals);
+  const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
+  Logger logger = make_logger(globals, *log_writer);
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
