@@ -27,6 +27,7 @@
 #include "cli/blocked_signals.h"
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
+#include "cli/fetched_model.h"
 #include "cli/limit_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
@@ -245,6 +246,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
+  KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -298,7 +300,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
-  verb->add_option("MODEL,--model", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
@@ -341,11 +343,17 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();
-  add_context_option(*verb, options->engine, "--max-model-len,--ctx");
+  add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
   add_kv_type_option(*verb, options->engine);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
+  verb->footer(
+      "Examples:\n"
+      "  kvasir serve smollm2:135m                   at http://127.0.0.1:8080, with a page for a browser\n"
+      "  kvasir serve model.gguf --host 0.0.0.0 --api-keys keys.txt\n"
+      "  kvasir --memory 8G serve model.gguf --kv-budget 0.25\n"
+      "  kvasir serve model.gguf --ttft-target-ms 2000   refuses requests that would wait longer");
   const auto print_reference = [] {
     print(server::api_reference());
     throw CLI::Success();
