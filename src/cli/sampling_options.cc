@@ -28,11 +28,11 @@ void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
   params.temperature = 0.7f;
   params.top_p = 0.95f;
-  verb.add_option("--max-tokens", options.max_tokens,
+  verb.add_option("--max-tokens,-n", options.max_tokens,
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends)")
       ->transform(whole_number(0, kMaxLengthTokens));
-  verb.add_option("--temperature", params.temperature, "0: always the most likely token")
+  verb.add_option("--temperature,--temp", params.temperature, "0: always the most likely token")
       ->check(finite_number())
       ->capture_default_str();
   verb.add_option("--top-k", params.top_k, "Among the K most likely (0: off)")

@@ -117,7 +117,13 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;
   }
   ServerConfig config;
-  if (has_setup) config.cors_origin = text_or(setup, "cors_origin", "");
+  if (has_setup) {
+    simdjson::dom::array origins;
+    if (!setup["cors_origins"].get(origins)) {
+      for (const element origin : origins) config.cors_origins.emplace_back(origin.get_string().value());
+    }
+    config.base_path = text_or(setup, "base_path", "");
+  }
   const RunningServer server(engine, config);
   const auto list = cases["cases"].get_array().value();
   for (const element item : list) {

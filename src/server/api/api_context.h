@@ -12,6 +12,7 @@
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/observe/metrics.h"
+#include "server/observe/refusal_log.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server::observe {
@@ -26,6 +27,7 @@ struct ApiContext {
   const Limits& limits;
   const KvParams& kv;  // of requests that do not say
   observe::ServerMetrics& metrics;
+  observe::RefusalLog& refusals;
   auth::RateLimiter& rate_limiter;
   RequestMemory& memory;
   IdSource& ids;
