@@ -15,7 +15,7 @@ namespace kvasir {
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy
   std::int32_t top_k = 0;           // 0: off
-  float top_p = 1.0f;               // (0, 1]; 1: off
+  float top_p = 1.0f;               // [0, 1]; 1: off, 0: the most likely token
   float min_p = 0.0f;               // [0, 1]; 0: off
   float repetition_penalty = 1.0f;  // > 0; divides positive and multiplies negative logits of seen tokens
   float presence_penalty = 0.0f;    // [-2, 2]; subtracted once for each generated token

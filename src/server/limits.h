@@ -52,6 +52,8 @@ struct Limits {
   // The same for what waits to be sent; the connection aborts.
   std::chrono::milliseconds write_stall_timeout{30'000};
   std::int64_t min_bytes_per_s = 1024;
+
+  bool are_strict = false;  // an answer that may grow beyond the context is refused, not cut
 };
 
 // All of them, for the API reference and the flags.

@@ -123,6 +123,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
       for (const element origin : origins) config.cors_origins.emplace_back(origin.get_string().value());
     }
     config.base_path = text_or(setup, "base_path", "");
+    config.limits.are_strict = flag(setup, "strict_limits");
   }
   const RunningServer server(engine, config);
   const auto list = cases["cases"].get_array().value();

@@ -93,7 +93,9 @@ ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequ
                                        http::ResponseWriter& writer, std::string_view prompt_field) {
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
-  KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt_field));
+  Warnings warnings;
+  KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
+  add_warnings(warnings, writer);
   if (has_calls(request.messages) && !context.engine.chat_template()->source().contains(kCalls)) {
     add_warnings(
         Warnings{.messages = {"the model's chat template does not show the tool calls of earlier messages"}},
