@@ -16,7 +16,7 @@ using jinja::Value;
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
 ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field));
+  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
   return {};
 }
 
@@ -100,6 +100,11 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
      {},
      "end the prompt where the answer begins",
      read_boolean<&ChatRequest::add_generation_prompt>},
+    {"continue_final_message",
+     "boolean",
+     {},
+     "the answer goes on where the last message ends",
+     read_boolean<&ChatRequest::continue_final_message>},
     {"chat_template_kwargs", "object", {}, "variables for the template", read_template_kwargs},
     {"modalities", "array of strings", {}, "only text", read_modalities},
     {"function_call", "string or object", {}, "only \"none\"; superseded by tool_choice", read_function_call},
@@ -111,7 +116,6 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"prompt_cache_key", "string", {}, "accepted", read_unused<string_of>},
     {"prompt_cache_retention", "string", {}, "accepted", read_unused<string_of>},
 
-    {"continue_final_message", "boolean", {}, "not yet", kUnsupported},
     {"chat_template", "string", {}, "not yet", kUnsupported},
     {"documents", "array", {}, "not yet", kUnsupported},
     {"echo", "boolean", {}, "not yet", kUnsupported},
@@ -140,6 +144,7 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& l
   ChatRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), chat_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request));
+  append_warnings(request.conversation_warnings, warnings);
   if (request.max_completion_tokens) request.sampling.max_tokens = request.max_completion_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return request;

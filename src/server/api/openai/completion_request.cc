@@ -46,7 +46,7 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
     {"parse_special",
      "boolean",
      {},
-     "control tokens written in the prompt mean themselves",
+     "false: control tokens written in the prompt are plain text",
      read_boolean<&CompletionRequest::parse_special>},
     {"best_of", "integer", {1, kMaxInt32}, "only 1", read_best_of},
     {"tools", "array", {}, "only of a chat", read_unsupported<CompletionRequest>},
