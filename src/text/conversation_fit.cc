@@ -17,7 +17,9 @@ using jinja::TracedText;
 using jinja::Value;
 using Form = ConversationForm;
 
-constexpr std::size_t kMaxTrials = 96;
+// Trials cost what the conversation is long: a short one may have them all.
+constexpr std::size_t kMaxTrials = 96, kMinTrials = 24;
+constexpr std::size_t kMaxTriedBytes = std::size_t{16} << 20;
 
 bool has_member_anywhere(const Value& messages, std::string_view name) {
   return std::ranges::any_of(messages.as_list().items, [&](const Value& message) {
@@ -84,7 +86,7 @@ class Fitting {
 
   Result<TracedText> run() {
     for (const Form& form : forms()) {
-      if (num_trials_ == kMaxTrials) break;
+      if (num_trials_ >= (tried_bytes_ < kMaxTriedBytes ? kMaxTrials : kMinTrials)) break;
       if (auto shown = attempt(form)) return std::move(*shown);
       if (is_over_) break;
     }
@@ -144,6 +146,11 @@ class Fitting {
     const Value messages = in_form(inputs_.messages, form, tools_text_);
     if (!tried_.insert(outline_of(messages) + (form.has_text_arguments ? "t" : "o")).second) return {};
     ++num_trials_;
+    for (const Value& message : messages.as_list().items) {
+      if (const Value* content = find_message_member(message, "content")) {
+        tried_bytes_ += content_text(*content).size();
+      }
+    }
     globals_.messages = as_foreign(messages);
     auto rendered = template_.render_traced(make_globals(globals_));
     if (!rendered) {
@@ -177,6 +184,7 @@ class Fitting {
   std::vector<std::string> telling_;  // of what must be shown
   std::set<std::string> tried_;
   std::size_t num_trials_ = 0;
+  std::size_t tried_bytes_ = 0;
   bool is_over_ = false;
   std::optional<TracedText> first_rendered_;
   std::optional<Error> first_error_;

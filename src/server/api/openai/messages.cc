@@ -21,22 +21,27 @@ constexpr auto kKnownMembers = std::to_array<std::string_view>(
     {"role", "content", "name", "tool_call_id", "reasoning_content", "reasoning", "reasoning_details",
      "refusal", "tool_calls", "function_call", "annotations"});
 
-// Roles beyond these are the template's own.
+// A name, such as templates have for roles of their own.
+bool is_role_name(std::string_view role) {
+  constexpr std::size_t kLongestBytes = 64;
+  const auto is_fine = [](char c) {
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '-' || c == '.';
+  };
+  return !role.empty() && role.size() <= kLongestBytes && std::ranges::all_of(role, is_fine);
+}
+
 ApiResult<std::string> read_role(const FieldInput& message, JsonObject object, Warnings& warnings) {
   KVASIR_TRY(std::string role, required_string(message, object, "role"));
   if (role == "developer") return std::string("system");
   if (role == "function") return std::string("tool");
   constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
   if (std::ranges::find(kRoles, role) != kRoles.end()) return role;
-  if (role.empty()) {
-    const std::string path = message.name + ".role";
-    return bad_request(path + " must not be empty", path);
+  constexpr std::string_view kKnown = "common are system, developer, user, assistant, tool";
+  const std::string path = message.name + ".role";
+  if (!is_role_name(role)) {
+    return bad_request(fmt::format("{}: \"{}\" is no role; {}", path, printable(role), kKnown), path);
   }
-  add_warning(
-      fmt::format("{}.role: \"{}\" is for the chat template to know; common are system, developer, user, "
-                  "assistant, tool",
-                  message.name, printable(role)),
-      warnings);
+  add_warning(fmt::format("{}: \"{}\" is for the chat template to know; {}", path, role, kKnown), warnings);
   return role;
 }
 
