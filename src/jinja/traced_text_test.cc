@@ -58,7 +58,7 @@ TEST(TracedText, CuttingKeepsIt) {
   EXPECT_EQ(traced("{{ (u + '-b').rsplit('-', 1)[1] }}{{ (u + '-b').partition('-')[0] }}", "X"), "b‹X›");
   EXPECT_EQ(traced("{{ ('a\n' + u).splitlines()[1] }}", "X"), "‹X›");
   EXPECT_EQ(traced("{{ ('a' + u).removeprefix('a') }}{{ (u + 'a').removesuffix('a') }}", "X"), "‹XX›");
-  EXPECT_EQ(traced("{{ (u + 'own') | truncate(6, true, '!') }}", "XXXX"), "‹XXXX›o!");
+  EXPECT_EQ(traced("{{ (u + 'own') | truncate(6, true, '!', 0) }}", "XXXX"), "‹XXXX›o!");
 }
 
 TEST(TracedText, ReplacingKeepsIt) {

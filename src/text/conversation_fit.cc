@@ -64,10 +64,22 @@ std::string outline_of(const Value& messages) {
   return outline;
 }
 
+// What an assistant thought, by the name that the template reads.
+Value with_reasoning_named(const Value& messages, std::string_view source) {
+  if (source.contains("reasoning_content") || !source.contains("reasoning")) return messages;
+  std::vector<Value> changed;
+  for (const Value& message : messages.as_list().items) {
+    const Value* reasoning = find_message_member(message, "reasoning_content");
+    changed.push_back(reasoning == nullptr ? message : with_member(message, "reasoning", *reasoning));
+  }
+  return Value::list(std::move(changed));
+}
+
 class Fitting {
  public:
   Fitting(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template)
       : inputs_(inputs), template_(chat_template), source_(chat_template.source()) {
+    inputs_.messages = with_reasoning_named(inputs.messages, source_);
     is_generic_ = inputs.has_generic_tools || (!inputs.tools.is_none() && !source_.contains("tools"));
     has_calls_ = has_member_anywhere(inputs.messages, "tool_calls");
     if (is_generic_ && !inputs.tools.is_none()) tools_text_ = tools_as_text(inputs.tools);
@@ -123,8 +135,10 @@ class Fitting {
   std::vector<Form::Tools> tool_forms() const {
     if (is_generic_) return {Form::Tools::kAllAsText};
     std::vector<Form::Tools> all = {Form::Tools::kAsCame};
+    const bool has_results = has_role(inputs_.messages, "tool");
+    if (has_results) all.push_back(Form::Tools::kTextInResults);
     if (has_calls_) all.push_back(Form::Tools::kCallsAsText);
-    if (has_calls_ || has_role(inputs_.messages, "tool")) all.push_back(Form::Tools::kAllAsText);
+    if (has_calls_ || has_results) all.push_back(Form::Tools::kAllAsText);
     return all;
   }
 
@@ -168,13 +182,13 @@ class Fitting {
   }
 
   bool shows_all(const Form& form, const std::string& rendered) const {
-    const bool hides_calls = has_calls_ && form.tools == Form::Tools::kAsCame &&
+    const bool hides_calls = has_calls_ && form.tools < Form::Tools::kCallsAsText &&
                              !source_.contains("tool_calls");
     return !hides_calls &&
            std::ranges::all_of(telling_, [&](const std::string& run) { return rendered.contains(run); });
   }
 
-  const ChatTemplateInputs& inputs_;
+  ChatTemplateInputs inputs_;
   const ChatTemplate& template_;
   const std::string_view source_;
   bool is_generic_ = false;

@@ -180,6 +180,23 @@ TEST(ConversationFit, CallsAndResultsAreTextForATemplateWithoutTools) {
             "user:<tool_response>\nc\n</tool_response>\n<tool_response>\nd\n</tool_response>;");
 }
 
+TEST(ConversationFit, TextBehindAResultGoesWithItWhereAnAnswerMustCome) {
+  EXPECT_EQ(shown("{% for m in messages %}{% if m.role == 'user' and not loop.first and "
+                  "loop.previtem.role != 'assistant' %}{{ raise_exception('answer first') }}{% endif %}"
+                  "{{ m.role }}:{{ m.tool_calls[0].function.name if m.tool_calls else m.content }};{% endfor %}",
+                  R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":
+                     [{"id":"1","type":"function","function":{"name":"f","arguments":{"x":1}}}]},
+                     {"role":"tool","tool_call_id":"1","content":"b"},{"role":"user","content":"c"},
+                     {"role":"system","content":"d"}])"),
+            "user:a;assistant:f;tool:b\n\nc;system:d;");
+}
+
+TEST(ConversationFit, ReasoningHasTheNameThatTheTemplateReads) {
+  const std::string_view messages = R"([{"role":"assistant","content":"a","reasoning_content":"b"}])";
+  EXPECT_EQ(shown("{{ messages[0].reasoning }}", messages), "b");
+  EXPECT_EQ(shown("{{ messages[0].reasoning_content }}", messages), "b");
+}
+
 TEST(ConversationFit, ToolsAreDescribedToATemplateThatDoesNotKnowThem) {
   ChatTemplateInputs inputs;
   inputs.messages = Value::from_json(R"([{"role":"system","content":"a"},{"role":"user","content":"b"}])")

@@ -172,6 +172,20 @@ void place_systems(Form::System system, Messages& messages) {
   }
 }
 
+void put_text_in_results(Messages& messages) {
+  Messages changed;
+  for (Value& message : messages) {
+    const bool is_behind_result =
+        !changed.empty() && role_of(changed.back()) == "tool" && role_of(message) == "user";
+    if (is_behind_result) {
+      join_into(changed.back(), message);
+    } else {
+      changed.push_back(std::move(message));
+    }
+  }
+  messages = std::move(changed);
+}
+
 void merge_roles(Messages& messages) {
   Messages merged;
   for (Value& message : messages) {
@@ -251,9 +265,10 @@ std::string content_text(const Value& content) {
 Value in_form(const Value& messages, const ConversationForm& form, const std::string& tools_text) {
   Messages changed = messages.as_list().items;
   if (!tools_text.empty()) add_tools_text(tools_text, changed);
-  if (form.tools != Form::Tools::kAsCame) write_tools_as_text(form.tools, changed);
+  if (form.tools >= Form::Tools::kCallsAsText) write_tools_as_text(form.tools, changed);
   if (form.has_text_arguments) write_arguments_as_text(changed);
   place_systems(form.system, changed);
+  if (form.tools == Form::Tools::kTextInResults) put_text_in_results(changed);
   if (form.merges_roles) merge_roles(changed);
   if (form.starts_with_user) let_user_start(changed);
   shape_contents(form.contents, changed);
