@@ -33,7 +33,8 @@ Status check_message(std::size_t index, const Value& message) {
   if (role == nullptr || !role->is_string()) return unusable("messages", name + " needs a role, a string");
   const Value* content = message.as_dict().find("content");
   // An assistant may have called tools, thought or refused, and said nothing else.
-  const bool may_be_empty = role->as_string() == "assistant" || message.as_dict().find("tool_calls") != nullptr;
+  const bool may_be_empty = role->as_string() == "assistant" ||
+                            message.as_dict().find("tool_calls") != nullptr;
   if (content == nullptr) return may_be_empty ? Status() : unusable("messages", name + " has no content");
   if (content->is_string() || content->is_list() || (content->is_none() && may_be_empty)) return {};
   return unusable("messages", fmt::format("{}.content must be a string or a list of parts, is {}", name,

@@ -181,14 +181,15 @@ TEST(ConversationFit, CallsAndResultsAreTextForATemplateWithoutTools) {
 }
 
 TEST(ConversationFit, TextBehindAResultGoesWithItWhereAnAnswerMustCome) {
-  EXPECT_EQ(shown("{% for m in messages %}{% if m.role == 'user' and not loop.first and "
-                  "loop.previtem.role != 'assistant' %}{{ raise_exception('answer first') }}{% endif %}"
-                  "{{ m.role }}:{{ m.tool_calls[0].function.name if m.tool_calls else m.content }};{% endfor %}",
-                  R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":
+  EXPECT_EQ(
+      shown("{% for m in messages %}{% if m.role == 'user' and not loop.first and "
+            "loop.previtem.role != 'assistant' %}{{ raise_exception('answer first') }}{% endif %}"
+            "{{ m.role }}:{{ m.tool_calls[0].function.name if m.tool_calls else m.content }};{% endfor %}",
+            R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":
                      [{"id":"1","type":"function","function":{"name":"f","arguments":{"x":1}}}]},
                      {"role":"tool","tool_call_id":"1","content":"b"},{"role":"user","content":"c"},
                      {"role":"system","content":"d"}])"),
-            "user:a;assistant:f;tool:b\n\nc;system:d;");
+      "user:a;assistant:f;tool:b\n\nc;system:d;");
 }
 
 TEST(ConversationFit, ReasoningHasTheNameThatTheTemplateReads) {

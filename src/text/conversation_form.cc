@@ -175,8 +175,8 @@ void place_systems(Form::System system, Messages& messages) {
 void put_text_in_results(Messages& messages) {
   Messages changed;
   for (Value& message : messages) {
-    const bool is_behind_result =
-        !changed.empty() && role_of(changed.back()) == "tool" && role_of(message) == "user";
+    const bool is_behind_result = !changed.empty() && role_of(changed.back()) == "tool" &&
+                                  role_of(message) == "user";
     if (is_behind_result) {
       join_into(changed.back(), message);
     } else {

@@ -14,7 +14,8 @@ namespace kvasir::server::chat_prompt_test {
 namespace {
 
 constexpr std::string_view kStrict =
-    "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('first') }}{% endif %}"
+    "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('first') }}{% "
+    "endif %}"
     "{% if m.role not in ['system', 'user', 'assistant', 'tool'] %}{{ raise_exception('role') }}{% endif %}"
     "{{ m.role }}:{{ m.content }};{% endfor %}{{ '>' if add_generation_prompt }}";
 
@@ -54,39 +55,49 @@ TEST(ChatPrompt, PartsKeepTheirFields) {
   constexpr std::string_view kReadsParts =
       "{% for m in messages %}{% if m.content is string %}{{ raise_exception('parts') }}{% endif %}"
       "{{ m.content[0].from }}>{{ m.content[0].to }}:{{ m.content[0].text }}{% endfor %}";
-  EXPECT_EQ(chat(kReadsParts,
-                 R"({"messages":[{"role":"user","content":[{"type":"text","from":"cs","to":"de","text":"a"}]}]})"),
-            "cs>de:a");
-  EXPECT_EQ(prompt_of(api::parse_responses_request, kReadsParts,
-                      R"({"input":[{"role":"user","content":[{"type":"input_text","from":"cs","to":"de","text":"a"}]}]})"),
-            "cs>de:a");
+  EXPECT_EQ(
+      chat(kReadsParts,
+           R"({"messages":[{"role":"user","content":[{"type":"text","from":"cs","to":"de","text":"a"}]}]})"),
+      "cs>de:a");
+  EXPECT_EQ(
+      prompt_of(
+          api::parse_responses_request, kReadsParts,
+          R"({"input":[{"role":"user","content":[{"type":"input_text","from":"cs","to":"de","text":"a"}]}]})"),
+      "cs>de:a");
 }
 
 TEST(ChatPrompt, ReasoningHasTwoNames) {
-  constexpr std::string_view kThinks = "{% for m in messages %}({{ m.reasoning_content }}){{ m.content }}{% endfor %}";
+  constexpr std::string_view
+      kThinks = "{% for m in messages %}({{ m.reasoning_content }}){{ m.content }}{% endfor %}";
   EXPECT_EQ(chat(kThinks, R"({"messages":[{"role":"assistant","content":"a","reasoning":"b"}]})"), "(b)a");
-  EXPECT_EQ(chat(kThinks, R"({"messages":[{"role":"assistant","content":"a","reasoning_content":"b"}]})"), "(b)a");
+  EXPECT_EQ(chat(kThinks, R"({"messages":[{"role":"assistant","content":"a","reasoning_content":"b"}]})"),
+            "(b)a");
   EXPECT_EQ(prompt_of(api::parse_messages_request, kThinks,
                       R"({"max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"thinking",
                          "thinking":"b","signature":"s"},{"type":"text","text":"a"}]},{"role":"user","content":"c"}]})"),
             "(b)a()c");
-  EXPECT_EQ(prompt_of(api::parse_responses_request, kThinks,
-                      R"({"input":[{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"b"}]},
+  EXPECT_EQ(
+      prompt_of(api::parse_responses_request, kThinks,
+                R"({"input":[{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"b"}]},
                          {"role":"assistant","content":"a"},{"role":"user","content":"c"}]})"),
-            "(b)a()c");
+      "(b)a()c");
 }
 
 TEST(ChatPrompt, EndsWithinTheLastMessageWhenItIsContinued) {
   EXPECT_EQ(chat(kStrict, R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}],
                              "continue_final_message":true,"add_generation_prompt":false})"),
             "user:a;assistant:b");
-  EXPECT_EQ(prompt_of(api::parse_messages_request, kStrict,
-                      R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"),
-            "user:a;assistant:b");
+  EXPECT_EQ(
+      prompt_of(
+          api::parse_messages_request, kStrict,
+          R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"),
+      "user:a;assistant:b");
   // A template that drops what an assistant said.
-  EXPECT_EQ(prompt_of(api::parse_messages_request, "{{ messages[0].content }}>",
-                      R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"),
-            "a>b");
+  EXPECT_EQ(
+      prompt_of(
+          api::parse_messages_request, "{{ messages[0].content }}>",
+          R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]})"),
+      "a>b");
 }
 
 TEST(ChatPrompt, ToolsChooseTheTemplateThatIsForThem) {
