@@ -116,7 +116,7 @@ class BatchRun {
 };
 
 int print_batch_summary(const BatchCounts& counts, const EngineStats& stats, double seconds,
-                  const GlobalOptions& globals, int exit_code) {
+                        const GlobalOptions& globals, int exit_code) {
   const double rate = static_cast<double>(stats.num_generated_tokens) / seconds;
   if (!globals.json) {
     say(fmt::format(

@@ -250,7 +250,7 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
 }
 
 int print_bench_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,
-               int exit_code) {
+                     int exit_code) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object();

@@ -30,7 +30,8 @@ struct RunOptions {
   std::string file;
   std::string system;
   bool raw = false;
-  bool special = false;
+  bool special = false;  // as it is anyway
+  bool no_special = false;
   bool plain = false;
   bool no_history = false;
   SamplingOptions sampling;
@@ -91,7 +92,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
                           ModelSession& session, BlockedSignals& signals) {
   Request request;
   if (options.raw) {
-    request.prompt_token_ids = encode_raw(*session.engine, prompt, options.special);
+    request.prompt_token_ids = encode_raw(*session.engine, prompt, !options.no_special);
   } else {
     std::vector<text::ChatMessage> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
@@ -130,7 +131,7 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
              .parameters = {.sampling = options.sampling, .kv = options.kv},
              .format = choose_answer_format(options.plain || options.raw),
              .raw = options.raw,
-             .parse_special = options.special,
+             .parse_special = !options.no_special,
              .keeps_history = !options.no_history,
              .quiet = globals.quiet,
              .verbose = globals.verbose});
@@ -172,7 +173,9 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--file", options->file, "Read the prompt from a file")->excludes(prompt);
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
-  verb->add_flag("--special", options->special, "With --raw: control tokens in the text mean themselves");
+  CLI::Option* special = verb->add_flag(
+      "--special", options->special, "With --raw: control tokens in the text mean themselves (the default)");
+  verb->add_flag("--no-special", options->no_special, "With --raw: they are plain text")->excludes(special);
   verb->add_flag("--plain,--no-markdown", options->plain,
                  "Show an answer as the model wrote it, also on a terminal");
   verb->add_flag("--no-history", options->no_history,

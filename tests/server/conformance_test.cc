@@ -112,6 +112,9 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     engine.has_template = !flag(setup, "no_template");
     engine.has_tokenizer = !flag(setup, "no_tokenizer");
     engine.call_mark = text_or(setup, "call_mark", "");
+    std::int64_t max_model_len = 0;
+    if (!setup["max_model_len"].get(max_model_len))
+      engine.max_model_len_tokens = static_cast<std::int32_t>(max_model_len);
     engine.answer = text_or(setup, "answer", engine.answer.c_str());
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;

@@ -1,6 +1,5 @@
 #include "server/api/chat_prompt.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "server/api/template_dict.h"
@@ -13,10 +12,15 @@ using jinja::Value;
 
 constexpr std::string_view kCalls = "tool_calls";  // of a message, as templates read it
 
-bool has_calls(const Value& messages) {
-  return std::ranges::any_of(messages.as_list().items, [](const Value& message) {
-    return message.is_dict() && message.as_dict().find(kCalls) != nullptr;
-  });
+// The template that shows the request.
+const text::ChatTemplate& template_of(const ChatRequest& request, const text::ChatTemplate& chat_template) {
+  return request.tools.is_none() ? chat_template : chat_template.for_tools();
+}
+
+// Tools that may be called and that the template shows in no known form are described as text.
+bool has_generic_tools(const ChatRequest& request, const text::ChatTemplate& chat_template) {
+  return request.may_call_tools() &&
+         tool_call_format_of(template_of(request, chat_template).source()) == ToolCallFormat::kNone;
 }
 
 // A text in the dict under the key, cut to its end.
@@ -53,11 +57,14 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer, std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
-  const bool has_short_ids = tool_call_format_of(chat_template.source()) == ToolCallFormat::kArray;
+  const bool has_short_ids = tool_call_format_of(template_of(request, chat_template).source()) ==
+                             ToolCallFormat::kArray;
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
   inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
+  inputs.has_generic_tools = has_generic_tools(request, chat_template);
+  inputs.continues_last_message = request.continue_final_message;
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
   if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
   return std::move(*prompt);
@@ -65,7 +72,9 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
 
 ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request) {
   if (!request.may_call_tools()) return ToolCallFormat::kNone;
-  return tool_call_format_of(context.engine.chat_template()->source());
+  const text::ChatTemplate& chat_template = *context.engine.chat_template();
+  if (has_generic_tools(request, chat_template)) return ToolCallFormat::kTagged;
+  return tool_call_format_of(template_of(request, chat_template).source());
 }
 
 ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
@@ -80,12 +89,6 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
         "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
         std::string(prompt_field), "no_chat_template");
   }
-  if (request.may_call_tools() && tool_call_format(context, request) == ToolCallFormat::kNone) {
-    return bad_request(
-        "the model's chat template shows no tools, or has calls in a form that is not known here: only "
-        "tool_choice \"none\" works",
-        "tools", "unsupported_parameter");
-  }
   return chat_prompt(request, *engine.chat_template(), *engine.tokenizer(), prompt_field);
 }
 
@@ -96,11 +99,6 @@ ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequ
   Warnings warnings;
   KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
   add_warnings(warnings, writer);
-  if (has_calls(request.messages) && !context.engine.chat_template()->source().contains(kCalls)) {
-    add_warnings(
-        Warnings{.messages = {"the model's chat template does not show the tool calls of earlier messages"}},
-        writer);
-  }
   return wanted;
 }
 
