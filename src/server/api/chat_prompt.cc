@@ -53,7 +53,7 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer, std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
-  const bool has_short_ids = tool_call_format_of(chat_template.source()) == ToolCallFormat::kArray;
+  const bool has_short_ids = chat_template.source().contains("[TOOL_CALLS]");
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
   inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
@@ -61,11 +61,6 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
   if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
   return std::move(*prompt);
-}
-
-ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request) {
-  if (!request.may_call_tools()) return ToolCallFormat::kNone;
-  return tool_call_format_of(context.engine.chat_template()->source());
 }
 
 ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
@@ -80,7 +75,7 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
         "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
         std::string(prompt_field), "no_chat_template");
   }
-  if (request.may_call_tools() && tool_call_format(context, request) == ToolCallFormat::kNone) {
+  if (request.may_call_tools() && tool_call_syntax_of(context, request) == nullptr) {
     return bad_request(
         "the model's chat template shows no tools, or has calls in a form that is not known here: only "
         "tool_choice \"none\" works",

@@ -6,7 +6,7 @@
 #include "kvasir/ids.h"
 #include "server/api/api_context.h"
 #include "server/api/chat_request.h"
-#include "server/api/tool_calls.h"
+#include "server/api/tool_calls/tool_call_reading.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -18,9 +18,6 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
                                             const text::Tokenizer& tokenizer,
                                             std::string_view prompt_field = "messages");
-
-// The calls that are looked for in an answer: none unless the request has tools.
-ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request);
 
 // The prompt of a chat that is to be answered, however long; `prompt_field` is what its conversation is
 // called. Errors (400): as chat_prompt's; a model without tokenizer or template, or without the tools that
