@@ -94,10 +94,15 @@ RequestId FakeEngine::start(Submission submission) {
   running->ready = std::chrono::steady_clock::now() + options_.prefill;
   for (std::int32_t i = 0; i < submission.request.sampling.n; ++i) {
     running->choices.push_back({});
-    if (tokenizer_) running->choices.back().text = std::make_unique<text::StreamingDetokenizer>(*tokenizer_);
   }
   last_request_ = submission.request;
   running->request = std::move(submission.request);
+  for (Choice& choice : running->choices) {
+    if (!tokenizer_) break;
+    choice.text = std::make_unique<text::StreamingDetokenizer>(
+        *tokenizer_, text::DetokenizerOptions{
+                         .rendered_tokens = running->request.sampling.shown_special_tokens});
+  }
   running->sink = std::move(submission.sink);
   running_.push_back(running);
   return running->id;

@@ -3,10 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
+#include "server/api/tool_calls/detect_syntax.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/response_writer.h"
 #include "server/id_source.h"
@@ -38,6 +40,8 @@ struct ApiContext {
   std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
   const observe::Tracer* tracer = nullptr;  // null: nothing is traced
   const std::atomic<bool>& draining;
+  // How the model's templates write calls.
+  std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
 };
 
 // Error (404, model_not_found) unless the name is empty or the served one.
