@@ -52,7 +52,7 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const Cha
   inputs.extra = request.template_kwargs;
   inputs.has_generic_tools = has_generic_tools(context, request);
   inputs.continues_last_message = request.continue_final_message;
-  auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
+  auto prompt = text::encode_chat(std::move(inputs), *context.engine.chat_template(), *context.engine.tokenizer());
   if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
   return std::move(*prompt);
 }
