@@ -113,6 +113,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     engine.has_tokenizer = !flag(setup, "no_tokenizer");
     engine.call_mark = text_or(setup, "call_mark", "");
     engine.answer = text_or(setup, "answer", engine.answer.c_str());
+    engine.control_tokens = string_list(setup, "control_tokens");
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;
   }
