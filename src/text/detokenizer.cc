@@ -18,9 +18,8 @@ bool may_become_character(std::string_view text) {
 }  // namespace
 
 std::string StreamingDetokenizer::push(TokenId id) {
-  const bool is_rendered =
-      options_.render_special ||
-      std::ranges::find(options_.rendered_tokens, id) != options_.rendered_tokens.end();
+  const bool is_rendered = options_.render_special ||
+                           std::ranges::find(options_.rendered_tokens, id) != options_.rendered_tokens.end();
   held_bytes_ += tokenizer_.decode_next(id, is_rendered, at_text_start_);
   return take_characters();
 }

@@ -116,6 +116,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     if (!setup["max_model_len"].get(max_model_len))
       engine.max_model_len_tokens = static_cast<std::int32_t>(max_model_len);
     engine.answer = text_or(setup, "answer", engine.answer.c_str());
+    engine.control_tokens = string_list(setup, "control_tokens");
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;
   }

@@ -16,8 +16,7 @@ void write_usage(JsonWriter& json, const Usage& usage) {
       .end_object();
 }
 
-void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_string,
-                bool ends_with_calls) {
+void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_string, bool ends_with_calls) {
   std::string_view name = "end_turn";
   if (reason == FinishReason::kLength)
     name = "max_tokens";
@@ -45,9 +44,7 @@ JsonWriter& begin_block_event(JsonWriter& json, std::string_view type, std::int3
 }  // namespace
 
 MessagesFormat::MessagesFormat(Options options, IdSource& ids)
-    : options_(std::move(options)),
-      ids_(ids),
-      reader_(options_.tool_calls) {}
+    : options_(std::move(options)), ids_(ids), reader_(options_.tool_calls) {}
 
 void MessagesFormat::begin_message(JsonWriter& json) const {
   json.begin_object()

@@ -16,9 +16,7 @@ std::string_view chat_finish_reason(FinishReason reason, bool ends_with_calls) {
 }  // namespace
 
 ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)),
-      tokenizer_(tokenizer),
-      ids_(ids) {
+    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids) {
   for (std::int32_t i = 0; i < options_.num_choices; ++i) {
     streams_.push_back({.reader = ToolCallReader(options_.tool_calls)});
   }
@@ -106,8 +104,9 @@ void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output,
   stream.reader.finish(parts);
   for (const AnswerPart& part : parts) append_part(choice, part, usage, events);
   const bool ends_with_calls = stream.reader.ends_with_calls();
-  append_chunk({.choice = choice, .finish_reason = chat_finish_reason(*output.finish_reason, ends_with_calls)},
-               usage, events);
+  append_chunk(
+      {.choice = choice, .finish_reason = chat_finish_reason(*output.finish_reason, ends_with_calls)}, usage,
+      events);
 }
 
 void ChatFormat::append_part(std::int32_t choice, const AnswerPart& part, const Usage& usage,

@@ -39,10 +39,7 @@ void append_event(http::Events& events, std::string_view type, std::string data)
 }  // namespace
 
 ResponsesFormat::ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)),
-      tokenizer_(tokenizer),
-      ids_(ids),
-      reader_(options_.tool_calls) {}
+    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids), reader_(options_.tool_calls) {}
 
 std::string_view ResponsesFormat::final_status() const {
   return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";

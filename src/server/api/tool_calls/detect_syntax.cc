@@ -142,14 +142,14 @@ bool is_written_so(const ToolCallSyntax& syntax, std::string_view answer) {
     const std::string_view behind = without_blanks(answer.substr(begin + mark.size()));
     return behind.starts_with('[') == syntax.writes_list;
   }
-  return syntax.may_be_bare;
+  return syntax.may_be_bare && without_blanks(answer).starts_with('[') == syntax.writes_list;
 }
 
 bool reads_probe(const ToolCallSyntax& syntax, const std::string& answer, std::size_t num_calls) {
   ToolCallReading reading{.syntax = &syntax, .tools = {}, .hidden_marks = {}};
   for (const std::string_view name : kProbeNames) {
-    reading.tools.push_back({.name = std::string(name),
-                             .arguments = {{"kvtext", kStringType}, {"kvnumber", kNumberType}}});
+    reading.tools.push_back(
+        {.name = std::string(name), .arguments = {{"kvtext", kStringType}, {"kvnumber", kNumberType}}});
   }
   const ReadAnswer read = read_answer(reading, answer);
   if (!read.ends_with_calls || read.calls.size() != num_calls) return false;
@@ -196,7 +196,7 @@ ModelSyntax model_syntax(const ToolCallSyntax* syntax, const text::Tokenizer& to
   ModelSyntax found{.syntax = syntax, .mark_tokens = {}, .mark_texts = {}};
   if (syntax == nullptr) return found;
   std::vector<std::string_view> marks = {
-      syntax->section_open, syntax->section_close,  syntax->close,          syntax->before_name,
+      syntax->section_open, syntax->section_close,  syntax->close,           syntax->before_name,
       syntax->call_id_mark, syntax->arguments_mark, syntax->after_arguments, syntax->call_open,
       syntax->call_close,   syntax->key_open,       syntax->key_close,       syntax->value_open,
       syntax->value_close,  syntax->quote};

@@ -13,8 +13,8 @@
 
 namespace kvasir::server::api {
 
-// The syntax whose reader finds two made-up calls in what the template makes of them. A template that shows no
-// earlier calls is known by marks in its source. Null when it shows no tools, or calls in an unknown form.
+// The syntax whose reader finds two made-up calls in what the template makes of them. A template that shows
+// no earlier calls is known by marks in its source. Null when it shows no tools, or calls in an unknown form.
 const ToolCallSyntax* detect_tool_call_syntax(const text::ChatTemplate& chat_template,
                                               const text::Tokenizer* tokenizer);
 

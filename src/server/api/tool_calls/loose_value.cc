@@ -12,9 +12,7 @@ namespace {
 constexpr std::size_t kMaxOpen = 512;
 constexpr std::size_t kMaxBareBytes = 4096;
 
-bool is_hex(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
+bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 }  // namespace
 
@@ -175,8 +173,8 @@ TextStep LooseValue::step_bare(char byte, std::string& json) {
   }
   const std::string_view bare = without_blanks(token_);
   constexpr std::pair<std::string_view, std::string_view> kLiterals[] = {
-      {"true", "true"},   {"True", "true"}, {"false", "false"}, {"False", "false"},
-      {"null", "null"},   {"None", "null"}};
+      {"true", "true"},   {"True", "true"}, {"false", "false"},
+      {"False", "false"}, {"null", "null"}, {"None", "null"}};
   const auto literal = std::ranges::find(kLiterals, bare, [](const auto& pair) { return pair.first; });
   if (literal != std::end(kLiterals)) {
     json += literal->second;

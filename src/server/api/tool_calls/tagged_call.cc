@@ -86,8 +86,8 @@ TextStep TaggedCall::step_name() {
     const std::size_t first = name.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos) return TextStep::kMore;
     if (held_[first] == '{' || held_[first] == '[') return TextStep::kBad;
-    const std::size_t end = std::min({name.find('\n', first), name.find(syntax_.key_open, first),
-                                      name.find(syntax_.call_close, first)});
+    const std::size_t end = std::min(
+        {name.find('\n', first), name.find(syntax_.key_open, first), name.find(syntax_.call_close, first)});
     if (end == std::string_view::npos) return TextStep::kMore;
     rest = name.substr(end);
     name = name.substr(first, end - first);
@@ -123,8 +123,8 @@ TextStep TaggedCall::end_call() {
 TextStep TaggedCall::step_key() {
   if (held_.size() > kMaxNameBytes) return TextStep::kBad;
   if (!held_.ends_with(syntax_.key_close)) return TextStep::kMore;
-  const std::string_view key =
-      without_blanks(std::string_view(held_).substr(0, held_.size() - syntax_.key_close.size()));
+  const std::string_view key = without_blanks(
+      std::string_view(held_).substr(0, held_.size() - syntax_.key_close.size()));
   types_ = tool_->types_of(key);
   arguments_ += num_arguments_++ == 0 ? '{' : ',';
   JsonWriter(arguments_).value(key);

@@ -14,9 +14,7 @@ std::string first_bytes_of(const auto& marks) {
   return bytes;
 }
 
-bool is_name_start(char c) {
-  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
 
@@ -149,7 +147,8 @@ bool ToolCallReader::begins_bare(std::string_view text, bool is_end, bool& waits
     }
   }
   const bool is_json = reading_.syntax->layout == ToolCallLayout::kJson;
-  const bool is_call = (rest.front() == '{' && is_json) || (rest.front() == '[' && reading_.syntax->may_be_list);
+  const bool is_call = (rest.front() == '{' && is_json) ||
+                       (rest.front() == '[' && reading_.syntax->may_be_list);
   if (!is_call) return false;
   is_at_start_ = false;
   is_bare_ = true;
@@ -288,7 +287,11 @@ bool ToolCallReader::take_between(Parts& parts) {
     rest_.clear();
     return true;
   }
-  bool may_be_mark = false;
+  bool may_be_mark = has_call_ && is_inside_ && syntax.call_open.starts_with(rest_);
+  if (may_be_mark && rest_ == syntax.call_open) {
+    for (const char byte : std::exchange(rest_, {})) begin_call(byte, parts);
+    return true;
+  }
   for (const Mark& mark : text_marks_) {
     const bool is_known = mark.meaning == Meaning::kOpen || mark.meaning == Meaning::kSection;
     if (is_known && rest_ == mark.text) {

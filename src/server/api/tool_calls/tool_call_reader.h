@@ -38,8 +38,8 @@ struct AnswerPart {
   CallEnd end = CallEnd::kComplete;
 };
 
-// Reads an answer as it comes. A call is told as soon as the tool's name and the beginning of its arguments are
-// there, and its arguments then piece by piece. What only looks like a call comes out as text, unchanged but
+// Reads an answer as it comes. A call is told as soon as the tool's name and the beginning of its arguments
+// are there, its arguments then piece by piece. What only looks like a call comes out as text, unchanged but
 // for hidden marks. Between the marks of reasoning there are no calls.
 //
 // Thread safety: none; each choice has one. Invariant: the parts, joined, do not depend on how the answer is
@@ -99,7 +99,7 @@ class ToolCallReader {
 
   std::string raw_;  // of the call that is being read, or since the last one
   std::size_t raw_mark_bytes_ = 0;
-  std::string rest_;  // kBetween: not told yet
+  std::string rest_;         // kBetween: not told yet
   bool has_call_ = false;    // kBetween: behind one
   bool is_bare_ = false;     // no mark came
   bool is_inside_ = false;   // behind a mark, before the one that closes it

@@ -17,8 +17,8 @@ bool has_generic_tools(const ApiContext& context, const ChatRequest& request);
 // The form of calls that the template shows, or the generic one. Null when the request has no tools.
 const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request);
 
-// What reads the answers to `wanted`, the engine's request for the chat. The control tokens among the syntax's
-// marks are shown to the reader from now on.
+// What reads the answers to `wanted`, the engine's request for the chat. The control tokens among the
+// syntax's marks are shown to the reader from now on.
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted);
 
 // Whether the prompt ends inside a block of reasoning, which the answer therefore goes on with.

@@ -20,13 +20,13 @@ enum class ToolCallLayout : std::uint8_t {
 struct ToolCallSyntax {
   std::string_view family;
   ToolCallLayout layout = ToolCallLayout::kJson;
-  std::string_view section_open = {};   // before all calls of an answer
-  std::string_view section_close = {};  // behind them
+  std::string_view section_open = {};         // before all calls of an answer
+  std::string_view section_close = {};        // behind them
   std::array<std::string_view, 4> open = {};  // before a call, or a list of calls: one of these
   std::string_view close = {};                // behind it
-  bool may_be_bare = false;  // the answer may begin with a call that no mark comes before
-  bool may_be_list = false;  // [call, call]
-  bool writes_list = false;  // also a single call
+  bool may_be_bare = false;                   // the answer may begin with a call that no mark comes before
+  bool may_be_list = false;                   // [call, call]
+  bool writes_list = false;                   // also a single call
 
   // kJson: members of the object. Readers take "arguments" and "parameters" for one another.
   std::string_view name_key = "name";

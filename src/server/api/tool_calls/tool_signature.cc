@@ -13,8 +13,8 @@ using jinja::Value;
 
 JsonTypes type_named(const Value& name) {
   constexpr std::pair<std::string_view, JsonTypes> kNames[] = {
-      {"string", kStringType},   {"number", kNumberType}, {"integer", kNumberType}, {"boolean", kBooleanType},
-      {"null", kNullType},       {"object", kObjectType}, {"array", kArrayType}};
+      {"string", kStringType}, {"number", kNumberType}, {"integer", kNumberType}, {"boolean", kBooleanType},
+      {"null", kNullType},     {"object", kObjectType}, {"array", kArrayType}};
   if (!name.is_string()) return kAnyType;
   for (const auto& [text, type] : kNames) {
     if (text == name.as_string()) return type;
@@ -85,7 +85,8 @@ std::string_view json_literal(std::string_view text) {
 }  // namespace
 
 JsonTypes ToolSignature::types_of(std::string_view argument) const {
-  const auto found = std::ranges::find(arguments, argument, [](const auto& a) { return std::string_view(a.first); });
+  const auto found = std::ranges::find(arguments, argument,
+                                       [](const auto& a) { return std::string_view(a.first); });
   return found == arguments.end() ? kAnyType : found->second;
 }
 

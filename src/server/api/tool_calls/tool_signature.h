@@ -14,8 +14,8 @@ namespace kvasir::server::api {
 
 // The JSON types that an argument may have, as a set.
 using JsonTypes = std::uint8_t;
-inline constexpr JsonTypes kStringType = 1, kNumberType = 2, kBooleanType = 4, kNullType = 8, kObjectType = 16,
-                           kArrayType = 32, kAnyType = 63;
+inline constexpr JsonTypes kStringType = 1, kNumberType = 2, kBooleanType = 4, kNullType = 8,
+                           kObjectType = 16, kArrayType = 32, kAnyType = 63;
 
 struct ToolSignature {
   std::string name;
