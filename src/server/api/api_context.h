@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -61,7 +62,8 @@ ApiStatus fit_context(const ApiContext& context, Request& request, std::string_v
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 
-// The body as an endpoint's parser reads it; warnings go with the answer. Errors: check_limits(), the
+// The body as an endpoint's parser reads it, with the model's sampling where it says nothing. Warnings go
+// with the answer. Errors: check_limits(), the
 // parser's, and another model's name.
 template <class Request>
 ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter& writer,
@@ -69,6 +71,9 @@ ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter&
   KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
   KVASIR_TRY(Request request, parse(writer.request().body, context.limits, warnings));
+  if constexpr (std::derived_from<Request, GenerationRequest>) {
+    fill_sampling(request.sampling, context.engine.model_info().default_sampling);
+  }
   add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
   return request;
