@@ -31,6 +31,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
+  std::vector<TokenId> shown_special_tokens;  // whose text is shown even so
 
   std::optional<std::int32_t> logprobs;         // alternatives per generated token; 0: only the chosen one
   std::optional<std::int32_t> prompt_logprobs;  // the same for each prompt token

@@ -19,7 +19,7 @@ constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr double kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field));
+  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
   return {};
 }
 
@@ -117,6 +117,11 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
      {},
      "end the prompt where the answer begins",
      read_boolean<&ChatRequest::add_generation_prompt>},
+    {"continue_final_message",
+     "boolean",
+     {},
+     "the answer goes on where the last message ends",
+     read_boolean<&ChatRequest::continue_final_message>},
     {"chat_template_kwargs", "object", {}, "variables for the template", read_template_kwargs},
     {"modalities", "array of strings", {}, "only text", read_modalities},
     {"function_call",
@@ -163,7 +168,6 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"parse_tool_calls", "boolean", {}, "accepted; tools say it", read_unused<boolean_of>},
     {"options", "object", {}, "left out: they are fields of their own here", kLeftOut},
 
-    {"continue_final_message", "boolean", {}, "refused: not there yet", kUnsupported},
     {"chat_template", "string", {}, "refused: not there yet", kUnsupported},
     {"documents", "array", {}, "refused: not there yet", kUnsupported},
     {"echo", "boolean", {}, "refused: not there yet", kUnsupported},
@@ -188,6 +192,7 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& l
   ChatRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), chat_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
   keep_allowed_tools(request, warnings);
   if (request.max_completion_tokens) request.sampling.max_tokens = request.max_completion_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;

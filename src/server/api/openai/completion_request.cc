@@ -43,7 +43,7 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
     {"parse_special",
      "boolean",
      {},
-     "control tokens written in the prompt mean themselves",
+     "false: control tokens written in the prompt are plain text",
      read_boolean<&CompletionRequest::parse_special>},
     {"best_of", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one},
     {"tools", "array", {}, "left out: tools are of chats", kLeftOut},

@@ -24,7 +24,7 @@ ApiStatus read_prompt(const FieldInput& field, TextRequest& request) {
 }
 
 ApiStatus read_conversation(const FieldInput& field, TextRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field));
+  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
   return {};
 }
 
@@ -42,7 +42,7 @@ constexpr auto kFields = std::to_array<Field<TextRequest>>({
     {"parse_special",
      "boolean",
      {},
-     "control tokens written in the prompt mean themselves; not of messages",
+     "false: control tokens written in the prompt are plain text, as they always are in messages",
      read_boolean<&TextRequest::parse_special>},
     {"logprobs", "integer or boolean", {}, "refused: only in `/v1/completions` and chats", kUnsupported},
     {"prompt_logprobs", "integer", {}, "refused: only in `/v1/completions` and chats", kUnsupported},
@@ -79,6 +79,7 @@ ApiResult<TextRequest> parse_text_request(std::string_view body, const Limits& l
   TextRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), text_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
   if (request.prompt && !request.sampling.max_tokens && !request.is_unbounded)
     request.sampling.max_tokens = kDefaultMaxTokens;
   return request;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/printable.h"
+#include "server/api/conversation_input.h"
 #include "server/api/responses/input_items.h"
 #include "server/api/thinking.h"
 #include "server/api/tool_choice.h"
@@ -165,8 +166,10 @@ ApiResult<ResponsesRequest> parse_responses_request(std::string_view body, const
       read_fields(document.root(), generation_fields(), responses_fields(), limits, request, warnings));
   const auto input = find_member(document.root(), "input");
   if (!input) return bad_request("input is missing", "input", "missing_parameter");
-  KVASIR_TRY(request.messages, read_input({"input", *input, limits, {}, &warnings}, request.instructions));
+  KVASIR_TRY(request.messages, read_input({"input", *input, limits, {}, &warnings}, request.instructions,
+                                          request.conversation_warnings));
   KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
   keep_allowed_tools(request, warnings);
   if (request.max_output_tokens) request.sampling.max_tokens = request.max_output_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
