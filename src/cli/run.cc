@@ -11,6 +11,7 @@
 #include "cli/blocked_signals.h"
 #include "cli/chat/chat.h"
 #include "cli/engine_options.h"
+#include "cli/fetched_model.h"
 #include "cli/generation.h"
 #include "cli/input_file.h"
 #include "cli/model_session.h"
@@ -140,6 +141,7 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
 Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
+  KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT});
   KVASIR_TRY(ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -149,6 +151,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
         fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
                     options.model));
   }
+  fill_sampling(options.sampling, session.engine->model_info().default_sampling);
   if (!options.raw && session.engine->chat_template() == nullptr) {
     options.raw = true;
     if (!globals.quiet) {
@@ -164,9 +167,9 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or talk at the terminal");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* prompt =
-      verb->add_option("PROMPT", options->prompt,
+      verb->add_option("PROMPT,-p,--prompt", options->prompt,
                        "What to answer (without it: the standard input if piped, else a conversation)");
   verb->add_option("--file", options->file, "Read the prompt from a file")->excludes(prompt);
   verb->add_option("--system", options->system, "System message");
@@ -179,7 +182,7 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_flag("--no-history", options->no_history,
                  "Neither read nor write what was typed in other conversations");
   add_chat_template_option(*verb, options->engine);
-  add_context_option(*verb, options->engine, "--ctx");
+  add_context_option(*verb, options->engine, "--ctx,-c,--ctx-size");
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
@@ -187,6 +190,12 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
+  verb->footer(
+      "Examples:\n"
+      "  kvasir run smollm2:135m \"Name three primary colours.\"\n"
+      "  kvasir run model.gguf                       a conversation\n"
+      "  cat notes.txt | kvasir run smollm2:135m     the prompt from a pipe\n"
+      "  kvasir run gemma3:270m --raw \"Once upon a time\"");
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }
 

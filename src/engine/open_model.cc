@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
 
 namespace kvasir {
@@ -13,8 +14,16 @@ constexpr const char* kForTools = "tokenizer.chat_template.tool_use";
 
 }  // namespace
 
+OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
+    : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
+
 Result<OpenedModel> open_model(const std::string& path) {
   KVASIR_TRY(auto source, io::open_gguf(path));
+  return OpenedModel(std::move(source));
+}
+
+Result<OpenedModel> open_model_to_describe(const std::string& path) {
+  KVASIR_TRY(auto source, io::open_gguf(path, io::TensorTypes::kAny));
   return OpenedModel(std::move(source));
 }
 

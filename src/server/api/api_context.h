@@ -2,16 +2,20 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
+#include "server/api/tool_calls/detect_syntax.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/response_writer.h"
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/observe/metrics.h"
+#include "server/observe/refusal_log.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server::observe {
@@ -26,6 +30,7 @@ struct ApiContext {
   const Limits& limits;
   const KvParams& kv;  // of requests that do not say
   observe::ServerMetrics& metrics;
+  observe::RefusalLog& refusals;
   auth::RateLimiter& rate_limiter;
   RequestMemory& memory;
   IdSource& ids;
@@ -36,6 +41,8 @@ struct ApiContext {
   std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
   const observe::Tracer* tracer = nullptr;  // null: nothing is traced
   const std::atomic<bool>& draining;
+  // How the model's templates write calls.
+  std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
 };
 
 // Error (404, model_not_found) unless the name is empty or the served one.
@@ -48,10 +55,15 @@ ApiStatus check_limits(const ApiContext& context, http::ResponseWriter& writer);
 // Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
 ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, RequestMemory::Share& share);
 void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
+// Bounds the answer by what its prompt leaves of the context, unless limits are strict, and adds a warning when
+// that changes it. Error: check_context()'s.
+ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
+                      Warnings& warnings);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 
-// The body as an endpoint's parser reads it; warnings go with the answer. Errors: check_limits(), the
+// The body as an endpoint's parser reads it, with the model's sampling where it says nothing. Warnings go
+// with the answer. Errors: check_limits(), the
 // parser's, and another model's name.
 template <class Request>
 ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter& writer,
@@ -59,6 +71,9 @@ ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter&
   KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
   KVASIR_TRY(Request request, parse(writer.request().body, context.limits, warnings));
+  if constexpr (std::derived_from<Request, GenerationRequest>) {
+    fill_sampling(request.sampling, context.engine.model_info().default_sampling);
+  }
   add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
   return request;

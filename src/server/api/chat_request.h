@@ -17,6 +17,7 @@ struct ChatRequest : GenerationRequest {
   jinja::Value tools = jinja::Value::none();
   std::vector<std::string> tool_names;
   std::string tool_choice = "auto";
+  std::optional<std::vector<std::string>> allowed_tools;  // by the choice; none: all
   bool parallel_tool_calls = true;
   bool may_call_tools() const { return !tool_names.empty() && tool_choice == "auto"; }
   std::optional<std::int32_t> max_completion_tokens;
