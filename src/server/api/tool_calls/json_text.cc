@@ -129,10 +129,6 @@ TextStep JsonCopier::step(char byte, std::string& json) {
   }
 }
 
-bool JsonCopier::may_end() const {
-  return open_.empty() && state_ == State::kNumber && is_json_number(token_);
-}
-
 TextStep JsonCopier::begin_value(char byte, std::string& json) {
   if (byte == '{' || byte == '[') return open(byte, json);
   if (byte == '"') {

@@ -37,8 +37,6 @@ class JsonStringReader {
 class JsonCopier {
  public:
   TextStep step(char byte, std::string& json);
-  // Whether a value that has come so far may end here.
-  bool may_end() const;
 
  private:
   enum class State : std::uint8_t {
