@@ -37,6 +37,9 @@ TEST(ToolCallReading, SeesReasoningThatThePromptBegins) {
   EXPECT_FALSE(ends_in_reasoning(turn + "<think>\n\n</think>\n\n", {"<think>", "</think>"}));
   EXPECT_FALSE(ends_in_reasoning("<|im_start|>user\nWhy <think>?<|im_end|>\n<|im_start|>assistant\n"));
   EXPECT_FALSE(ends_in_reasoning(""));
+  EXPECT_TRUE(ends_in_reasoning(turn + "<think>\n<|go|>", {"<|go|>"}));
+  EXPECT_FALSE(ends_in_reasoning(turn + "<think>\n\n</think>\n\n<|go|>", {"<|go|>"}));
+  EXPECT_FALSE(ends_in_reasoning("[INST]Why <think> and then?[/INST]", {"[INST]", "[/INST]"}));
 }
 
 TEST(ToolCallReading, ShowsTheReaderItsMarksAndNoOtherControlTokens) {
