@@ -8,10 +8,13 @@ must not appear here, since the package may know them.
 import json
 import pathlib
 import random
+import re
 
 import regex
 
-CASES = pathlib.Path(__file__).resolve().parent.parent / "tests" / "cases" / "tokenizer"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CASES = ROOT / "tests" / "cases" / "tokenizer"
+PASSES = ROOT / "src" / "text" / "pattern_passes.cc"
 SPACE = r"\p{White_Space}"
 CONTRACTIONS = r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
 GPT2 = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}+| ?\p{{N}}+| ?[^{SPACE}\p{{L}}\p{{N}}]+|{SPACE}+(?![^{SPACE}])|{SPACE}+"
@@ -22,12 +25,43 @@ def llama3(digits):
             rf"{SPACE}*[\r\n]+|{SPACE}+(?![^{SPACE}])|{SPACE}+")
 
 
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+ENDS = rf"{SPACE}*[\r\n]+|{SPACE}+(?![^{SPACE}])|{SPACE}+"
+
+
+def cased(contractions, digits):
+    """The pattern of tekken and o200k: words end where a lower-case letter is followed by an upper-case one."""
+    prefix = r"[^\r\n\p{L}\p{N}]?"
+    return (rf"{prefix}{UPPER}*{LOWER}+{contractions}|{prefix}{UPPER}+{LOWER}*{contractions}|\p{{N}}{digits}|"
+            rf" ?[^{SPACE}\p{{L}}\p{{N}}]+[\r\n/]*|{ENDS}")
+
+
+# DeepSeek LLM's letters with case: the literal of src/text/pattern_passes.cc.
+CASED_LETTERS = "".join(re.findall('"(.*)"', PASSES.read_text(encoding="utf-8").split("kCasedLetters =")[1].split(";")[0]))
+MARKS = "!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~"
+DEEPSEEK3 = (rf"[{MARKS}][A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+[\r\n]*|{ENDS}")
+BLOOM = rf" ?[^({SPACE}|.,!?…。，、।۔،)]+"
+
 # Several patterns are passes: each splits the pieces that the one before left, matches and gaps alike.
 FAMILIES = {
     "gpt2": [GPT2],
     "smollm": [r"\p{N}", GPT2],
     "llama3": [llama3("{1,3}")],
     "qwen2": [llama3("")],
+    "qwen35": [rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^{SPACE}\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{ENDS}"],
+    "tekken": [cased("", "")],
+    "gpt4o": [cased(f"(?:{CONTRACTIONS})?", "{1,3}")],
+    "seed_coder": [llama3("").replace(r"]+[\r\n]*|", r"\r\n]+|")],
+    "ufakzeka": [llama3("")[len(CONTRACTIONS) + 1:]],
+    "minicpm5": [r"\p{N}{1,3}", llama3("+")],
+    "laguna": [r"[^\n]+|[\n]+", llama3("")],
+    "deepseek_llm": [r"[\r\n]", rf"{SPACE}?[{CASED_LETTERS}]+", rf"{SPACE}?[!-/:-~！-／：-～‘-‟　-。]+", rf"{SPACE}+\Z",
+                     "[一-龥ࠀ-一가-퟿]+", r"\p{N}+"],
+    "deepseek_coder": [r"[\r\n]", rf"{SPACE}?\p{{L}}+", rf"{SPACE}?\p{{P}}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"],
+    "deepseek_v3": [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK3],
+    "falcon": [r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"],
+    "bloom": [BLOOM],
+    "viking": [BLOOM, r"\p{N}"],
     "default": [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
 }
 
@@ -41,6 +75,7 @@ TEXTS = [
     "你好，世界！中文 分词", "日本語のテキスト、カタカナ。", "안녕하세요 세계", "नमस्ते दुनिया क्षत्रिय", "สวัสดีชาวโลก", "مرحبا بالعالَم؟",
     "שלום עולם", "Привет, мир!", "Γειά σου Κόσμε", "e\u0301 a\u0301\u0302b \u0301", "😀😃 text😀text 👩🏽‍💻🏳️‍🌈 🇺🇸🇬🇧 1️⃣",
     "a\u00a0b\u00a0\u00a0c\u2003d\u3000\u3000e\u2028f\u0085g\u200bh\ufeffi", "\u0000\u0001 \u007f\u001b[0m",
+    "camelCase HTTPServer XMLHttpRequestX naïve ÉCOLE Ǆungla ǅ ʰʷ ªº a/b//c\n/d", "日A日B日c 한A국 e\u0301A\u0301 \u0301AB \u0301\u03011",
     "if (x >= 10) {\n\treturn a[i]->b;  // c\n}\n", "def f(x):\n    return f\"{x!r}\\n\"\n", "<|im_start|>user\nhi<|im_end|>",
 ]
 PARTS = ["a", "B", "é", "中", "क", "\u093f", "\u0301", "1", "22", "½", "४", "'", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "\u00a0",

@@ -9,13 +9,27 @@
 
 namespace kvasir::text {
 
-// The families of published pre-tokenisers. Each is defined by regular expressions (in pretokenizer.cc)
-// and written by hand here, because a backtracking engine is neither linear nor safe on long runs.
+// The families of published pre-tokenisers. Each is defined by regular expressions (in word_end.h and
+// pattern_passes.cc) and written by hand there, because a backtracking engine is neither linear nor safe on
+// long runs.
 enum class PretokenizerFamily : std::uint8_t {
   kGpt2,
   kSmolLm,  // every number alone, the rest as GPT-2
   kLlama3,
-  kQwen2,    // Llama 3 with every number alone
+  kQwen2,      // Llama 3 with every number alone
+  kQwen35,     // Qwen 2 with combining marks as letters
+  kTekken,     // Mistral since Nemo: a word ends where a lower-case letter is followed by an upper-case one
+  kGpt4o,      // likewise, with contractions and three digits
+  kSeedCoder,  // Qwen 2 whose symbols take no line breaks along
+  kUfakzeka,   // Qwen 2 without contractions
+  kMiniCpm5,   // the rest are rows of patterns, see pattern_passes.h
+  kLaguna,
+  kDeepSeekLlm,
+  kDeepSeekCoder,
+  kDeepSeekV3,
+  kFalcon,
+  kBloom,
+  kViking,
   kDefault,  // files that name none: GPT-2 with punctuation and numbers split off
 };
 
