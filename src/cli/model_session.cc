@@ -34,6 +34,9 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
                std::_Exit(kExitInterrupted);
              }));
   progress.clear();
+  if (!globals.quiet) {
+    for (const std::string& notice : session.engine->model_info().notices) say("kvasir: " + notice);
+  }
   session.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return session;

@@ -2,19 +2,33 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
+#include "engine/model_check.h"
 #include "engine/open_model.h"
 #include "store/model_description.h"
 #include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
+
+// Whether the model runs here: the reasons why not, and what about it is a guess.
+struct Verdict {
+  std::vector<std::string> reasons;
+  std::vector<std::string> notices;
+};
+
+Verdict judge(const OpenedModel& model) {
+  const auto tokenizer = model.load_tokenizer();
+  return {reasons_not_to_run(model), notices_about(model.source(), tokenizer ? tokenizer->get() : nullptr)};
+}
 
 struct ShowArguments {
   std::string model;
@@ -32,7 +46,14 @@ void write_tensors(JsonWriter& json, const store::ModelDescription& model) {
   json.end_array();
 }
 
-int print_description_json(const store::ModelDescription& model, const ShowArguments& arguments) {
+void write_lines(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
+  json.key(key).begin_array();
+  for (const std::string& line : lines) json.value(line);
+  json.end_array();
+}
+
+int print_description_json(const store::ModelDescription& model, const Verdict& verdict,
+                           const ShowArguments& arguments) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
@@ -47,7 +68,10 @@ int print_description_json(const store::ModelDescription& model, const ShowArgum
       .member("num_layers", model.summary.num_layers)
       .member("vocab_size", model.summary.vocab_size)
       .member("context_length_tokens", model.summary.context_length_tokens)
-      .member("chat_template", model.summary.has_chat_template);
+      .member("chat_template", model.summary.has_chat_template)
+      .member("runs", verdict.reasons.empty());
+  write_lines(json, "reasons", verdict.reasons);
+  write_lines(json, "notices", verdict.notices);
   if (arguments.metadata) {
     json.key("metadata").begin_object();
     for (const store::MetadataDescription& entry : model.metadata) json.key(entry.key).raw(entry.json);
@@ -58,7 +82,7 @@ int print_description_json(const store::ModelDescription& model, const ShowArgum
   return print_document(std::move(out));
 }
 
-void print_description(const store::ModelDescription& model) {
+void print_description(const store::ModelDescription& model, const Verdict& verdict) {
   const io::ModelSummary& summary = model.summary;
   const auto line = [](std::string_view label, const std::string& text) {
     if (!text.empty()) print(fmt::format("{:<15} {}\n", label, text));
@@ -78,10 +102,14 @@ void print_description(const store::ModelDescription& model) {
   line("vocabulary", summary.vocab_size == 0 ? "no tokenizer" : count(summary.vocab_size, " tokens"));
   line("context", count(summary.context_length_tokens, " tokens"));
   line("chat template", summary.has_chat_template ? "yes" : "no");
+  line("runs", verdict.reasons.empty() ? "yes" : "no");
+  for (const std::string& reason : verdict.reasons) line("", "- " + reason);
+  for (const std::string& notice : verdict.notices) line("note", notice);
 }
 
-void print_text(const store::ModelDescription& model, const ShowArguments& arguments) {
-  print_description(model);
+void print_text(const store::ModelDescription& model, const Verdict& verdict,
+                const ShowArguments& arguments) {
+  print_description(model, verdict);
   if (arguments.metadata) {
     print("\n");
     for (const store::MetadataDescription& entry : model.metadata) {
@@ -99,11 +127,12 @@ void print_text(const store::ModelDescription& model, const ShowArguments& argum
 int show(const ShowArguments& arguments, const GlobalOptions& options) {
   const auto path = store::resolve_model(arguments.model);
   if (!path) return report(path.error());
-  const auto opened = open_model(*path);
+  const auto opened = open_model_to_describe(*path);
   if (!opened) return report(opened.error());
   const store::ModelDescription model = store::describe_model(opened->source(), arguments.metadata);
-  if (options.json) return print_description_json(model, arguments);
-  print_text(model, arguments);
+  const Verdict verdict = judge(*opened);
+  if (options.json) return print_description_json(model, verdict, arguments);
+  print_text(model, verdict, arguments);
   return finish_output();
 }
 

@@ -14,8 +14,10 @@
 #include "base/units.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
+#include "engine/model_check.h"
 #include "engine/model_info.h"
 #include "engine/public_text.h"
+#include "engine/sampling_metadata.h"
 
 namespace kvasir {
 namespace {
@@ -187,6 +189,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   if (config.kv_calibration) KVASIR_CHECKED(apply_kv_calibration(config.model_path, loaded.kv));
   KVASIR_CHECKED(reserve_memory(config, model, loaded));
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
+  loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
+  loaded.info.notices = notices_about(source, loaded.tokenizer.get());
   KVASIR_TRY(loaded.kv.public_prefixes,
              public_prefixes_of(config.public_prefixes, loaded.tokenizer.get(), loaded.chat_template.get()));
   return loaded;

@@ -3,12 +3,21 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
 
 namespace kvasir {
 
+OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
+    : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
+
 Result<OpenedModel> open_model(const std::string& path) {
   KVASIR_TRY(auto source, io::open_gguf(path));
+  return OpenedModel(std::move(source));
+}
+
+Result<OpenedModel> open_model_to_describe(const std::string& path) {
+  KVASIR_TRY(auto source, io::open_gguf(path, io::TensorTypes::kAny));
   return OpenedModel(std::move(source));
 }
 

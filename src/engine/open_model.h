@@ -29,12 +29,13 @@ class OpenedModel {
   // `override_source` when it is not empty, else the model's own; null when there is neither. Error
   // (kBadFile, or kUsage for the override): it does not parse.
   Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const std::string& override_source) const;
-  // The authors' recommendation where a request says nothing. Empty: none, as in every GGUF file.
+  // The authors' recommendation where a request says nothing (general.sampling.*). Empty: there is none.
   const std::optional<SamplingParams>& generation_defaults() const { return generation_defaults_; }
 
  private:
   friend Result<OpenedModel> open_model(const std::string& path);
-  explicit OpenedModel(std::unique_ptr<io::WeightSource> source) : source_(std::move(source)) {}
+  friend Result<OpenedModel> open_model_to_describe(const std::string& path);
+  explicit OpenedModel(std::unique_ptr<io::WeightSource> source);
 
   std::unique_ptr<io::WeightSource> source_;
   std::optional<SamplingParams> generation_defaults_;
@@ -42,6 +43,8 @@ class OpenedModel {
 
 // `path` is a GGUF file, or the first of a split set. Reads no weights. Errors: as io::open_gguf.
 Result<OpenedModel> open_model(const std::string& path);
+// The same for whoever only describes the file: it may have tensors that no kernel reads.
+Result<OpenedModel> open_model_to_describe(const std::string& path);
 
 // The model's tokenizer alone. Errors: as open_model and load_tokenizer; kBadFile when the model has none.
 Result<std::unique_ptr<text::Tokenizer>> open_tokenizer(const std::string& path);

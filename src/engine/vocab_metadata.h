@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "io/metadata.h"
 #include "kvasir/result.h"
@@ -9,8 +11,11 @@
 
 namespace kvasir {
 
-// Keys tokenizer.ggml.*. Empty when there is no tokenizer. Error (kBadFile): a value of the wrong type or
-// out of range.
+// Keys tokenizer.ggml.*. Empty when there is no tokenizer. A token id of -1, in whatever type, is none; one
+// outside the vocabulary is left out. Error (kBadFile): a value of the wrong type or out of range.
 Result<std::optional<text::VocabData>> read_vocab(const io::Metadata& metadata);
+
+// A line for each guess about these keys, and for each that is passed over although it may matter.
+std::vector<std::string> vocab_notices(const io::Metadata& metadata);
 
 }  // namespace kvasir

@@ -147,10 +147,7 @@ class MetadataReader {
   Result<bool> read_bool() {
     const auto value = cursor_.take<std::uint8_t>();
     if (!value) return ends_inside(value_name());
-    if (*value > 1)
-      return bad_metadata(
-          fmt::format("{} is a boolean and must be 0 or 1, but it is {}", value_name(), *value));
-    return *value == 1;
+    return *value != 0;  // some writers have 255 for true
   }
 
   Result<MetadataValue> read_array() {

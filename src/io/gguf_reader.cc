@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -25,17 +26,46 @@ constexpr std::uint64_t kMinTensorInfoBytes =
 constexpr std::uint64_t kMaxTensorNameBytes = 255;
 constexpr std::uint32_t kMaxRank = 4;
 
-// Tensor types that files may have and no format of quant/formats.def reads, for the message.
+// Tensor types that files may have and no format of quant/formats.def reads.
 struct UnsupportedType {
   std::uint32_t number;
   std::string_view name;
+  std::int64_t block_elements = 0;  // 0: types that are gone, whose size nobody needs
+  std::int64_t block_bytes = 0;
 };
 constexpr UnsupportedType kUnsupportedTypes[] = {
-    {4, "Q4_2"},      {5, "Q4_3"},      {9, "Q8_1"},      {10, "Q2_K"},    {11, "Q3_K"},
-    {15, "Q8_K"},     {16, "IQ2_XXS"},  {17, "IQ2_XS"},   {18, "IQ3_XXS"}, {19, "IQ1_S"},
-    {20, "IQ4_NL"},   {21, "IQ3_S"},    {22, "IQ2_S"},    {23, "IQ4_XS"},  {24, "I8"},
-    {25, "I16"},      {26, "I32"},      {27, "I64"},      {28, "F64"},     {29, "IQ1_M"},
-    {31, "Q4_0_4_4"}, {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"}, {34, "TQ1_0"},   {35, "TQ2_0"},
+    {4, "Q4_2"},
+    {5, "Q4_3"},
+    {9, "Q8_1", 32, 36},
+    {10, "Q2_K", 256, 84},
+    {11, "Q3_K", 256, 110},
+    {15, "Q8_K", 256, 292},
+    {16, "IQ2_XXS", 256, 66},
+    {17, "IQ2_XS", 256, 74},
+    {18, "IQ3_XXS", 256, 98},
+    {19, "IQ1_S", 256, 50},
+    {20, "IQ4_NL", 32, 18},
+    {21, "IQ3_S", 256, 110},
+    {22, "IQ2_S", 256, 82},
+    {23, "IQ4_XS", 256, 136},
+    {24, "I8", 1, 1},
+    {25, "I16", 1, 2},
+    {26, "I32", 1, 4},
+    {27, "I64", 1, 8},
+    {28, "F64", 1, 8},
+    {29, "IQ1_M", 256, 56},
+    {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"},
+    {34, "TQ1_0", 256, 54},
+    {35, "TQ2_0", 256, 66},
+    {36, "IQ4_NL_4_4"},
+    {37, "IQ4_NL_4_8"},
+    {38, "IQ4_NL_8_8"},
+    {39, "MXFP4", 32, 17},
+    {40, "NVFP4", 64, 36},
+    {41, "Q1_0", 128, 18},
+    {42, "Q2_0", 64, 18},
 };
 
 std::string supported_types() {
@@ -47,7 +77,33 @@ std::string supported_types() {
 struct TensorInfo {
   TensorView view;           // without data
   std::uint64_t offset = 0;  // from the start of the data section
+  std::uint32_t type = 0;    // as the file numbers it
+  bool is_supported = true;  // else view.dtype means nothing
 };
+
+const UnsupportedType* find_unsupported(std::uint32_t type) {
+  const auto* const found = std::ranges::find(kUnsupportedTypes, type, &UnsupportedType::number);
+  return found == std::end(kUnsupportedTypes) ? nullptr : found;
+}
+
+// Sizes beyond what a number holds count as 0: nothing is read there.
+UnsupportedTensor unsupported_tensor(const TensorInfo& info) {
+  const UnsupportedType* type = find_unsupported(info.type);
+  UnsupportedTensor tensor;
+  tensor.name = info.view.name;
+  tensor.type_number = info.type;
+  tensor.type = type == nullptr ? fmt::format("type {}", info.type) : std::string(type->name);
+  tensor.shape.assign(info.view.shape.begin(), info.view.shape.begin() + info.view.rank);
+  std::optional<std::int64_t> num_elements = 1;
+  for (const std::int64_t size : tensor.shape) {
+    if (num_elements) num_elements = checked_mul(*num_elements, size);
+  }
+  tensor.num_elements = num_elements.value_or(0);
+  if (type == nullptr || type->block_elements == 0) return tensor;
+  const auto bytes = checked_mul(tensor.num_elements / type->block_elements, type->block_bytes);
+  tensor.num_bytes = bytes.value_or(0);
+  return tensor;
+}
 
 std::unexpected<Error> bad_bytes(std::string problem) {
   return make_error(ErrorKind::kBadFile, std::move(problem));
@@ -60,7 +116,8 @@ std::string shape_text(const TensorView& view) {
 
 class GgufReader {
  public:
-  explicit GgufReader(std::span<const std::byte> bytes) : bytes_(bytes), cursor_(bytes) {}
+  GgufReader(std::span<const std::byte> bytes, TensorTypes types)
+      : bytes_(bytes), cursor_(bytes), types_(types) {}
 
   Result<GgufContents> read() {
     GgufContents contents;
@@ -74,8 +131,11 @@ class GgufReader {
     KVASIR_TRY(contents.metadata, read_gguf_metadata(cursor_, *num_entries));
     KVASIR_TRY(const std::uint64_t alignment, read_alignment(contents.metadata));
     KVASIR_TRY(std::vector<TensorInfo> infos, read_tensor_infos(*num_tensors));
-    KVASIR_CHECKED(place_tensors(infos, alignment));
     KVASIR_CHECKED(check_names_unique(infos));
+    const auto unsupported = std::ranges::stable_partition(infos, &TensorInfo::is_supported);
+    for (const TensorInfo& info : unsupported) contents.unsupported.push_back(unsupported_tensor(info));
+    infos.erase(unsupported.begin(), unsupported.end());
+    KVASIR_CHECKED(place_tensors(infos, alignment));
     contents.tensors.reserve(infos.size());
     for (TensorInfo& info : infos) contents.tensors.push_back(std::move(info.view));
     return contents;
@@ -164,8 +224,15 @@ class GgufReader {
     const auto type = cursor_.take<std::uint32_t>();
     const auto offset = cursor_.take<std::uint64_t>();
     if (!type || !offset) return ends_inside();
-    KVASIR_TRY(info.view.dtype, dtype_of(info.view, *type));
     info.offset = *offset;
+    info.type = *type;
+    const auto* const known = std::ranges::find(kDTypeInfos, *type, &DTypeInfo::gguf_type);
+    info.is_supported = known != std::end(kDTypeInfos);
+    if (info.is_supported) {
+      info.view.dtype = known->dtype;
+    } else if (types_ == TensorTypes::kSupported) {
+      return refuse_type(info);
+    }
     return info;
   }
 
@@ -176,15 +243,11 @@ class GgufReader {
         fmt::format("tensor {}: {}", printable(view.name), fmt::format(text, std::forward<Args>(args)...)));
   }
 
-  static Result<DType> dtype_of(const TensorView& view, std::uint32_t type) {
-    for (const DTypeInfo& info : kDTypeInfos) {
-      if (info.gguf_type == type) return info.dtype;
-    }
-    for (const UnsupportedType& known : kUnsupportedTypes) {
-      if (known.number != type) continue;
-      return bad_tensor(view, "has type {} ({}), supported are {}", known.name, type, supported_types());
-    }
-    return bad_tensor(view, "has the unknown type {}", type);
+  static std::unexpected<Error> refuse_type(const TensorInfo& info) {
+    const UnsupportedType* known = find_unsupported(info.type);
+    if (known == nullptr) return bad_tensor(info.view, "has the unknown type {}", info.type);
+    return bad_tensor(info.view, "has type {} ({}), supported are {}", known->name, info.type,
+                      supported_types());
   }
 
   // Bytes of the tensor's data, every product checked.
@@ -258,12 +321,13 @@ class GgufReader {
 
   std::span<const std::byte> bytes_;
   ByteCursor cursor_;
+  TensorTypes types_;
 };
 
 }  // namespace
 
-Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name) {
-  auto contents = GgufReader(bytes).read();
+Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name, TensorTypes types) {
+  auto contents = GgufReader(bytes, types).read();
   if (!contents) {
     return make_error(contents.error().kind,
                       fmt::format("{}: {}", printable_line(name), contents.error().message));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/metadata.h"
+#include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 
@@ -19,11 +20,13 @@ struct GgufContents {
   std::uint32_t version = 0;
   Metadata metadata;
   std::vector<TensorView> tensors;  // in file order; they point into the bytes that were parsed
+  std::vector<UnsupportedTensor> unsupported;  // of types that no kernel reads
 };
 
 // Checks and indexes a whole GGUF file held in `bytes`, which must be aligned to 8 and outlive the result.
 // Never reads outside `bytes` and takes memory in proportion to the metadata only, whatever they contain.
 // Errors: kBadFile; the message is one line "<name>: <section>: <what, limit, value>".
-Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name);
+Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name,
+                                TensorTypes types = TensorTypes::kSupported);
 
 }  // namespace kvasir::io

@@ -113,7 +113,39 @@ TEST_F(OpenGguf, RefusesPartsThatDoNotBelongTogether) {
             unnamed + ": is part 1 of 2 and must be named <name>-00001-of-00002.gguf");
   const std::string absurd = write("n.gguf", {"kv split.count u32 4000000000"});
   EXPECT_EQ(error_of(absurd).message,
-            absurd + ": metadata: split.count must be between 1 and 9999, but it is 4000000000");
+            absurd + ": metadata: split.count must be between 0 and 9999, but it is 4000000000");
+}
+
+// Tools that merge parts leave the counts behind, in whatever type.
+TEST_F(OpenGguf, AFileWithAllTensorsIsWholeWhateverItsCountsSay) {
+  for (const char* count : {"u16 0", "u16 1", "i32 0", "u64 1", "f32 0"}) {
+    const std::string path = write("merged.gguf",
+                                   {"kv split.no u16 0", std::string("kv split.count ") + count,
+                                    "kv split.tensors.count i32 1", "tensor one 0 4 0", "data 32"});
+    const auto source = open_gguf(path);
+    ASSERT_TRUE(source) << count << ": " << source.error().message;
+    EXPECT_NE((*source)->find("one"), nullptr);
+  }
+  const auto forgotten = open_gguf(write(
+      "all.gguf", {"kv split.count u16 3", "kv split.tensors.count i32 1", "tensor one 0 4 0", "data 32"}));
+  ASSERT_TRUE(forgotten) << forgotten.error().message;
+}
+
+TEST_F(OpenGguf, DescribesTensorsThatItCannotRead) {
+  const std::string path = write("q2.gguf",
+                                 {"tensor a 0 4 0", "tensor b 10 256x2 32", "tensor c 99 4 32", "data 32"});
+  EXPECT_EQ(error_of(path).message, path +
+                                        ": tensor b: has type Q2_K (10), supported are F32 F16 BF16 Q8_0 "
+                                        "Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K");
+  const auto source = open_gguf(path, TensorTypes::kAny);
+  ASSERT_TRUE(source) << source.error().message;
+  ASSERT_EQ((*source)->tensors().size(), 1u);
+  ASSERT_EQ((*source)->unsupported().size(), 2u);
+  EXPECT_EQ((*source)->unsupported()[0].type, "Q2_K");
+  EXPECT_EQ((*source)->unsupported()[0].num_bytes, 2 * 84);
+  EXPECT_EQ((*source)->unsupported()[1].type, "type 99");
+  EXPECT_EQ(summarize(**source).quantization, "Q2_K");
+  EXPECT_EQ(summarize(**source).num_parameters, 4 + 512 + 4);
 }
 
 TEST_F(OpenGguf, RefusesWhatIsNoReadableFile) {

@@ -29,7 +29,8 @@ class Metadata {
   const std::map<std::string, MetadataValue, std::less<>>& values() const { return values_; }
 
   // Absent key -> nullopt. Wrong type, or an integer outside [min, max], is an Error that names the key, the
-  // limit and the value.
+  // limit and the value. Writers differ, so one value may be spelt in several types: an integer as a whole
+  // float, a boolean as 0 or 1, one value as an array of equal ones (a value per layer).
   Result<std::optional<std::int64_t>> find_int(std::string_view key, std::int64_t min,
                                                std::int64_t max) const;
   Result<std::optional<double>> find_float(
@@ -42,8 +43,11 @@ class Metadata {
   Result<std::string> get_string(std::string_view key) const;
   // Absent key -> null; another type, or another family of elements, is an Error. They live as long as this.
   Result<const std::vector<std::string>*> find_strings(std::string_view key) const;
-  Result<const std::vector<std::int64_t>*> find_ints(std::string_view key) const;
-  Result<const std::vector<double>*> find_floats(std::string_view key) const;
+  // Absent key -> nullopt. Whole floats and booleans are integers here, and integers are floats.
+  Result<std::optional<std::vector<std::int64_t>>> find_ints(std::string_view key) const;
+  Result<std::optional<std::vector<double>>> find_floats(std::string_view key) const;
+  // Whether the value is an array, of whatever elements.
+  bool is_array(std::string_view key) const;
 
  private:
   std::map<std::string, MetadataValue, std::less<>> values_;

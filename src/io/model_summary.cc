@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kvasir::io {
@@ -16,8 +18,9 @@ struct FileType {
   std::string_view name;
 };
 constexpr FileType kFileTypes[] = {
-    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},  {8, "Q5_0"},  {9, "Q5_1"},
-    {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}, {18, "Q6_K"}, {32, "BF16"},
+    {0, "F32"},     {1, "F16"},     {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"}, {13, "Q3_K_L"},
+    {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},    {14, "Q4_K_S"},
+    {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}, {18, "Q6_K"},   {32, "BF16"},
 };
 
 std::string string_or_empty(const Metadata& metadata, std::string_view key) {
@@ -40,7 +43,14 @@ std::string quantization_of(const WeightSource& source) {
   for (const TensorView& tensor : source.tensors()) {
     bytes_of[static_cast<std::size_t>(tensor.dtype)] += tensor.num_bytes();
   }
+  std::map<std::string, std::int64_t> unsupported_bytes;
+  for (const UnsupportedTensor& tensor : source.unsupported()) {
+    unsupported_bytes[tensor.type] += tensor.num_bytes;
+  }
   const auto most = std::ranges::max_element(bytes_of) - bytes_of.begin();
+  for (const auto& [type, bytes] : unsupported_bytes) {
+    if (bytes > bytes_of[static_cast<std::size_t>(most)]) return type;
+  }
   return std::string(name_of(static_cast<DType>(most)));
 }
 
@@ -56,6 +66,10 @@ ModelSummary summarize(const WeightSource& source) {
   for (const TensorView& tensor : source.tensors()) {
     summary.num_parameters += tensor.num_elements();
     summary.weight_bytes += tensor.num_bytes();
+  }
+  for (const UnsupportedTensor& tensor : source.unsupported()) {
+    summary.num_parameters += tensor.num_elements;
+    summary.weight_bytes += tensor.num_bytes;
   }
   summary.context_length_tokens = int_or_zero(metadata, summary.architecture + ".context_length");
   summary.num_layers = int_or_zero(metadata, summary.architecture + ".block_count");

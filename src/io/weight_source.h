@@ -1,16 +1,28 @@
 // Where a model's tensors come from, whatever the file format.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/metadata.h"
 #include "kvasir/result.h"
 #include "tensor/tensor_view.h"
 
 namespace kvasir::io {
+
+// A tensor of a type that no kernel reads: what the file says about it.
+struct UnsupportedTensor {
+  std::string name;
+  std::uint32_t type_number = 0;
+  std::string type;                 // as ggml calls it; "type 99" when it is not known
+  std::vector<std::int64_t> shape;  // the first varies fastest
+  std::int64_t num_elements = 0;
+  std::int64_t num_bytes = 0;  // 0: not known
+};
 
 // A model file (or a set of split files) opened for reading. Every TensorView it hands out has been
 // checked to lie inside the file. Thread safety: const members may be called from any thread.
@@ -24,10 +36,18 @@ class WeightSource {
   // Tells the system that these bytes will not be read again soon (after packing); the view stays valid.
   virtual void release_pages(const TensorView& tensor) const = 0;
   virtual std::string_view description() const = 0;  // the path, for messages
+  // Those that tensors() leaves out; none unless the file was opened to be described.
+  virtual std::span<const UnsupportedTensor> unsupported() const { return {}; }
+};
+
+enum class TensorTypes : std::uint8_t {
+  kSupported,  // a tensor of any other type is an Error
+  kAny,        // such tensors are listed by unsupported(): for those who only describe the file
 };
 
 // Opens a GGUF file (v2, v3; the first of a split set opens them all) through mmap.
 // Errors: kBadFile naming section, limit and value; kMachine when the file may not be read.
-Result<std::unique_ptr<WeightSource>> open_gguf(const std::string& path);
+Result<std::unique_ptr<WeightSource>> open_gguf(const std::string& path,
+                                                TensorTypes types = TensorTypes::kSupported);
 
 }  // namespace kvasir::io

@@ -10,6 +10,7 @@
 #include "backend/kv_layout.h"
 #include "base/check.h"
 #include "base/printable.h"
+#include "model/known_keys.h"
 
 namespace kvasir::model {
 namespace {
@@ -32,19 +33,22 @@ Result<std::int32_t> get_int32_or(const io::Metadata& metadata, const std::strin
   return value ? static_cast<std::int32_t>(*value) : fallback;
 }
 
+// A factor without a type is linear, and 0 means none, as llama.cpp reads them.
 Status read_rope_scaling(const io::WeightSource& source, const std::string& prefix, RopeConfig& rope) {
   const io::Metadata& metadata = source.metadata();
   KVASIR_TRY(const auto type, metadata.find_string(prefix + "rope.scaling.type"));
-  KVASIR_TRY(const auto factor, metadata.find_float(prefix + "rope.scaling.factor"));
+  KVASIR_TRY(auto factor, metadata.find_float(prefix + "rope.scaling.factor"));
   // Files from before rope.scaling.* carry a bare linear factor.
-  KVASIR_TRY(const auto linear, metadata.find_float(prefix + "rope.scale_linear"));
-  if (!type || *type == "linear") {
-    const double value = factor ? *factor : linear.value_or(1.0);
-    if (value <= 0.0) {
+  if (!factor) {
+    KVASIR_TRY(factor, metadata.find_float(prefix + "rope.scale_linear"));
+  }
+  if (!type || type->empty() || *type == "linear") {
+    const double value = factor.value_or(0.0);
+    if (value < 0.0) {
       return make_error(ErrorKind::kBadFile,
                         fmt::format("metadata {}rope.scaling.factor: must be above 0, is {}", prefix, value));
     }
-    if ((type || !factor) && value != 1.0) {
+    if (value != 0.0 && value != 1.0) {
       rope.scaling = RopeScaling::kLinear;
       rope.factor = value;
     }
@@ -59,7 +63,10 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
 
 Status read_rope(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
   const io::Metadata& metadata = source.metadata();
-  KVASIR_TRY(const auto base, metadata.find_float(prefix + "rope.freq_base"));
+  KVASIR_TRY(auto base, metadata.find_float(prefix + "rope.freq_base"));
+  if (!base) {
+    KVASIR_TRY(base, metadata.find_float(prefix + "rope.global.freq_base"));  // Ollama's name
+  }
   config.rope.freq_base = base.value_or(10000.0);
   if (config.rope.freq_base <= 0.0) {
     return make_error(ErrorKind::kBadFile, fmt::format("metadata {}rope.freq_base: must be above 0, is {}",
@@ -74,6 +81,17 @@ Status read_rope(const io::WeightSource& source, const std::string& prefix, Mode
                     prefix, config.head_dim, config.rope.rotary_dim));
   }
   return read_rope_scaling(source, prefix, config.rope);
+}
+
+// 0 is what writers put for "the usual".
+Result<double> read_attention_scale(const io::Metadata& metadata, const std::string& prefix,
+                                    std::int32_t head_dim) {
+  KVASIR_TRY(const auto scale, metadata.find_float(prefix + "attention.scale"));
+  if (scale.value_or(0.0) < 0.0) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}attention.scale: must be above 0, is {}", prefix, *scale));
+  }
+  return scale.value_or(0.0) > 0.0 ? *scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
 }
 
 Status read_heads(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
@@ -96,11 +114,12 @@ Status read_heads(const io::Metadata& metadata, const std::string& prefix, Model
         fmt::format("metadata {}attention.key_length: must be even and equal value_length {}, is {}", prefix,
                     value_dim, config.head_dim));
   }
-  config.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config.head_dim)));
+  KVASIR_TRY(const double scale, read_attention_scale(metadata, prefix, config.head_dim));
+  config.attention_scale = static_cast<float>(scale);
   return {};
 }
 
-Status read_vocab_size(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
+Status read_vocab_size(const io::WeightSource& source, ModelConfig& config) {
   const TensorView* embedding = source.find("token_embd.weight");
   if (embedding == nullptr) return make_error(ErrorKind::kBadFile, "tensor token_embd.weight: missing");
   const std::int64_t num_rows = embedding->num_rows();
@@ -118,8 +137,6 @@ Status read_vocab_size(const io::WeightSource& source, const std::string& prefix
                                   "rows, {}, has {}",
                                   num_rows, num_tokens));
   }
-  // The size before or after padding.
-  KVASIR_CHECKED(metadata.find_int(prefix + "vocab_size", has_tokens ? num_tokens : 0, num_rows));
   config.vocab_size = static_cast<std::int32_t>(num_rows);
   config.num_tokens = static_cast<std::int32_t>(num_tokens);
   return {};
@@ -153,8 +170,8 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
   ModelConfig config;
   KVASIR_TRY(config.architecture, metadata.get_string("general.architecture"));
   const std::string prefix = config.architecture + ".";
-  KVASIR_TRY(auto name, metadata.find_string("general.name"));
-  config.name = name.value_or(config.architecture);
+  const auto name = metadata.find_string("general.name");
+  config.name = name && !name->value_or("").empty() ? **name : config.architecture;
   KVASIR_TRY(config.num_layers, get_int32(metadata, prefix + "block_count", kMaxLayers));
   KVASIR_TRY(config.hidden_size, get_int32(metadata, prefix + "embedding_length", kMaxWidth));
   KVASIR_TRY(config.intermediate_size, get_int32(metadata, prefix + "feed_forward_length", kMaxWidth));
@@ -175,7 +192,16 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
                                   "supported, the file has {} experts",
                                   prefix, *experts));
   }
-  KVASIR_CHECKED(read_vocab_size(source, prefix, config));
+  KVASIR_CHECKED(read_vocab_size(source, config));
+  KVASIR_TRY(const auto causal, metadata.find_bool(prefix + "attention.causal"));
+  if (!causal.value_or(true)) {
+    return make_error(ErrorKind::kBadFile, fmt::format("metadata {}attention.causal: must be true or absent, "
+                                                       "as attention to later tokens is not supported",
+                                                       prefix));
+  }
+  if (const KeyReport keys = check_keys(metadata); !keys.refused.empty()) {
+    return make_error(ErrorKind::kBadFile, keys.refused.front());
+  }
   LayerGroup everything;
   everything.layers.resize(static_cast<std::size_t>(config.num_layers));
   std::iota(everything.layers.begin(), everything.layers.end(), 0);

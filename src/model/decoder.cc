@@ -23,6 +23,7 @@ Status Decoder::load(WeightLoader& loader, const WorkspaceLimits& limits) {
   const auto use = is_large ? backend::MatrixUse::kArgmaxHead : backend::MatrixUse::kLayer;
   KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
   KVASIR_CHECKED(loader.check_all_used());
+  if (loader.is_dry()) return {};
   weight_bytes_ = loader.packed_bytes();
   KVASIR_TRY(ws_, make_workspace(backend_, config_, limits));
   return {};

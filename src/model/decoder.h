@@ -24,7 +24,8 @@ class Decoder : public Model {
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
 
-  // Loads all of it. Errors: kBadFile, also for a tensor that nobody asked for; kMachine (memory).
+  // Loads all of it, or with a dry loader checks that it could. Errors: kBadFile, also for a tensor that
+  // nobody asked for; kMachine (memory).
   Status load(WeightLoader& loader, const WorkspaceLimits& limits);
 
  protected:

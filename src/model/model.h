@@ -67,6 +67,10 @@ class Model {
 Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
                                           const WorkspaceLimits& limits, WeightProgress progress = {});
 
+// Whether load_model() finds every tensor it wants, of the right shape, and no other. Reads no matrix. Error
+// (kBadFile): the first fault.
+Status check_tensors(const io::WeightSource& source, backend::Backend& backend);
+
 // The configuration alone, layer groups included, without reading any weight.
 Result<ModelConfig> load_config(const io::WeightSource& source);
 

@@ -33,6 +33,12 @@ Status for_each_slice(const TensorView& tensor, const Visit& visit) {
 WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress)
     : source_(source), backend_(backend), progress_(std::move(progress)) {}
 
+WeightLoader WeightLoader::dry(const io::WeightSource& source, backend::Backend& backend) {
+  WeightLoader loader(source, backend, {});
+  loader.is_dry_ = true;
+  return loader;
+}
+
 Status WeightLoader::mark_used(const std::string& name) {
   used_.insert(name);
   const double fraction = static_cast<double>(used_.size()) / static_cast<double>(source_.tensors().size());
@@ -55,7 +61,7 @@ Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64
 Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64_t num_rows,
                                              std::int64_t row_length) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
-  if (!used_.contains(name)) {
+  if (!is_dry_ && !used_.contains(name)) {
     const auto check = [&](std::int64_t begin, std::int64_t end) -> Status {
       KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
       source_.release_pages(tensor->rows(begin, end));
@@ -71,6 +77,10 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
                                                               std::int64_t row_length,
                                                               backend::MatrixUse use) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  if (is_dry_) {
+    KVASIR_CHECKED(mark_used(name));
+    return std::make_unique<backend::Matrix>();
+  }
   KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor, use));
   const bool is_checked = used_.contains(name);
   const auto pack = [&](std::int64_t begin, std::int64_t end) -> Status {

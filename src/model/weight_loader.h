@@ -23,6 +23,9 @@ using WeightProgress = std::function<bool(double fraction)>;
 class WeightLoader {
  public:
   WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress);
+  // Looks at names and shapes only: matrices come back empty.
+  static WeightLoader dry(const io::WeightSource& source, backend::Backend& backend);
+  bool is_dry() const { return is_dry_; }
 
   // A weight matrix of num_rows outputs and row_length inputs, packed for the backend.
   Result<std::unique_ptr<backend::Matrix>> matrix(const std::string& name, std::int64_t num_rows,
@@ -35,6 +38,7 @@ class WeightLoader {
   // The tensor itself, for row look-ups in its file layout.
   Result<const TensorView*> view(const std::string& name, std::int64_t num_rows, std::int64_t row_length);
   bool has(std::string_view name) const { return source_.find(name) != nullptr; }
+  const io::Metadata& metadata() const { return source_.metadata(); }
 
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
   Status check_all_used() const;
@@ -51,6 +55,7 @@ class WeightLoader {
   WeightProgress progress_;
   std::set<std::string, std::less<>> used_;
   std::int64_t packed_bytes_ = 0;
+  bool is_dry_ = false;
 };
 
 }  // namespace kvasir::model

@@ -61,6 +61,10 @@ TensorDescription describe(const TensorView& tensor) {
           tensor.num_bytes()};
 }
 
+TensorDescription describe(const io::UnsupportedTensor& tensor) {
+  return {tensor.name, tensor.type, tensor.shape, tensor.num_bytes};
+}
+
 }  // namespace
 
 ModelDescription describe_model(const io::WeightSource& source, bool with_metadata) {
@@ -68,6 +72,9 @@ ModelDescription describe_model(const io::WeightSource& source, bool with_metada
   description.path = source.description();
   description.summary = io::summarize(source);
   for (const TensorView& tensor : source.tensors()) description.tensors.push_back(describe(tensor));
+  for (const io::UnsupportedTensor& tensor : source.unsupported()) {
+    description.tensors.push_back(describe(tensor));
+  }
   if (!with_metadata) return description;
   for (const auto& [key, value] : source.metadata().values()) {
     description.metadata.push_back(describe(key, value));

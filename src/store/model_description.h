@@ -26,7 +26,7 @@ struct MetadataDescription {
 struct ModelDescription {
   std::string path;
   io::ModelSummary summary;
-  std::vector<TensorDescription> tensors;     // in file order
+  std::vector<TensorDescription> tensors;     // in file order, then those of types that no kernel reads
   std::vector<MetadataDescription> metadata;  // by key; only if asked for
 };
 

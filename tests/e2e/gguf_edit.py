@@ -2,9 +2,9 @@
 import struct
 
 ALIGNMENT = 32
-U32, I32, F32, STRING, ARRAY = 4, 5, 6, 8, 9
+U8, U16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = 0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, U32: 4, I32: 4, F32: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-_FORMATS = {U32: "<I", I32: "<i", F32: "<f"}
+_FORMATS = {U8: "<B", U16: "<H", U32: "<I", I32: "<i", F32: "<f", BOOL: "<B", U64: "<Q", I64: "<q", F64: "<d"}
 
 
 def text(value):

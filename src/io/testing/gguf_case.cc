@@ -38,8 +38,9 @@ std::uint64_t number(std::istringstream& line) {
 }
 
 std::uint32_t value_type(const std::string& name) {
-  static const std::map<std::string, std::uint32_t> kTypes = {
-      {"u8", 0}, {"u32", 4}, {"i32", 5}, {"f32", 6}, {"bool", 7}, {"string", 8}, {"array", 9}, {"u64", 10}};
+  static const std::map<std::string, std::uint32_t> kTypes = {{"u8", 0},     {"u16", 2},   {"u32", 4},
+                                                              {"i32", 5},    {"f32", 6},   {"bool", 7},
+                                                              {"string", 8}, {"array", 9}, {"u64", 10}};
   const auto known = kTypes.find(name);
   return known != kTypes.end() ? known->second : static_cast<std::uint32_t>(std::stoul(name));
 }
@@ -49,6 +50,8 @@ void append_value(std::string& out, std::uint32_t type, std::istringstream& line
     case 0:
     case 7:
       return append(out, static_cast<std::uint8_t>(number(line)));
+    case 2:
+      return append(out, static_cast<std::uint16_t>(number(line)));
     case 6:
       return append(out, std::stof(word(line)));
     case 8:

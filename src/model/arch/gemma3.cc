@@ -17,6 +17,22 @@ namespace {
 
 constexpr double kLocalRopeBase = 10000.0;
 constexpr std::int64_t kDefaultPattern = 6;  // each sixth layer is global
+// Gemma 3 27B scales its queries by another number than its siblings. No key says so, only its size.
+constexpr std::int32_t kNumLayersOf27B = 62;
+
+// Position scaling stretches the global layers only.
+Result<RopeConfig> local_rope(const io::Metadata& metadata, RopeConfig rope) {
+  KVASIR_TRY(auto base, metadata.find_float("gemma3.rope.freq_base_swa"));
+  if (!base) {
+    KVASIR_TRY(base, metadata.find_float("gemma3.rope.local.freq_base"));  // Ollama's name
+  }
+  rope.freq_base = base.value_or(kLocalRopeBase);
+  rope.scaling = RopeScaling::kNone;
+  if (rope.freq_base > 0.0) return rope;
+  return make_error(
+      ErrorKind::kBadFile,
+      fmt::format("metadata gemma3.rope.freq_base_swa: must be above 0, is {}", rope.freq_base));
+}
 
 class Gemma3 final : public Decoder {
  public:
@@ -32,16 +48,17 @@ class Gemma3 final : public Decoder {
   };
 
   Status load_layers(WeightLoader& loader) override {
-    RopeConfig local = config_.rope;
-    local.freq_base = kLocalRopeBase;
-    local.scaling = RopeScaling::kNone;  // position scaling stretches the global layers only
-    const std::int32_t rope_of_group[] = {ropes_.add(config_.rope, kernels::RopeStyle::kHalves),
-                                          ropes_.add(local, kernels::RopeStyle::kHalves)};
+    KVASIR_TRY(const RopeConfig local, local_rope(loader.metadata(), config_.rope));
+    std::vector<std::int32_t> rope_of_group;
+    for (const LayerGroup& group : config_.layer_groups) {
+      const RopeConfig& rope = group.window > 0 ? local : config_.rope;
+      rope_of_group.push_back(ropes_.add(rope, kernels::RopeStyle::kHalves));
+    }
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
       const std::string prefix = fmt::format("blk.{}.", i);
       Layer layer;
       KVASIR_TRY(layer.attention, load_attention(loader, config_, i, {.qk_norm = true}));
-      layer.attention.rope = rope_of_group[layer.attention.kv.group];
+      layer.attention.rope = rope_of_group[static_cast<std::size_t>(layer.attention.kv.group)];
       KVASIR_TRY(layer.post_attention_norm,
                  loader.vector(prefix + "post_attention_norm.weight", config_.hidden_size));
       KVASIR_TRY(layer.mlp, load_gated_mlp(loader, config_, i));
@@ -73,27 +90,68 @@ class Gemma3 final : public Decoder {
   std::vector<Layer> layers_;
 };
 
-// Splits the layers into the global group and the sliding-window group.
-Status configure_gemma3(const io::WeightSource& source, ModelConfig& config) {
-  KVASIR_TRY(const std::int64_t window,
-             source.metadata().get_int("gemma3.attention.sliding_window", 1, 1 << 28));
-  KVASIR_TRY(const auto pattern,
-             source.metadata().find_int("gemma3.attention.sliding_window_pattern", 2, 1024));
-  KVASIR_TRY(const auto softcap, source.metadata().find_float("gemma3.final_logit_softcapping"));
-  if (softcap.value_or(0.0) != 0.0) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("metadata gemma3.final_logit_softcapping: must be 0 or absent, "
-                                  "is {}",
-                                  *softcap));
+// For each layer whether it looks at a window only. The file has a flag for each, or a period whose last
+// layer is global: 1 means that all are, 0 that none is.
+Result<std::vector<bool>> read_pattern(const io::Metadata& metadata, const ModelConfig& config) {
+  constexpr const char* kKey = "gemma3.attention.sliding_window_pattern";
+  std::vector<bool> is_local;
+  if (metadata.is_array(kKey)) {
+    KVASIR_TRY(const auto flags, metadata.find_ints(kKey));
+    if (std::ssize(*flags) < config.num_layers) {
+      return make_error(ErrorKind::kBadFile, fmt::format("metadata {}: must have an entry for each of the {} "
+                                                         "layers, has {}",
+                                                         kKey, config.num_layers, flags->size()));
+    }
+    for (std::int32_t i = 0; i < config.num_layers; ++i) {
+      is_local.push_back((*flags)[static_cast<std::size_t>(i)] != 0);
+    }
+    return is_local;
   }
-  LayerGroup global, local;
-  local.window = static_cast<std::int32_t>(window);
+  KVASIR_TRY(const auto pattern, metadata.find_int(kKey, 0, 1024));
   const std::int64_t period = pattern.value_or(kDefaultPattern);
   for (std::int32_t i = 0; i < config.num_layers; ++i) {
-    (i % period == period - 1 ? global : local).layers.push_back(i);
+    is_local.push_back(period == 0 || i % period != period - 1);
   }
-  config.layer_groups = {std::move(global), std::move(local)};
+  return is_local;
+}
+
+// Splits the layers into the global group and the sliding-window group. Without a window all are global.
+Status split_layers(const io::Metadata& metadata, ModelConfig& config) {
+  KVASIR_TRY(const auto window, metadata.find_int("gemma3.attention.sliding_window", 0, 1 << 28));
+  if (window.value_or(0) == 0) return {};
+  KVASIR_TRY(const std::vector<bool> is_local, read_pattern(metadata, config));
+  LayerGroup global, local;
+  local.window = static_cast<std::int32_t>(*window);
+  for (std::int32_t i = 0; i < config.num_layers; ++i) {
+    (is_local[static_cast<std::size_t>(i)] ? local : global).layers.push_back(i);
+  }
+  config.layer_groups.clear();
+  for (LayerGroup* group : {&global, &local}) {
+    if (!group->layers.empty()) config.layer_groups.push_back(std::move(*group));
+  }
   return {};
+}
+
+// Window layers whose heads have another size than the global ones'.
+Status refuse_other_local_heads(const io::Metadata& metadata, const ModelConfig& config) {
+  const std::pair<const char*, std::int32_t> sizes[] = {
+      {"gemma3.attention.key_length_swa", config.head_dim},
+      {"gemma3.attention.value_length_swa", config.head_dim},
+      {"gemma3.rope.dimension_count_swa", config.rope.rotary_dim},
+  };
+  for (const auto& [key, size] : sizes) KVASIR_CHECKED(metadata.find_int(key, size, size));
+  return {};
+}
+
+Status configure_gemma3(const io::WeightSource& source, ModelConfig& config) {
+  const io::Metadata& metadata = source.metadata();
+  KVASIR_CHECKED(refuse_other_local_heads(metadata, config));
+  KVASIR_TRY(const auto scale, metadata.find_float("gemma3.attention.scale"));
+  if (scale.value_or(0.0) == 0.0 && config.num_layers == kNumLayersOf27B) {
+    const auto width = static_cast<double>(config.hidden_size / config.num_heads);
+    config.attention_scale = static_cast<float>(1.0 / std::sqrt(width));
+  }
+  return split_layers(metadata, config);
 }
 
 }  // namespace

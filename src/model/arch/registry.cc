@@ -46,4 +46,13 @@ Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backen
   return architecture->load(std::move(config), loader, backend, limits);
 }
 
+Status check_tensors(const io::WeightSource& source, backend::Backend& backend) {
+  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(ModelConfig config, load_config(source));
+  WeightLoader loader = WeightLoader::dry(source, backend);
+  KVASIR_CHECKED(
+      architecture->load(std::move(config), loader, backend, {.max_rows = 1, .max_logit_rows = 1}));
+  return {};
+}
+
 }  // namespace kvasir::model

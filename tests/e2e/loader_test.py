@@ -1,0 +1,223 @@
+"""Files as writers really leave them: what is read leniently gives the same answer, what changes it is said."""
+import pathlib
+import struct
+import unittest
+
+from command_line import BAD_FILE, GEMMA, LLAMA, CommandLineTest
+from gguf_edit import BOOL, F32, F64, I32, I64, STRING, U16, U32, U64, U8, Gguf, array, number, string
+
+NONE = 0xFFFFFFFF
+LLAMA_BLOCKS = 2
+PROMPT = "the quick brown fox jumps over it"
+
+# Metadata that say what the fixture says, or nothing: {key: value}, None takes a key away. None of it is worth a word.
+SILENT_LLAMA = [
+    {"split.no": number(U16, 0), "split.count": number(U16, 0), "split.tensors.count": number(I32, 20)},
+    {"split.count": number(U16, 1)},
+    {"split.count": number(I32, 0)},
+    {"tokenizer.ggml.padding_token_id": number(U32, NONE)},
+    {"tokenizer.ggml.padding_token_id": number(I32, -1)},
+    {"tokenizer.ggml.padding_token_id": number(U64, 2**64 - 1)},
+    {"tokenizer.ggml.unknown_token_id": number(U32, NONE)},
+    {"tokenizer.ggml.eot_token_id": number(I32, -1)},
+    {"tokenizer.ggml.fim_pad_token_id": number(U32, NONE)},
+    {"tokenizer.ggml.seperator_token_id": number(U32, NONE)},
+    {"tokenizer.ggml.add_bos_token": number(U8, 0)},
+    {"tokenizer.ggml.add_eos_token": number(I32, 0)},
+    {"tokenizer.ggml.add_bos_token": None, "tokenizer.ggml.add_space_prefix": number(U8, 0)},
+    {"general.name": None},
+    {"general.name": number(U32, 7)},
+    {"general.name": string("")},
+    {"general.alignment": number(U64, 32)},
+    {"general.alignment": number(F32, 32.0)},
+    {"llama.block_count": number(U16, LLAMA_BLOCKS)},
+    {"llama.block_count": number(I64, LLAMA_BLOCKS)},
+    {"llama.block_count": number(F32, LLAMA_BLOCKS)},
+    {"llama.block_count": number(F64, LLAMA_BLOCKS)},
+    {"llama.vocab_size": number(U32, 999)},
+    {"llama.vocab_size": None},
+    {"llama.rope.scaling.factor": number(F32, 0.0)},
+    {"llama.rope.scaling.factor": number(F32, 1.0)},
+    {"llama.rope.scaling.factor": number(U32, 1)},
+    {"llama.rope.scale_linear": number(F32, 1.0)},
+    {"llama.rope.scaling.type": string("none"), "llama.rope.scaling.factor": number(F32, 8.0)},
+    {"llama.rope.scaling.type": string("linear")},
+    {"llama.rope.scaling.type": string("")},
+    {"llama.rope.scaling.finetuned": number(BOOL, 0)},
+    {"llama.rope.scaling.attn_factor": number(F32, 1.0)},
+    {"llama.expert_count": number(U32, 0), "llama.expert_used_count": number(U32, 0)},
+    {"llama.attention.sliding_window": number(U32, 0)},
+    {"llama.attention.causal": number(U8, 1)},
+    {"llama.attention.scale": number(F32, 0.0)},
+    {"llama.logit_scale": number(F32, 1.0)},
+    {"llama.attn_logit_softcapping": number(F32, 0.0)},
+    {"general.sampling.temp": number(F32, 0.5)},
+]
+SILENT_GEMMA = [
+    {"gemma3.attention.sliding_window_pattern": array(BOOL, [1, 1, 0])},
+    {"gemma3.attention.sliding_window_pattern": array(U32, [1, 1, 0])},
+    {"gemma3.attention.sliding_window_pattern": array(I32, [1, 1, 0, 1])},
+    {"gemma3.attention.sliding_window_pattern": number(I64, 3)},
+    {"gemma3.rope.freq_base_swa": number(F32, 10000.0)},
+    {"gemma3.rope.local.freq_base": number(F32, 10000.0)},
+    {"gemma3.final_logit_softcapping": number(F32, 0.0)},
+    {"gemma3.vision.block_count": number(U32, 27), "gemma3.mm.tokens_per_image": number(U32, 256)},
+]
+# What loads as well, but is said.
+NAMED = [
+    ({"tokenizer.ggml.padding_token_id": number(U32, 275)}, "padding_token_id is 275, outside the vocabulary of 275 tokens"),
+    ({"tokenizer.ggml.unknown_token_id": number(U32, 1 << 31)}, "unknown_token_id is 2147483648, outside the vocabulary"),
+    ({"llama.attention.shiny_new_scale": number(F32, 3.0)}, "not taken into account: llama.attention.shiny_new_scale"),
+    ({"general.sampling.mirostat": number(U32, 2)}, "general.sampling.mirostat is 2: there is no such sampler here"),
+    ({"general.sampling.temp": number(F32, -1.0)}, "general.sampling.temp is -1: ignored"),
+    ({"tokenizer.ggml.suppress_tokens": array(I32, [1, 2])}, "suppress_tokens names 2 tokens"),
+]
+# What would be computed wrongly.
+REFUSED = [
+    ({"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 4.0)}, "'yarn' is not supported"),
+    ({"llama.rope.scaling.attn_factor": number(F32, 1.5)}, "llama.rope.scaling.attn_factor: must be 1 or absent"),
+    ({"llama.rope.scaling.factor": number(F32, -2.0)}, "rope.scaling.factor: must be above 0"),
+    ({"llama.attn_logit_softcapping": number(F32, 50.0)}, "llama.attn_logit_softcapping: must be 0 or absent"),
+    ({"llama.logit_scale": number(F32, 0.0625)}, "llama.logit_scale: must be 1 or absent"),
+    ({"llama.attention.causal": number(BOOL, 0)}, "llama.attention.causal: must be true or absent"),
+    ({"llama.expert_count": number(U32, 8)}, "mixture-of-experts"),
+    ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),
+    ({"llama.block_count": number(F32, 1.5)}, "llama.block_count must be an integer"),
+    ({"tokenizer.ggml.pre": string("kimi-k2")}, "'kimi-k2' is not a known pre-tokenizer"),
+]
+
+
+def uint_of(value):
+    return struct.unpack("<I", value[4:8])[0]
+
+
+class Loader(CommandLineTest):
+    def edited(self, fixture, changes, name="edited.gguf", retype=None):
+        gguf = Gguf(pathlib.Path(fixture).read_bytes())
+        for key, value in changes.items():
+            if value is None:
+                gguf.metadata.pop(key, None)
+            else:
+                gguf.metadata[key] = value
+        if retype:
+            gguf.tensors = [(n, rest[:-12] + struct.pack("<I", retype) + rest[-8:] if i == 1 else rest)
+                            for i, (n, rest) in enumerate(gguf.tensors)]
+        return self.file(name, gguf.content())
+
+    def answer(self, model, *flags):
+        """The greedy answer's tokens, and what else was said while it came."""
+        done = self.kvasir("run", model, PROMPT, "--raw", "--temperature", "0", "--max-tokens", "12", "--json", *flags)
+        said = [line for line in done.stderr.splitlines() if line.startswith("kvasir: ")]
+        return done.stdout.split(b'"token_ids"')[1].split(b"]")[0], said
+
+    def check_silent(self, fixture, cases):
+        expected, _ = self.answer(fixture)
+        for changes in cases:
+            with self.subTest(changes):
+                self.assertEqual(self.answer(self.edited(fixture, changes)), (expected, []))
+
+    def test_values_that_mean_the_same_are_read_in_silence(self):
+        self.check_silent(LLAMA, SILENT_LLAMA)
+        self.check_silent(GEMMA, SILENT_GEMMA)
+
+    def test_a_value_for_each_layer_is_one_value_when_all_are_equal(self):
+        metadata = Gguf(pathlib.Path(LLAMA).read_bytes()).metadata
+        for key in ("llama.attention.head_count", "llama.attention.head_count_kv", "llama.feed_forward_length"):
+            value = uint_of(metadata[key])
+            for element_type in (U32, I32, F32):
+                self.check_silent(LLAMA, [{key: array(element_type, [value] * LLAMA_BLOCKS)}])
+
+    def test_what_follows_from_other_keys_may_be_missing(self):
+        self.check_silent(LLAMA, [{f"llama.{key}": None for key in (
+            "attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size")}])
+
+    def test_what_may_matter_is_named(self):
+        expected, _ = self.answer(LLAMA)
+        for changes, says in NAMED:
+            with self.subTest(says):
+                model = self.edited(LLAMA, changes)
+                tokens, said = self.answer(model)
+                self.assertEqual(tokens, expected)
+                self.assertEqual(len(said), 1, said)
+                self.assertIn(says, said[0])
+                self.assertEqual(self.answer(model, "--quiet")[1], [])
+                described = self.json("show", model)[0]
+                self.assertTrue(described["runs"])
+                self.assertEqual(len(described["notices"]), 1)
+                self.assertIn(says, described["notices"][0])
+
+    def test_what_would_be_computed_wrongly_is_refused(self):
+        for changes, says in REFUSED:
+            with self.subTest(says):
+                model = self.edited(LLAMA, changes)
+                self.refusal(BAD_FILE, "run", model, PROMPT, says=says)
+                described = self.json("show", model)[0]
+                self.assertFalse(described["runs"])
+                self.assertTrue(any(says in reason for reason in described["reasons"]), described["reasons"])
+
+    def test_a_factor_without_a_type_is_linear(self):
+        typed = self.edited(LLAMA, {"llama.rope.scaling.type": string("linear"), "llama.rope.scaling.factor": number(F32, 8.0)})
+        expected = self.answer(typed)
+        self.assertNotEqual(expected, self.answer(LLAMA))
+        for changes in ({"llama.rope.scaling.factor": number(F32, 8.0)}, {"llama.rope.scaling.factor": number(U32, 8)},
+                        {"llama.rope.scale_linear": number(F32, 8.0)},
+                        {"llama.rope.scaling.type": string("linear"), "llama.rope.scale_linear": number(F32, 8.0)}):
+            with self.subTest(changes):
+                self.assertEqual(self.answer(self.edited(LLAMA, changes)), expected)
+
+    def test_a_missing_pre_tokenizer_is_named_once(self):
+        model = self.edited(LLAMA, {"tokenizer.ggml.pre": None})
+        said = self.kvasir("run", model, "hi", "--max-tokens", "1").stderr
+        self.assertEqual(said.count("the pre-tokenizer is a guess"), 1, said)
+        self.assertIn("tokens may differ from the model's own", said)
+        shown = self.kvasir("show", model).stdout.decode()
+        self.assertEqual(shown.count("the pre-tokenizer is a guess"), 1, shown)
+
+    def test_tekken_loads_with_the_architecture_llama(self):
+        for pre in ("tekken", "gpt-4o", "qwen35", "deepseek-coder", "deepseek-v3", "deepseek-llm", "falcon", "seed-coder"):
+            with self.subTest(pre):
+                tokens, said = self.answer(self.edited(LLAMA, {"tokenizer.ggml.pre": string(pre)}))
+                self.assertEqual(said, [])
+                self.assertIn(b",", tokens)
+
+    def test_gemma3_without_windows_sees_everything_with_all_layers(self):
+        absent = self.answer(self.edited(GEMMA, {"gemma3.attention.sliding_window": None}))
+        self.assertEqual(absent, self.answer(self.edited(GEMMA, {"gemma3.attention.sliding_window": number(U32, 0)})))
+        every = {"gemma3.attention.sliding_window_pattern": number(U32, 1)}
+        self.assertEqual(absent, self.answer(self.edited(GEMMA, every)))
+        flags = {"gemma3.attention.sliding_window_pattern": array(BOOL, [0, 0, 0])}
+        self.assertEqual(absent, self.answer(self.edited(GEMMA, flags)))
+        self.answer(self.edited(GEMMA, {"gemma3.attention.sliding_window_pattern": number(U32, 0)}))
+
+    def test_show_gives_every_reason_and_succeeds(self):
+        model = self.edited(LLAMA, {"general.architecture": string("mamba"), "tokenizer.ggml.model": string("plamo2"),
+                                    "tokenizer.chat_template": string("{% if %}")}, retype=10)
+        described = self.json("show", model)[0]
+        self.assertFalse(described["runs"])
+        reasons = "\n".join(described["reasons"])
+        for part in ("'mamba' is not supported", "weights of Q2_K are not supported (tensor ",
+                     "tokenizer.ggml.model 'plamo2' is not supported", "chat template"):
+            self.assertIn(part, reasons)
+        self.assertEqual(len(described["reasons"]), 4, reasons)
+        shown = self.kvasir("show", model).stdout.decode()
+        self.assertRegex(shown, r"(?m)^runs +no$")
+        self.assertEqual(shown.count("\n                - "), 4, shown)
+        self.assertRegex(self.kvasir("show", LLAMA).stdout.decode(), r"(?m)^runs +yes$")
+
+    def test_show_finds_tensors_that_do_not_fit(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        gguf.tensors = [(b"blk.0.strange" if name == b"blk.0.attn_q.weight" else name, rest) for name, rest in gguf.tensors]
+        described = self.json("show", self.file("strange.gguf", gguf.content()))[0]
+        self.assertEqual(described["reasons"], ["tensor blk.0.attn_q.weight: missing"])
+
+    def test_the_file_advises_how_to_sample(self):
+        greedy, _ = self.answer(LLAMA)
+        model = self.edited(LLAMA, {"general.sampling.temp": number(F32, 0.0)})
+        done = self.kvasir("run", model, PROMPT, "--raw", "--max-tokens", "12", "--json")
+        self.assertEqual(done.stdout.split(b'"token_ids"')[1].split(b"]")[0], greedy)
+        hot = self.kvasir("run", model, PROMPT, "--raw", "--max-tokens", "12", "--json", "--temperature", "2", "--seed", "1")
+        self.assertNotEqual(hot.stdout.split(b'"token_ids"')[1].split(b"]")[0], greedy)
+
+
+if __name__ == "__main__":
+    unittest.main()
