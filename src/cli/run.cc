@@ -148,6 +148,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
         fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
                     options.model));
   }
+  fill_sampling(options.sampling, session.engine->model_info().default_sampling);
   if (!options.raw && session.engine->chat_template() == nullptr) {
     options.raw = true;
     if (!globals.quiet) {

@@ -9,10 +9,18 @@
 namespace kvasir::cli {
 namespace {
 
-void add_penalties(CLI::App& verb, SamplingParams& params) {
-  verb.add_option("--repetition-penalty", params.repetition_penalty, "Divides logits of seen tokens (1: off)")
-      ->check(finite_number())
-      ->capture_default_str();
+// A flag of which the model may have a default of its own.
+template <class T>
+CLI::Option* add_model_option(CLI::App& verb, const std::string& name, T& value, bool& is_given,
+                              const std::string& help) {
+  return verb.add_option(name, value, help)->each([&is_given](const std::string&) { is_given = true; });
+}
+
+void add_penalties(CLI::App& verb, SamplingOptions& options) {
+  SamplingParams& params = options.params;
+  add_model_option(verb, "--repetition-penalty", params.repetition_penalty, options.has_repetition_penalty,
+                   "Divides logits of seen tokens (1: off; default: the model's, else 1)")
+      ->check(finite_number());
   verb.add_option("--presence-penalty", params.presence_penalty, "Taken off each generated token, once")
       ->check(finite_number())
       ->capture_default_str();
@@ -26,31 +34,38 @@ void add_penalties(CLI::App& verb, SamplingParams& params) {
 // The ranges of fractions are the engine's to check: it names field, limit and value.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
-  params.temperature = 0.7f;
-  params.top_p = 0.95f;
   verb.add_option("--max-tokens", options.max_tokens,
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends)")
       ->transform(whole_number(0, kMaxLengthTokens));
-  verb.add_option("--temperature", params.temperature, "0: always the most likely token")
-      ->check(finite_number())
-      ->capture_default_str();
-  verb.add_option("--top-k", params.top_k, "Among the K most likely (0: off)")
-      ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()))
-      ->capture_default_str();
-  verb.add_option("--top-p", params.top_p, "Among the most likely that make up P (1: off)")
-      ->check(finite_number())
-      ->capture_default_str();
-  verb.add_option("--min-p", params.min_p, "At least P times as likely as the best (0: off)")
-      ->check(finite_number())
-      ->capture_default_str();
+  add_model_option(verb, "--temperature", params.temperature, options.has_temperature,
+                   "0: always the most likely token (default: the model's, else 0.7)")
+      ->check(finite_number());
+  add_model_option(verb, "--top-k", params.top_k, options.has_top_k,
+                   "Among the K most likely (0: off; default: the model's, else 40)")
+      ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
+  add_model_option(verb, "--top-p", params.top_p, options.has_top_p,
+                   "Among the most likely that make up P (1: off; default: the model's, else 0.95)")
+      ->check(finite_number());
+  add_model_option(verb, "--min-p", params.min_p, options.has_min_p,
+                   "At least P times as likely as the best (0: off; default: the model's, else 0)")
+      ->check(finite_number());
   verb.add_option("--seed", params.seed, "The same seed gives the same answer")
       ->transform(whole_number<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
   verb.add_option("--stop", params.stop, "Ends the answer before this text; may be repeated")
       ->take_all()
       ->expected(1);
   verb.add_flag("--ignore-eos", params.ignore_eos, "Go on past the end of the text");
-  add_penalties(verb, params);
+  add_penalties(verb, options);
+}
+
+void fill_sampling(SamplingOptions& options, const SamplingParams& defaults) {
+  SamplingParams& params = options.params;
+  if (!options.has_temperature) params.temperature = defaults.temperature;
+  if (!options.has_top_k) params.top_k = defaults.top_k;
+  if (!options.has_top_p) params.top_p = defaults.top_p;
+  if (!options.has_min_p) params.min_p = defaults.min_p;
+  if (!options.has_repetition_penalty) params.repetition_penalty = defaults.repetition_penalty;
 }
 
 SamplingParams make_sampling_params(const SamplingOptions& options, std::int64_t prompt_tokens,

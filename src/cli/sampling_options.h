@@ -11,13 +11,21 @@ namespace kvasir::cli {
 
 struct SamplingOptions {
   SamplingParams params;
+  // Which flags were given: the others take what the model advises.
+  bool has_temperature = false;
+  bool has_top_k = false;
+  bool has_top_p = false;
+  bool has_min_p = false;
+  bool has_repetition_penalty = false;
   std::optional<std::int32_t> max_tokens;  // nothing: kDefaultMaxTokens, or less where the context is full
 };
 
 inline constexpr std::int32_t kDefaultMaxTokens = 1024;
 
-// The defaults are for a person at a terminal, who wants coherent text more than the whole distribution.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options);
+
+// Gives what no flag has said the value of `defaults`, ModelInfo::default_sampling.
+void fill_sampling(SamplingOptions& options, const SamplingParams& defaults);
 
 // For a prompt of `prompt_tokens` on an engine that takes `max_model_len_tokens`.
 SamplingParams make_sampling_params(const SamplingOptions& options, std::int64_t prompt_tokens,

@@ -90,10 +90,8 @@ std::string with(std::string_view text, char from, char to) {
 
 // The flags of `run` themselves, so that both take the same.
 void add_flags(CLI::App& app, AnswerParameters& parameters) {
-  const AnswerParameters before = parameters;
   add_sampling_options(app, parameters.sampling);
   add_kv_policy_options(app, parameters.kv);
-  parameters = before;  // adding gives some of them the defaults of `run`
 }
 
 std::unexpected<Error> no_parameter(std::string_view name) {

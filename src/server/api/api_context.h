@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <string>
 
@@ -51,7 +52,8 @@ void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 
-// The body as an endpoint's parser reads it; warnings go with the answer. Errors: check_limits(), the
+// The body as an endpoint's parser reads it, with the model's sampling where it says nothing. Warnings go
+// with the answer. Errors: check_limits(), the
 // parser's, and another model's name.
 template <class Request>
 ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter& writer,
@@ -59,6 +61,9 @@ ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter&
   KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
   KVASIR_TRY(Request request, parse(writer.request().body, context.limits, warnings));
+  if constexpr (std::derived_from<Request, GenerationRequest>) {
+    fill_sampling(request.sampling, context.engine.model_info().default_sampling);
+  }
   add_warnings(warnings, writer);
   KVASIR_CHECKED(check_model(context, request.model));
   return request;

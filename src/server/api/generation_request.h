@@ -8,13 +8,14 @@
 
 #include "kvasir/request.h"
 #include "kvasir/sampling_params.h"
+#include "server/api/default_sampling.h"
 #include "server/api/field.h"
 
 namespace kvasir::server::api {
 
 struct GenerationRequest {
   std::string model;
-  SamplingParams sampling;
+  SamplingParams sampling = unset_sampling();  // read_request() fills in the model's defaults
   bool stream = false;
   bool include_usage = false;  // one last chunk with the usage
   bool usage_in_every_chunk = false;

@@ -10,6 +10,8 @@ const chat = {
 };
 
 const kNumbers = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed", "kv_budget"];
+// An answer that finds no end of its own should not run to the end of the context.
+const kDefaultMaxTokens = 1024;
 
 function requestBody() {
   const system = document.getElementById("system").value.trim();
@@ -17,7 +19,8 @@ function requestBody() {
   const messages = chat.messages.filter((message, i) => message.content && !chat.messages[i + 1]?.isRefused)
                                 .map(({role, content}) => ({role, content}));
   if (system) messages.unshift({role: "system", content: system});
-  const body = {model: chat.model, messages, stream: true, stream_options: {include_usage: true}};
+  const body = {model: chat.model, messages, stream: true, stream_options: {include_usage: true},
+                max_tokens: kDefaultMaxTokens};
   for (const name of kNumbers) {
     const field = document.getElementById(name);
     if (field.value !== "") body[name] = field.valueAsNumber;
