@@ -16,6 +16,8 @@ CLIENT = ROOT / "build/release/bin/kvasir_load"
 MADE_BY = {KVASIR: "make", CLIENT: "make bench", LLAMA: "bench/peers/install.sh"}
 CONTEXT = 8192
 SLOTS = 16
+# A request is refused at once when its first token would come later; by default requests wait.
+WITH_TARGET = ("--ttft-target-ms", 2000, "--max-queue", 256, "--max-queue-kv", 4, "--queue-timeout", 60)
 
 
 def require(program):
@@ -27,8 +29,8 @@ def commands(model, path, threads=2):
     """Name -> command without its port. llama-server's cache in slots has `CONTEXT` tokens for each, as the unified."""
     llama = [LLAMA, "-m", path, "-t", threads, "-np", SLOTS, "-c", CONTEXT * SLOTS, "--no-webui", "--alias", model]
     return {
-        "kvasir": [KVASIR, "serve", model, "--max-num-seqs", SLOTS],
-        "kvasir, nobody refused": [KVASIR, "serve", model, "--max-num-seqs", SLOTS, "--ttft-target-ms", 0],
+        "kvasir": [KVASIR, "serve", model, "--max-num-seqs", SLOTS, *WITH_TARGET],
+        "kvasir, nobody refused": [KVASIR, "serve", model, "--max-num-seqs", SLOTS],
         "llama-server": [*llama, "--kv-unified", "-fa", "on"],
         "llama-server, no flash attention": [*llama, "--kv-unified", "-fa", "off"],
         "llama-server, split": [*llama, "--no-kv-unified", "-fa", "on"],

@@ -15,7 +15,7 @@ namespace kvasir {
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy
   std::int32_t top_k = 0;           // 0: off
-  float top_p = 1.0f;               // (0, 1]; 1: off
+  float top_p = 1.0f;               // [0, 1]; 1: off, 0: the most likely token
   float min_p = 0.0f;               // [0, 1]; 0: off
   float repetition_penalty = 1.0f;  // > 0; divides positive and multiplies negative logits of seen tokens
   float presence_penalty = 0.0f;    // [-2, 2]; subtracted once for each generated token
@@ -31,6 +31,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_token_ids;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
+  std::vector<TokenId> shown_special_tokens;  // whose text is shown even so
 
   std::optional<std::int32_t> logprobs;         // alternatives per generated token; 0: only the chosen one
   std::optional<std::int32_t> prompt_logprobs;  // the same for each prompt token

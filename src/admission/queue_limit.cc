@@ -9,21 +9,25 @@
 namespace kvasir::admission {
 namespace {
 
+// Flags of `kvasir serve` that an operator can change.
+constexpr std::string_view kRequestsFlag = "--max-queue";
+constexpr std::string_view kTokensFlag = "--max-queue-kv";
+
 struct Use {
   std::int64_t total = 0;
   std::int64_t own = 0;  // of it, the tenant's
 };
 
 // Each tenant may have its part even when the whole is taken.
-Status check_room(std::string_view what, Use use, std::int64_t coming, std::int64_t limit,
+Status check_room(std::string_view what, std::string_view flag, Use use, std::int64_t coming, std::int64_t limit,
                   std::int64_t num_tenants) {
   const std::int64_t share = std::max<std::int64_t>(1, limit / num_tenants);
   if (use.total + coming <= limit || use.own + coming <= share) return {};
   const std::string own = num_tenants == 1 ? ""
                                            : fmt::format(", or {} for each of {} keys with {} of this one",
                                                          share, num_tenants, use.own);
-  return make_error(ErrorKind::kUnavailable, fmt::format("queue: {} {} and {} came, the limit is {}{}",
-                                                         use.total, what, coming, limit, own));
+  return make_error(ErrorKind::kUnavailable, fmt::format("queue: {} {} and {} came, the limit is {} ({}){}",
+                                                         use.total, what, coming, limit, flag, own));
 }
 
 }  // namespace
@@ -35,10 +39,10 @@ Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) con
   const std::int64_t num_tenants = std::ssize(num_unfinished_of_) + (is_there ? 0 : 1);
   const std::int64_t limit = limits_.num_seats + part(limits_.num_requests);
   if (arrivals.num_requests > limit) {  // nothing to try again
-    return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {}",
-                                                     arrivals.num_requests, limit));
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} requests came together, the limit is {} ({})",
+                                                     arrivals.num_requests, limit, kRequestsFlag));
   }
-  KVASIR_CHECKED(check_room("requests are waiting or running", {num_unfinished_, is_there ? own->second : 0},
+  KVASIR_CHECKED(check_room("requests are waiting or running", kRequestsFlag, {num_unfinished_, is_there ? own->second : 0},
                             arrivals.num_requests, limit, num_tenants));
   if (limits_.num_prompt_tokens == 0) return {};
   Use waiting;
@@ -49,10 +53,10 @@ Status QueueLimit::check(const Arrivals& arrivals, const LoadSnapshot& load) con
   if (waiting.own == 0 && arrivals.num_requests == 1) return {};
   const std::int64_t token_limit = part(limits_.num_prompt_tokens);
   if (arrivals.num_requests > 1 && arrivals.num_prompt_tokens > token_limit) {
-    return make_error(ErrorKind::kUsage, fmt::format("queue: {} prompt tokens came together, the limit is {}",
-                                                     arrivals.num_prompt_tokens, token_limit));
+    return make_error(ErrorKind::kUsage, fmt::format("queue: {} prompt tokens came together, the limit is {} ({})",
+                                                     arrivals.num_prompt_tokens, token_limit, kTokensFlag));
   }
-  return check_room("prompt tokens are waiting", waiting, arrivals.num_prompt_tokens, token_limit,
+  return check_room("prompt tokens are waiting", kTokensFlag, waiting, arrivals.num_prompt_tokens, token_limit,
                     num_tenants);
 }
 

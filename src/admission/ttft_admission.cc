@@ -42,7 +42,7 @@ Status TtftAdmission::check(const Request& request, TimePoint now) {
   const double expected_ms = estimate.wait_ms + estimate.prefill_ms;
   return std::unexpected(Error{
       .kind = ErrorKind::kUnavailable,
-      .message = fmt::format("queue: the first token is expected after {:.1f} s, {:.1f} s is the limit now",
+      .message = fmt::format("queue: the first token is expected after {:.1f} s, {:.1f} s is the limit now (--ttft-target-ms)",
                              expected_ms / 1000, (expected_ms - late_ms) / 1000),
       .param = {},
       .retry_after_s = static_cast<std::int32_t>(std::clamp(std::ceil(late_ms / 1000), 1.0, 60.0))});

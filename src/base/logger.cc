@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/json_writer.h"
+#include "base/line_writer.h"
 #include "base/printable.h"
 
 namespace kvasir {
@@ -65,6 +66,7 @@ void Logger::write(LogLevel level, std::string_view message) {
     line += printable(message, message.size());
   }
   line += '\n';
+  if (config_.writer != nullptr) return config_.writer->write(line);
   const std::scoped_lock lock(mutex_);
   std::fwrite(line.data(), 1, line.size(), config_.stream);
   std::fflush(config_.stream);

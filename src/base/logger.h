@@ -11,6 +11,8 @@
 
 namespace kvasir {
 
+class LineWriter;
+
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 enum class LogFormat : std::uint8_t {
   kText,  // 2026-01-31T12:00:00.000Z info    loaded in 0.31 s
@@ -29,6 +31,7 @@ class Logger {
     LogLevel level = LogLevel::kInfo;  // quieter events are dropped
     LogFormat format = LogFormat::kText;
     std::FILE* stream = stderr;
+    LineWriter* writer = nullptr;  // takes the lines instead, so that nobody waits for the stream's reader
   };
 
   explicit Logger(const Config& config);

@@ -20,11 +20,36 @@ std::unexpected<Error> not_writable(const std::string& path, int reason) {
                     fmt::format("{}: cannot be written: {}", printable_line(path), std::strerror(reason)));
 }
 
+std::unexpected<Error> not_a_file(const std::string& path) {
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("{}: cannot be written: it is no regular file", printable_line(path)));
+}
+
 // Two processes do not write into one draft.
 std::string draft_of(const std::string& path) { return fmt::format("{}.{}.part", path, ::getpid()); }
 
 int open_draft(const std::string& draft, mode_t mode) {
   return ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+}
+
+// The path that the path's links lead to in the end, whether something is there or not.
+std::string without_links(std::string path) {
+  constexpr int kMaxLinks = 40;  // as the system's own
+  std::error_code error;
+  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(path, error); ++i) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+// What is there already and is no file, such as a pipe or a device, would be gone.
+bool is_replaceable(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+         std::filesystem::is_directory(status);
 }
 
 bool write_all(int fd, std::string_view text) {
@@ -66,7 +91,9 @@ std::optional<std::string> read_text_file(const std::string& path, std::size_t m
   return text;
 }
 
-Status replace_text_file(const std::string& path, std::string_view text, mode_t mode) {
+Status replace_text_file(const std::string& link, std::string_view text, mode_t mode) {
+  const std::string path = without_links(link);
+  if (!is_replaceable(path)) return not_a_file(path);
   const std::string draft = draft_of(path);
   const int fd = open_draft(draft, mode);
   if (fd < 0) return not_writable(path, errno);
@@ -82,7 +109,9 @@ Status replace_text_file(const std::string& path, std::string_view text, mode_t 
   return not_writable(path, reason);
 }
 
-Status can_replace_text_file(const std::string& path) {
+Status can_replace_text_file(const std::string& link) {
+  const std::string path = without_links(link);
+  if (!is_replaceable(path)) return not_a_file(path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return not_writable(path, EISDIR);
   const std::string draft = draft_of(path);

@@ -20,10 +20,10 @@ Status check_readable(const std::string& path, std::string_view param = {});
 // have no size.
 std::optional<std::string> read_text_file(const std::string& path, std::size_t max_bytes = 1 << 20);
 
-// All of it or nothing: into a draft beside the file, which takes its place once it is on the disk. Error
-// (kMachine) naming the path; then the file is as it was.
-Status replace_text_file(const std::string& path, std::string_view text, mode_t mode = 0644);
+// All of it or nothing: into a draft beside the file, which takes its place once it is on the disk. Where `link` is a
+// symbolic link, the file is the one that it leads to. Error (kMachine) naming the path; then the file is as it was.
+Status replace_text_file(const std::string& link, std::string_view text, mode_t mode = 0644);
 // Whether that could be done now, by making a draft and taking it away.
-Status can_replace_text_file(const std::string& path);
+Status can_replace_text_file(const std::string& link);
 
 }  // namespace kvasir

@@ -50,6 +50,26 @@ TEST_F(TextFile, IsReplacedAndLeavesNoDraft) {
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
+TEST_F(TextFile, IsReplacedWhereLinksLeadTo) {
+  const std::string target = (folder_ / "target.txt").string();
+  std::filesystem::create_symlink("target.txt", folder_ / "relative");
+  std::filesystem::create_symlink(folder_ / "relative", path());
+  ASSERT_TRUE(replace_text_file(path(), "one"));  // a link that leads to nothing yet
+  EXPECT_EQ(read_text_file(target), "one");
+  ASSERT_TRUE(replace_text_file(path(), "two"));
+  EXPECT_EQ(read_text_file(target), "two");
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "relative"));
+}
+
+TEST_F(TextFile, ReplacesNoPipe) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  for (const Status& status : {replace_text_file(path(), "text"), can_replace_text_file(path())}) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().message, path() + ": cannot be written: it is no regular file");
+  }
+}
+
 TEST_F(TextFile, ThatCannotBeReplacedStaysAndIsNamed) {
   std::filesystem::create_directory(path());
   for (const Status& status : {replace_text_file(path(), "text"), can_replace_text_file(path())}) {

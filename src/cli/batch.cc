@@ -116,7 +116,7 @@ class BatchRun {
 };
 
 int print_batch_summary(const BatchCounts& counts, const EngineStats& stats, double seconds,
-                  const GlobalOptions& globals, int exit_code) {
+                        const GlobalOptions& globals, int exit_code) {
   const double rate = static_cast<double>(stats.num_generated_tokens) / seconds;
   if (!globals.json) {
     say(fmt::format(
@@ -155,6 +155,12 @@ BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchO
     if (outcome == LineReader::Outcome::kEnd) break;
     if (outcome == LineReader::Outcome::kNothingYet) continue;
     ++number;
+    if (outcome == LineReader::Outcome::kTooLong) {
+      ++counts.num_bad_lines;
+      progress.note(fmt::format("kvasir: {}:{}: a line of more than {} bytes", printable_line(options.in), number,
+                                LineReader::kMaxLineBytes));
+      continue;
+    }
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto request = parse_batch_line(line, number, options.max_tokens);
     if (request) {
@@ -224,6 +230,9 @@ void add_batch(CLI::App& app, Context& context) {
       ->required();
   verb->add_option("--max-batch", options->max_batch, "Sequences that run at once")
       ->transform(whole_number(1, 4096))
+      ->capture_default_str();
+  verb->add_option("--max-batch-tokens", options->engine.max_num_batched_tokens, "Tokens of one step")
+      ->transform(whole_number(1, 1 << 16))
       ->capture_default_str();
   verb->add_option("--max-wait-ms", options->max_wait_ms,
                    "How long the first request after a pause waits for others to run with")

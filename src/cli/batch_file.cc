@@ -85,6 +85,14 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
 }
 
 Result<BatchOutput> BatchOutput::open(const std::string& path, bool resume) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("{}: answers go to a file, which a later run can go on with; this is none", printable_line(path)),
+        "OUT");
+  }
   auto lock = store::FileLock::acquire(path, [] { return false; });
   if (!lock && lock.error().kind != ErrorKind::kCancelled) return std::unexpected(std::move(lock).error());
   if (!lock) {

@@ -250,7 +250,7 @@ void write_context(JsonWriter& json, const BenchOptions& options, const GlobalOp
 }
 
 int print_bench_json(const BenchOptions& options, const GlobalOptions& globals, const BenchReport& report,
-               int exit_code) {
+                     int exit_code) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_object();
@@ -291,7 +291,7 @@ Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
 void add_bench(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = app.add_subcommand("bench", "Tokens per second of prompts and of generation");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   const CLI::Validator lengths = whole_number(0, kMaxLengthTokens);
   verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
       ->delimiter(',')

@@ -65,15 +65,22 @@ Result<int> add_key(const KeysOptions& options, const GlobalOptions& globals) {
                   .limits = options.limits,
                   .is_operator = options.is_operator});
   KVASIR_CHECKED(server::auth::write_key_file(options.file, keys));
+  std::string out;
   if (globals.json) {
-    std::string out;
     JsonWriter json(out, JsonWriter::Style::kPretty);
     json.begin_object().member("name", options.name).member("key", key).end_object();
-    return print_document(std::move(out));
+  } else {
+    out = key;
   }
-  print(key + "\n");
-  if (!globals.quiet) say("This is the only time the key is shown: the file keeps its hash.");
-  return finish_output();
+  const int exit_code = print_document(std::move(out));
+  if (exit_code != kExitDone) {  // nobody has seen the key
+    keys.pop_back();
+    KVASIR_CHECKED(server::auth::write_key_file(options.file, keys));
+    return exit_code;
+  }
+  if (!globals.json && !globals.quiet)
+    say("This is the only time the key is shown: the file keeps its hash.");
+  return exit_code;
 }
 
 std::string describe(const server::auth::RateLimits& limits) {

@@ -28,6 +28,9 @@ void add_limit_options(CLI::App& verb, LimitOptions& options) {
         ->capture_default_str()
         ->group(kGroup);
   }
+  verb.add_flag("--strict-limits", options.limits.are_strict,
+                "Refuse an answer whose max_tokens go beyond the context with 400, rather than cut it")
+      ->group(kGroup);
   for (std::size_t i = 0; i < server::kTimeLimits.size(); ++i) {
     const server::TimeLimit& limit = server::kTimeLimits[i];
     options.seconds[i] = std::chrono::duration_cast<std::chrono::seconds>(options.limits.*limit.time).count();

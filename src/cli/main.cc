@@ -4,13 +4,19 @@
 
 // The whole of CLI11 once: its other users include App.hpp, which leaves the help and the configuration formatters out.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/build_info.h"
+#include "cli/help_formatter.h"
 #include "cli/number_range.h"
 #include "cli/settings.h"
 #include "cli/sigbus_handler.h"
@@ -22,7 +28,7 @@ namespace kvasir::cli {
 namespace {
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-  app.add_option("--threads", options.threads, "Worker threads (0: physical cores)")
+  app.add_option("--threads,-t", options.threads, "Worker threads (0: physical cores)")
       ->transform(whole_number(0, 1024))
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print one JSON document on stdout and nothing else there");
@@ -54,9 +60,40 @@ void add_verbs(CLI::App& app, Context& context) {
   add_version(app, context);
 }
 
+// A flag takes one value, with commas where it is a list, or comes again: what follows is no further value.
+void take_one_value_a_flag(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    if (!option->get_positional()) option->allow_extra_args(false);
+  }
+  for (CLI::App* const verb : app.get_subcommands({})) take_one_value_a_flag(*verb);
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::fprintf(stderr, "kvasir: %s (see kvasir --help)\n", explain(app, error, argc, argv).c_str());
+  std::fprintf(stderr, "kvasir: %s (see %s --help)\n", explain(app, error, argc, argv).c_str(),
+               verb_path(app, argc, argv).c_str());
   return kExitUsage;
+}
+
+int greet() {
+  print(
+      "Kvasir serves language models from the machine you have.\n\n"
+      "  kvasir run smollm2:135m \"Name a colour.\"   answers a prompt; without one it is a conversation\n"
+      "  kvasir serve smollm2:135m                  serves the model at http://127.0.0.1:8080\n"
+      "  kvasir list                                names the models that it can fetch\n"
+      "  kvasir bench smollm2:135m                  measures speed beside the machine's limits\n\n"
+      "kvasir --help lists all verbs, kvasir VERB --help the flags of one.\n");
+  return finish_output();
+}
+
+// `kvasir help run` is `kvasir run --help`.
+std::vector<std::string> with_help_as_flag(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::ranges::reverse(words);  // as CLI11 takes them
+  return words;
 }
 
 // Prints the text of --help and --version.
@@ -68,9 +105,11 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int run_command(int argc, char** argv) {
+  if (argc <= 1 || (argc == 2 && std::string_view(argv[1]) == "help")) return greet();
   CLI::App app{"Kvasir: serves language models from the machine you have", "kvasir"};
   app.set_version_flag("--version", build_info().version, "The version alone");
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.fallthrough();
   app.footer(
       "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 model or input file, 4 the request is beyond "
@@ -79,11 +118,12 @@ int run_command(int argc, char** argv) {
   Context context;
   add_global_options(app, context.options);
   add_verbs(app, context);
+  take_one_value_a_flag(app);
   auto settings = apply_settings(app);
   if (!settings) return report(settings.error());
   context.settings = std::move(*settings);
   try {
-    app.parse(argc, argv);
+    app.parse(with_help_as_flag(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return print_help(app, error);
     return usage_error(app, error, argc, argv);
@@ -105,6 +145,7 @@ void reserve_standard_streams() {
 int main(int argc, char** argv) {
   kvasir::cli::reserve_standard_streams();
   kvasir::cli::install_sigbus_handler();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of the write, in words
   try {
     return kvasir::cli::run_command(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@
 #include "cli/blocked_signals.h"
 #include "cli/chat/chat.h"
 #include "cli/engine_options.h"
+#include "cli/fetched_model.h"
 #include "cli/generation.h"
 #include "cli/input_file.h"
 #include "cli/model_session.h"
@@ -29,7 +30,8 @@ struct RunOptions {
   std::string file;
   std::string system;
   bool raw = false;
-  bool special = false;
+  bool special = false;  // as it is anyway
+  bool no_special = false;
   bool plain = false;
   bool no_history = false;
   SamplingOptions sampling;
@@ -90,7 +92,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
                           ModelSession& session, BlockedSignals& signals) {
   Request request;
   if (options.raw) {
-    request.prompt_token_ids = encode_raw(*session.engine, prompt, options.special);
+    request.prompt_token_ids = encode_raw(*session.engine, prompt, !options.no_special);
   } else {
     std::vector<text::ChatMessage> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
@@ -129,7 +131,7 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
              .parameters = {.sampling = options.sampling, .kv = options.kv},
              .format = choose_answer_format(options.plain || options.raw),
              .raw = options.raw,
-             .parse_special = options.special,
+             .parse_special = !options.no_special,
              .keeps_history = !options.no_history,
              .quiet = globals.quiet,
              .verbose = globals.verbose});
@@ -139,6 +141,7 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
 Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
+  KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT});
   KVASIR_TRY(ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -164,20 +167,22 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or talk at the terminal");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* prompt =
-      verb->add_option("PROMPT", options->prompt,
+      verb->add_option("PROMPT,-p,--prompt", options->prompt,
                        "What to answer (without it: the standard input if piped, else a conversation)");
   verb->add_option("--file", options->file, "Read the prompt from a file")->excludes(prompt);
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
-  verb->add_flag("--special", options->special, "With --raw: control tokens in the text mean themselves");
+  CLI::Option* special = verb->add_flag(
+      "--special", options->special, "With --raw: control tokens in the text mean themselves (the default)");
+  verb->add_flag("--no-special", options->no_special, "With --raw: they are plain text")->excludes(special);
   verb->add_flag("--plain,--no-markdown", options->plain,
                  "Show an answer as the model wrote it, also on a terminal");
   verb->add_flag("--no-history", options->no_history,
                  "Neither read nor write what was typed in other conversations");
   add_chat_template_option(*verb, options->engine);
-  add_context_option(*verb, options->engine, "--ctx");
+  add_context_option(*verb, options->engine, "--ctx,-c,--ctx-size");
   add_sampling_options(*verb, options->sampling);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
@@ -185,6 +190,12 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
+  verb->footer(
+      "Examples:\n"
+      "  kvasir run smollm2:135m \"Name three primary colours.\"\n"
+      "  kvasir run model.gguf                       a conversation\n"
+      "  cat notes.txt | kvasir run smollm2:135m     the prompt from a pipe\n"
+      "  kvasir run gemma3:270m --raw \"Once upon a time\"");
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }
 

@@ -34,11 +34,11 @@ void add_penalties(CLI::App& verb, SamplingOptions& options) {
 // The ranges of fractions are the engine's to check: it names field, limit and value.
 void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
-  verb.add_option("--max-tokens", options.max_tokens,
+  verb.add_option("--max-tokens,-n", options.max_tokens,
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends)")
       ->transform(whole_number(0, kMaxLengthTokens));
-  add_model_option(verb, "--temperature", params.temperature, options.has_temperature,
+  add_model_option(verb, "--temperature,--temp", params.temperature, options.has_temperature,
                    "0: always the most likely token (default: the model's, else 0.7)")
       ->check(finite_number());
   add_model_option(verb, "--top-k", params.top_k, options.has_top_k,

@@ -1,6 +1,7 @@
 // kvasir serve: the engine behind OpenAI's API, until a signal.
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -18,6 +19,7 @@
 #include "base/checked_math.h"
 #include "base/env.h"
 #include "base/json_writer.h"
+#include "base/line_writer.h"
 #include "base/logger.h"
 #include "base/machine.h"
 #include "base/printable.h"
@@ -25,6 +27,7 @@
 #include "cli/blocked_signals.h"
 #include "cli/build_info.h"
 #include "cli/engine_options.h"
+#include "cli/fetched_model.h"
 #include "cli/limit_options.h"
 #include "cli/model_session.h"
 #include "cli/number_range.h"
@@ -55,11 +58,12 @@ struct ServeOptions {
   EngineOptions engine;
 };
 
-Logger make_logger(const GlobalOptions& globals) {
+Logger make_logger(const GlobalOptions& globals, LineWriter& writer) {
   return Logger({.level = globals.quiet     ? LogLevel::kError
                           : globals.verbose ? LogLevel::kDebug
                                             : LogLevel::kInfo,
-                 .format = globals.json ? LogFormat::kJson : LogFormat::kText});
+                 .format = globals.json ? LogFormat::kJson : LogFormat::kText,
+                 .writer = &writer});
 }
 
 // The model's name for clients: the name from the command line, or a file's name without folder and ending.
@@ -237,10 +241,12 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
              request_memory_bytes(options.request_memory, config.memory_bytes, options.server));
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes;
-  Logger logger = make_logger(globals);
+  const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
+  Logger logger = make_logger(globals, *log_writer);
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
+  KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,
              open_session(options.model, config, globals, &signals, options.engine.kv_log));
@@ -267,9 +273,8 @@ void choose_serving_defaults(EngineOptions& options) {
   options.max_step_ms = 75;  // short of a tenth of a second, at which a stream is seen to stall
   options.waiting_policy = "slo-value";
   options.ageing_ms = 10'000;
-  options.ttft_target_ms = 2'000;
-  options.max_queued_kv_caches = 4.0;
-  options.queue_timeout_seconds = 60;
+  options.max_queued_requests = 2048;
+  options.queue_timeout_seconds = 600;
 }
 
 // An empty name, of a variable that is not set, must not mean plain HTTP.
@@ -295,7 +300,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
-  verb->add_option("MODEL,--model", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
@@ -322,8 +327,15 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key")
       ->check(names_a_file);
   verb->add_option("--allowed-host", options->server.allowed_hosts,
-                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy");
-  verb->add_option("--cors-origin", options->server.cors_origin, "Web pages that may call: *, or one origin");
+                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy")
+      ->delimiter(',');
+  verb->add_option("--cors-origin", options->server.cors_origins,
+                   "Web pages that may call, besides those of localhost and of app://, tauri:// and "
+                   "vscode-webview:// (none: without these): origins like https://chat.example, "
+                   "https://*.example or http://box:*, or * for all")
+      ->delimiter(',');
+  verb->add_option("--base-path", options->server.base_path,
+                   "Answer below this path too, e.g. /llm, for a proxy that passes it on");
   add_limit_options(*verb, options->limits);
   verb->add_option(
       "--request-memory", options->request_memory,
@@ -331,11 +343,17 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();
-  add_context_option(*verb, options->engine, "--max-model-len,--ctx");
+  add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
   add_kv_type_option(*verb, options->engine);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
+  verb->footer(
+      "Examples:\n"
+      "  kvasir serve smollm2:135m                   at http://127.0.0.1:8080, with a page for a browser\n"
+      "  kvasir serve model.gguf --host 0.0.0.0 --api-keys keys.txt\n"
+      "  kvasir --memory 8G serve model.gguf --kv-budget 0.25\n"
+      "  kvasir serve model.gguf --ttft-target-ms 2000   refuses requests that would wait longer");
   const auto print_reference = [] {
     print(server::api_reference());
     throw CLI::Success();

@@ -25,6 +25,7 @@ struct TokenizeOptions {
   std::vector<std::string> words;
   std::string file;
   bool special = false;
+  bool no_special = false;
   bool no_bos = false;
   bool decode = false;
 };
@@ -105,8 +106,8 @@ Result<int> tokenize(const TokenizeOptions& options, const GlobalOptions& global
   KVASIR_TRY(const std::string path, store::resolve_model(options.model));
   KVASIR_TRY(const auto tokenizer, open_tokenizer(path));
   if (options.decode) return decode(options, globals, *tokenizer, input);
-  std::vector<TokenId> ids =
-      tokenizer->encode(input, {.parse_special = options.special, .add_special = !options.no_bos});
+  std::vector<TokenId> ids = tokenizer->encode(
+      input, {.parse_special = !options.no_special, .add_special = !options.no_bos});
   return print_ids(ids, globals);
 }
 
@@ -118,8 +119,11 @@ void add_tokenize(CLI::App& app, Context& context) {
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* text = verb->add_option("TEXT", options->words, "The text or, with --decode, the ids");
   verb->add_option("--file", options->file, "Read it from a file")->excludes(text);
-  verb->add_flag("--special", options->special,
-                 "Control tokens in the text mean themselves; --decode shows them");
+  CLI::Option* special = verb->add_flag(
+      "--special", options->special,
+      "Control tokens in the text mean themselves (the default); --decode shows them");
+  verb->add_flag("--no-special", options->no_special, "Control tokens in the text are plain text")
+      ->excludes(special);
   verb->add_flag("--no-bos", options->no_bos, "Add neither BOS nor EOS");
   verb->add_flag("--decode", options->decode, "Ids to text");
   on_chosen(*verb, context, [options, &context] { return tokenize(*options, context.options); });

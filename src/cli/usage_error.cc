@@ -6,6 +6,7 @@
 
 #include "base/nearest_name.h"
 #include "base/printable.h"
+#include "cli/foreign_name.h"
 #include "cli/settings.h"
 
 namespace kvasir::cli {
@@ -49,6 +50,18 @@ std::vector<std::string> verbs_of(const CLI::App& app) {
 
 }  // namespace
 
+std::string verb_path(const CLI::App& app, int argc, char** argv) {
+  std::string path = "kvasir";
+  const CLI::App* current = &app;
+  for (int i = 1; i < argc; ++i) {
+    const CLI::App* const below = find_verb(*current, argv[i]);
+    if (below == nullptr) continue;
+    current = below;
+    path += " " + below->get_name();
+  }
+  return path;
+}
+
 std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::string message = error.what();
   std::ranges::replace(message, '\n', ' ');
@@ -61,15 +74,21 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     if (argument.starts_with("--") && argument.size() > 2) {
       const std::string_view name = argument.substr(2, argument.find('=') - 2);
       const CLI::Option* flag = find_flag(app, *current, name);
-      if (flag == nullptr) return with_hint(message, nearest_flag(app, *current, name));
+      if (flag == nullptr) {
+        const std::string hint = foreign_flag_hint(argument.substr(0, argument.find('=')));
+        return with_hint(message, hint.empty() ? nearest_flag(app, *current, name) : hint);
+      }
       const bool value_follows = flag->get_expected_max() > 0 && argument.find('=') == argument.npos;
       if (value_follows) ++i;
+    } else if (const std::string flag_hint = foreign_flag_hint(argument); !flag_hint.empty()) {
+      return std::string(argument) + " is no flag of Kvasir; " + flag_hint;
     } else if (const auto verbs = verbs_of(*current); !verbs.empty() && !argument.starts_with("-")) {
       const CLI::App* below = find_verb(*current, argument);
       if (below == nullptr) {
+        const std::string hint = foreign_verb_hint(argument);
         const std::string parent = current == &app ? "" : current->get_name() + " ";
         return with_hint("there is no verb '" + parent + printable(argument) + "'",
-                         did_you_mean("", argument, verbs));
+                         hint.empty() ? did_you_mean("", argument, verbs) : hint);
       }
       current = below;
     }

@@ -51,6 +51,7 @@ Result<std::vector<TokenId>> Engine::encode_chat(const ChatPrompt& prompt) const
   KVASIR_TRY(text::ChatTemplateInputs inputs,
              text::read_chat(prompt.messages, prompt.tools, prompt.template_kwargs));
   inputs.add_generation_prompt = prompt.add_generation_prompt;
+  inputs.keeps_parts = true;
   return text::encode_chat(std::move(inputs), *chat_template(), *tokenizer);
 }
 

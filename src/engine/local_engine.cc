@@ -334,7 +334,7 @@ void LocalEngine::end_expired(const sched::SchedulerOutput& output) {
   for (const SequenceId id : output.expired) {
     const Stream stream = streams_.at(id);
     emit_end(*stream.request, stream.choice, FinishReason::kError,
-             Error{ErrorKind::kUnavailable, fmt::format("queue: the request did not start within {} ms",
+             Error{ErrorKind::kUnavailable, fmt::format("queue: the request did not start within {} ms (--queue-timeout)",
                                                         stream.request->request.start_within_ms)});
   }
 }

@@ -7,6 +7,15 @@
 #include "engine/vocab_metadata.h"
 
 namespace kvasir {
+namespace {
+
+// Beside the default one; tokenizer.chat_templates lists the names. Others, such as "rag", are not used.
+constexpr const char* kForTools = "tokenizer.chat_template.tool_use";
+
+}  // namespace
+
+OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
+    : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
 
 OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
     : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
@@ -29,16 +38,24 @@ Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {
 
 Result<std::unique_ptr<text::ChatTemplate>> OpenedModel::load_chat_template(
     const std::string& override_source) const {
-  std::string template_source = override_source;
+  std::string template_source = override_source, for_tools;
   if (template_source.empty()) {
     KVASIR_TRY(auto own, source_->metadata().find_string("tokenizer.chat_template"));
-    if (!own || own->empty()) return std::unique_ptr<text::ChatTemplate>();
-    template_source = std::move(*own);
+    KVASIR_TRY(auto named, source_->metadata().find_string(kForTools));
+    template_source = own.value_or("");
+    for_tools = named.value_or("");
+    if (template_source.empty()) template_source = std::exchange(for_tools, {});
+    if (template_source.empty()) return std::unique_ptr<text::ChatTemplate>();
   }
   auto parsed = text::ChatTemplate::parse(template_source);
   if (!parsed) {
     return make_error(override_source.empty() ? ErrorKind::kBadFile : ErrorKind::kUsage,
                       parsed.error().message);
+  }
+  if (!for_tools.empty()) {
+    auto named = text::ChatTemplate::parse(for_tools);
+    if (!named) return make_error(ErrorKind::kBadFile, std::string(kForTools) + ": " + named.error().message);
+    parsed->set_for_tools(std::move(*named));
   }
   return std::make_unique<text::ChatTemplate>(std::move(*parsed));
 }

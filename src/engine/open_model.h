@@ -26,7 +26,8 @@ class OpenedModel {
 
   // Null when the model has none. Error (kBadFile): a broken or unsupported one.
   Result<std::unique_ptr<text::Tokenizer>> load_tokenizer() const;
-  // `override_source` when it is not empty, else the model's own; null when there is neither. Error
+  // `override_source` when it is not empty, else the model's own, with the one it names "tool_use" for
+  // conversations with tools; null when there is neither. Error
   // (kBadFile, or kUsage for the override): it does not parse.
   Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const std::string& override_source) const;
   // The authors' recommendation where a request says nothing (general.sampling.*). Empty: there is none.

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
+
+#include "io/testing/gguf_case.h"
 
 namespace kvasir::open_model_test {
 namespace {
@@ -31,6 +34,20 @@ TEST(OpenModel, ATemplateFromOutsideWinsAndItsFaultsAreTheCallers) {
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->load_chat_template("{{ 1 }}").value()->source(), "{{ 1 }}");
   EXPECT_EQ(model->load_chat_template("{% if %}").error().kind, ErrorKind::kUsage);
+}
+
+TEST(OpenModel, ATemplateNamedForToolsIsChosenByThem) {
+  const std::string path = testing::TempDir() + "tool_template.gguf";
+  std::ofstream(path, std::ios::binary) << io::write_gguf(
+      {"kv general.architecture string llama", "kv tokenizer.chat_template string {{messages[0].content}}",
+       "kv tokenizer.chat_template.tool_use string {{tools|tojson}}<tool_call>{{messages[0].content}}"});
+  const auto model = open_model(path);
+  ASSERT_TRUE(model) << model.error().message;
+  const auto own = model->load_chat_template("").value();
+  EXPECT_EQ(own->source(), "{{messages[0].content}}");
+  EXPECT_EQ(own->for_tools().source(), "{{tools|tojson}}<tool_call>{{messages[0].content}}");
+  const auto other = model->load_chat_template("{{ 1 }}").value();
+  EXPECT_EQ(other->for_tools().source(), "{{ 1 }}");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ class OutputProcessor {
 
   // Tokenizer and parameters (validated) outlive the processor.
   OutputProcessor(const text::Tokenizer& tokenizer, const SamplingParams& params)
-      : detokenizer_(tokenizer, {.render_special = !params.skip_special_tokens}),
+      : detokenizer_(tokenizer, {.render_special = !params.skip_special_tokens,
+                                 .rendered_tokens = params.shown_special_tokens}),
         stop_matcher_(params.stop, params.include_stop_str_in_output),
         min_tokens_(params.min_tokens) {}
 

@@ -130,6 +130,9 @@ TEST(OutputProcessor, HidesControlTokensUnlessAskedForThem) {
   EXPECT_EQ(process(*tokenizer, params, {kFirstWord, kEnd, kFirstWord}).text, "hihi");
   params.skip_special_tokens = false;
   EXPECT_EQ(process(*tokenizer, params, {kFirstWord, kEnd, kFirstWord}).text, "hi</s>hi");
+  params.skip_special_tokens = true;
+  params.shown_special_tokens = {kEnd};
+  EXPECT_EQ(process(*tokenizer, params, {1, kFirstWord, kEnd, kFirstWord}).text, "hi</s>hi");
   params.stop = {"</s>"};
   EXPECT_EQ(process(*tokenizer, params, {kFirstWord, kEnd, kFirstWord}).text, "hi");
 }

@@ -7,6 +7,7 @@
 #include "jinja/number.h"
 #include "jinja/python_string.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -40,10 +41,11 @@ Result<std::optional<Value>> indexed(Runtime& runtime, const Value& object, std:
   const Text& text = object.text();
   const auto position = resolve_index(index, text.num_code_points);
   if (!position) return std::nullopt;
-  if (text.is_ascii()) return Value::string(std::string(1, text.bytes[*position]));
+  const std::string_view bytes = text.bytes;
+  if (text.is_ascii()) return part_of(text, bytes.substr(*position, 1));
   KVASIR_CHECKED(runtime.charge_bytes(text.bytes.size()));
-  const std::size_t begin = byte_offset(text.bytes, *position);
-  return Value::string(text.bytes.substr(begin, byte_offset(std::string_view(text.bytes).substr(begin), 1)));
+  const std::size_t begin = byte_offset(bytes, *position);
+  return part_of(text, bytes.substr(begin, byte_offset(bytes.substr(begin), 1)));
 }
 
 struct SliceRange {
@@ -94,19 +96,21 @@ void for_each_index(const SliceRange& range, Take take) {
 
 Result<Value> slice_text(Runtime& runtime, const Text& text, const SliceRange& range) {
   KVASIR_CHECKED(runtime.charge_bytes(text.bytes.size()));
-  std::string out;
+  const std::string_view bytes = text.bytes;
+  TracedText out;
   if (range.step == 1 && range.count > 0) {
-    const std::string_view bytes = text.bytes;
     const auto first = static_cast<std::size_t>(range.start);
     const std::size_t begin = text.is_ascii() ? first : byte_offset(bytes, first);
     const std::size_t size = text.is_ascii() ? range.count : byte_offset(bytes.substr(begin), range.count);
-    out = bytes.substr(begin, size);
+    out.append_part(text, begin, size);
   } else if (range.count > 0) {
     KVASIR_CHECKED(runtime.charge(text.num_code_points / 4));
     const auto chars = characters(text.bytes);
-    for_each_index(range, [&](std::size_t i) { out += chars[i]; });
+    for_each_index(range, [&](std::size_t i) {
+      out.append_part(text, static_cast<std::size_t>(chars[i].data() - bytes.data()), chars[i].size());
+    });
   }
-  return text.is_markup ? Value::markup(std::move(out)) : Value::string(std::move(out));
+  return std::move(out).to_value(text.is_markup);
 }
 
 }  // namespace
@@ -200,8 +204,7 @@ Result<std::shared_ptr<const List>> iterate(Runtime& runtime, const Value& value
   std::vector<Value> items;
   KVASIR_CHECKED(runtime.charge(1 + length_of(value).value_or(0)));
   if (value.is_string()) {
-    for (const std::string_view c : characters(value.as_string()))
-      items.push_back(Value::string(std::string(c)));
+    for (const std::string_view c : characters(value.as_string())) items.push_back(part_of(value.text(), c));
   } else if (value.is_dict()) {
     for (const auto& entry : value.as_dict().entries()) items.push_back(entry.first);
   } else if (auto* iterator = value.is_object() ? dynamic_cast<Iterator*>(&value.as_object()) : nullptr) {

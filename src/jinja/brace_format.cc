@@ -6,6 +6,7 @@
 #include "jinja/format_spec.h"
 #include "jinja/number.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -99,16 +100,20 @@ Result<Value> brace_format(Runtime& runtime, const Value& self, const Arguments&
   KVASIR_CHECKED(runtime.charge_bytes(self.as_string().size()));
   std::string_view rest = self.as_string();
   FieldSource source(runtime, arguments);
-  std::string out;
+  const bool is_foreign = std::ranges::any_of(arguments.positional, has_foreign) ||
+                          std::ranges::any_of(arguments.keywords, [](const auto& keyword) {
+                            return has_foreign(keyword.second);
+                          });
+  TracedText out;
   while (!rest.empty()) {
     const std::size_t brace = std::min(rest.find_first_of("{}"), rest.size());
-    out += rest.substr(0, brace);
+    out.append_part(self.text(), self.as_string().size() - rest.size(), brace);
     rest.remove_prefix(brace);
     if (rest.empty()) break;
     const char open = rest[0];
     rest.remove_prefix(1);
     if (rest.starts_with(open)) {
-      out += open;
+      out.append(std::string_view(&open, 1));
       rest.remove_prefix(1);
       continue;
     }
@@ -118,7 +123,11 @@ Result<Value> brace_format(Runtime& runtime, const Value& self, const Arguments&
       return template_error("expected '}}' before the end of the format string");
     if (rest[close] == '{') return template_error("nested replacement fields are not supported");
     KVASIR_TRY(const std::string piece, format_field(runtime, source, rest.substr(0, close)));
-    out += piece;
+    if (is_foreign) {
+      out.append_foreign(piece);
+    } else {
+      out.append(piece);
+    }
     rest.remove_prefix(close + 1);
   }
   return runtime.make_string(std::move(out));

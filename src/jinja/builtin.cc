@@ -4,6 +4,7 @@
 
 #include "jinja/filters/filter_tables.h"
 #include "jinja/methods/method_tables.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -37,12 +38,29 @@ Status bind(const Builtin& builtin, Arguments& arguments) {
   return {};
 }
 
+// Text without a known origin is as foreign as what it was made from.
+Value with_origin(Value result, const Value& self, const Arguments& arguments) {
+  if (!result.is_string() || result.text().is_traced) return result;
+  const bool is_foreign = has_foreign(self) || std::ranges::any_of(arguments.positional, has_foreign) ||
+                          std::ranges::any_of(arguments.keywords, [](const auto& keyword) {
+                            return has_foreign(keyword.second);
+                          });
+  TracedText text;
+  if (is_foreign) {
+    text.append_foreign(result.as_string());
+  } else {
+    text.append(result.as_string());
+  }
+  return std::move(text).to_value(result.text().is_markup);
+}
+
 }  // namespace
 
 Result<Value> invoke(const Builtin& builtin, Runtime& runtime, const Value& self, Arguments arguments) {
   KVASIR_CHECKED(runtime.charge(1));
   if (builtin.parameters[0] != kAnyArguments) KVASIR_CHECKED(bind(builtin, arguments));
-  return builtin.function(runtime, self, arguments);
+  KVASIR_TRY(Value result, builtin.function(runtime, self, arguments));
+  return with_origin(std::move(result), self, arguments);
 }
 
 const Builtin* find_builtin(std::span<const Builtin> table, std::string_view name) {

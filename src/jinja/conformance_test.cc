@@ -79,12 +79,14 @@ void expect_outcome(const Result<std::string>& actual, const Dict& outcome, cons
 
 void check_micro_cases(const std::string& group) {
   const Value globals = parse_json(read_file(kCases / "micro/globals.json"));
+  const Value foreign_globals = as_foreign(globals);
   std::istringstream lines(read_file(kCases / "micro" / (group + ".jsonl")));
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
     const Value test_case = parse_json(line);
     const std::string source = test_case.as_dict().find("template")->as_string();
     expect_outcome(render(source, globals), test_case.as_dict(), source);
+    expect_outcome(render(source, foreign_globals), test_case.as_dict(), "foreign: " + source);
   }
   EXPECT_GE(count, 70u) << group;
 }
@@ -119,8 +121,10 @@ TEST(TemplateConformance, TemplateFamiliesRenderEveryConversationAsTransformersD
     for (const auto& [name, conversation] : conversations.as_dict().entries()) {
       const Value* outcome = outcomes.as_dict().find(name);
       ASSERT_NE(outcome, nullptr) << name.as_string() << ": run scripts/make_template_cases.py";
-      expect_outcome(render(source, family_globals(conversation)), outcome->as_dict(),
-                     family.as_string() + " / " + name.as_string());
+      for (const Value& globals : {family_globals(conversation), as_foreign(family_globals(conversation))}) {
+        expect_outcome(render(source, globals), outcome->as_dict(),
+                       family.as_string() + " / " + name.as_string());
+      }
     }
   }
   EXPECT_GE(families.as_dict().entries().size(), 13u);

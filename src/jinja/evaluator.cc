@@ -6,6 +6,7 @@
 #include "jinja/depth_guard.h"
 #include "jinja/operators.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -105,7 +106,7 @@ Result<Value> Evaluator::eval(const ArithmeticChain& node) {
 }
 
 Result<Value> Evaluator::eval(const Concatenation& node) {
-  std::string text;
+  TracedText text;
   for (const ExprPtr& operand : node.operands) {
     KVASIR_TRY(const Value value, evaluate(*operand));
     KVASIR_CHECKED(append_text(runtime_, value, text));

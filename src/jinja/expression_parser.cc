@@ -212,7 +212,7 @@ Result<ExprPtr> ExpressionParser::parse_string() {
   const int line = tokens_.line();
   std::string text;
   while (tokens_.current().kind == TokenKind::kString) text += tokens_.take().text;
-  return make_expr(line, Literal{Value::string(std::move(text))});
+  return make_expr(line, Literal{Value::traced(std::move(text), {})});
 }
 
 Result<ExprPtr> ExpressionParser::parse_number() {

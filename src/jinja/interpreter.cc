@@ -30,20 +30,26 @@ class Interpreter::ScopeGuard {
 Interpreter::Interpreter(const Value& globals, const RenderOptions& options)
     : runtime_(options), scope_(std::make_shared<Scope>()), evaluator_(globals, runtime_, scope_, line_) {}
 
-Result<std::string> Interpreter::render(const Block& body) {
-  std::string text;
+Result<TracedText> Interpreter::render(const Block& body) {
+  TracedText text;
   output_ = &text;
   KVASIR_CHECKED(run_block(body));
   return text;
 }
 
-Status Interpreter::write(std::string_view text) {
-  KVASIR_CHECKED(runtime_.charge(text.size() / 64));
+Status Interpreter::charge_output(std::size_t size_bytes) {
+  KVASIR_CHECKED(runtime_.charge(size_bytes / 64));
   const std::size_t limit = runtime_.options().max_output_bytes;
-  if (text.size() > limit - std::min(limit, captured_bytes_ + output_->size())) {
+  if (size_bytes > limit - std::min(limit, captured_bytes_ + output_->size())) {
     return limit_error("the output exceeds its limit of {} bytes", limit);
   }
-  output_->append(text);
+  return {};
+}
+
+Status Interpreter::write(const Value& value) {
+  KVASIR_TRY(const Value text, to_text_value(runtime_, value));
+  KVASIR_CHECKED(charge_output(text.as_string().size()));
+  output_->append(text.text());
   return {};
 }
 
@@ -57,8 +63,8 @@ Result<Interpreter::Flow> Interpreter::run_block(const Block& block) {
   return Flow::kNext;
 }
 
-Result<Interpreter::Flow> Interpreter::capture(const Block& block, std::string& text) {
-  std::string* const outer = std::exchange(output_, &text);
+Result<Interpreter::Flow> Interpreter::capture(const Block& block, TracedText& text) {
+  TracedText* const outer = std::exchange(output_, &text);
   captured_bytes_ += outer->size();
   Result<Flow> flow = Flow::kNext;
   {
@@ -71,18 +77,14 @@ Result<Interpreter::Flow> Interpreter::capture(const Block& block, std::string& 
 }
 
 Result<Interpreter::Flow> Interpreter::run(const TextOutput& node) {
-  KVASIR_CHECKED(write(node.text));
+  KVASIR_CHECKED(charge_output(node.text.size()));
+  output_->append(node.text);
   return Flow::kNext;
 }
 
 Result<Interpreter::Flow> Interpreter::run(const ValueOutput& node) {
   KVASIR_TRY(const Value value, evaluator_.evaluate(*node.value));
-  if (value.is_string()) {
-    KVASIR_CHECKED(write(value.as_string()));
-    return Flow::kNext;
-  }
-  KVASIR_TRY(const std::string text, to_text(runtime_, value));
-  KVASIR_CHECKED(write(text));
+  KVASIR_CHECKED(write(value));
   return Flow::kNext;
 }
 
@@ -143,8 +145,8 @@ Result<Value> Interpreter::call_loop(const For& node, const std::shared_ptr<Scop
   if (call_depth_ > runtime_.options().max_depth) {
     return limit_error("recursive loops nest deeper than the limit of {}", runtime_.options().max_depth);
   }
-  std::string text;
-  std::string* const outer = std::exchange(output_, &text);
+  TracedText text;
+  TracedText* const outer = std::exchange(output_, &text);
   captured_bytes_ += outer->size();
   const Result<Flow> flow = run_loop(node, closure, iterable, depth);
   captured_bytes_ -= outer->size();
@@ -160,7 +162,7 @@ Result<Interpreter::Flow> Interpreter::run(const Set& node) {
 }
 
 Result<Interpreter::Flow> Interpreter::run(const SetBlock& node) {
-  std::string text;
+  TracedText text;
   KVASIR_TRY(const Flow flow, capture(node.body, text));
   if (flow != Flow::kNext) return flow;
   KVASIR_TRY(Value value, runtime_.make_string(std::move(text)));
@@ -179,19 +181,17 @@ Result<Interpreter::Flow> Interpreter::run(const CallBlock& node) {
   KVASIR_TRY(Value caller, runtime_.adopt(std::make_shared<Macro>(*this, node.caller, scope_)));
   KVASIR_TRY(const Value value,
              evaluator_.evaluate_with_caller(std::get<Postfix>(node.call->node), std::move(caller)));
-  KVASIR_TRY(const std::string text, to_text(runtime_, value));
-  KVASIR_CHECKED(write(text));
+  KVASIR_CHECKED(write(value));
   return Flow::kNext;
 }
 
 Result<Interpreter::Flow> Interpreter::run(const FilterBlock& node) {
-  std::string text;
+  TracedText text;
   KVASIR_TRY(const Flow flow, capture(node.body, text));
   if (flow != Flow::kNext) return flow;
   KVASIR_TRY(Value value, runtime_.make_string(std::move(text)));
   KVASIR_TRY(value, evaluator_.apply_filters(node.filters, std::move(value)));
-  KVASIR_TRY(const std::string filtered, to_text(runtime_, value));
-  KVASIR_CHECKED(write(filtered));
+  KVASIR_CHECKED(write(value));
   return Flow::kNext;
 }
 
@@ -245,10 +245,10 @@ Result<Value> Interpreter::call_macro(const MacroDefinition& macro, const std::s
     return limit_error("macro calls nest deeper than the limit of {}", runtime_.options().max_depth);
   }
   const int line = line_;
-  std::string text;
+  TracedText text;
   const ScopeGuard scope(*this, closure);
   KVASIR_CHECKED(bind_parameters(macro, arguments));
-  std::string* const outer = std::exchange(output_, &text);
+  TracedText* const outer = std::exchange(output_, &text);
   captured_bytes_ += outer->size();
   const Result<Flow> flow = run_block(macro.body);
   captured_bytes_ -= outer->size();

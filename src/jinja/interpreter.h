@@ -22,7 +22,7 @@ class Interpreter {
  public:
   Interpreter(const Value& globals, const RenderOptions& options);
 
-  Result<std::string> render(const Block& body);
+  Result<TracedText> render(const Block& body);
   // The template line being executed; after an error, the line it arose on.
   int line() const { return line_; }
 
@@ -59,15 +59,16 @@ class Interpreter {
   Result<Flow> run_loop(const For& node, const std::shared_ptr<Scope>& closure, const Value& iterable,
                         std::size_t depth);
   Result<std::vector<Value>> loop_items(const For& node, const Value& iterable);
-  Status write(std::string_view text);
+  Status charge_output(std::size_t size_bytes);
+  Status write(const Value& value);
   // Runs a block in a scope of its own with its output kept apart.
-  Result<Flow> capture(const Block& block, std::string& text);
+  Result<Flow> capture(const Block& block, TracedText& text);
   Status assign(const Target& target, const Value& value);
   Status bind_parameters(const MacroDefinition& macro, Arguments& arguments);
 
   Runtime runtime_;
   std::shared_ptr<Scope> scope_;
-  std::string* output_ = nullptr;
+  TracedText* output_ = nullptr;
   std::size_t captured_bytes_ = 0;  // of the outputs around the current one
   std::size_t call_depth_ = 0;
   int line_ = 1;

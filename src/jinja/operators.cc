@@ -8,6 +8,7 @@
 #include "jinja/number.h"
 #include "jinja/percent_format.h"
 #include "jinja/python_string.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -135,10 +136,11 @@ Result<Value> repeated(Runtime& runtime, const Value& sequence, std::int64_t cou
     const std::string& unit = sequence.as_string();
     const auto size = checked_mul(unit.size(), times);
     KVASIR_CHECKED(runtime.charge_bytes(size.value_or(std::numeric_limits<std::size_t>::max() - 64)));
-    std::string out;
-    out.reserve(*size);
-    for (std::size_t i = 0; i < times && !unit.empty(); ++i) out += unit;
-    return sequence.text().is_markup ? Value::markup(std::move(out)) : Value::string(std::move(out));
+    const auto num_spans = checked_mul(sequence.text().foreign.size(), times);
+    KVASIR_CHECKED(runtime.charge(num_spans.value_or(std::numeric_limits<std::size_t>::max())));
+    TracedText out;
+    for (std::size_t i = 0; i < times && !unit.empty(); ++i) out.append(sequence.text());
+    return std::move(out).to_value(sequence.text().is_markup);
   }
   const List& list = sequence.as_list();
   const auto size = checked_mul(list.items.size(), times);
@@ -157,9 +159,19 @@ bool repeatable(const Value& value) {
 
 Result<Value> add_strings(Runtime& runtime, const Text& left, const Text& right) {
   KVASIR_CHECKED(runtime.charge_bytes(left.bytes.size() + right.bytes.size()));
-  if (!left.is_markup && !right.is_markup) return Value::string(left.bytes + right.bytes);
-  const auto safe = [](const Text& text) { return text.is_markup ? text.bytes : escape_html(text.bytes); };
-  return Value::markup(safe(left) + safe(right));
+  KVASIR_CHECKED(runtime.charge((left.foreign.size() + right.foreign.size()) / 4));
+  const bool is_markup = left.is_markup || right.is_markup;
+  TracedText out;
+  for (const Text* text : {&left, &right}) {
+    if (text->is_markup == is_markup) {
+      out.append(*text);
+    } else if (text->foreign.empty()) {
+      out.append(escape_html(text->bytes));
+    } else {
+      out.append_foreign(escape_html(text->bytes));
+    }
+  }
+  return std::move(out).to_value(is_markup);
 }
 
 Result<Value> add_lists(Runtime& runtime, const Value& left, const Value& right) {

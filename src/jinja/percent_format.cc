@@ -4,6 +4,7 @@
 
 #include "jinja/format_spec.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -185,15 +186,20 @@ Result<Value> percent_format(Runtime& runtime, const Value& format, const Value&
   KVASIR_CHECKED(runtime.charge_bytes(format.as_string().size()));
   std::string_view rest = format.as_string();
   ValueSource source(runtime, values);
-  std::string out;
+  const bool is_foreign = has_foreign(values);
+  TracedText out;
   while (!rest.empty()) {
     const std::size_t percent = std::min(rest.find('%'), rest.size());
-    out += rest.substr(0, percent);
+    out.append_part(format.text(), format.as_string().size() - rest.size(), percent);
     rest.remove_prefix(percent);
     if (rest.empty()) break;
     rest.remove_prefix(1);
     KVASIR_TRY(const std::string piece, DirectiveReader(rest, source).read(runtime));
-    out += piece;
+    if (is_foreign) {
+      out.append_foreign(piece);
+    } else {
+      out.append(piece);
+    }
   }
   KVASIR_CHECKED(source.expect_all_used());
   return runtime.make_string(std::move(out));

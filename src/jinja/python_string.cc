@@ -214,25 +214,6 @@ std::size_t count_occurrences(std::string_view text, std::string_view needle) {
   return count;
 }
 
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text,
-                     std::int64_t limit) {
-  std::string out;
-  std::size_t position = 0;
-  for (; limit != 0; --limit) {
-    const auto hit = find_bytes(text, old_text, position);
-    if (!hit) break;
-    out.append(text.substr(position, *hit - position)).append(new_text);
-    position = *hit + old_text.size();
-    if (!old_text.empty()) continue;
-    // An empty pattern matches before every character and at the end.
-    if (position == text.size()) return out;
-    const std::size_t size = code_point_at(text, position).size_bytes;
-    out.append(text.substr(position, size));
-    position += size;
-  }
-  return out.append(text.substr(position));
-}
-
 std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   std::size_t start = 0;

@@ -49,9 +49,6 @@ std::optional<std::size_t> rfind_bytes(std::string_view haystack, std::string_vi
 
 // str.count: occurrences that do not overlap.
 std::size_t count_occurrences(std::string_view text, std::string_view needle);
-// str.replace; a negative limit replaces all.
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text,
-                     std::int64_t limit);
 // str.splitlines without the line ends.
 std::vector<std::string_view> split_lines(std::string_view text);
 

@@ -33,6 +33,12 @@ Result<Value> Runtime::make_string(std::string utf8) {
   return Value::string(std::move(utf8));
 }
 
+Result<Value> Runtime::make_string(TracedText text) {
+  KVASIR_CHECKED(charge_bytes(text.size()));
+  KVASIR_CHECKED(charge(text.foreign().size() / 4));
+  return std::move(text).to_value();
+}
+
 Result<Value> Runtime::make_list(std::vector<Value> items, ListKind kind) {
   KVASIR_CHECKED(charge(1 + items.size()));
   return checked(Value::list(std::move(items), kind));

@@ -9,6 +9,7 @@
 #include "jinja/object.h"
 #include "jinja/render_options.h"
 #include "jinja/template_error.h"
+#include "jinja/traced_text.h"
 #include "jinja/value.h"
 
 namespace kvasir::jinja {
@@ -31,6 +32,7 @@ class Runtime {
 
   // Charged values. Errors (kUnmet): out of steps, or nesting above kMaxValueDepth.
   Result<Value> make_string(std::string utf8);
+  Result<Value> make_string(TracedText text);
   Result<Value> make_list(std::vector<Value> items, ListKind kind = ListKind::kList);
   Result<Value> make_dict(std::vector<Value::Entry> entries);
   Result<Value> make_iterator(std::string_view type_name, std::vector<Value> items);

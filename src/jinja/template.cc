@@ -28,6 +28,11 @@ Result<Template> Template::parse(std::string_view source) {
 }
 
 Result<std::string> Template::render(const Value& globals, const RenderOptions& options) const {
+  KVASIR_TRY(const TracedText text, render_traced(globals, options));
+  return text.bytes();
+}
+
+Result<TracedText> Template::render_traced(const Value& globals, const RenderOptions& options) const {
   Interpreter interpreter(globals, options);
   auto text = interpreter.render(parsed_->body);
   if (!text) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "jinja/render_options.h"
+#include "jinja/traced_text.h"
 #include "jinja/value.h"
 #include "kvasir/result.h"
 
@@ -26,6 +27,9 @@ class Template {
   // `globals` is a dict of what the template sees. Errors name the template's line: kUsage for what the
   // template refuses (raise_exception) or cannot compute, kUnmet for a limit.
   Result<std::string> render(const Value& globals, const RenderOptions& options = {}) const;
+  // The same, and which bytes of it came from strings in `globals` that as_foreign() has made so. A builtin that
+  // has no rule of its own gives text that is wholly foreign if any of its arguments has foreign text.
+  Result<TracedText> render_traced(const Value& globals, const RenderOptions& options = {}) const;
 
   // As it was given to parse().
   std::string_view source() const;

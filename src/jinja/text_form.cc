@@ -169,14 +169,53 @@ Result<std::string> to_text(Runtime& runtime, const Value& value) {
   return out;
 }
 
-Result<Value> replace_text(Runtime& runtime, const std::string& text, const std::string& old_text,
-                           const std::string& new_text, std::int64_t limit) {
-  KVASIR_CHECKED(runtime.charge_bytes(2 * text.size()));
-  std::size_t count = count_occurrences(text, old_text);
+Status append_text(Runtime& runtime, const Value& value, TracedText& out) {
+  if (value.is_string()) {
+    KVASIR_CHECKED(runtime.charge_bytes(value.as_string().size()));
+    out.append(value.text());
+    return {};
+  }
+  KVASIR_TRY(const std::string text, to_text(runtime, value));
+  if (has_foreign(value)) {
+    out.append_foreign(text);
+  } else {
+    out.append(text);
+  }
+  return {};
+}
+
+Result<Value> to_text_value(Runtime& runtime, const Value& value) {
+  if (value.is_string()) return value;
+  TracedText text;
+  KVASIR_CHECKED(append_text(runtime, value, text));
+  return runtime.make_string(std::move(text));
+}
+
+Result<Value> replace_text(Runtime& runtime, const Text& text, const std::string& old_text,
+                           const Text& new_text, std::int64_t limit) {
+  const std::string_view bytes = text.bytes;
+  KVASIR_CHECKED(runtime.charge_bytes(2 * bytes.size()));
+  std::size_t count = count_occurrences(bytes, old_text);
   if (limit >= 0) count = std::min(count, static_cast<std::size_t>(limit));
-  const auto size = checked_mul(count, new_text.size());
+  const auto size = checked_mul(count, new_text.bytes.size() + 64 * new_text.foreign.size());
   KVASIR_CHECKED(runtime.charge_bytes(size.value_or(std::numeric_limits<std::size_t>::max() - 64)));
-  return Value::string(replaced(text, old_text, new_text, limit));
+  TracedText out;
+  std::size_t position = 0;
+  for (; limit != 0; --limit) {
+    const auto hit = find_bytes(bytes, old_text, position);
+    if (!hit) break;
+    out.append_part(text, position, *hit - position);
+    out.append(new_text);
+    position = *hit + old_text.size();
+    if (!old_text.empty()) continue;
+    // An empty pattern matches before every character and at the end.
+    if (position == bytes.size()) return std::move(out).to_value();
+    const std::size_t character = code_point_at(bytes, position).size_bytes;
+    out.append_part(text, position, character);
+    position += character;
+  }
+  out.append_part(text, position, bytes.size() - position);
+  return std::move(out).to_value();
 }
 
 }  // namespace kvasir::jinja

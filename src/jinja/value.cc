@@ -107,6 +107,14 @@ Value Value::big_integer(std::string digits) {
 Value Value::number(double value) { return holding(value); }
 Value Value::string(std::string utf8) { return holding(make_text(std::move(utf8), false)); }
 Value Value::markup(std::string utf8) { return holding(make_text(std::move(utf8), true)); }
+Value Value::traced(std::string utf8, std::vector<TextSpan> foreign, bool is_markup) {
+  const std::size_t length = num_code_points(utf8);
+  return holding(std::make_shared<const Text>(Text{.bytes = std::move(utf8),
+                                                   .num_code_points = length,
+                                                   .is_markup = is_markup,
+                                                   .is_traced = true,
+                                                   .foreign = std::move(foreign)}));
+}
 
 Value Value::list(std::vector<Value> items, ListKind kind) {
   std::size_t depth = 0;

@@ -20,6 +20,12 @@ class Object;
 struct List;
 struct Text;
 
+// Bytes [begin, end) of a text.
+struct TextSpan {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
 enum class ListKind : std::uint8_t { kList, kTuple, kGroup, kRange, kDictKeys, kDictValues, kDictItems };
 
 // A cheap handle: scalars are held inside, everything else is shared and immutable except an Object.
@@ -60,6 +66,8 @@ class Value {
   static Value string(std::string utf8);
   // A string that `+` escapes its other operand for (what the `safe` filter returns).
   static Value markup(std::string utf8);
+  // A string of which is known what came from outside of the template (TracedText builds it).
+  static Value traced(std::string utf8, std::vector<TextSpan> foreign, bool is_markup = false);
   static Value list(std::vector<Value> items, ListKind kind = ListKind::kList);
   // Keys must be hashable(); the last of equal keys wins, at the place of the first.
   static Value dict(std::vector<Entry> entries);
@@ -135,6 +143,9 @@ struct Text {
   std::string bytes;
   std::size_t num_code_points = 0;
   bool is_markup = false;
+  // Whether `foreign` is known; a builtin that does not say makes a text that is wholly as its arguments are.
+  bool is_traced = false;
+  std::vector<TextSpan> foreign = {};  // what the template did not write, ascending
 
   bool is_ascii() const { return num_code_points == bytes.size(); }
 };

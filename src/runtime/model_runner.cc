@@ -153,8 +153,8 @@ void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t e
   const bool argmax_only = std::ranges::all_of(chunk, [&](const WantedRow& wanted) {
     return wants_argmax_only(wanted, part.sequences[wanted.sequence], part.tasks[wanted.sequence]);
   });
-  const model::Logits logits =
-      model_.logits(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()), argmax_only);
+  const model::Logits logits = model_.logits(static_cast<std::int32_t>(begin),
+                                             static_cast<std::int32_t>(chunk.size()), argmax_only);
   mark_non_finite(part);
   for (std::size_t i = 0; i < chunk.size(); ++i) {
     if (part.results[chunk[i].sequence].error) continue;

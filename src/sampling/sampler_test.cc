@@ -155,6 +155,10 @@ TEST(Sampler, IsGreedyWhenOnlyOneTokenIsLeft) {
     EXPECT_EQ(token_of({.logits = logits, .params = {.temperature = 1e-6f}}), best);
     EXPECT_EQ(token_of({.logits = logits, .params = {.temperature = 2.0f, .top_k = 1}}), best);
     EXPECT_EQ(token_of({.logits = logits, .params = {.temperature = 2.0f, .top_p = 1e-6f}}), best);
+    EXPECT_EQ(token_of({.logits = logits, .params = {.temperature = 2.0f, .top_p = 0.0f}, .seed = seed}),
+              best);
+    EXPECT_EQ(token_of({.logits = logits, .params = {.top_k = 20, .top_p = 0.0f}, .seed = seed}), best);
+    EXPECT_EQ(token_of({.logits = logits, .params = {.top_p = 0.0f, .min_p = 0.1f}, .seed = seed}), best);
   }
 }
 

@@ -37,9 +37,7 @@ Status check_distribution(const SamplingParams& params) {
     return out_of_range("temperature", "finite and 0 or greater", fmt::format("{}", params.temperature));
   }
   if (params.top_k < 0) return out_of_range("top_k", "0 (off) or greater", fmt::format("{}", params.top_k));
-  if (!(params.top_p > 0.0f && params.top_p <= 1.0f)) {
-    return out_of_range("top_p", "above 0 and at most 1", fmt::format("{}", params.top_p));
-  }
+  KVASIR_CHECKED(check_range("top_p", params.top_p, 0.0f, 1.0f));
   KVASIR_CHECKED(check_range("min_p", params.min_p, 0.0f, 1.0f));
   if (!(params.repetition_penalty > 0.0f && std::isfinite(params.repetition_penalty))) {
     return out_of_range("repetition_penalty", "finite and above 0",

@@ -20,7 +20,7 @@ struct BadCase {
 
 TEST(SamplingParams, DefaultsAndLimitsThemselvesAreValid) {
   EXPECT_TRUE(validate({}, kVocabSize));
-  SamplingParams params{.temperature = 0.0f, .top_k = 1 << 30, .top_p = 1e-9f, .min_p = 1.0f};
+  SamplingParams params{.temperature = 0.0f, .top_k = 1 << 30, .top_p = 0.0f, .min_p = 1.0f};
   params.presence_penalty = -2.0f;
   params.frequency_penalty = 2.0f;
   params.n = kMaxChoices;
@@ -42,8 +42,8 @@ TEST(SamplingParams, NamesFieldLimitAndValueOfWhatIsOutOfRange) {
       {"temperature", "temperature must be finite and 0 or greater, got inf",
        [](auto& p) { p.temperature = INFINITY; }},
       {"top_k", "top_k must be 0 (off) or greater, got -1", [](auto& p) { p.top_k = -1; }},
-      {"top_p", "top_p must be above 0 and at most 1, got 0", [](auto& p) { p.top_p = 0.0f; }},
-      {"top_p", "top_p must be above 0 and at most 1, got 1.5", [](auto& p) { p.top_p = 1.5f; }},
+      {"top_p", "top_p must be between 0 and 1, got -0.5", [](auto& p) { p.top_p = -0.5f; }},
+      {"top_p", "top_p must be between 0 and 1, got 1.5", [](auto& p) { p.top_p = 1.5f; }},
       {"min_p", "min_p must be between 0 and 1, got 2", [](auto& p) { p.min_p = 2.0f; }},
       {"repetition_penalty", "repetition_penalty must be finite and above 0, got 0",
        [](auto& p) { p.repetition_penalty = 0.0f; }},

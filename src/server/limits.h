@@ -39,7 +39,7 @@ struct Limits {
 
   Limit channel_requests{64, 429, "requests at a time on one WebSocket", "max-channel-requests", 4096};
   Limit connections{4096, 0, "connections", "max-connections", 1 << 20};
-  Limit connections_per_address{256, 0, "connections from one address", "max-connections-per-address",
+  Limit connections_per_address{1024, 0, "connections from one address", "max-connections-per-address",
                                 1 << 20};
   // For one stream that its reader does not take. Beyond it the stream is aborted.
   Limit output_buffer_bytes{256 << 10, 0, "bytes waiting for a slow reader", "max-unsent-bytes", 64 << 20};
@@ -52,6 +52,8 @@ struct Limits {
   // The same for what waits to be sent; the connection aborts.
   std::chrono::milliseconds write_stall_timeout{30'000};
   std::int64_t min_bytes_per_s = 1024;
+
+  bool are_strict = false;  // an answer that may grow beyond the context is refused, not cut
 };
 
 // All of them, for the API reference and the flags.

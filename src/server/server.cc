@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "server/api/api_context.h"
 #include "server/api/openai/answer_json.h"
 #include "server/auth/key_ring.h"
@@ -52,12 +53,11 @@ std::string served_name(const ServerConfig& config, const ModelInfo& model) {
 }
 
 Status check_config(const ServerConfig& config) {
-  const std::string& origin = config.cors_origin;
-  if (!origin.empty() && origin != "*" &&
-      (origin.find("://") == std::string::npos || origin.ends_with('/'))) {
+  const std::string& base = config.base_path;
+  if (!base.empty() && (!base.starts_with('/') || base.ends_with('/') || base.find("//") != base.npos ||
+                        base.find_first_of("?# ") != base.npos)) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("--cors-origin must be * or like https://chat.example, got {}", origin),
-                      "cors-origin");
+                      fmt::format("--base-path must be like /llm, got {}", printable_line(base)), "base-path");
   }
   if (config.tls_certificate_file.empty() != config.tls_key_file.empty()) {
     return make_error(ErrorKind::kUsage, "--tls-cert and --tls-key come together", "tls-cert");
@@ -107,16 +107,17 @@ struct Server::Impl {
     std::unique_ptr<observe::Tracer> tracer;
   };
 
-  Impl(Engine& engine_in, ServerConfig config_in, Files files_in)
+  Impl(Engine& engine_in, ServerConfig config_in, std::vector<http::OriginPattern> origins, Files files_in)
       : engine(engine_in),
         config(std::move(config_in)),
         files(std::move(files_in)),
-        cors(config.cors_origin),
+        cors(std::move(origins)),
         memory(config.request_memory_bytes),
         api{.engine = engine,
             .limits = config.limits,
             .kv = config.kv,
             .metrics = metrics,
+            .refusals = refusals,
             .rate_limiter = rate_limiter,
             .memory = memory,
             .ids = ids,
@@ -127,7 +128,7 @@ struct Server::Impl {
             .memory_budget_bytes = config.memory_bytes,
             .tracer = files.tracer.get(),
             .draining = draining},
-        router(make_routes(api)) {}
+        router(make_routes(api), config.base_path) {}
 
   Status open_grpc();
   void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
@@ -140,6 +141,7 @@ struct Server::Impl {
   const Files files;
   const http::Cors cors;
   observe::ServerMetrics metrics;
+  observe::RefusalLog refusals{config.warn ? config.warn : warn_on_stderr};
   RequestMemory memory;
   http::ConnectionCounter connections{config.limits};
   auth::RateLimiter rate_limiter;
@@ -177,6 +179,7 @@ Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig config) {
   KVASIR_CHECKED(check_config(config));
+  KVASIR_TRY(std::vector<http::OriginPattern> origins, http::parse_origin_patterns(config.cors_origins));
   const auth::KeyRing::Warn warn = config.warn ? config.warn : warn_on_stderr;
   Impl::Files files;
   if (!config.api_keys_file.empty()) {
@@ -195,7 +198,7 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
                                                      warn));
   }
   const bool asks_for_keys = files.keys != nullptr;
-  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(files));
+  auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(origins), std::move(files));
   if (!impl->stop_signal.valid()) {
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }

@@ -21,7 +21,8 @@ struct ServerConfig {
   std::uint16_t port = 8080;               // 0: any free one
   std::optional<std::uint16_t> grpc_port;  // likewise; none: no gRPC
   std::string served_model_name;           // empty: the model's own name
-  std::string cors_origin;                 // "*", one origin, or empty for none
+  std::vector<std::string> cors_origins;   // besides the usual ones (http/origin_pattern.h)
+  std::string base_path;                   // "/llm": paths may begin with it; empty: none
   std::vector<std::string> allowed_hosts;  // besides loopback names, of requests to a loopback address
   std::string tls_certificate_file;        // PEM; empty: no TLS
   std::string tls_key_file;

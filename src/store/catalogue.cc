@@ -167,7 +167,18 @@ Result<Catalogue> Catalogue::parse(std::string_view toml, std::string_view sourc
 
 const CatalogueEntry* Catalogue::find(std::string_view name) const {
   const auto it = std::ranges::find(entries_, name, &CatalogueEntry::name);
-  return it == entries_.end() ? nullptr : &*it;
+  if (it != entries_.end()) return &*it;
+  std::string_view family = name;
+  if (family.ends_with(":latest")) family.remove_suffix(std::string_view(":latest").size());
+  const CatalogueEntry* only = nullptr;
+  for (const CatalogueEntry& entry : entries_) {
+    const bool is_of_family = entry.name.size() > family.size() && entry.name.starts_with(family) &&
+                              entry.name[family.size()] == ':';
+    if (!is_of_family) continue;
+    if (only != nullptr) return nullptr;
+    only = &entry;
+  }
+  return only;
 }
 
 Status Catalogue::merge(Catalogue other, std::string_view source) {

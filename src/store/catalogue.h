@@ -51,7 +51,7 @@ class Catalogue {
   const std::vector<CatalogueEntry>& entries() const { return entries_; }
   // The name that is pulled when none is given; empty when the text names none.
   const std::string& default_name() const { return default_name_; }
-  // Null when no entry has that name.
+  // By its whole name, or by the part before the colon, with ":latest" or alone, where one entry has it. Null: none.
   const CatalogueEntry* find(std::string_view name) const;
 
   // Takes over the entries of `other`, which `source` names; one of the same name replaces ours. Error

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "text/conversation_form.h"
+
 namespace kvasir::text {
 namespace {
 
@@ -30,12 +32,21 @@ Status check_message(std::size_t index, const Value& message) {
   const Value* role = message.as_dict().find("role");
   if (role == nullptr || !role->is_string()) return unusable("messages", name + " needs a role, a string");
   const Value* content = message.as_dict().find("content");
-  // Beside calls of tools there may be nothing else to say.
-  const bool may_be_empty = message.as_dict().find("tool_calls") != nullptr;
+  // An assistant may have called tools, thought or refused, and said nothing else.
+  const bool may_be_empty = role->as_string() == "assistant" ||
+                            message.as_dict().find("tool_calls") != nullptr;
   if (content == nullptr) return may_be_empty ? Status() : unusable("messages", name + " has no content");
   if (content->is_string() || content->is_list() || (content->is_none() && may_be_empty)) return {};
   return unusable("messages", fmt::format("{}.content must be a string or a list of parts, is {}", name,
                                           content->type_name()));
+}
+
+// Templates print a null. Beside calls they expect it.
+Value without_null_content(const Value& message) {
+  const Value* content = find_message_member(message, "content");
+  const bool is_null = content == nullptr || content->is_none();
+  if (!is_null || find_message_member(message, "tool_calls") != nullptr) return message;
+  return with_member(message, "content", Value::string(""));
 }
 
 Result<Value> read_messages(std::string_view json) {
@@ -43,9 +54,12 @@ Result<Value> read_messages(std::string_view json) {
   if (!messages.is_list() || messages.as_list().items.empty()) {
     return unusable("messages", "must be an array of at least one object");
   }
-  std::size_t index = 0;
-  for (const Value& message : messages.as_list().items) KVASIR_CHECKED(check_message(index++, message));
-  return messages;
+  std::vector<Value> read;
+  for (const Value& message : messages.as_list().items) {
+    KVASIR_CHECKED(check_message(read.size(), message));
+    read.push_back(without_null_content(message));
+  }
+  return Value::list(std::move(read));
 }
 
 Result<std::vector<std::pair<std::string, Value>>> read_variables(std::string_view json) {

@@ -28,6 +28,14 @@ TEST(ChatJson, ToolCallsNeedNoContent) {
   EXPECT_EQ(fault_of(R"([{"role":"assistant","content":null,"tool_calls":[]}])"), "");
 }
 
+TEST(ChatJson, AnAssistantMayHaveSaidNothing) {
+  const auto inputs = read_chat(R"([{"role":"assistant","content":null},{"role":"assistant"}])", "", "");
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  for (const jinja::Value& message : inputs->messages.as_list().items) {
+    EXPECT_EQ(message.as_dict().find("content")->as_string(), "");
+  }
+}
+
 TEST(ChatJson, AnErrorNamesWhatIsWrong) {
   constexpr std::string_view kFine = R"([{"role":"user","content":"hi"}])";
   EXPECT_EQ(fault_of("[]"), "messages: must be an array of at least one object");

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "text/conversation_fit.h"
 #include "text/user_text.h"
 
 namespace kvasir::text {
@@ -16,19 +17,13 @@ std::string token_text(const Tokenizer& tokenizer, TokenId token) {
 
 Result<std::vector<TokenId>> encode_chat(ChatTemplateInputs inputs, const ChatTemplate& chat_template,
                                          const Tokenizer& tokenizer) {
-  std::vector<jinja::Value> written = {inputs.messages, inputs.tools, inputs.documents};
-  for (const auto& [name, value] : inputs.extra) written.push_back(value);
-  KVASIR_TRY(const UserText user_text, UserText::create(tokenizer, written));
-
-  for (jinja::Value* value : {&inputs.messages, &inputs.tools, &inputs.documents})
-    *value = user_text.marked(*value);
-  for (auto& [name, value] : inputs.extra) value = user_text.marked(value);
   inputs.bos_token = token_text(tokenizer, tokenizer.vocab().bos());
   inputs.eos_token = token_text(tokenizer, tokenizer.vocab().eos());
-  auto rendered = chat_template.render(make_globals(inputs));
-  if (!rendered) return make_error(rendered.error().kind, rendered.error().message, "messages");
-  const UserText::Unmarked prompt = user_text.unmarked(*rendered);
-  return tokenizer.encode(prompt.text, {.parse_special = true, .plain_at = prompt.plain_at});
+  const ChatTemplate& chosen = inputs.tools.is_none() ? chat_template : chat_template.for_tools();
+  auto prompt = render_fitted(inputs, chosen);
+  if (!prompt) return make_error(prompt.error().kind, prompt.error().message, "messages");
+  const std::vector<std::size_t> plain_at = plain_positions(*prompt, tokenizer);
+  return tokenizer.encode(prompt->bytes(), {.parse_special = true, .plain_at = plain_at});
 }
 
 }  // namespace kvasir::text

@@ -10,9 +10,9 @@
 
 namespace kvasir::text {
 
-// Renders the model's template over `inputs` and tokenises the result. Control tokens come from the template
-// only, never from a message, a tool or an extra value. The texts of BOS and EOS in `inputs` are filled in
-// here. Errors: kUsage for what the template refuses, kUnmet for a limit of its rendering.
+// Renders the model's template over `inputs`, in a form that it takes (see render_fitted), and tokenises the
+// result. Where there are tools, it is the template for them. Control tokens come from the template only, never
+// from a message, a tool or an extra value. The texts of BOS and EOS in `inputs` are filled in here. Errors: kUsage for what the template refuses, kUnmet for a limit of its rendering.
 Result<std::vector<TokenId>> encode_chat(ChatTemplateInputs inputs, const ChatTemplate& chat_template,
                                          const Tokenizer& tokenizer);
 

@@ -23,6 +23,13 @@ Result<std::string> ChatTemplate::render(const jinja::Value& globals,
   return text;
 }
 
+Result<jinja::TracedText> ChatTemplate::render_traced(const jinja::Value& globals,
+                                                      const jinja::RenderOptions& options) const {
+  auto text = template_.render_traced(globals, options);
+  if (!text) return of_chat(std::move(text).error());
+  return text;
+}
+
 jinja::Value make_messages(std::span<const ChatMessage> messages) {
   using jinja::Value;
   std::vector<Value> list;

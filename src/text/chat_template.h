@@ -1,6 +1,7 @@
 // Turns a conversation into the text a model was trained on, with the model's own chat template.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,16 @@ class ChatTemplate {
   // jinja::Template::render.
   Result<std::string> render(const jinja::Value& globals, const jinja::RenderOptions& options = {}) const;
 
+  // The same, and which of it the template did not write.
+  Result<jinja::TracedText> render_traced(const jinja::Value& globals,
+                                          const jinja::RenderOptions& options = {}) const;
+
+  // The template for conversations with tools: itself, unless the model has one of its own for them.
+  const ChatTemplate& for_tools() const { return for_tools_ == nullptr ? *this : *for_tools_; }
+  void set_for_tools(ChatTemplate for_tools) {
+    for_tools_ = std::make_shared<const ChatTemplate>(std::move(for_tools));
+  }
+
   // As it was given to parse().
   std::string_view source() const { return template_.source(); }
 
@@ -35,6 +46,7 @@ class ChatTemplate {
   explicit ChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
 
   jinja::Template template_;
+  std::shared_ptr<const ChatTemplate> for_tools_;
 };
 
 struct ChatMessage {
@@ -52,6 +64,9 @@ struct ChatTemplateInputs {
   std::string bos_token = {};
   std::string eos_token = {};
   std::vector<std::pair<std::string, jinja::Value>> extra = {};  // e.g. enable_thinking
+  bool keeps_parts = false;             // contents that are lists of parts are first tried so, else as texts
+  bool has_generic_tools = false;       // tools, calls and results are text, whatever the template knows
+  bool continues_last_message = false;  // the prompt ends where its content does
 };
 
 jinja::Value make_messages(std::span<const ChatMessage> messages);

@@ -1,5 +1,6 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/utf8.h"
@@ -17,7 +18,9 @@ bool may_become_character(std::string_view text) {
 }  // namespace
 
 std::string StreamingDetokenizer::push(TokenId id) {
-  held_bytes_ += tokenizer_.decode_next(id, options_.render_special, at_text_start_);
+  const bool is_rendered = options_.render_special ||
+                           std::ranges::find(options_.rendered_tokens, id) != options_.rendered_tokens.end();
+  held_bytes_ += tokenizer_.decode_next(id, is_rendered, at_text_start_);
   return take_characters();
 }
 

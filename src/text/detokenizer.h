@@ -1,6 +1,7 @@
 // Turns the tokens of an answer into text while they arrive.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,8 @@ namespace kvasir::text {
 struct DetokenizerOptions {
   // Whether control tokens show as their text, such as "<|im_end|>".
   bool render_special = false;
+  // Control tokens that do so in any case; borrowed.
+  std::span<const TokenId> rendered_tokens = {};
   // Whether the answer begins a text of its own, so that the space SentencePiece puts before a text goes;
   // false when it continues a text, whose next word may well start with a space.
   bool at_text_start = false;

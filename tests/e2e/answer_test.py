@@ -83,8 +83,10 @@ class Run(CommandLineTest):
         ids = self.json("tokenize", LLAMA, "some text")["ids"]
         self.assertEqual(self.answer("some text", "--raw")["prompt_tokens"], len(ids))
 
-    def test_raw_parses_control_tokens_when_asked(self):
+    def test_raw_parses_control_tokens_unless_told_otherwise(self):
+        self.assertEqual(self.answer("<|im_end|>", "--raw")["prompt_tokens"], 1)
         self.assertEqual(self.answer("<|im_end|>", "--raw", "--special")["prompt_tokens"], 1)
+        self.assertGreater(self.answer("<|im_end|>", "--raw", "--no-special")["prompt_tokens"], 1)
 
     def test_model_without_template_continues_the_text(self):
         done = self.kvasir("run", GEMMA, "in the", "--max-tokens", "4")
@@ -142,9 +144,10 @@ class Tokenize(CommandLineTest):
         with_bos, without = (self.json("tokenize", GEMMA, "in", *flag)["ids"] for flag in ([], ["--no-bos"]))
         self.assertEqual(with_bos[1:], without)
 
-    def test_control_tokens_are_text_unless_asked(self):
-        self.assertGreater(len(self.json("tokenize", LLAMA, "<|im_end|>")["ids"]), 1)
-        ids = self.json("tokenize", LLAMA, "<|im_end|>", "--special")["ids"]
+    def test_control_tokens_mean_themselves_unless_told_otherwise(self):
+        self.assertGreater(len(self.json("tokenize", LLAMA, "<|im_end|>", "--no-special")["ids"]), 1)
+        self.assertEqual(len(self.json("tokenize", LLAMA, "<|im_end|>", "--special")["ids"]), 1)
+        ids = self.json("tokenize", LLAMA, "<|im_end|>")["ids"]
         self.assertEqual(len(ids), 1)
         self.assertEqual(self.json("tokenize", LLAMA, "--decode", str(ids[0]))["text"], "")
         self.assertEqual(self.json("tokenize", LLAMA, "--decode", "--special", str(ids[0]))["text"], "<|im_end|>")

@@ -198,7 +198,7 @@ class Conversation(TerminalTest):
         self.chat()
         self.assertRegex(self.say("/set"), r"(?s)max_tokens +8 .*temperature +0 .*kv_budget")
         self.assertRegex(self.say("/set top-p 0.5"), r"^top_p +0\.5")
-        self.assertIn("top_p must be above 0 and at most 1, got 3", self.say("/set top_p 3"))
+        self.assertIn("top_p must be between 0 and 1, got 3", self.say("/set top_p 3"))
         self.assertIn("takes a whole number", self.say("/set max_tokens many"))
         self.assertIn("did you mean 'temperature'", self.say("/set temprature 1"))
         self.assertIn("takes one of", self.say("/set kv_policy best"))

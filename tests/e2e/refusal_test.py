@@ -18,9 +18,6 @@ class WrongUsage(CommandLineTest):
         self.refusal(USAGE, "run", LLAMA, "hi", "--max-token", "3", says="did you mean '--max-tokens'?")
         self.refusal(USAGE, "list", "--treads=3", says="did you mean '--threads'?")
 
-    def test_no_verb(self):
-        self.refusal(USAGE)
-
     def test_missing_arguments(self):
         for args in (["run"], ["bench"], ["tokenize"], ["eval"], ["eval", "ppl"], ["serve"], ["completion"]):
             with self.subTest(args):

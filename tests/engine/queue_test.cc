@@ -34,7 +34,7 @@ TEST(Queue, EndsARequestThatDoesNotStartInTime) {
   const Request patient = greedy_request({4, 5, 6}, 4);
   const std::vector<Answer> answers = generate(*engine, {running, impatient, patient});
   EXPECT_EQ(answers[0].token_ids.size(), 1000u);
-  EXPECT_EQ(answers[1].error, "queue: the request did not start within 1 ms");
+  EXPECT_EQ(answers[1].error, "queue: the request did not start within 1 ms (--queue-timeout)");
   EXPECT_EQ(answers[1].token_ids.size(), 0u);
   EXPECT_EQ(answers[2].error, "");
   EXPECT_EQ(answers[2].token_ids.size(), 4u);
@@ -45,7 +45,7 @@ TEST(Queue, TakesRequestsTogetherOrNotAtAll) {
   ASSERT_NE(engine, nullptr);
   const Request request = greedy_request({1, 2, 3}, 2);
   for (const Answer& answer : generate(*engine, {request, request, request, request})) {
-    EXPECT_EQ(answer.error, "queue: 4 requests came together, the limit is 3");
+    EXPECT_EQ(answer.error, "queue: 4 requests came together, the limit is 3 (--max-queue)");
   }
   for (const Answer& answer : generate(*engine, {request, request, request})) EXPECT_EQ(answer.error, "");
   EXPECT_EQ(engine->stats().num_requests_rejected, 4);
@@ -122,7 +122,7 @@ TEST(Queue, EndsWhatDoesNotStartInTheTimeThatTheEngineGives) {
   ASSERT_NE(engine, nullptr);
   const auto answers = generate(*engine, {greedy_request({1, 2, 3}, 1000), greedy_request({4, 5, 6}, 4)});
   EXPECT_EQ(answers[0].error, "");
-  EXPECT_EQ(answers[1].error, "queue: the request did not start within 1 ms");
+  EXPECT_EQ(answers[1].error, "queue: the request did not start within 1 ms (--queue-timeout)");
   EXPECT_EQ(stats_after(*engine, 2).num_requests_expired, 1);
 }
 
@@ -147,7 +147,7 @@ TEST(Queue, BoundsThePromptTokensThatWait) {
   const auto refused = engine->submit(request, nobody);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
-  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41")) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41 (--max-queue)")) << refused.error().message;
 }
 
 TEST(Queue, CountsOfPromptsThatComeWhatIsNotCached) {

@@ -92,7 +92,7 @@ TEST_F(ApiKeys, LetInWhoHasOne) {
 
 TEST_F(ApiKeys, AreAskedForBeforeABodyIsRead) {
   ServerConfig config = this->config();
-  config.cors_origin = "https://page.example";
+  config.cors_origins = {"https://page.example"};
   const RunningServer server({}, config);
   const std::string head =
       "POST /v1/completions HTTP/1.1\r\nHost: t\r\nOrigin: https://page.example\r\nContent-Length: "

@@ -24,8 +24,8 @@ TEST(ApiReference, NamesEveryEndpointAndLimit) {
     EXPECT_FALSE(endpoint->meaning.empty());
   }
   EXPECT_NE(text.find("| bytes in the body | 8388608 | 413 | `--max-body-bytes` |"), text.npos);
-  EXPECT_NE(text.find("| `temperature` | number | 0 to 2 |"), text.npos);
-  EXPECT_NE(text.find("| `top_p` | number | above 0, at most 1 |"), text.npos);
+  EXPECT_NE(text.find("| `temperature` | number | at least 0 |"), text.npos);
+  EXPECT_NE(text.find("| `top_p` | number | 0 to 1 |"), text.npos);
   EXPECT_NE(text.find("| `n` | integer | at least 1 |"), text.npos);
 }
 

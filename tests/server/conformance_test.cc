@@ -112,12 +112,23 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     engine.has_template = !flag(setup, "no_template");
     engine.has_tokenizer = !flag(setup, "no_tokenizer");
     engine.call_mark = text_or(setup, "call_mark", "");
+    std::int64_t max_model_len = 0;
+    if (!setup["max_model_len"].get(max_model_len))
+      engine.max_model_len_tokens = static_cast<std::int32_t>(max_model_len);
     engine.answer = text_or(setup, "answer", engine.answer.c_str());
+    engine.control_tokens = string_list(setup, "control_tokens");
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;
   }
   ServerConfig config;
-  if (has_setup) config.cors_origin = text_or(setup, "cors_origin", "");
+  if (has_setup) {
+    simdjson::dom::array origins;
+    if (!setup["cors_origins"].get(origins)) {
+      for (const element origin : origins) config.cors_origins.emplace_back(origin.get_string().value());
+    }
+    config.base_path = text_or(setup, "base_path", "");
+    config.limits.are_strict = flag(setup, "strict_limits");
+  }
   const RunningServer server(engine, config);
   const auto list = cases["cases"].get_array().value();
   for (const element item : list) {

@@ -15,10 +15,11 @@ constexpr char kChatMl[] =
     "{% if tools %}tools:{{ tools | length }}\n{% endif %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-std::unique_ptr<text::Tokenizer> make_tokenizer() {
+std::unique_ptr<text::Tokenizer> make_tokenizer(const std::vector<std::string>& control_tokens) {
   text::VocabData data = text::byte_level_vocab({{"Q", "Q"}});  // a vocabulary must have a merge
   text::add_token(data, "<|im_start|>", text::TokenType::kControl);
   text::add_token(data, "<|im_end|>", text::TokenType::kControl);
+  for (const std::string& token : control_tokens) text::add_token(data, token, text::TokenType::kControl);
   data.eos = FakeEngine::kEnd;
   return text::Tokenizer::create(std::move(data)).value();
 }
@@ -26,7 +27,12 @@ std::unique_ptr<text::Tokenizer> make_tokenizer() {
 }  // namespace
 
 FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
-  if (options_.has_tokenizer) tokenizer_ = make_tokenizer();
+  if (options_.has_tokenizer) tokenizer_ = make_tokenizer(options_.control_tokens);
+  if (options_.control_tokens.empty()) {
+    for (const char byte : options_.answer) answer_.push_back(static_cast<unsigned char>(byte));
+  } else {
+    answer_ = tokenizer_->encode(options_.answer, {.parse_special = true, .add_special = false});
+  }
   if (options_.has_template) {
     const std::string calls = "{# " + options_.call_mark + " #}";
     template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl + calls).value());
@@ -94,10 +100,15 @@ RequestId FakeEngine::start(Submission submission) {
   running->ready = std::chrono::steady_clock::now() + options_.prefill;
   for (std::int32_t i = 0; i < submission.request.sampling.n; ++i) {
     running->choices.push_back({});
-    if (tokenizer_) running->choices.back().text = std::make_unique<text::StreamingDetokenizer>(*tokenizer_);
   }
   last_request_ = submission.request;
   running->request = std::move(submission.request);
+  for (Choice& choice : running->choices) {
+    if (!tokenizer_) break;
+    choice.text = std::make_unique<text::StreamingDetokenizer>(
+        *tokenizer_,
+        text::DetokenizerOptions{.rendered_tokens = running->request.sampling.shown_special_tokens});
+  }
   running->sink = std::move(submission.sink);
   running_.push_back(running);
   return running->id;
@@ -232,8 +243,8 @@ RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
     return output;
   }
   const auto position = static_cast<std::size_t>(choice.num_tokens);
-  const bool at_end = position >= options_.answer.size();
-  const TokenId token = at_end ? kEnd : static_cast<unsigned char>(options_.answer[position]);
+  const bool at_end = position >= answer_.size();
+  const TokenId token = at_end ? kEnd : answer_[position];
   ++choice.num_tokens;
   ++num_generated_;
   output.token_ids.push_back(token);

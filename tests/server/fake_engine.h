@@ -26,6 +26,7 @@ class FakeEngine final : public Engine {
  public:
   struct Options {
     std::string answer = "Hello, world!";
+    std::vector<std::string> control_tokens;  // beside the two; in the answer they are one token each
     std::chrono::milliseconds step{0};
     std::chrono::milliseconds prefill{0};
     std::int32_t max_model_len_tokens = 256;
@@ -86,6 +87,7 @@ class FakeEngine final : public Engine {
   Options options_;
   ModelInfo info_;
   std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::vector<TokenId> answer_;
   std::unique_ptr<text::ChatTemplate> template_;
 
   mutable std::mutex mutex_;

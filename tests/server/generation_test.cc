@@ -116,6 +116,7 @@ class ReaderThatIsCutOff : public testing::Test {
   Limits limits_;
   KvParams kv_;
   observe::ServerMetrics metrics_;
+  observe::RefusalLog refusals_{[](std::string_view) {}};
   auth::RateLimiter rate_limiter_;
   RequestMemory memory_{0};
   IdSource ids_;
@@ -124,6 +125,7 @@ class ReaderThatIsCutOff : public testing::Test {
                            .limits = limits_,
                            .kv = kv_,
                            .metrics = metrics_,
+                           .refusals = refusals_,
                            .rate_limiter = rate_limiter_,
                            .memory = memory_,
                            .ids = ids_,

@@ -9,6 +9,10 @@
 namespace kvasir::server::host_check_test {
 namespace {
 
+http::Cors cors_of(std::vector<std::string> origins) {
+  return http::Cors(http::parse_origin_patterns(origins).value());
+}
+
 int status_of(const http::HostCheck& check, std::vector<http::Header> headers) {
   const ApiStatus status =
       check.check({.method = "POST", .path = "/v1/completions", .headers = std::move(headers)});
@@ -16,7 +20,7 @@ int status_of(const http::HostCheck& check, std::vector<http::Header> headers) {
 }
 
 TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
-  const http::Cors cors("");
+  const http::Cors cors = cors_of({"none"});
   const http::HostCheck check({"kvasir.example"}, cors);
   for (const char* host : {"localhost", "LocalHost:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080",
                            "[::1]", "kvasir.example", "Kvasir.Example:443"}) {
@@ -30,8 +34,9 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
 }
 
 TEST(HostCheck, TakesItsOwnPagesAndThoseThatCorsAllows) {
-  const http::Cors none(""), one("https://chat.example"), all("*");
-  const http::HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all);
+  const http::Cors none = cors_of({"none"}), one = cors_of({"none", "https://chat.example"}),
+                   all = cors_of({"none", "*"}), usual = cors_of({});
+  const http::HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all), open_as_usual({}, usual);
   const auto with = [](const char* origin) {
     return std::vector<http::Header>{{"Host", "localhost:8080"}, {"Origin", origin}};
   };
@@ -42,10 +47,12 @@ TEST(HostCheck, TakesItsOwnPagesAndThoseThatCorsAllows) {
   }
   EXPECT_EQ(status_of(open_to_one, with("https://chat.example")), 200);
   EXPECT_EQ(status_of(open_to_one, with("https://evil.example")), 403);
+  EXPECT_EQ(status_of(open_as_usual, with("app://obsidian.md")), 200);
+  EXPECT_EQ(status_of(open_as_usual, with("https://evil.example")), 403);
 }
 
 TEST(HostCheck, IsForServersOnLoopback) {
-  const http::Cors cors("");
+  const http::Cors cors = cors_of({"none"});
   http::HostCheck check({}, cors);
   check.set_loopback(false);
   EXPECT_EQ(status_of(check, {{"Host", "kvasir.example"}, {"Origin", "https://evil.example"}}), 200);

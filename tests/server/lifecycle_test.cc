@@ -31,8 +31,11 @@ TEST(Server, SaysThatItsPortIsInUse) {
 TEST(Server, RefusesAHostThatDoesNotResolveAndAnOriginThatIsNone) {
   FakeEngine engine;
   EXPECT_EQ(Server::create(engine, {.host = "256.0.0.1", .port = 0}).error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(Server::create(engine, {.port = 0, .cors_origin = "chat.example"}).error().kind,
+  EXPECT_EQ(Server::create(engine, {.port = 0, .cors_origins = {"chat.example"}}).error().kind,
             ErrorKind::kUsage);
+  for (const char* path : {"llm", "/", "/llm/", "/a//b", "/a?b"}) {
+    EXPECT_FALSE(Server::create(engine, {.port = 0, .base_path = path})) << path;
+  }
 }
 
 TEST(Server, WarnsWhenOtherMachinesCanReachIt) {

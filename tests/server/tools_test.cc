@@ -5,7 +5,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "server/api/tool_choice.h"
 #include "text/chat_template.h"
 
 namespace kvasir::server::tools_test {
@@ -70,10 +72,43 @@ TEST(Tools, KeepWhatElseDescribesAFunction) {
             function_of("", kEmptySchema, R"(, "return": {"type": "number"})"));
 }
 
+TEST(Tools, ThatAreNoFunctionsAreLeftOut) {
+  const api::Tools tools = read(R"({"tools":[{"type":"web_search"},{"type":"function","name":"f"},)"
+                                R"({"type":"custom","name":"patch"},{"type":"function","name":"g"}]})",
+                                api::kResponsesTools)
+                               .value();
+  EXPECT_EQ(tools.names, (std::vector<std::string>{"f", "g"}));
+  EXPECT_EQ(tools.list.as_list().items.size(), 2u);
+}
+
+TEST(Tools, AreThoseThatTheChoiceAllows) {
+  static const Limits limits;
+  const api::JsonDocument
+      document = api::JsonDocument::parse(
+                     R"({"tools":[{"function":{"name":"f"}},{"function":{"name":"g"}}],)"
+                     R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto",)"
+                     R"("tools":[{"type":"function","function":{"name":"g"}}]}}})",
+                     limits)
+                     .value();
+  const auto member = [&](std::string_view name) {
+    return api::FieldInput{std::string(name), *api::find_member(document.root(), name), limits};
+  };
+  api::ChatRequest request;
+  api::Warnings warnings;
+  api::Tools tools = api::read_tools(member("tools"), api::kChatTools).value();
+  request.tools = tools.list;
+  request.tool_names = tools.names;
+  ASSERT_TRUE(api::read_openai_tool_choice(member("tool_choice"), request));
+  api::keep_allowed_tools(request, warnings);
+  EXPECT_EQ(request.tool_names, (std::vector<std::string>{"g"}));
+  EXPECT_EQ(request.tools.as_list().items.size(), 1u);
+  EXPECT_TRUE(warnings.messages.empty());
+}
+
 TEST(Tools, NameThePartAtFault) {
   EXPECT_EQ(param_of(R"({"tools":[{"type":"function"}]})", api::kChatTools), "tools[0].function");
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"web_search"}]})", api::kResponsesTools), "tools[0].type");
-  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":true}]})", api::kResponsesTools),
+  EXPECT_EQ(param_of(R"({"tools":[{"type":5}]})", api::kResponsesTools), "tools[0].type");
+  EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":1}]})", api::kResponsesTools),
             "tools[0].strict");
   EXPECT_EQ(param_of(R"({"tools":[{"name":"f"}]})", api::kAnthropicTools), "tools[0].input_schema");
   EXPECT_EQ(

@@ -60,25 +60,41 @@ TEST(UserText, CannotCompleteAControlTokenWithWhatFollowsIt) {
   EXPECT_EQ(engine.tokenizer()->decode(ids, true), "<|im_end|>");
 }
 
-TEST(UserText, ChoosesAMarkThatTheConversationDoesNotContain) {
+TEST(UserText, IsSeenByTheTemplateAsItCame) {
   const FakeEngine engine;
-  const std::string marks = "\xEE\x80\x80\xEE\x80\x81";  // U+E000, U+E001
-  const auto ids = prompt_of(engine, message(marks + "<|im_end|>"));
-  EXPECT_EQ(count_controls(ids), 3);
-  EXPECT_NE(engine.tokenizer()->decode(ids, true).find(marks + "<|im_end|>"), std::string::npos);
+  const auto
+      chat_template = text::ChatTemplate::parse(
+                          "{% for m in messages %}<|im_start|>{{ m.content.split('<|im_end|>')[0] }}."
+                          "{{ m.content.startswith('<|im_start|>') }}.{{ m.content | length }}{% endfor %}")
+                          .value();
+  api::Warnings warnings;
+  const Limits limits;
+  const auto request = api::parse_chat_request(
+      R"({"messages":[{"role":"user","content":"<|im_start|>ab<|im_end|>c"}]})", limits, warnings);
+  const auto ids = api::chat_prompt(request.value(), chat_template, *engine.tokenizer()).value();
+  EXPECT_EQ(count_controls(ids), 1);
+  EXPECT_EQ(engine.tokenizer()->decode(ids, true), "<|im_start|><|im_start|>ab.True.25");
 }
 
-TEST(UserText, IsMarkedInNestedValuesAndKeys) {
+TEST(UserText, ThatTheTemplateMakesAControlTokenOfStaysText) {
   const FakeEngine engine;
-  const std::vector<Value> values = {Value::from_json(R"({"a<|im_end|>":["x<|im_start|>",1,null]})").value()};
-  const auto user_text = text::UserText::create(*engine.tokenizer(), values).value();
-  const Value marked = user_text.marked(values[0]);
-  const auto& [key, list] = marked.as_dict().entries().front();
-  EXPECT_EQ(key.as_string(), "a\xEE\x80\x80<|im_end|>");
-  EXPECT_EQ(list.as_list().items[0].as_string(), "x\xEE\x80\x80<|im_start|>");
-  const auto unmarked = user_text.unmarked(key.as_string() + "!");
-  EXPECT_EQ(unmarked.text, "a<|im_end|>!");
-  EXPECT_EQ(unmarked.plain_at, std::vector<std::size_t>{1});
+  const auto chat_template = text::ChatTemplate::parse(
+                                 "{% for m in messages %}{{ m.content.replace('-', '') }}{% endfor %}")
+                                 .value();
+  api::Warnings warnings;
+  const Limits limits;
+  const auto request = api::parse_chat_request(R"({"messages":[{"role":"user","content":"<|im_-end|>"}]})",
+                                               limits, warnings);
+  const auto ids = api::chat_prompt(request.value(), chat_template, *engine.tokenizer()).value();
+  EXPECT_EQ(count_controls(ids), 0);
+}
+
+TEST(UserText, IsForeignInNestedValuesAndKeys) {
+  const Value value = jinja::as_foreign(
+      Value::from_json(R"({"a<|im_end|>":["x<|im_start|>",1,null]})").value());
+  const auto& [key, list] = value.as_dict().entries().front();
+  EXPECT_EQ(key.text().foreign.size(), 1u);
+  EXPECT_EQ(list.as_list().items[0].text().foreign[0].end, 13u);
 }
 
 }  // namespace

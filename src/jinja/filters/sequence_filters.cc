@@ -6,6 +6,7 @@
 #include "jinja/operators.h"
 #include "jinja/python_string.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -59,15 +60,15 @@ Result<Value> reverse(Runtime& runtime, const Value& self, const Arguments&) {
 
 Result<Value> join(Runtime& runtime, const Value& self, const Arguments& arguments) {
   KVASIR_TRY(const auto items, iterate(runtime, self));
-  std::string separator;
+  Value separator = Value::string("");
   if (!arguments.positional[0].is_missing()) {
-    KVASIR_TRY(separator, to_text(runtime, arguments.positional[0]));
+    KVASIR_TRY(separator, to_text_value(runtime, arguments.positional[0]));
   }
   const Value attribute = arguments.positional[1].is_missing() ? Value::none() : arguments.positional[1];
-  std::string out;
+  TracedText out;
   for (std::size_t i = 0; i < items->items.size(); ++i) {
-    KVASIR_CHECKED(runtime.charge_bytes(separator.size()));
-    if (i > 0) out += separator;
+    KVASIR_CHECKED(runtime.charge_bytes(separator.as_string().size()));
+    if (i > 0) out.append(separator.text());
     KVASIR_TRY(const Value item, attribute_of(runtime, items->items[i], attribute));
     KVASIR_CHECKED(append_text(runtime, item, out));
   }

@@ -7,6 +7,7 @@
 #include "jinja/percent_format.h"
 #include "jinja/python_string.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -43,18 +44,17 @@ std::string titled(std::string_view text) {
 }
 
 Result<Value> trim(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, to_text(runtime, self));
-  const Value subject = Value::string(std::move(text));
+  KVASIR_TRY(const Value subject, to_text_value(runtime, self));
   return invoke(*find_method(subject, "strip"), runtime, subject, arguments);
 }
 
 Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(const std::string text, to_text(runtime, self));
+  KVASIR_TRY(const Value text, to_text_value(runtime, self));
   KVASIR_TRY(const std::string old_text, to_text(runtime, arguments.positional[0]));
-  KVASIR_TRY(const std::string new_text, to_text(runtime, arguments.positional[1]));
+  KVASIR_TRY(const Value new_text, to_text_value(runtime, arguments.positional[1]));
   const Value& count = arguments.positional[2];
   KVASIR_TRY(const std::int64_t limit, int_argument(count.is_none() ? Value::missing() : count, "count", -1));
-  return replace_text(runtime, text, old_text, new_text, limit);
+  return replace_text(runtime, text.text(), old_text, new_text.text(), limit);
 }
 
 // Every line but the first (unless `first`) and blank ones (unless `blank`) moves right.
@@ -76,14 +76,15 @@ Result<Value> indent(Runtime& runtime, const Value& self, const Arguments& argum
   const std::string terminated = text + "\n";
   const auto lines = split_lines(terminated);
   KVASIR_CHECKED(runtime.charge(lines.size()));
-  std::string out;
+  TracedText out;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out += '\n';
+    if (i > 0) out.append("\n");
     if (i == 0 ? first : (blank || !lines[i].empty())) {
       KVASIR_CHECKED(runtime.charge(indention.size() / 64));
-      out += indention;
+      out.append(indention);
     }
-    out += lines[i];
+    out.append_part(self.text(), static_cast<std::size_t>(lines[i].data() - terminated.data()),
+                    lines[i].size());
   }
   return runtime.make_string(std::move(out));
 }
@@ -105,18 +106,20 @@ Result<Value> truncate(Runtime& runtime, const Value& self, const Arguments& arg
   if (static_cast<std::int64_t>(self.text().num_code_points) - leeway <= length) return self;
   std::string_view kept = text.substr(0, byte_offset(text, static_cast<std::size_t>(length - end_length)));
   if (!kill_words) kept = kept.substr(0, std::min(kept.rfind(' '), kept.size()));
-  return runtime.make_string(std::string(kept) + end);
+  TracedText out;
+  out.append_part(self.text(), 0, kept.size());
+  out.append(end);
+  return runtime.make_string(std::move(out));
 }
 
 Result<Value> center(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, to_text(runtime, self));
+  KVASIR_TRY(const Value subject, to_text_value(runtime, self));
   KVASIR_TRY(const std::int64_t width, int_argument(arguments.positional[0], "width", 80));
-  const Value subject = Value::string(std::move(text));
   return invoke(*find_method(subject, "center"), runtime, subject, {{Value::integer(width)}, {}});
 }
 
 Result<Value> format(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  KVASIR_TRY(std::string text, to_text(runtime, self));
+  KVASIR_TRY(const Value text, to_text_value(runtime, self));
   if (!arguments.positional.empty() && !arguments.keywords.empty()) {
     return template_error("format takes positional or keyword arguments, not both");
   }
@@ -128,7 +131,7 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& argum
     for (const auto& [name, value] : arguments.keywords) entries.emplace_back(Value::string(name), value);
     KVASIR_TRY(values, runtime.make_dict(std::move(entries)));
   }
-  return percent_format(runtime, Value::string(std::move(text)), values);
+  return percent_format(runtime, text, values);
 }
 
 Result<Value> escape(Runtime& runtime, const Value& self, const Arguments&) {
@@ -143,8 +146,9 @@ Result<Value> force_escape(Runtime& runtime, const Value& self, const Arguments&
 }
 
 Result<Value> safe(Runtime& runtime, const Value& self, const Arguments&) {
-  KVASIR_TRY(std::string text, to_text(runtime, self));
-  return Value::markup(std::move(text));
+  TracedText text;
+  KVASIR_CHECKED(append_text(runtime, self, text));
+  return std::move(text).to_value(/*is_markup=*/true);
 }
 
 Result<Value> string(Runtime& runtime, const Value& self, const Arguments&) {

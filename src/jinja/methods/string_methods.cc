@@ -6,6 +6,7 @@
 #include "jinja/methods/method_tables.h"
 #include "jinja/python_string.h"
 #include "jinja/text_form.h"
+#include "jinja/traced_text.h"
 
 namespace kvasir::jinja {
 namespace {
@@ -26,7 +27,7 @@ Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& argume
   if (chars.is_missing() || chars.is_none()) {
     if (kLeft) text = strip_whitespace_left(text);
     if (kRight) text = strip_whitespace_right(text);
-    return runtime.make_string(std::string(text));
+    return part_of(self.text(), text);
   }
   KVASIR_TRY(const std::string set, string_argument(chars, "chars", ""));
   // Each character removed may be looked for through the whole set.
@@ -44,14 +45,15 @@ Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& argume
     if (!is_one_of(set, text.substr(start))) break;
     text.remove_suffix(text.size() - start);
   }
-  return runtime.make_string(std::string(text));
+  return part_of(self.text(), text);
 }
 
-Result<Value> string_list(Runtime& runtime, const std::vector<std::string_view>& pieces) {
+// Views into the text as values.
+Result<Value> string_list(Runtime& runtime, const Text& text, const std::vector<std::string_view>& pieces) {
   KVASIR_CHECKED(runtime.charge(pieces.size()));
   std::vector<Value> items;
   items.reserve(pieces.size());
-  for (const std::string_view piece : pieces) items.push_back(Value::string(std::string(piece)));
+  for (const std::string_view piece : pieces) items.push_back(part_of(text, piece));
   return runtime.make_list(std::move(items));
 }
 
@@ -134,12 +136,13 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& argume
   KVASIR_TRY(const std::int64_t limit, int_argument(arguments.positional[1], "maxsplit", -1));
   const Value& separator = arguments.positional[0];
   if (separator.is_missing() || separator.is_none()) {
-    return string_list(runtime,
+    return string_list(runtime, self.text(),
                        kFromRight ? rsplit_on_whitespace(text, limit) : split_on_whitespace(text, limit));
   }
   KVASIR_TRY(const std::string by, string_argument(separator, "sep", ""));
   if (by.empty()) return template_error("split by an empty separator");
-  return string_list(runtime, kFromRight ? rsplit_on(text, by, limit) : split_on(text, by, limit));
+  return string_list(runtime, self.text(),
+                     kFromRight ? rsplit_on(text, by, limit) : split_on(text, by, limit));
 }
 
 template <bool kFromRight>
@@ -151,9 +154,9 @@ Result<Value> partition(Runtime& runtime, const Value& self, const Arguments& ar
   const auto hit = kFromRight ? rfind_bytes(text, by) : find_bytes(text, by);
   std::vector<std::string_view> pieces = {text, "", ""};
   if (!hit && kFromRight) pieces = {"", "", text};
-  if (hit) pieces = {text.substr(0, *hit), by, text.substr(*hit + by.size())};
+  if (hit) pieces = {text.substr(0, *hit), text.substr(*hit, by.size()), text.substr(*hit + by.size())};
   std::vector<Value> items;
-  for (const std::string_view piece : pieces) items.push_back(Value::string(std::string(piece)));
+  for (const std::string_view piece : pieces) items.push_back(part_of(self.text(), piece));
   return runtime.make_list(std::move(items), ListKind::kTuple);
 }
 
@@ -167,7 +170,7 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& a
       lines[i] = std::string_view(lines[i].data(), static_cast<std::size_t>(end - lines[i].data()));
     }
   }
-  return string_list(runtime, lines);
+  return string_list(runtime, self.text(), lines);
 }
 
 // The part of `text` between the code points `start` and `end`; empty when start lies behind the end.
@@ -249,32 +252,33 @@ Result<Value> count(Runtime& runtime, const Value& self, const Arguments& argume
 
 Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& arguments) {
   KVASIR_TRY(const std::string old_text, string_argument(arguments.positional[0], "old", ""));
-  KVASIR_TRY(const std::string new_text, string_argument(arguments.positional[1], "new", ""));
+  KVASIR_CHECKED(string_argument(arguments.positional[1], "new", ""));
   KVASIR_TRY(const std::int64_t limit, int_argument(arguments.positional[2], "count", -1));
-  return replace_text(runtime, self.as_string(), old_text, new_text, limit);
+  return replace_text(runtime, self.text(), old_text, arguments.positional[1].text(), limit);
 }
 
 Result<Value> join(Runtime& runtime, const Value& self, const Arguments& arguments) {
   KVASIR_TRY(const auto items, iterate(runtime, arguments.positional[0]));
-  std::string out;
+  TracedText out;
   for (std::size_t i = 0; i < items->items.size(); ++i) {
     const Value& item = items->items[i];
     if (!item.is_string())
       return template_error("join: item {} is a '{}', not a string", i, item.type_name());
     KVASIR_CHECKED(runtime.charge_bytes(item.as_string().size() + self.as_string().size()));
-    if (i > 0) out += self.as_string();
-    out += item.as_string();
+    if (i > 0) out.append(self.text());
+    out.append(item.text());
   }
-  return Value::string(std::move(out));
+  return runtime.make_string(std::move(out));
 }
 
 template <bool kPrefix>
 Result<Value> remove_affix(Runtime& runtime, const Value& self, const Arguments& arguments) {
   std::string_view text = self.as_string();
+  KVASIR_CHECKED(runtime.charge_bytes(text.size()));
   KVASIR_TRY(const std::string affix, string_argument(arguments.positional[0], "affix", ""));
   if (kPrefix && text.starts_with(affix)) text.remove_prefix(affix.size());
   if (!kPrefix && text.ends_with(affix)) text.remove_suffix(affix.size());
-  return runtime.make_string(std::string(text));
+  return part_of(self.text(), text);
 }
 
 enum class Side { kLeft, kRight, kBoth };
@@ -292,10 +296,10 @@ Result<Value> justify(Runtime& runtime, const Value& self, const Arguments& argu
   const std::size_t odd = padding & static_cast<std::size_t>(width) & 1;
   const std::size_t left =
       kTextSide == Side::kLeft ? 0 : (kTextSide == Side::kRight ? padding : padding / 2 + odd);
-  std::string out;
-  for (std::size_t i = 0; i < left; ++i) out += fill;
-  out += self.as_string();
-  for (std::size_t i = left; i < padding; ++i) out += fill;
+  TracedText out;
+  for (std::size_t i = 0; i < left; ++i) out.append(fill);
+  out.append(self.text());
+  for (std::size_t i = left; i < padding; ++i) out.append(fill);
   return runtime.make_string(std::move(out));
 }
 

@@ -37,6 +37,17 @@ ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, Re
   return share.resize(bytes, body_memory_bytes(writer.request().body));
 }
 
+ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
+                      Warnings& warnings) {
+  const std::int32_t max_model_len_tokens = context.engine.model_info().max_model_len_tokens;
+  if (!context.limits.are_strict) {
+    const auto warning = cut_to_context(request.sampling, std::ssize(request.prompt_token_ids),
+                                        max_model_len_tokens);
+    if (warning) warnings.add(*warning);
+  }
+  return check_context(request, max_model_len_tokens, prompt_field);
+}
+
 void add_warnings(const Warnings& warnings, http::ResponseWriter& writer) {
   if (warnings.messages.empty()) return;
   writer.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});

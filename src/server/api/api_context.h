@@ -4,15 +4,18 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
+#include "server/api/tool_calls/detect_syntax.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/response_writer.h"
 #include "server/id_source.h"
 #include "server/limits.h"
 #include "server/observe/metrics.h"
+#include "server/observe/refusal_log.h"
 #include "server/request_memory.h"
 
 namespace kvasir::server::observe {
@@ -27,6 +30,7 @@ struct ApiContext {
   const Limits& limits;
   const KvParams& kv;  // of requests that do not say
   observe::ServerMetrics& metrics;
+  observe::RefusalLog& refusals;
   auth::RateLimiter& rate_limiter;
   RequestMemory& memory;
   IdSource& ids;
@@ -37,6 +41,8 @@ struct ApiContext {
   std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
   const observe::Tracer* tracer = nullptr;  // null: nothing is traced
   const std::atomic<bool>& draining;
+  // How the model's templates write calls.
+  std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
 };
 
 // Error (404, model_not_found) unless the name is empty or the served one.
@@ -49,6 +55,10 @@ ApiStatus check_limits(const ApiContext& context, http::ResponseWriter& writer);
 // Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
 ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, RequestMemory::Share& share);
 void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
+// Bounds the answer by what its prompt leaves of the context, unless limits are strict, and adds a warning when
+// that changes it. Error: check_context()'s.
+ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
+                      Warnings& warnings);
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 

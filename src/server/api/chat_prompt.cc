@@ -1,6 +1,5 @@
 #include "server/api/chat_prompt.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "server/api/template_dict.h"
@@ -12,12 +11,6 @@ namespace {
 using jinja::Value;
 
 constexpr std::string_view kCalls = "tool_calls";  // of a message, as templates read it
-
-bool has_calls(const Value& messages) {
-  return std::ranges::any_of(messages.as_list().items, [](const Value& message) {
-    return message.is_dict() && message.as_dict().find(kCalls) != nullptr;
-  });
-}
 
 // A text in the dict under the key, cut to its end.
 Value with_short_text(const Value& dict, std::string_view key, std::size_t length) {
@@ -49,23 +42,19 @@ Value with_short_call_ids(const Value& messages) {
 
 }  // namespace
 
-ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
-                                            const text::ChatTemplate& chat_template,
-                                            const text::Tokenizer& tokenizer, std::string_view prompt_field) {
+ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const ChatRequest& request,
+                                            std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
-  const bool has_short_ids = tool_call_format_of(chat_template.source()) == ToolCallFormat::kArray;
+  const bool has_short_ids = template_of(context, request).source().contains("[TOOL_CALLS]");
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
   inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
-  auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
+  inputs.has_generic_tools = has_generic_tools(context, request);
+  inputs.continues_last_message = request.continue_final_message;
+  auto prompt = text::encode_chat(std::move(inputs), *context.engine.chat_template(), *context.engine.tokenizer());
   if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");
   return std::move(*prompt);
-}
-
-ToolCallFormat tool_call_format(const ApiContext& context, const ChatRequest& request) {
-  if (!request.may_call_tools()) return ToolCallFormat::kNone;
-  return tool_call_format_of(context.engine.chat_template()->source());
 }
 
 ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, const ChatRequest& request,
@@ -80,25 +69,16 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
         "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",
         std::string(prompt_field), "no_chat_template");
   }
-  if (request.may_call_tools() && tool_call_format(context, request) == ToolCallFormat::kNone) {
-    return bad_request(
-        "the model's chat template shows no tools, or has calls in a form that is not known here: only "
-        "tool_choice \"none\" works",
-        "tools", "unsupported_parameter");
-  }
-  return chat_prompt(request, *engine.chat_template(), *engine.tokenizer(), prompt_field);
+  return chat_prompt(context, request, prompt_field);
 }
 
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
                                        http::ResponseWriter& writer, std::string_view prompt_field) {
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
-  KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt_field));
-  if (has_calls(request.messages) && !context.engine.chat_template()->source().contains(kCalls)) {
-    add_warnings(
-        Warnings{.messages = {"the model's chat template does not show the tool calls of earlier messages"}},
-        writer);
-  }
+  Warnings warnings;
+  KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
+  add_warnings(warnings, writer);
   return wanted;
 }
 

@@ -17,12 +17,15 @@ struct ChatRequest : GenerationRequest {
   jinja::Value tools = jinja::Value::none();
   std::vector<std::string> tool_names;
   std::string tool_choice = "auto";
+  std::optional<std::vector<std::string>> allowed_tools;  // by the choice; none: all
   bool parallel_tool_calls = true;
   bool may_call_tools() const { return !tool_names.empty() && tool_choice == "auto"; }
   std::optional<std::int32_t> max_completion_tokens;
   bool logprobs = false;
   std::int32_t top_logprobs = 0;
   bool add_generation_prompt = true;
+  bool continue_final_message = false;  // the answer goes on where the last message ends
+  Warnings conversation_warnings;       // of what it holds that is not shown to the model
   std::vector<std::pair<std::string, jinja::Value>> template_kwargs;
 };
 

@@ -1,8 +1,15 @@
 // A request is a table: one row a field, with its type, range, meaning and how it is read. The rows drive the
 // validation, the suggestions for misspelt names and the API reference.
+//
+// A row's reader sorts its field: honoured; left out with a warning (read_ignored); refused where leaving it
+// out would give another answer than the one demanded (read_unsupported). The meaning of a field that is left
+// out begins with "left out: ", of one that is refused with "refused: ".
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +18,7 @@
 #include <vector>
 
 #include "server/api/json_input.h"
+#include "server/api/warnings.h"
 
 namespace kvasir::server::api {
 
@@ -56,6 +64,19 @@ ApiStatus assign(ApiResult<T> value, typename MemberPointer<decltype(First)>::Ow
 template <auto First>
 using OwnerOf = typename detail::MemberPointer<decltype(First)>::Owner;
 
+// A word as a template argument.
+template <std::size_t N>
+struct Word {
+  char text[N] = {};
+  consteval Word(const char (&word)[N]) { std::ranges::copy(word, text); }
+};
+
+// Whether the value is what a field without a wish has: null, false, 0, "", [], {} or an object of such.
+bool asks_for_nothing(JsonElement json);
+void warn_left_out(const FieldInput& field);
+void warn_left_out_unless(const FieldInput& field, std::initializer_list<std::string_view> words);
+void warn_ignored(const FieldInput& field, std::string_view why);
+
 // Readers for members of the target, and members of its members.
 template <auto First, auto... Rest>
 ApiStatus read_number(const FieldInput& field, OwnerOf<First>& target) {
@@ -74,11 +95,30 @@ ApiStatus read_string(const FieldInput& field, OwnerOf<First>& target) {
   return detail::assign<First, Rest...>(string_of(field), target);
 }
 
-// A known field that changes nothing here, but is what it should be by `Of`: string_of, object_of, ...
+// A known field that changes nothing here. It is what it should be by `Of`, string_of or another, or a warning
+// says that it is not.
 template <auto Of, class Target>
 ApiStatus read_unused(const FieldInput& field, Target&) {
   const auto value = Of(field);
-  if (!value) return std::unexpected(value.error());
+  if (!value) warn_ignored(field, value.error().message);
+  return {};
+}
+// A wish that is left out: a warning says so, with the row's meaning, unless the field asks for nothing.
+template <class Target>
+ApiStatus read_ignored(const FieldInput& field, Target&) {
+  warn_left_out(field);
+  return {};
+}
+// The same of a number that asks for nothing when it is 1.
+template <class Target>
+ApiStatus read_ignored_but_one(const FieldInput& field, Target&) {
+  if (!field.json.is_number() || field.json.get_double().value() != 1) warn_left_out(field);
+  return {};
+}
+// The same of a word: one of `Words` asks for what there is.
+template <Word... Words, class Target>
+ApiStatus read_ignored_unless(const FieldInput& field, Target&) {
+  warn_left_out_unless(field, std::initializer_list<std::string_view>{Words.text...});
   return {};
 }
 // A field that is read when others are known.
@@ -86,18 +126,12 @@ template <class Target>
 ApiStatus read_later(const FieldInput&, Target&) {
   return {};
 }
-// A promise that cannot be kept yet; what asks for nothing (false, "", [], {}) is fine.
+// A promise that cannot be kept yet; what asks for nothing (false, "", []) is fine.
 ApiStatus refuse_unless_empty(const FieldInput& field);
 template <class Target>
 ApiStatus read_unsupported(const FieldInput& field, Target&) {
   return refuse_unless_empty(field);
 }
-
-// Facts that the client should know although its request is accepted. They go into a response header.
-struct Warnings {
-  static constexpr std::size_t kMaxWarnings = 8;
-  std::vector<std::string> messages;
-};
 
 // Warns of a field that no table has, naming the nearest that one has.
 void warn_unknown_field(std::string_view name, std::span<const std::string_view> known, Warnings& warnings);
@@ -119,12 +153,14 @@ ApiStatus read_fields(JsonObject object, std::span<const Field<Base>> shared,
       continue;
     }
     if (json.is_null()) continue;
-    FieldInput field{std::string(key), json, limits};
+    FieldInput field{std::string(key), json, limits, {}, &warnings};
     if (index < own.size()) {
       field.range = own[index].range;
+      field.meaning = own[index].meaning;
       KVASIR_CHECKED(own[index].read(field, target));
     } else {
       field.range = shared[index - own.size()].range;
+      field.meaning = shared[index - own.size()].meaning;
       KVASIR_CHECKED(shared[index - own.size()].read(field, target));
     }
   }

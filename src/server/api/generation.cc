@@ -43,7 +43,8 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std
   return bytes;
 }
 
-void refuse(http::ResponseWriter& writer, const ApiError& error) {
+void refuse(http::ResponseWriter& writer, const ApiError& error, observe::RefusalLog& refusals) {
+  if (error.status == 503 || error.status == 429) refusals.note(error.message, observe::RefusalLog::Clock::now());
   writer.respond(error_response(error, writer.request()));
 }
 
@@ -54,6 +55,7 @@ void Generation::start(ApiContext& context, const std::shared_ptr<http::Response
                        std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
+                 .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
                  .writer = writer,
                  .format = std::move(format),
@@ -68,6 +70,7 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<http::
                                std::unique_ptr<AnswerFormat> format, std::vector<Request> requests) {
   Parts parts = {.engine = context.engine,
                  .metrics = context.metrics,
+                 .refusals = context.refusals,
                  .rate_limiter = context.rate_limiter,
                  .writer = writer,
                  .format = std::move(format),
@@ -78,7 +81,7 @@ void Generation::start_scoring(ApiContext& context, const std::shared_ptr<http::
 
 void Generation::begin(const ApiContext& context, Parts parts, std::vector<Request> requests) {
   if (context.draining) {  // the engine will be told in a moment, and nobody is let in until then
-    return refuse(*parts.writer, {503, "the server is shutting down", {}, "shutting_down"});
+    return refuse(*parts.writer, {503, "the server is shutting down", {}, "shutting_down"}, context.refusals);
   }
   std::int64_t num_prompt_tokens = 0;
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
@@ -86,10 +89,10 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests,
                                                    context.engine.model_info().hidden_size);
   if (const ApiStatus planned = plan_answer(writer, wanted_bytes, parts.memory); !planned) {
-    return refuse(writer, planned.error());
+    return refuse(writer, planned.error(), context.refusals);
   }
   if (const ApiStatus admitted = admit(context, writer, num_prompt_tokens); !admitted) {
-    return refuse(writer, admitted.error());
+    return refuse(writer, admitted.error(), context.refusals);
   }
   std::make_shared<Generation>(std::move(parts))->submit(std::move(requests));
 }
@@ -311,7 +314,7 @@ void Generation::fail(const ApiError& error) {
   more_.reset();
   if (!ids_.empty()) record();
   cancel_all();
-  if (!stream_begun_) return refuse(*parts_.writer, error);
+  if (!stream_begun_) return refuse(*parts_.writer, error, parts_.refusals);
   http::Events events;
   parts_.format->append_failure(error, events);
   parts_.writer->write(events);

@@ -26,6 +26,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   struct Parts {
     Engine& engine;  // these three outlive the generation
     observe::ServerMetrics& metrics;
+    observe::RefusalLog& refusals;
     auth::RateLimiter& rate_limiter;
     std::shared_ptr<http::ResponseWriter> writer;
     std::unique_ptr<AnswerFormat> format;

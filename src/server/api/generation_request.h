@@ -16,6 +16,7 @@ namespace kvasir::server::api {
 struct GenerationRequest {
   std::string model;
   SamplingParams sampling = unset_sampling();  // read_request() fills in the model's defaults
+  bool is_unbounded = false;  // it says that the answer has no bound
   bool stream = false;
   bool include_usage = false;  // one last chunk with the usage
   bool usage_in_every_chunk = false;
@@ -33,13 +34,21 @@ std::span<const Field<GenerationRequest>> generation_fields();
 // Texts that end the answer: a string, or an array of them. Errors (400): what they must not be, the limits.
 ApiStatus read_stop(const FieldInput& field, GenerationRequest& request);
 
-// Checks that the fields go together. Errors (400).
-ApiStatus check_generation_request(const GenerationRequest& request);
+// The most tokens of an answer; none: as many as the context holds. Errors (400): no such number.
+ApiResult<std::optional<std::int32_t>> answer_bound_of(const FieldInput& field);
+
+// Checks that the fields go together, and leaves out what only makes sense beside another. Errors (400).
+ApiStatus check_generation_request(GenerationRequest& request, Warnings& warnings);
 
 // The engine's request for one prompt. `tenant`: whose cached prefixes it may share, as long as it has no
 // cache_salt; `kv` is what the request does not say.
 Request engine_request(const GenerationRequest& request, const auth::Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids);
+
+// Bounds the answer by what the prompt leaves of the context; the warning that it did. A prompt that fills the
+// context changes nothing.
+std::optional<std::string> cut_to_context(SamplingParams& sampling, std::int64_t num_prompt_tokens,
+                                          std::int32_t max_model_len_tokens);
 
 // Error (400, context_length_exceeded) with both numbers when prompt and completion do not fit.
 ApiStatus check_context(const Request& request, std::int32_t max_model_len_tokens,

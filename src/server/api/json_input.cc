@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ std::string range_text(const Range& range, std::string_view kind, double number)
   const bool has_min = range.min > -kLimitOfType || number < range.min;
   const bool has_max = range.max < kLimitOfType || number > range.max;
   const std::string_view above = range.is_above_min ? "above" : "of at least";
+  if (std::isinf(range.min) && std::isinf(range.max)) return fmt::format("{} of at most 64 bits", kind);
   if (!has_max) return fmt::format("{} {} {}", kind, above, range.min);
   if (!has_min) return fmt::format("{} of at most {}", kind, range.max);
   if (range.is_above_min) return fmt::format("{} above {} and at most {}", kind, range.min, range.max);
@@ -125,6 +127,22 @@ std::optional<std::string> member_given_twice(JsonElement json) {
   return std::nullopt;
 }
 
+bool is_whole(JsonElement json) {
+  const double number = json.get_double().value();
+  return number == std::floor(number);
+}
+
+// Many languages write every number as a fraction: 8.0.
+std::optional<std::int64_t> whole_number_of(JsonElement json) {
+  constexpr double kEnd = 9223372036854775808.0;  // of int64
+  std::int64_t integer = 0;
+  if (!json.get_int64().get(integer)) return integer;
+  if (json.type() != element_type::DOUBLE || !is_whole(json)) return std::nullopt;
+  const double number = json.get_double().value();
+  if (number < -kEnd || number >= kEnd) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 }  // namespace
 
 ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits& limits) {
@@ -149,12 +167,16 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
   return JsonDocument(std::move(parser), root);
 }
 
+void FieldInput::warn(std::string_view what) const {
+  if (warnings != nullptr) warnings->add(name + std::string(what));
+}
+
 FieldInput FieldInput::at(std::size_t index, JsonElement element) const {
-  return {fmt::format("{}[{}]", name, index), element, limits};
+  return {fmt::format("{}[{}]", name, index), element, limits, {}, warnings};
 }
 
 FieldInput FieldInput::at(std::string_view member, JsonElement element) const {
-  return {fmt::format("{}.{}", name, printable(member)), element, limits};
+  return {fmt::format("{}.{}", name, printable(member)), element, limits, {}, warnings};
 }
 
 std::string_view type_name(JsonElement json) {
@@ -195,9 +217,12 @@ ApiResult<double> number_of(const FieldInput& field) {
 
 ApiResult<std::int64_t> integer_of(const FieldInput& field) {
   const element_type type = field.json.type();
-  if (type == element_type::UINT64) return out_of_range(field, "an integer");  // beyond int64
-  if (type != element_type::INT64) return wrong_type(field, "an integer");
-  const std::int64_t integer = field.json.get_int64().value();
+  const std::optional<std::int64_t> whole = whole_number_of(field.json);
+  if (type == element_type::UINT64 || (type == element_type::DOUBLE && !whole && is_whole(field.json))) {
+    return out_of_range(field, "an integer");  // beyond int64
+  }
+  if (!whole) return wrong_type(field, "an integer");
+  const std::int64_t integer = *whole;
   if (!field.range.contains(static_cast<double>(integer))) return out_of_range(field, "an integer");
   return integer;
 }

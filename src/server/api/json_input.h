@@ -13,6 +13,7 @@
 
 #include "jinja/value.h"
 #include "kvasir/ids.h"
+#include "server/api/warnings.h"
 #include "server/api_error.h"
 #include "server/limits.h"
 
@@ -56,7 +57,11 @@ struct FieldInput {
   JsonElement json;
   const Limits& limits;
   Range range = {};
+  Warnings* warnings = nullptr;   // null: nobody reads them
+  std::string_view meaning = {};  // as its row says
 
+  // Tells the client "<name><what>".
+  void warn(std::string_view what) const;
   FieldInput at(std::size_t index, JsonElement element) const;
   FieldInput at(std::string_view member, JsonElement element) const;
 };
@@ -67,7 +72,7 @@ std::string_view type_name(JsonElement json);
 std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view wanted);
 
 ApiResult<double> number_of(const FieldInput& field);
-// A whole number written as one: 1.0, true and "1" are none.
+// A whole number, also one that is written 8.0; 8.5, true and "8" are none.
 ApiResult<std::int64_t> integer_of(const FieldInput& field);
 // The same, and no more than the limit.
 ApiResult<std::int64_t> integer_within(const FieldInput& field, const Limit& limit);

@@ -23,11 +23,13 @@ std::string_view bearer_token(std::string_view authorization) {
   return authorization.substr(kScheme.size());
 }
 
-// "x-api-key" is what Anthropic's clients send.
+// Anthropic's clients send "x-api-key", Azure's "api-key".
 ApiResult<std::string_view> token_of(const http::Request& request) {
   const std::string* authorization = request.header("Authorization");
   if (authorization == nullptr) {
-    if (const std::string* key = request.header("x-api-key"); key != nullptr && !key->empty()) return *key;
+    for (const char* name : {"x-api-key", "api-key"}) {
+      if (const std::string* key = request.header(name); key != nullptr && !key->empty()) return *key;
+    }
     return unauthorised("no API key came with the request: Authorization: Bearer KEY");
   }
   const std::string_view token = bearer_token(*authorization);

@@ -1,5 +1,7 @@
 #include "server/http/cors.h"
 
+#include <algorithm>
+
 namespace kvasir::server::http {
 namespace {
 
@@ -11,13 +13,16 @@ constexpr char kReadableHeaders[] =
 }  // namespace
 
 bool Cors::allows(const Request& request) const {
-  if (origin_.empty()) return false;
   const std::string* origin = request.header("Origin");
-  return origin != nullptr && (origin_ == "*" || *origin == origin_);
+  return origin != nullptr && std::ranges::any_of(origins_, [&](const OriginPattern& pattern) {
+           return pattern.matches(*origin);
+         });
 }
 
+bool Cors::allows_all() const { return std::ranges::any_of(origins_, &OriginPattern::matches_all); }
+
 bool Cors::is_preflight(const Request& request) const {
-  return !origin_.empty() && request.method == "OPTIONS" && request.header("Origin") != nullptr &&
+  return !origins_.empty() && request.method == "OPTIONS" && request.header("Origin") != nullptr &&
          request.header("Access-Control-Request-Method") != nullptr;
 }
 
@@ -31,9 +36,10 @@ Response Cors::preflight_response(const Request& request, const std::string& all
 }
 
 void Cors::add_headers(const Request& request, std::vector<Header>& headers) const {
-  if (!origin_.empty() && origin_ != "*") headers.push_back({"Vary", "Origin"});
+  const bool is_open = allows_all();
+  if (!origins_.empty() && !is_open) headers.push_back({"Vary", "Origin"});
   if (!allows(request)) return;
-  headers.push_back({"Access-Control-Allow-Origin", origin_});
+  headers.push_back({"Access-Control-Allow-Origin", is_open ? "*" : *request.header("Origin")});
   headers.push_back({"Access-Control-Expose-Headers", kReadableHeaders});
 }
 

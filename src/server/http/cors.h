@@ -1,20 +1,21 @@
-// Lets pages of a chosen origin read the answers (Fetch standard, CORS protocol).
+// Lets pages of chosen origins read the answers (Fetch standard, CORS protocol).
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/http/message.h"
+#include "server/http/origin_pattern.h"
 
 namespace kvasir::server::http {
 
 // Thread safety: immutable.
 class Cors {
  public:
-  // `origin`: "*", one origin such as "https://chat.example", or empty for none.
-  explicit Cors(std::string origin) : origin_(std::move(origin)) {}
+  explicit Cors(std::vector<OriginPattern> origins) : origins_(std::move(origins)) {}
 
-  // The request comes from a page of the chosen origin.
+  // The request comes from a page of a chosen origin.
   bool allows(const Request& request) const;
   // A browser's question before the real request; false as long as no origin is allowed.
   bool is_preflight(const Request& request) const;
@@ -24,7 +25,9 @@ class Cors {
   void add_headers(const Request& request, std::vector<Header>& headers) const;
 
  private:
-  std::string origin_;
+  bool allows_all() const;
+
+  std::vector<OriginPattern> origins_;
 };
 
 }  // namespace kvasir::server::http

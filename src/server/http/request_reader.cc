@@ -46,7 +46,8 @@ bool has_bare_line_feed(std::string_view text) {
 
 }  // namespace
 
-RequestReader::RequestReader(const Limits& limits) : limits_(limits) {
+RequestReader::RequestReader(const Limits& limits, const Router& router)
+    : limits_(limits), router_(router) {
   parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes.max));
   parser_.body_limit(static_cast<std::uint64_t>(limits.body_bytes.max));
 }
@@ -104,7 +105,7 @@ ApiStatus RequestReader::check_header() {
     return std::unexpected(beyond(limits_.request_line_bytes, line_bytes));
   }
   head_.method = to_string(message.method_string());
-  head_.path = path_of(to_string(message.target()));
+  head_.path = router_.canonical_path(path_of(to_string(message.target())));
   std::int64_t num_hosts = 0, num_origins = 0;
   bool has_other_coding = false;
   boost::beast::string_view content_coding;

@@ -9,6 +9,7 @@
 
 #include "server/api_error.h"
 #include "server/http/message.h"
+#include "server/http/router.h"
 #include "server/limits.h"
 
 namespace kvasir::server::http {
@@ -21,7 +22,7 @@ class RequestReader {
  public:
   enum class Progress : std::uint8_t { kHeader, kBody, kComplete };
 
-  explicit RequestReader(const Limits& limits);
+  RequestReader(const Limits& limits, const Router& router);
 
   // Reads from the bytes that are not yet consumed. Give it again what it left, with more behind. After an
   // error the connection cannot be used for further requests.
@@ -48,6 +49,7 @@ class RequestReader {
   ApiError refusal(const boost::beast::error_code& error) const;
 
   const Limits& limits_;
+  const Router& router_;  // tells a path's usual form
   boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
   Request head_;  // with the headers as they were before the body: trailers do not count
   bool touched_ = false;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/nearest_name.h"
 #include "base/printable.h"
 #include "server/api_error.h"
 
@@ -21,6 +22,30 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
 }
 
 }  // namespace
+
+bool Router::knows(std::string_view path) const {
+  return std::ranges::any_of(routes_, [&](const Route& route) { return match(route.pattern, path).has_value(); });
+}
+
+std::string Router::canonical_path(std::string_view path) const {
+  if (!base_path_.empty() && path.starts_with(base_path_)) {
+    const std::string_view rest = path.substr(base_path_.size());
+    if (rest.empty()) return "/";
+    if (rest.starts_with('/')) path = rest;
+  }
+  std::string whole;
+  for (const char c : path) {
+    if (c != '/' || !whole.ends_with('/')) whole += c;
+  }
+  if (knows(whole)) return whole;
+  std::string_view shorter = whole;
+  if (shorter.size() > 1 && shorter.ends_with('/')) shorter.remove_suffix(1);
+  if (knows(shorter)) return std::string(shorter);
+  constexpr std::string_view kVersion = "/v1";
+  if (shorter.starts_with("/v1/v1/")) return canonical_path(shorter.substr(kVersion.size()));
+  std::string longer = std::string(kVersion).append(shorter);
+  return knows(longer) ? longer : whole;
+}
 
 std::string Router::allowed_methods(std::string_view path) const {
   std::string methods;
@@ -54,8 +79,12 @@ void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {
   const std::string shown = printable(request.path);
   std::string allowed = allowed_methods(request.path);
   if (allowed.empty()) {
+    std::vector<std::string_view> patterns;
+    for (const Route& route : routes_) patterns.push_back(route.pattern);
+    const std::string_view nearest = nearest_name(request.path, patterns);
+    const std::string hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
     return writer->respond(
-        error_response({404, fmt::format("no such path: {}", shown), {}, "path_not_found"}, request));
+        error_response({404, fmt::format("no such path: {}{}", shown, hint), {}, "path_not_found"}, request));
   }
   writer->respond(
       error_response({405,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/http/response_writer.h"
@@ -26,7 +27,13 @@ struct Route {
 // Thread safety: immutable.
 class Router {
  public:
-  explicit Router(std::vector<Route> routes) : routes_(std::move(routes)) {}
+  // Paths may begin with `base_path` ("/llm"), for a proxy that passes it on; empty: none.
+  explicit Router(std::vector<Route> routes, std::string base_path = {})
+      : routes_(std::move(routes)), base_path_(std::move(base_path)) {}
+
+  // The path as a route has it: without the base path, doubled slashes and a last slash, with the "/v1" that
+  // a client left out, and without one that it gave twice. A path that no route takes keeps its last slash.
+  std::string canonical_path(std::string_view path) const;
 
   void handle(const std::shared_ptr<ResponseWriter>& writer) const;
   // The pattern of the route that takes the request; kNoRoute when none does.
@@ -36,8 +43,10 @@ class Router {
 
  private:
   const Route* find(const Request& request) const;
+  bool knows(std::string_view path) const;
 
   std::vector<Route> routes_;
+  std::string base_path_;
 };
 
 }  // namespace kvasir::server::http

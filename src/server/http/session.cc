@@ -20,7 +20,7 @@ Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot sl
       context_(context),
       deadline_(connection_.executor()),
       stall_(connection_.executor()),
-      reader_(std::make_unique<RequestReader>(context.limits)),
+      reader_(std::make_unique<RequestReader>(context.limits, context.router)),
       write_rate_(context.limits.write_stall_timeout, context.limits.min_bytes_per_s) {
   ++context_.metrics.num_connections;
 }
@@ -189,7 +189,7 @@ void Session::refuse(const ApiError& error) {
   deadline_.cancel();
   Request incoming = reader_->take_request();
   std::string().swap(incoming.body);
-  reader_ = std::make_unique<RequestReader>(context_.limits);
+  reader_ = std::make_unique<RequestReader>(context_.limits, context_.router);
   give_body_back();
   answer_ = std::make_shared<Http1ResponseWriter>(
       shared_from_this(), std::move(incoming),
@@ -228,7 +228,7 @@ void Session::answer_request() {
   }
   answer_ = std::make_shared<Http1ResponseWriter>(shared_from_this(), std::move(incoming), options);
   ++context_.metrics.num_answering;
-  reader_ = std::make_unique<RequestReader>(context_.limits);
+  reader_ = std::make_unique<RequestReader>(context_.limits, context_.router);
   said_continue_ = false;
   may_send_body_ = false;
   timed_body_bytes_ = 0;

@@ -2,9 +2,8 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -42,16 +41,19 @@ void write_generation(JsonWriter& json, const GenerationRecord& record) {
 }  // namespace
 
 Result<std::unique_ptr<AccessLog>> AccessLog::open(const std::string& path, Warn warn) {
-  std::FILE* file = path == "-" ? stderr : std::fopen(path.c_str(), "ae");
-  if (file == nullptr) {
-    return make_error(ErrorKind::kMachine, fmt::format("{}: {}", printable_line(path), std::strerror(errno)),
-                      "access-log");
+  const std::string name = printable_line(path);
+  auto on_trouble = [name, warn = std::move(warn)](std::string_view what) {
+    warn(fmt::format("access log {}: {}", name, what));
+  };
+  if (path == "-") {
+    return std::unique_ptr<AccessLog>(
+        new AccessLog(LineWriter::of_descriptor(STDERR_FILENO, std::move(on_trouble))));
   }
-  return std::unique_ptr<AccessLog>(new AccessLog(file, path, std::move(warn)));
-}
-
-AccessLog::~AccessLog() {
-  if (file_ != stderr) std::fclose(file_);
+  auto writer = LineWriter::open(path, std::move(on_trouble));
+  if (!writer) {
+    return make_error(ErrorKind::kMachine, fmt::format("{}: {}", name, writer.error().message), "access-log");
+  }
+  return std::unique_ptr<AccessLog>(new AccessLog(*std::move(writer)));
 }
 
 void AccessLog::write(const AccessRecord& record) {
@@ -68,15 +70,7 @@ void AccessLog::write(const AccessRecord& record) {
   if (record.generation) write_generation(json, *record.generation);
   json.end_object();
   line += '\n';
-  const std::lock_guard lock(mutex_);
-  const bool is_written =
-      std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
-  if (is_written == is_failing_) {
-    const std::string reason = is_written ? "is written again" : std::strerror(errno);
-    warn_(fmt::format("access log {}: {}", printable_line(path_), reason));
-  }
-  is_failing_ = !is_written;
-  if (!is_written) std::clearerr(file_);
+  writer_->write(line);
 }
 
 }  // namespace kvasir::server::observe

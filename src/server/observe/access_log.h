@@ -3,16 +3,15 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/line_writer.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 #include "server/observe/tracing/request_trace.h"
@@ -68,23 +67,18 @@ class AccessLog {
 
   // Appends to the file; "-" is stderr. Error: kMachine.
   static Result<std::unique_ptr<AccessLog>> open(const std::string& path, Warn warn);
-  ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
-  // A line that cannot be written is lost; requests go on. It warns of the first such line,
-  // and when lines are written again.
+  // Never waits. A line that is not taken is lost and counted; it warns of the first such line, and when lines
+  // are written again.
   void write(const AccessRecord& record);
+  std::int64_t num_dropped() const { return writer_->num_dropped(); }
 
  private:
-  AccessLog(std::FILE* file, std::string path, Warn warn)
-      : file_(file), path_(std::move(path)), warn_(std::move(warn)) {}
+  explicit AccessLog(std::unique_ptr<LineWriter> writer) : writer_(std::move(writer)) {}
 
-  std::FILE* const file_;
-  const std::string path_;
-  const Warn warn_;
-  std::mutex mutex_;  // guards the file, and
-  bool is_failing_ = false;
+  const std::unique_ptr<LineWriter> writer_;
 };
 
 }  // namespace kvasir::server::observe

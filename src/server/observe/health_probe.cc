@@ -30,7 +30,6 @@ using ErrorCode = boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
 
-
 using Handler = std::function<void(const ErrorCode& error, std::size_t num_bytes)>;
 
 // Reads and writes on a stream of either kind, so that the exchange below is compiled once.
@@ -93,16 +92,14 @@ template <class Stream>
 Transport transport_of(Stream& stream) {
   return {.read_some = [&stream](asio::mutable_buffer bytes,
                                  Handler handler) { stream.async_read_some(bytes, std::move(handler)); },
-          .write_some = [&stream](asio::const_buffer bytes, Handler handler) {
-            stream.async_write_some(bytes, std::move(handler));
-          }};
+          .write_some = [&stream](asio::const_buffer bytes,
+                                  Handler handler) { stream.async_write_some(bytes, std::move(handler)); }};
 }
 
 ErrorCode connect(asio::io_context& io, Clock::time_point deadline, tcp::socket& socket,
                   const ServerAddress& address) {
   ErrorCode error;
-  const auto endpoints =
-      tcp::resolver(io).resolve(address.host, std::to_string(address.port), error);
+  const auto endpoints = tcp::resolver(io).resolve(address.host, std::to_string(address.port), error);
   if (error) return error;
   return finish(io, deadline, [&](Handler handler) {
     asio::async_connect(socket, endpoints,

@@ -2,6 +2,9 @@
 
 const kKeyReason = document.getElementById("key-reason").textContent;
 
+// The page's own address ends the server's, also behind a proxy that knows it by a path of its own.
+const kBase = location.pathname.endsWith("/") ? location.pathname : location.pathname + "/";
+
 const connection = {
   key: sessionStorage.getItem("kvasir-key") ?? "",
   isDeclined: false,  // the dialog was cancelled: what the page asks by itself does not open it again
@@ -14,7 +17,7 @@ const connection = {
   async fetch(path, options = {}) {
     for (;;) {
       const sentAt = performance.now();
-      const response = await fetch(path, {...options, headers: {...options.headers, ...this.headers()}});
+      const response = await fetch(kBase + path.slice(1), {...options, headers: {...options.headers, ...this.headers()}});
       if (response.status !== 401) return Object.assign(response, {sentAt});
       const refused = this.key !== "";
       if (this.isDeclined) return null;

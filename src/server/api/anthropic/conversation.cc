@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/printable.h"
+#include "server/api/openai/messages.h"
 #include "server/api/template_dict.h"
 
 namespace kvasir::server::api {
@@ -37,17 +40,84 @@ using CallIds = std::set<std::string>;  // of the conversation so far
 // One message, block by block.
 struct Blocks {
   std::string text;
+  std::string reasoning;
   std::vector<Value> calls;    // of tools
   std::vector<Value> results;  // messages with what tools gave
 };
+
+// What there is to know about the messages before.
+struct Reading {
+  CallIds call_ids;
+  Warnings& warnings;
+  std::vector<Value> messages;
+};
+
+// About what ran elsewhere: the answer that came of it follows.
+constexpr auto kLeftOut = std::to_array<std::string_view>(
+    {"server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
+     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
+     "mcp_tool_use", "mcp_tool_result", "container_upload", "tool_reference", "compaction"});
+
+// A text, or a document that is one: it has a plain source, or blocks of text. False: it is neither.
+ApiResult<bool> append_text_block(const FieldInput& block, JsonObject object, std::string_view type,
+                                  std::string& text) {
+  if (type == "text") {
+    KVASIR_TRY(const std::string piece, required_string(block, object, "text"));
+    append_line(text, piece);
+    return true;
+  }
+  if (type == "search_result") {
+    for (const std::string_view member : {"title", "source"}) {
+      const auto given = find_member(object, member);
+      if (given && given->is_string()) append_line(text, given->get_string().value());
+    }
+    KVASIR_TRY(const FieldInput content, required_member(block, object, "content"));
+    KVASIR_TRY(const std::string piece, read_text_blocks(content));
+    append_line(text, piece);
+    return true;
+  }
+  if (type != "document") return false;
+  KVASIR_TRY(const FieldInput source, required_member(block, object, "source"));
+  KVASIR_TRY(const JsonObject source_object, object_of(source));
+  KVASIR_TRY(const std::string kind, required_string(source, source_object, "type"));
+  if (kind != "text" && kind != "content") return false;
+  if (const auto title = find_member(object, "title"); title && title->is_string()) {
+    append_line(text, title->get_string().value());
+  }
+  KVASIR_TRY(const FieldInput content,
+             required_member(source, source_object, kind == "text" ? "data" : "content"));
+  KVASIR_TRY(const std::string piece, read_text_blocks(content));
+  append_line(text, piece);
+  return true;
+}
+
+// A string, or blocks.
+ApiResult<std::string> read_result_text(const FieldInput& field, Warnings& warnings) {
+  if (field.json.is_string()) return string_of(field);
+  if (!field.json.is_array()) return wrong_type(field, "a string or an array of blocks");
+  std::string text;
+  std::size_t index = 0;
+  for (const JsonElement json : field.json.get_array().value()) {
+    const FieldInput block = field.at(index++, json);
+    KVASIR_TRY(const JsonObject object, object_of(block));
+    KVASIR_TRY(const std::string type, required_string(block, object, "type"));
+    KVASIR_TRY(const bool is_text, append_text_block(block, object, type, text));
+    if (is_text) continue;
+    if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_block(block, type);
+    warn_left_out(block, type, warnings);
+  }
+  return text;
+}
 
 ApiStatus read_tool_use(const FieldInput& block, JsonObject object, CallIds& call_ids, Blocks& blocks) {
   TemplateEntries function, call;
   KVASIR_TRY(std::string name, required_string(block, object, "name"));
   add_member(function, "name", std::move(name));
-  KVASIR_TRY(const FieldInput input, required_member(block, object, "input"));
-  KVASIR_TRY(const JsonObject arguments, object_of(input));
-  add_member(function, "arguments", to_template_value(arguments));
+  Value arguments = Value::dict({});
+  if (const auto input = find_member(object, "input")) {
+    KVASIR_TRY(arguments, read_call_arguments(block.at("input", *input)));
+  }
+  add_member(function, "arguments", std::move(arguments));
   KVASIR_TRY(std::string id, required_string(block, object, "id"));
   add_member(call, "id", id);
   call_ids.insert(std::move(id));
@@ -57,17 +127,20 @@ ApiStatus read_tool_use(const FieldInput& block, JsonObject object, CallIds& cal
   return {};
 }
 
-ApiStatus read_tool_result(const FieldInput& block, JsonObject object, const CallIds& call_ids,
-                           Blocks& blocks) {
+ApiStatus read_tool_result(const FieldInput& block, JsonObject object, Reading& reading, Blocks& blocks) {
   TemplateEntries entries;
   add_member(entries, "role", std::string("tool"));
   std::string text;
   if (const auto content = find_member(object, "content")) {
-    KVASIR_TRY(text, read_text_blocks(block.at("content", *content)));
+    KVASIR_TRY(text, read_result_text(block.at("content", *content), reading.warnings));
+  }
+  if (const auto failed = find_member(object, "is_error")) {
+    KVASIR_TRY(const bool is_error, boolean_of(block.at("is_error", *failed)));
+    if (is_error && text.find("rror") == std::string::npos) text.insert(0, "Error: ");
   }
   add_member(entries, "content", std::move(text));
   KVASIR_TRY(std::string id, required_string(block, object, "tool_use_id"));
-  if (!call_ids.contains(id)) {
+  if (!reading.call_ids.contains(id)) {
     const std::string path = block.name + ".tool_use_id";
     return bad_request(fmt::format("{}: no tool_use before has the id \"{}\"", path, printable(id)), path);
   }
@@ -76,21 +149,28 @@ ApiStatus read_tool_result(const FieldInput& block, JsonObject object, const Cal
   return {};
 }
 
-ApiStatus read_block(const FieldInput& block, bool is_assistant, CallIds& call_ids, Blocks& blocks) {
-  KVASIR_TRY(const JsonObject object, object_of(block));
-  KVASIR_TRY(const std::string type, required_string(block, object, "type"));
-  if (type == "text") {
-    KVASIR_TRY(const std::string text, required_string(block, object, "text"));
-    append_line(blocks.text, text);
-    return {};
-  }
-  if (is_assistant && (type == "thinking" || type == "redacted_thinking")) return {};
-  if (is_assistant && type == "tool_use") return read_tool_use(block, object, call_ids, blocks);
-  if (!is_assistant && type == "tool_result") return read_tool_result(block, object, call_ids, blocks);
-  return unknown_block(block, type);
+ApiStatus read_thinking(const FieldInput& block, JsonObject object, Blocks& blocks) {
+  if (!find_member(object, "thinking")) return {};
+  KVASIR_TRY(const std::string thought, required_string(block, object, "thinking"));
+  if (!thought.empty()) append_line(blocks.reasoning, thought);
+  return {};
 }
 
-ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, CallIds& call_ids) {
+ApiStatus read_block(const FieldInput& block, bool is_assistant, Reading& reading, Blocks& blocks) {
+  KVASIR_TRY(const JsonObject object, object_of(block));
+  KVASIR_TRY(const std::string type, required_string(block, object, "type"));
+  KVASIR_TRY(const bool is_text, append_text_block(block, object, type, blocks.text));
+  if (is_text) return {};
+  if (type == "thinking" && is_assistant) return read_thinking(block, object, blocks);
+  if (type == "redacted_thinking" && is_assistant) return {};
+  if (is_assistant && type == "tool_use") return read_tool_use(block, object, reading.call_ids, blocks);
+  if (!is_assistant && type == "tool_result") return read_tool_result(block, object, reading, blocks);
+  if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_block(block, type);
+  warn_left_out(block, type, reading.warnings);
+  return {};
+}
+
+ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, Reading& reading) {
   Blocks blocks;
   if (content.json.is_string()) {
     KVASIR_TRY(blocks.text, string_of(content));
@@ -100,35 +180,39 @@ ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, Call
   KVASIR_TRY(const JsonArray array, array_of(content));
   std::size_t index = 0;
   for (const JsonElement block : array) {
-    KVASIR_CHECKED(read_block(content.at(index++, block), is_assistant, call_ids, blocks));
+    KVASIR_CHECKED(read_block(content.at(index++, block), is_assistant, reading, blocks));
   }
   return blocks;
 }
 
-ApiStatus append_message(const FieldInput& message, CallIds& call_ids, std::vector<Value>& messages,
-                         bool& is_assistant) {
+constexpr auto kKnownMembers = std::to_array<std::string_view>({"role", "content"});
+
+ApiStatus append_message(const FieldInput& message, Reading& reading) {
   KVASIR_TRY(const JsonObject object, object_of(message));
   KVASIR_TRY(const std::string role, required_string(message, object, "role"));
-  is_assistant = role == "assistant";
-  if (!is_assistant && role != "user") {
+  const bool is_assistant = role == "assistant";
+  if (!is_assistant && role != "user" && role != "system") {
     const std::string path = message.name + ".role";
     return bad_request(
-        fmt::format("{}: unknown role \"{}\"; known are user, assistant", path, printable(role)), path);
+        fmt::format("{}: unknown role \"{}\"; known are user, assistant, system", path, printable(role)),
+        path);
   }
-  KVASIR_TRY(const FieldInput content, required_member(message, object, "content"));
-  KVASIR_TRY(Blocks blocks, read_blocks(content, is_assistant, call_ids));
+  Blocks blocks;
+  if (const auto content = find_member(object, "content")) {
+    KVASIR_TRY(blocks, read_blocks(message.at("content", *content), is_assistant, reading));
+  } else {
+    add_warning(message.name + ".content is missing: taken as empty", reading.warnings);
+  }
+  warn_unknown_members(message, object, kKnownMembers, reading.warnings);
   const bool has_results = !blocks.results.empty();
-  for (Value& result : blocks.results) messages.push_back(std::move(result));
+  for (Value& result : blocks.results) reading.messages.push_back(std::move(result));
   if (has_results && blocks.text.empty()) return {};
-  if (blocks.calls.empty()) {
-    messages.push_back(message_of(role, std::move(blocks.text)));
-    return {};
-  }
   TemplateEntries entries;
   add_member(entries, "role", role);
   add_member(entries, "content", std::move(blocks.text));
-  add_member(entries, "tool_calls", Value::list(std::move(blocks.calls)));
-  messages.push_back(Value::dict(std::move(entries)));
+  if (!blocks.reasoning.empty()) add_member(entries, "reasoning_content", std::move(blocks.reasoning));
+  if (!blocks.calls.empty()) add_member(entries, "tool_calls", Value::list(std::move(blocks.calls)));
+  reading.messages.push_back(Value::dict(std::move(entries)));
   return {};
 }
 
@@ -151,22 +235,17 @@ ApiResult<std::string> read_text_blocks(const FieldInput& field) {
   return text;
 }
 
-ApiResult<Value> read_conversation(const FieldInput& field, const std::string& system) {
+ApiResult<Value> read_conversation(const FieldInput& field, const std::string& system, Warnings& warnings) {
   KVASIR_TRY(const JsonArray array, array_of(field));
   const auto count = static_cast<std::int64_t>(array.size());
   if (count == 0) return bad_request(field.name + " must not be empty", field.name);
   if (count > field.limits.messages.max)
     return std::unexpected(beyond(field.limits.messages, count, field.name));
-  std::vector<Value> messages;
-  if (!system.empty()) messages.push_back(message_of("system", system));
-  CallIds call_ids;
-  bool ends_with_assistant = false;
+  Reading reading{.call_ids = {}, .warnings = warnings, .messages = {}};
+  if (!system.empty()) reading.messages.push_back(message_of("system", system));
   std::size_t index = 0;
-  for (const JsonElement message : array) {
-    KVASIR_CHECKED(append_message(field.at(index++, message), call_ids, messages, ends_with_assistant));
-  }
-  if (ends_with_assistant) return not_supported(field.name, "an answer that is begun by the last message");
-  return Value::list(std::move(messages));
+  for (const JsonElement message : array) KVASIR_CHECKED(append_message(field.at(index++, message), reading));
+  return Value::list(std::move(reading.messages));
 }
 
 }  // namespace kvasir::server::api

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "jinja/value.h"
+#include "server/api/conversation_input.h"
 #include "server/api/json_input.h"
 
 namespace kvasir::server::api {
@@ -13,9 +14,10 @@ namespace kvasir::server::api {
 ApiResult<std::string> read_text_blocks(const FieldInput& field);
 
 // A list of message dicts, `system` first unless it is empty. The results of tools become messages of their
-// own, before what the user says beside them; calls of tools go with the assistant's text; its thinking is
-// left out. Errors (400) name the part at fault: an unknown role or type of block, an answer that is begun
-// already, a limit.
-ApiResult<jinja::Value> read_conversation(const FieldInput& field, const std::string& system);
+// own, before what the user says beside them; calls of tools and what the assistant thought go with its text.
+// Blocks about what ran elsewhere are left out with a warning. Errors (400) name the part at fault: an unknown
+// role or type of block, a limit.
+ApiResult<jinja::Value> read_conversation(const FieldInput& field, const std::string& system,
+                                          Warnings& warnings);
 
 }  // namespace kvasir::server::api

@@ -20,9 +20,7 @@ ApiStatus start_messages(ApiContext& context, const Writer& writer) {
   auto format = std::make_unique<MessagesFormat>(
       MessagesFormat::Options{.id = wanted.client_id,
                               .model = context.model_name,
-                              .tool_calls = tool_call_format(context, request),
-                              .tool_names = request.tool_names,
-                              .parallel_tool_calls = request.parallel_tool_calls},
+                              .tool_calls = tool_call_reading(context, request, wanted)},
       context.ids);
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));

@@ -1,12 +1,9 @@
 #include "server/api/anthropic/messages_format.h"
 
-#include <limits>
 #include <utility>
 
 namespace kvasir::server::api {
 namespace {
-
-constexpr std::int32_t kAnyNumber = std::numeric_limits<std::int32_t>::max();
 
 // Cached tokens are not counted among the others.
 void write_usage(JsonWriter& json, const Usage& usage) {
@@ -19,14 +16,13 @@ void write_usage(JsonWriter& json, const Usage& usage) {
       .end_object();
 }
 
-void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_string,
-                std::int32_t num_calls) {
+void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_string, bool ends_with_calls) {
   std::string_view name = "end_turn";
   if (reason == FinishReason::kLength)
     name = "max_tokens";
   else if (!stop_string.empty())
     name = "stop_sequence";
-  else if (num_calls > 0)
+  else if (ends_with_calls)
     name = "tool_use";
   json.member("stop_reason", name).key("stop_sequence");
   if (reason == FinishReason::kStop && !stop_string.empty()) {
@@ -48,9 +44,7 @@ JsonWriter& begin_block_event(JsonWriter& json, std::string_view type, std::int3
 }  // namespace
 
 MessagesFormat::MessagesFormat(Options options, IdSource& ids)
-    : options_(std::move(options)),
-      ids_(ids),
-      reader_(options_.tool_calls, options_.tool_names, options_.parallel_tool_calls ? kAnyNumber : 1) {}
+    : options_(std::move(options)), ids_(ids), reader_(options_.tool_calls) {}
 
 void MessagesFormat::begin_message(JsonWriter& json) const {
   json.begin_object()
@@ -62,7 +56,7 @@ void MessagesFormat::begin_message(JsonWriter& json) const {
 
 std::string MessagesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   const ChoiceResult& choice = choices.front();
-  const ToolCallReader::Piece message = reader_.read_whole(choice.text);
+  const ReadAnswer message = read_answer(options_.tool_calls, choice.text);
   std::string body;
   JsonWriter json(body);
   begin_message(json);
@@ -74,10 +68,11 @@ std::string MessagesFormat::whole(const std::vector<ChoiceResult>& choices, cons
         .member("type", "tool_use")
         .member("id", ids_.next("toolu_"))
         .member("name", call.name);
-    json.key("input").raw(call.arguments).end_object();
+    // The input is an object, which the arguments of a call that was cut are not.
+    json.key("input").raw(call.is_complete ? std::string_view(call.arguments) : "{}").end_object();
   }
   json.end_array();
-  write_stop(json, choice.finish_reason, choice.stop_string, reader_.num_calls());
+  write_stop(json, choice.finish_reason, choice.stop_string, message.ends_with_calls);
   write_usage(json, usage);
   json.end_object();
   return body;
@@ -110,23 +105,35 @@ void MessagesFormat::append_text(std::string_view text, http::Events& events) {
   append_event(events, "content_block_delta", std::move(data));
 }
 
-void MessagesFormat::append_call(const ToolCall& call, http::Events& events) {
+void MessagesFormat::append_part(const AnswerPart& part, http::Events& events) {
+  switch (part.kind) {
+    case AnswerPart::Kind::kText:
+      return append_text(part.text, events);
+    case AnswerPart::Kind::kCall:
+      return begin_call(part.text, events);
+    case AnswerPart::Kind::kArguments:
+      return append_arguments(part.text, events);
+    case AnswerPart::Kind::kCallEnd:
+      return end_block(events);
+  }
+}
+
+void MessagesFormat::begin_call(std::string_view name, http::Events& events) {
   if (std::exchange(is_in_text_, false)) end_block(events);
   std::string start;
   JsonWriter json(start);
   begin_block_event(json, "content_block_start", num_blocks_++).key("content_block").begin_object();
-  json.member("type", "tool_use").member("id", ids_.next("toolu_")).member("name", call.name);
+  json.member("type", "tool_use").member("id", ids_.next("toolu_")).member("name", name);
   json.key("input").begin_object().end_object().end_object().end_object();
   append_event(events, "content_block_start", std::move(start));
+}
+
+void MessagesFormat::append_arguments(std::string_view arguments, http::Events& events) {
   std::string delta;
-  JsonWriter delta_json(delta);
-  begin_block_event(delta_json, "content_block_delta", num_blocks_ - 1).key("delta").begin_object();
-  delta_json.member("type", "input_json_delta")
-      .member("partial_json", call.arguments)
-      .end_object()
-      .end_object();
+  JsonWriter json(delta);
+  begin_block_event(json, "content_block_delta", num_blocks_ - 1).key("delta").begin_object();
+  json.member("type", "input_json_delta").member("partial_json", arguments).end_object().end_object();
   append_event(events, "content_block_delta", std::move(delta));
-  end_block(events);
 }
 
 void MessagesFormat::end_block(http::Events& events) {
@@ -139,13 +146,11 @@ void MessagesFormat::end_block(http::Events& events) {
 void MessagesFormat::append_events(std::int32_t, const RequestOutput& output, const Usage& usage,
                                    http::Events& events) {
   if (!std::exchange(has_begun_, true)) append_start(usage, events);
-  const auto append = [&](const ToolCallReader::Piece& piece) {
-    append_text(piece.text, events);
-    for (const ToolCall& call : piece.calls) append_call(call, events);
-  };
-  append(reader_.push(output.text));
+  ToolCallReader::Parts parts;
+  reader_.push(output.text, parts);
+  if (output.finish_reason) reader_.finish(parts);
+  for (const AnswerPart& part : parts) append_part(part, events);
   if (!output.finish_reason) return;
-  append(reader_.finish());
   if (std::exchange(is_in_text_, false)) end_block(events);
   finish_reason_ = *output.finish_reason;
   stop_string_ = output.stop_string;
@@ -155,7 +160,7 @@ void MessagesFormat::append_last_events(const Usage& usage, http::Events& events
   std::string data;
   JsonWriter json(data);
   json.begin_object().member("type", "message_delta").key("delta").begin_object();
-  write_stop(json, finish_reason_, stop_string_, reader_.num_calls());
+  write_stop(json, finish_reason_, stop_string_, reader_.ends_with_calls());
   json.end_object();
   write_usage(json, usage);
   json.end_object();

@@ -9,7 +9,7 @@
 
 #include "base/json_writer.h"
 #include "server/api/answer_format.h"
-#include "server/api/tool_calls.h"
+#include "server/api/tool_calls/tool_call_reader.h"
 #include "server/id_source.h"
 
 namespace kvasir::server::api {
@@ -19,9 +19,7 @@ class MessagesFormat final : public AnswerFormat {
   struct Options {
     std::string id;
     std::string model;
-    ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
-    std::vector<std::string> tool_names;
-    bool parallel_tool_calls = true;
+    ToolCallReading tool_calls;
   };
 
   // Borrows `ids`.
@@ -37,7 +35,9 @@ class MessagesFormat final : public AnswerFormat {
  private:
   void begin_message(JsonWriter& json) const;
   void append_text(std::string_view text, http::Events& events);
-  void append_call(const ToolCall& call, http::Events& events);
+  void append_part(const AnswerPart& part, http::Events& events);
+  void begin_call(std::string_view name, http::Events& events);
+  void append_arguments(std::string_view arguments, http::Events& events);
   void end_block(http::Events& events);
   void append_start(const Usage& usage, http::Events& events);
 

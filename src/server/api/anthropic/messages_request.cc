@@ -5,6 +5,7 @@
 #include <array>
 
 #include "server/api/anthropic/conversation.h"
+#include "server/api/thinking.h"
 #include "server/api/tools.h"
 
 namespace kvasir::server::api {
@@ -24,6 +25,7 @@ ApiStatus read_tool_list(const FieldInput& field, MessagesRequest& request) {
 
 ApiStatus read_tool_choice(const FieldInput& field, MessagesRequest& request) {
   KVASIR_TRY(const JsonObject object, object_of(field));
+  if (asks_for_nothing(field.json)) return {};
   KVASIR_TRY(request.tool_choice, required_string(field, object, "type"));
   if (const auto disabled = find_member(object, "disable_parallel_tool_use")) {
     KVASIR_TRY(const bool one_at_most, boolean_of(field.at("disable_parallel_tool_use", *disabled)));
@@ -41,16 +43,50 @@ ApiStatus read_stop_sequences(const FieldInput& field, MessagesRequest& request)
   return read_stop(field, request);
 }
 
-ApiStatus read_thinking(const FieldInput& field, MessagesRequest&) {
-  KVASIR_TRY(const JsonObject object, object_of(field));
-  KVASIR_TRY(const std::string type, required_string(field, object, "type"));
-  if (type == "disabled") return {};
-  return not_supported(field.name, "anything but \"disabled\"");
+ApiStatus read_thinking_wish(const FieldInput& field, MessagesRequest& request) {
+  return read_thinking(field, request);
+}
+
+// A schema that the answer must have; {} and null are none.
+ApiStatus read_output_format(const FieldInput& field, MessagesRequest&) {
+  if (asks_for_nothing(field.json)) return {};
+  return not_supported(field.name, "an answer held to a schema");
+}
+
+ApiStatus read_output_config(const FieldInput& field, MessagesRequest& request) {
+  if (!field.json.is_object()) {
+    warn_left_out(field);
+    return {};
+  }
+  for (const auto [name, json] : field.json.get_object().value()) {
+    if (json.is_null()) continue;
+    FieldInput member = field.at(name, json);
+    member.meaning = "left out: it is not known here";
+    if (name == "format") {
+      KVASIR_CHECKED(read_output_format(member, request));
+    } else if (name == "effort" && json.is_string()) {
+      read_effort(member, json.get_string().value(), request);
+    } else {
+      warn_left_out(member);
+    }
+  }
+  return {};
+}
+
+// A conversation that the server keeps: one that begins has said all.
+ApiStatus read_thread(const FieldInput& field, MessagesRequest&) {
+  if (field.json.is_object()) {
+    const auto type = find_member(field.json.get_object().value(), "type");
+    const bool continues = type && type->is_string() && type->get_string().value() == "continue";
+    if (continues) return not_supported(field.name, "a stored conversation");
+  }
+  warn_left_out(field);
+  return {};
 }
 
 // The conversation is read when the system prompt that goes before it is known.
 constexpr auto kReadLater = &read_later<MessagesRequest>;
-constexpr auto kUnsupported = &read_unsupported<MessagesRequest>;
+constexpr auto kLeftOut = &read_ignored<MessagesRequest>;
 
 constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
     {"messages", "array", {}, "the conversation: text, calls of tools and their results", kReadLater},
@@ -66,26 +102,45 @@ constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
      {},
      "texts that end the answer and are left out",
      read_stop_sequences},
-    {"thinking", "object", {}, "only type \"disabled\" so far", read_thinking},
+    {"output_config", "object", {}, "format: none yet; effort is left out", read_output_config},
+    {"thinking",
+     "object",
+     {},
+     "left out: nothing is split off as thinking; its type is told to the template",
+     read_thinking_wish},
     {"cache_control", "object", {}, "accepted; prefixes are cached anyway", read_unused<object_of>},
     {"inference_geo", "string", {}, "accepted", read_unused<string_of>},
-    {"container", "string or object", {}, "not yet", kUnsupported},
-    {"context_management", "object", {}, "not yet", kUnsupported},
-    {"mcp_servers", "array", {}, "never: no request makes the server fetch", kUnsupported},
-    {"output_config", "object", {}, "not yet", kUnsupported},
-    {"output_format", "object", {}, "not yet", kUnsupported},
+    {"user_profile_id", "string", {}, "accepted", read_unused<string_of>},
+    {"workspace_id", "string", {}, "accepted", read_unused<string_of>},
+    {"anthropic_version", "string", {}, "accepted", read_unused<string_of>},
+    {"anthropic_beta", "array", {}, "accepted", read_unused<array_of>},
+    {"betas", "array", {}, "accepted", read_unused<array_of>},
+    {"billing_policy", "object", {}, "accepted; nothing is billed", read_unused<object_of>},
+    {"fallback_credit_token", "string", {}, "accepted; nothing is billed", read_unused<string_of>},
+    {"speed", "string", {}, "left out: there is one speed", read_ignored_unless<"standard">},
+    {"container", "string or object", {}, "left out: the server runs no code", kLeftOut},
+    {"context_management", "object", {}, "left out: a conversation is never cut", kLeftOut},
+    {"compaction", "object", {}, "left out: a conversation is never cut", kLeftOut},
+    {"diagnostics", "object", {}, "left out: no request is remembered", kLeftOut},
+    {"fallbacks", "array", {}, "left out: there is one model", kLeftOut},
+    {"mcp_servers", "array", {}, "left out: no request makes the server fetch", kLeftOut},
+    {"thread", "object", {}, "left out: nothing is stored; refused where it continues", read_thread},
+    {"output_format", "object", {}, "refused: no decoding is guided yet", read_output_format},
 });
 
-ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesRequest& request) {
+ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesRequest& request,
+                           Warnings& warnings) {
   const auto messages = find_member(root, "messages");
   if (!messages) return bad_request("messages is missing", "messages", "missing_parameter");
-  KVASIR_TRY(request.messages, read_conversation({"messages", *messages, limits}, request.system));
+  KVASIR_TRY(request.messages, read_conversation({"messages", *messages, limits, {}, &warnings}, request.system,
+                                                 request.conversation_warnings));
+  request.continue_final_message = ends_with_assistant(request.messages);
   return {};
 }
 
 // Refuses fields of other endpoints that a message cannot give.
-ApiStatus check_single(const MessagesRequest& request) {
-  KVASIR_CHECKED(check_generation_request(request));
+ApiStatus check_single(MessagesRequest& request, Warnings& warnings) {
+  KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.sampling.n != 1) return bad_request("n: a message is one answer", "n");
   if (request.sampling.prompt_logprobs) return not_supported("prompt_logprobs", "it in a message");
   return {};
@@ -101,17 +156,18 @@ ApiResult<MessagesRequest> parse_count_tokens_request(std::string_view body, con
   MessagesRequest request;
   KVASIR_CHECKED(
       read_fields(document.root(), generation_fields(), messages_fields(), limits, request, warnings));
-  KVASIR_CHECKED(read_messages_of(document.root(), limits, request));
-  KVASIR_CHECKED(check_single(request));
+  KVASIR_CHECKED(read_messages_of(document.root(), limits, request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
+  KVASIR_CHECKED(check_single(request, warnings));
   return request;
 }
 
 ApiResult<MessagesRequest> parse_messages_request(std::string_view body, const Limits& limits,
                                                   Warnings& warnings) {
   KVASIR_TRY(MessagesRequest request, parse_count_tokens_request(body, limits, warnings));
+  if (request.is_unbounded) return bad_request("max_tokens must be at least 0", "max_tokens");
   if (!request.sampling.max_tokens)
     return bad_request("max_tokens is missing", "max_tokens", "missing_parameter");
-  if (*request.sampling.max_tokens < 1) return bad_request("max_tokens must be at least 1", "max_tokens");
   return request;
 }
 

@@ -16,9 +16,7 @@ ApiStatus start_chat(ApiContext& context, const Writer& writer) {
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value(),
-                                 .tool_calls = tool_call_format(context, request),
-                                 .tool_names = request.tool_names,
-                                 .parallel_tool_calls = request.parallel_tool_calls};
+                                 .tool_calls = tool_call_reading(context, request, wanted)};
   wanted.client_id = options.header.id;
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "server/api/openai/messages.h"
+#include "server/api/thinking.h"
+#include "server/api/tool_choice.h"
 #include "server/api/tools.h"
 
 namespace kvasir::server::api {
@@ -14,9 +16,10 @@ namespace {
 using jinja::Value;
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr double kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field));
+  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
   return {};
 }
 
@@ -25,14 +28,6 @@ ApiStatus read_tool_list(const FieldInput& field, ChatRequest& request) {
   request.tool_names = std::move(tools.names);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
-}
-
-ApiStatus read_tool_choice(const FieldInput& field, ChatRequest& request) {
-  if (!field.json.is_string()) return not_supported(field.name, "a forced tool");
-  KVASIR_TRY(request.tool_choice, string_of(field));
-  if (request.tool_choice == "none" || request.tool_choice == "auto") return {};
-  if (request.tool_choice == "required") return not_supported(field.name, "\"required\"");
-  return bad_request(field.name + " must be \"none\", \"auto\", \"required\" or a function", field.name);
 }
 
 ApiStatus read_top_logprobs(const FieldInput& field, ChatRequest& request) {
@@ -53,6 +48,7 @@ ApiStatus read_template_kwargs(const FieldInput& field, ChatRequest& request) {
                            field.name);
       }
     }
+    std::erase_if(request.template_kwargs, [key](const auto& given) { return given.first == key; });
     request.template_kwargs.emplace_back(std::string(key), to_template_value(json));
   }
   return {};
@@ -68,28 +64,49 @@ ApiStatus read_modalities(const FieldInput& field, ChatRequest&) {
   return {};
 }
 
+// "auto" and "none" demand no call of the functions that are left out.
 ApiStatus read_function_call(const FieldInput& field, ChatRequest&) {
-  if (field.json.is_string() && field.json.get_string().value() == "none") return {};
+  if (!field.json.is_string()) return not_supported(field.name, "a function call");
+  const std::string_view choice = field.json.get_string().value();
+  if (choice == "none" || choice == "auto" || choice.empty()) return {};
   return not_supported(field.name, "a function call");
 }
 
+ApiStatus read_answer_bound(const FieldInput& field, ChatRequest& request) {
+  KVASIR_TRY(request.max_completion_tokens, answer_bound_of(field));
+  request.is_unbounded = !request.max_completion_tokens;
+  if (request.is_unbounded) request.sampling.max_tokens.reset();
+  return {};
+}
+
+// Even {} asks for a search.
+ApiStatus read_web_search(const FieldInput& field, ChatRequest&) {
+  field.warn(fmt::format(" is {}", field.meaning));
+  return {};
+}
+
 constexpr auto kUnsupported = &read_unsupported<ChatRequest>;
+constexpr auto kLeftOut = &read_ignored<ChatRequest>;
 
 constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"messages", "array", {}, "the conversation", read_message_list},
     {"max_completion_tokens",
      "integer",
-     {1, kMaxInt32},
+     {-1, kMostInteger},
      "longest answer; replaces max_tokens",
-     read_integer<&ChatRequest::max_completion_tokens>},
+     read_answer_bound},
     {"logprobs", "boolean", {}, "the log probability of each token", read_boolean<&ChatRequest::logprobs>},
     {"top_logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_top_logprobs},
-    {"tools", "array", {}, "shown to the model by the template, also with tool_choice none", read_tool_list},
+    {"tools",
+     "array",
+     {},
+     "functions, shown to the model by the template, also with tool_choice none",
+     read_tool_list},
     {"tool_choice",
      "string or object",
      {},
-     "\"auto\" (default) where the model's template shows tools, or \"none\"",
-     read_tool_choice},
+     "\"auto\" (default) where the model's template shows tools, \"none\", or allowed_tools",
+     read_openai_tool_choice},
     {"parallel_tool_calls",
      "boolean",
      {},
@@ -100,31 +117,66 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
      {},
      "end the prompt where the answer begins",
      read_boolean<&ChatRequest::add_generation_prompt>},
+    {"continue_final_message",
+     "boolean",
+     {},
+     "the answer goes on where the last message ends",
+     read_boolean<&ChatRequest::continue_final_message>},
     {"chat_template_kwargs", "object", {}, "variables for the template", read_template_kwargs},
     {"modalities", "array of strings", {}, "only text", read_modalities},
-    {"function_call", "string or object", {}, "only \"none\"; superseded by tool_choice", read_function_call},
+    {"function_call",
+     "string or object",
+     {},
+     "no call is forced; superseded by tool_choice",
+     read_function_call},
 
-    {"store", "boolean", {}, "accepted; nothing is stored", read_unused<boolean_of>},
-    {"prediction", "object", {}, "accepted", read_unused<object_of>},
-    {"reasoning_effort", "string", {}, "accepted", read_unused<string_of>},
-    {"verbosity", "string", {}, "accepted", read_unused<string_of>},
-    {"prompt_cache_key", "string", {}, "accepted", read_unused<string_of>},
-    {"prompt_cache_retention", "string", {}, "accepted", read_unused<string_of>},
+    {"enable_thinking", "boolean", {}, "a variable of the template", read_enable_thinking},
 
-    {"continue_final_message", "boolean", {}, "not yet", kUnsupported},
-    {"chat_template", "string", {}, "not yet", kUnsupported},
-    {"documents", "array", {}, "not yet", kUnsupported},
-    {"echo", "boolean", {}, "not yet", kUnsupported},
-    {"functions", "array", {}, "superseded by tools", kUnsupported},
-    {"audio", "object", {}, "not yet", kUnsupported},
-    {"web_search_options", "object", {}, "never: no request makes the server fetch", kUnsupported},
+    {"prediction", "object", {}, "accepted; it only makes answers faster", read_unused<object_of>},
+    {"reasoning_effort",
+     "string",
+     {},
+     "left out: the model's chat template decides how it thinks; \"none\" is told to it",
+     read_reasoning_effort},
+    {"reasoning",
+     "object",
+     {},
+     "left out: the model's chat template decides how it thinks; effort \"none\" is told to it",
+     read_reasoning},
+    {"thinking",
+     "object",
+     {},
+     "left out: nothing is split off as thinking; its type is told to the template",
+     read_thinking},
+    {"include_reasoning", "boolean", {}, "left out: nothing is split off as thinking", kLeftOut},
+    {"reasoning_format",
+     "string",
+     {},
+     "left out: nothing is split off as thinking",
+     read_ignored_unless<"none", "auto">},
+    {"thinking_budget", "integer", {}, "left out: nothing bounds a thought", kLeftOut},
+    {"thinking_token_budget", "integer", {}, "left out: nothing bounds a thought", kLeftOut},
+    {"reasoning_budget", "integer", {}, "left out: nothing bounds a thought", kLeftOut},
+    {"think", "boolean or string", {}, "left out: say it in chat_template_kwargs", kLeftOut},
+    {"verbosity", "string", {}, "left out: the model decides how much it says", kLeftOut},
+    {"web_search_options", "object", {}, "left out: no request makes the server fetch", read_web_search},
+    {"functions", "array", {}, "left out: superseded by tools", kLeftOut},
+    {"audio", "object", {}, "left out: answers are text", kLeftOut},
+    {"add_special_tokens", "boolean", {}, "left out: the template brings them", kLeftOut},
+    {"mm_processor_kwargs", "object", {}, "left out: there are no images", kLeftOut},
+    {"best_of", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one},
+    {"parse_tool_calls", "boolean", {}, "accepted; tools say it", read_unused<boolean_of>},
+    {"options", "object", {}, "left out: they are fields of their own here", kLeftOut},
+
+    {"chat_template", "string", {}, "refused: not there yet", kUnsupported},
+    {"documents", "array", {}, "refused: not there yet", kUnsupported},
+    {"echo", "boolean", {}, "refused: not there yet", kUnsupported},
 });
 
-ApiStatus check(const ChatRequest& request) {
-  KVASIR_CHECKED(check_generation_request(request));
+ApiStatus check(ChatRequest& request, Warnings& warnings) {
+  KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.messages.is_undefined())
     return bad_request("messages is missing", "messages", "missing_parameter");
-  if (request.sampling.max_tokens == 0) return bad_request("max_tokens must be at least 1", "max_tokens");
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs needs logprobs: true", "top_logprobs");
   }
@@ -139,7 +191,9 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& l
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   ChatRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), chat_fields(), limits, request, warnings));
-  KVASIR_CHECKED(check(request));
+  KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
+  keep_allowed_tools(request, warnings);
   if (request.max_completion_tokens) request.sampling.max_tokens = request.max_completion_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return request;

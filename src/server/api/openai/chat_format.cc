@@ -9,37 +9,29 @@ namespace {
 
 constexpr std::string_view kChunk = "chat.completion.chunk";
 
-std::string_view chat_finish_reason(FinishReason reason, std::int32_t num_calls) {
-  return num_calls > 0 && reason == FinishReason::kStop ? "tool_calls" : finish_reason_name(reason);
+std::string_view chat_finish_reason(FinishReason reason, bool ends_with_calls) {
+  return ends_with_calls && reason == FinishReason::kStop ? "tool_calls" : finish_reason_name(reason);
 }
 
 }  // namespace
 
 ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)),
-      tokenizer_(tokenizer),
-      ids_(ids),
-      has_begun_(static_cast<std::size_t>(options_.num_choices)),
-      readers_(static_cast<std::size_t>(options_.num_choices), reader()) {}
-
-ToolCallReader ChatFormat::reader() const {
-  if (!options_.parallel_tool_calls) return {options_.tool_calls, options_.tool_names, 1};
-  return {options_.tool_calls, options_.tool_names};
+    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids) {
+  for (std::int32_t i = 0; i < options_.num_choices; ++i) {
+    streams_.push_back({.reader = ToolCallReader(options_.tool_calls)});
+  }
 }
 
 // Beside calls an empty content is null.
-void ChatFormat::write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const {
-  ToolCallReader reader = this->reader();
-  const ToolCallReader::Piece message = reader.read_whole(text);
-  num_calls = reader.num_calls();
+void ChatFormat::write_message(JsonWriter& json, const ReadAnswer& message) const {
   json.begin_object().member("role", "assistant");
-  if (message.text.empty() && num_calls > 0) {
+  if (message.text.empty() && !message.calls.empty()) {
     json.member_null("content");
   } else {
     json.member("content", message.text);
   }
   json.member_null("refusal");
-  if (num_calls > 0) {
+  if (!message.calls.empty()) {
     json.key("tool_calls").begin_array();
     for (const ToolCall& call : message.calls) {
       json.begin_object().member("id", ids_.next("call_")).member("type", "function");
@@ -62,16 +54,17 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const ChoiceResult& choice = choices[i];
     json.begin_object().member("index", i);
-    std::int32_t num_calls = 0;
+    const ReadAnswer message = read_answer(options_.tool_calls, choice.text);
     json.key("message");
-    write_message(json, choice.text, num_calls);
+    write_message(json, message);
     if (options_.logprobs) {
       json.key("logprobs");
       write_chat_logprobs(json, choice.logprobs, tokenizer_);
     } else {
       json.member_null("logprobs");
     }
-    json.member("finish_reason", chat_finish_reason(choice.finish_reason, num_calls)).end_object();
+    json.member("finish_reason", chat_finish_reason(choice.finish_reason, message.ends_with_calls))
+        .end_object();
   }
   json.end_array();
   if (options_.prompt_logprobs) {
@@ -86,44 +79,60 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
 
 void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                                http::Events& events) {
-  if (!has_begun_[static_cast<std::size_t>(choice)]) {
-    has_begun_[static_cast<std::size_t>(choice)] = true;
+  Stream& stream = streams_[static_cast<std::size_t>(choice)];
+  if (!std::exchange(stream.has_begun, true)) {
     const std::string nothing;
     append_chunk({.choice = choice, .has_role = true, .content = &nothing}, usage, events);
   }
-  ToolCallReader& reader = readers_[static_cast<std::size_t>(choice)];
-  ToolCallReader::Piece piece = reader.push(output.text);
+  ToolCallReader::Parts parts;
+  stream.reader.push(output.text, parts);
+  // The tokens' log probabilities go with the first of what they gave, even if that is nothing yet.
   const bool has_logprobs = options_.logprobs && !output.logprobs.empty();
-  if (!piece.text.empty() || has_logprobs) {
-    append_chunk({.choice = choice, .content = &piece.text, .logprobs = output.logprobs}, usage, events);
+  if (has_logprobs && (parts.empty() || parts.front().kind != AnswerPart::Kind::kText)) {
+    parts.insert(parts.begin(), AnswerPart{});
   }
-  append_calls(choice, piece.calls, usage, events);
+  bool is_first = has_logprobs;
+  for (const AnswerPart& part : parts) {
+    if (std::exchange(is_first, false)) {
+      append_chunk({.choice = choice, .content = &part.text, .logprobs = output.logprobs}, usage, events);
+    } else {
+      append_part(choice, part, usage, events);
+    }
+  }
   if (!output.finish_reason) return;
-  piece = reader.finish();
-  if (!piece.text.empty()) append_chunk({.choice = choice, .content = &piece.text}, usage, events);
-  append_calls(choice, piece.calls, usage, events);
+  parts.clear();
+  stream.reader.finish(parts);
+  for (const AnswerPart& part : parts) append_part(choice, part, usage, events);
+  const bool ends_with_calls = stream.reader.ends_with_calls();
   append_chunk(
-      {.choice = choice, .finish_reason = chat_finish_reason(*output.finish_reason, reader.num_calls())},
-      usage, events);
+      {.choice = choice, .finish_reason = chat_finish_reason(*output.finish_reason, ends_with_calls)}, usage,
+      events);
 }
 
-// The reader has counted them already.
-void ChatFormat::append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,
-                              http::Events& events) {
-  std::int32_t index =
-      readers_[static_cast<std::size_t>(choice)].num_calls() - static_cast<std::int32_t>(calls.size());
-  for (const ToolCall& call : calls) {
-    append_chunk({.choice = choice, .call = &call, .call_index = index++}, usage, events);
+void ChatFormat::append_part(std::int32_t choice, const AnswerPart& part, const Usage& usage,
+                             http::Events& events) {
+  Stream& stream = streams_[static_cast<std::size_t>(choice)];
+  switch (part.kind) {
+    case AnswerPart::Kind::kText:
+      return append_chunk({.choice = choice, .content = &part.text}, usage, events);
+    case AnswerPart::Kind::kCall:
+      ++stream.num_calls;
+      break;
+    case AnswerPart::Kind::kArguments:
+      break;
+    case AnswerPart::Kind::kCallEnd:
+      return;
   }
+  append_chunk({.choice = choice, .call = &part, .call_index = stream.num_calls - 1}, usage, events);
 }
 
 void ChatFormat::write_call_delta(JsonWriter& json, const Delta& delta) const {
-  json.key("tool_calls").begin_array().begin_object();
-  json.member("index", delta.call_index).member("id", ids_.next("call_")).member("type", "function");
-  json.key("function")
-      .begin_object()
-      .member("name", delta.call->name)
-      .member("arguments", delta.call->arguments);
+  const bool is_begin = delta.call->kind == AnswerPart::Kind::kCall;
+  json.key("tool_calls").begin_array().begin_object().member("index", delta.call_index);
+  if (is_begin) json.member("id", ids_.next("call_")).member("type", "function");
+  json.key("function").begin_object();
+  if (is_begin) json.member("name", delta.call->text);
+  json.member("arguments", is_begin ? std::string_view() : std::string_view(delta.call->text));
   json.end_object().end_object().end_array();
 }
 

@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "server/api/answer_format.h"
 #include "server/api/openai/answer_json.h"
-#include "server/api/tool_calls.h"
+#include "server/api/tool_calls/tool_call_reader.h"
 #include "server/id_source.h"
 #include "text/tokenizer.h"
 
@@ -24,9 +24,7 @@ class ChatFormat final : public AnswerFormat {
     std::int32_t num_choices = 1;
     bool logprobs = false;
     bool prompt_logprobs = false;
-    ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
-    std::vector<std::string> tool_names;
-    bool parallel_tool_calls = true;
+    ToolCallReading tool_calls;
   };
 
   // Borrows both.
@@ -42,23 +40,26 @@ class ChatFormat final : public AnswerFormat {
     std::int32_t choice = 0;
     bool has_role = false;
     const std::string* content = nullptr;
-    const ToolCall* call = nullptr;
+    const AnswerPart* call = nullptr;  // its beginning, or a piece of its arguments
     std::int32_t call_index = 0;
     std::span<const PositionLogprobs> logprobs = {};
     std::optional<std::string_view> finish_reason = {};
   };
-  ToolCallReader reader() const;
-  void write_message(JsonWriter& json, const std::string& text, std::int32_t& num_calls) const;
+  // Of a stream.
+  struct Stream {
+    ToolCallReader reader;
+    bool has_begun = false;
+    std::int32_t num_calls = 0;  // begun
+  };
+  void write_message(JsonWriter& json, const ReadAnswer& message) const;
   void write_call_delta(JsonWriter& json, const Delta& delta) const;
-  void append_calls(std::int32_t choice, std::span<const ToolCall> calls, const Usage& usage,
-                    http::Events& events);
+  void append_part(std::int32_t choice, const AnswerPart& part, const Usage& usage, http::Events& events);
   void append_chunk(const Delta& delta, const Usage& usage, http::Events& events) const;
 
   const Options options_;
   const text::Tokenizer& tokenizer_;
   IdSource& ids_;
-  std::vector<bool> has_begun_;          // by choice
-  std::vector<ToolCallReader> readers_;  // likewise, of a stream
+  std::vector<Stream> streams_;  // by choice
 };
 
 }  // namespace kvasir::server::api

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "server/api/tool_choice.h"
+
 namespace kvasir::server::api {
 namespace {
 
@@ -23,12 +25,7 @@ ApiStatus read_logprobs(const FieldInput& field, CompletionRequest& request) {
   return {};
 }
 
-// Choosing the best of several answers on the server: only the case that asks for nothing.
-ApiStatus read_best_of(const FieldInput& field, CompletionRequest&) {
-  KVASIR_TRY(const std::int64_t best_of, integer_of(field));
-  if (best_of == 1) return {};
-  return not_supported(field.name, "anything but 1");
-}
+constexpr auto kLeftOut = &read_ignored<CompletionRequest>;
 
 constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
     {"prompt", "string, token ids, or an array of either", {}, "what the answer continues", read_prompt},
@@ -46,17 +43,21 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
     {"parse_special",
      "boolean",
      {},
-     "control tokens written in the prompt mean themselves",
+     "false: control tokens written in the prompt are plain text",
      read_boolean<&CompletionRequest::parse_special>},
-    {"best_of", "integer", {1, kMaxInt32}, "only 1", read_best_of},
-    {"tools", "array", {}, "only of a chat", read_unsupported<CompletionRequest>},
-    {"tool_choice", "string or object", {}, "only of a chat", read_unsupported<CompletionRequest>},
-    {"functions", "array", {}, "only of a chat", read_unsupported<CompletionRequest>},
-    {"suffix", "string", {}, "not yet", read_unsupported<CompletionRequest>},
+    {"best_of", "integer", {}, "left out: n says how many answers there are", read_ignored_but_one},
+    {"tools", "array", {}, "left out: tools are of chats", kLeftOut},
+    {"tool_choice",
+     "string or object",
+     {},
+     "no call is forced: tools are of chats",
+     read_choice_without_tools},
+    {"functions", "array", {}, "left out: tools are of chats", kLeftOut},
+    {"suffix", "string", {}, "refused: nothing is filled in yet", read_unsupported<CompletionRequest>},
 });
 
-ApiStatus check(const CompletionRequest& request) {
-  KVASIR_CHECKED(check_generation_request(request));
+ApiStatus check(CompletionRequest& request, Warnings& warnings) {
+  KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.prompts.empty()) return bad_request("prompt is missing", "prompt", "missing_parameter");
   return {};
 }
@@ -71,8 +72,11 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body, con
   CompletionRequest request;
   KVASIR_CHECKED(
       read_fields(document.root(), generation_fields(), completion_fields(), limits, request, warnings));
-  KVASIR_CHECKED(check(request));
-  if (!request.sampling.max_tokens) request.sampling.max_tokens = kDefaultMaxTokens;
+  JsonElement prompt;
+  const bool is_null = !document.root().at_key("prompt").get(prompt) && prompt.is_null();
+  if (is_null) request.prompts = {PlainPrompt{"prompt", std::string()}};  // as OpenAI: a text begins
+  KVASIR_CHECKED(check(request, warnings));
+  if (!request.sampling.max_tokens && !request.is_unbounded) request.sampling.max_tokens = kDefaultMaxTokens;
   if (request.echo && request.sampling.logprobs) request.sampling.prompt_logprobs = request.sampling.logprobs;
   return request;
 }

@@ -16,7 +16,7 @@ struct CompletionRequest : GenerationRequest {
   std::vector<PlainPrompt> prompts;  // not empty once parsed
   bool echo = false;
   bool add_special_tokens = true;  // BOS where the model wants it
-  bool parse_special = false;      // control tokens in a string prompt mean themselves
+  bool parse_special = true;       // control tokens in a string prompt mean themselves
 };
 
 std::span<const Field<CompletionRequest>> completion_fields();

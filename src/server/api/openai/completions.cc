@@ -26,18 +26,21 @@ ApiStatus start_completions(ApiContext& context, const Writer& writer) {
       .render_special = !request.sampling.skip_special_tokens,
       .echo = {}};
   std::vector<Request> requests;
+  Warnings warnings;
   for (const PlainPrompt& prompt : request.prompts) {
     KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(prompt, context.engine,
                                                        {.parse_special = request.parse_special,
-                                                        .add_special = request.add_special_tokens}));
+                                                        .add_special = request.add_special_tokens},
+                                                       EmptyText::kBegins));
     if (request.echo) options.echo.push_back(echoed(request, prompt, ids, tokenizer));
     Request wanted = engine_request(request, writer->request().tenant, context.kv, std::move(ids));
     // Text that is scored and not continued is computed whole whatever is cached, and seldom comes again.
     if (request.sampling.max_tokens == 0 && request.sampling.prompt_logprobs) wanted.use_prefix_cache = false;
-    KVASIR_CHECKED(check_context(wanted, context.engine.model_info().max_model_len_tokens, prompt.name));
+    KVASIR_CHECKED(fit_context(context, wanted, prompt.name, warnings));
     wanted.client_id = options.header.id;
     requests.push_back(std::move(wanted));
   }
+  add_warnings(warnings, *writer);
   auto format = std::make_unique<CompletionFormat>(std::move(options), tokenizer);
   Generation::start(context, writer, request, std::move(format), std::move(requests));
   return {};

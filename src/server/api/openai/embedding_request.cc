@@ -37,6 +37,8 @@ ApiStatus read_pooling(const FieldInput& field, EmbeddingRequest& request) {
   return {};
 }
 
+constexpr auto kLeftOut = &read_ignored<EmbeddingRequest>;
+
 constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
     {"model",
      "string",
@@ -69,7 +71,15 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
      {-kMaxInt32, kMaxInt32},
      "lower runs first; below 0 before the key's others, in their places",
      read_integer<&EmbeddingRequest::priority>},
-    {"user", "string", {}, "ignored", read_unused<string_of>},
+    {"user", "string", {}, "accepted", read_unused<string_of>},
+    {"metadata", "object", {}, "accepted", read_unused<object_of>},
+    {"safety_identifier", "string", {}, "accepted", read_unused<string_of>},
+    {"request_id", "string", {}, "accepted; the answer has an id of its own", read_unused<string_of>},
+    {"normalize", "boolean", {}, "accepted; embeddings have length 1", read_unused<boolean_of>},
+    {"input_type", "string", {}, "left out: there is one kind of embedding", kLeftOut},
+    {"task", "string", {}, "left out: there is one kind of embedding", kLeftOut},
+    {"truncate_prompt_tokens", "integer", {}, "left out: a text is never cut", kLeftOut},
+    {"truncate", "boolean or string", {}, "left out: a text is never cut", kLeftOut},
 });
 
 }  // namespace

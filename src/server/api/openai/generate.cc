@@ -14,10 +14,12 @@ ApiResult<Request> engine_request_of(const ApiContext& context, const TextReques
   if (!request.prompt) return chat_engine_request(context, request, writer);
   KVASIR_TRY(std::vector<TokenId> ids, encode_prompt(*request.prompt, context.engine,
                                                      {.parse_special = request.parse_special,
-                                                      .add_special = request.add_special_tokens}));
+                                                      .add_special = request.add_special_tokens},
+                                                     EmptyText::kBegins));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(ids));
-  KVASIR_CHECKED(
-      check_context(wanted, context.engine.model_info().max_model_len_tokens, request.prompt->name));
+  Warnings warnings;
+  KVASIR_CHECKED(fit_context(context, wanted, request.prompt->name, warnings));
+  add_warnings(warnings, writer);
   return wanted;
 }
 

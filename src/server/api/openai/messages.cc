@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,63 +17,71 @@ namespace {
 
 using jinja::Value;
 
-ApiResult<std::string> read_role(const FieldInput& message, JsonObject object) {
+constexpr auto kKnownMembers = std::to_array<std::string_view>(
+    {"role", "content", "name", "tool_call_id", "reasoning_content", "reasoning", "reasoning_details",
+     "refusal", "tool_calls", "function_call", "annotations"});
+
+// A name, such as templates have for roles of their own.
+bool is_role_name(std::string_view role) {
+  constexpr std::size_t kLongestBytes = 64;
+  const auto is_fine = [](char c) {
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '-' || c == '.';
+  };
+  return !role.empty() && role.size() <= kLongestBytes && std::ranges::all_of(role, is_fine);
+}
+
+ApiResult<std::string> read_role(const FieldInput& message, JsonObject object, Warnings& warnings) {
   KVASIR_TRY(std::string role, required_string(message, object, "role"));
   if (role == "developer") return std::string("system");
+  if (role == "function") return std::string("tool");
   constexpr std::array<std::string_view, 4> kRoles = {"system", "user", "assistant", "tool"};
   if (std::ranges::find(kRoles, role) != kRoles.end()) return role;
+  constexpr std::string_view kKnown = "common are system, developer, user, assistant, tool";
   const std::string path = message.name + ".role";
-  return bad_request(
-      fmt::format("{}: unknown role \"{}\"; known are system, developer, user, assistant, tool", path,
-                  printable(role)),
-      path);
-}
-
-ApiStatus append_part(const FieldInput& part, std::string& text) {
-  KVASIR_TRY(const JsonObject object, object_of(part));
-  KVASIR_TRY(const std::string type, required_string(part, object, "type"));
-  if (type != "text" && type != "refusal") {
-    const std::string path = part.name + ".type";
-    return bad_request(
-        fmt::format("{}: content of type \"{}\" is not supported, only text", path, printable(type)), path,
-        "unsupported_content");
+  if (!is_role_name(role)) {
+    return bad_request(fmt::format("{}: \"{}\" is no role; {}", path, printable(role), kKnown), path);
   }
-  KVASIR_TRY(const std::string piece, required_string(part, object, type));
-  if (!text.empty()) text += '\n';
-  text += piece;
-  return {};
+  add_warning(fmt::format("{}: \"{}\" is for the chat template to know; {}", path, role, kKnown), warnings);
+  return role;
 }
 
-ApiResult<std::string> read_content(const FieldInput& content) {
-  if (content.json.is_string()) return string_of(content);
-  if (!content.json.is_array()) return wrong_type(content, "a string or an array of parts");
-  const JsonArray parts = content.json.get_array().value();
-  std::string text;
-  std::size_t index = 0;
-  for (const JsonElement part : parts) {
-    KVASIR_CHECKED(append_part(content.at(index++, part), text));
-  }
-  return text;
-}
-
-ApiResult<Value> read_tool_call(const FieldInput& call) {
-  KVASIR_TRY(const JsonObject object, object_of(call));
-  KVASIR_TRY(const FieldInput function, required_member(call, object, "function"));
-  KVASIR_TRY(const JsonObject function_object, object_of(function));
-  TemplateEntries inner;
-  KVASIR_TRY(std::string name, required_string(function, function_object, "name"));
+Value call_of(std::string name, Value arguments, std::optional<std::string> id) {
+  TemplateEntries inner, outer;
   add_member(inner, "name", std::move(name));
-  KVASIR_TRY(const FieldInput arguments, required_member(function, function_object, "arguments"));
-  KVASIR_TRY(Value value, read_call_arguments(arguments));
-  add_member(inner, "arguments", std::move(value));
-  TemplateEntries outer;
-  if (const auto id = find_member(object, "id")) {
-    KVASIR_TRY(std::string text, string_of(call.at("id", *id)));
-    add_member(outer, "id", std::move(text));
-  }
+  add_member(inner, "arguments", std::move(arguments));
+  if (id) add_member(outer, "id", std::move(*id));
   add_member(outer, "type", std::string("function"));
   add_member(outer, "function", Value::dict(std::move(inner)));
   return Value::dict(std::move(outer));
+}
+
+// A function's name and arguments.
+ApiResult<Value> read_function(const FieldInput& function, std::optional<std::string> id) {
+  KVASIR_TRY(const JsonObject object, object_of(function));
+  KVASIR_TRY(std::string name, required_string(function, object, "name"));
+  Value arguments = Value::dict({});
+  if (const auto given = find_member(object, "arguments")) {
+    KVASIR_TRY(arguments, read_call_arguments(function.at("arguments", *given)));
+  }
+  return call_of(std::move(name), std::move(arguments), std::move(id));
+}
+
+// Calls of custom tools have a text instead of arguments.
+ApiResult<Value> read_tool_call(const FieldInput& call) {
+  KVASIR_TRY(const JsonObject object, object_of(call));
+  std::optional<std::string> id;
+  if (const auto given = find_member(object, "id")) {
+    KVASIR_TRY(id, string_of(call.at("id", *given)));
+  }
+  if (const auto custom = find_member(object, "custom")) {
+    const FieldInput field = call.at("custom", *custom);
+    KVASIR_TRY(const JsonObject custom_object, object_of(field));
+    KVASIR_TRY(std::string name, required_string(field, custom_object, "name"));
+    KVASIR_TRY(std::string input, required_string(field, custom_object, "input"));
+    return call_of(std::move(name), custom_call_arguments(std::move(input)), std::move(id));
+  }
+  KVASIR_TRY(const FieldInput function, required_member(call, object, "function"));
+  return read_function(function, std::move(id));
 }
 
 ApiResult<Value> read_tool_calls(const FieldInput& calls) {
@@ -86,34 +95,69 @@ ApiResult<Value> read_tool_calls(const FieldInput& calls) {
   return Value::list(std::move(items));
 }
 
-ApiResult<Value> read_message(const FieldInput& message) {
+ApiResult<std::string> read_reasoning(const FieldInput& message, JsonObject object, Warnings& warnings) {
+  for (const std::string_view name : {"reasoning_content", "reasoning"}) {
+    const auto member = find_member(object, name);
+    if (!member) continue;
+    if (member->is_string()) return string_of(message.at(name, *member));
+    add_warning(fmt::format("{}.{} is no string and left out", message.name, name), warnings);
+  }
+  return std::string();
+}
+
+// What the assistant called, by the newer field or the older.
+ApiResult<Value> read_calls(const FieldInput& message, JsonObject object) {
+  if (const auto calls = find_member(object, "tool_calls")) {
+    return read_tool_calls(message.at("tool_calls", *calls));
+  }
+  if (const auto call = find_member(object, "function_call")) {
+    KVASIR_TRY(Value one, read_function(message.at("function_call", *call), std::nullopt));
+    return Value::list({std::move(one)});
+  }
+  return Value::list({});
+}
+
+// A refusal is what an assistant says when it says nothing else.
+ApiResult<MessageContent> read_content(const FieldInput& message, JsonObject object, bool is_assistant,
+                                       Warnings& warnings) {
+  MessageContent content;
+  const auto given = find_member(object, "content");
+  if (given) {
+    KVASIR_TRY(content, read_message_content(message.at("content", *given)));
+  } else if (!is_assistant) {
+    add_warning(message.name + ".content is missing: taken as empty", warnings);
+  }
+  const bool is_empty = content.value.is_string() && content.value.as_string().empty();
+  const auto refusal = is_assistant && is_empty ? find_member(object, "refusal") : std::nullopt;
+  if (refusal && refusal->is_string()) {
+    KVASIR_TRY(std::string text, string_of(message.at("refusal", *refusal)));
+    content.value = Value::string(std::move(text));
+  }
+  return content;
+}
+
+ApiResult<Value> read_message(const FieldInput& message, Warnings& warnings) {
   KVASIR_TRY(const JsonObject object, object_of(message));
   TemplateEntries entries;
-  KVASIR_TRY(std::string role, read_role(message, object));
+  KVASIR_TRY(std::string role, read_role(message, object, warnings));
   const bool is_assistant = role == "assistant";
   add_member(entries, "role", std::move(role));
-
-  const auto calls = is_assistant ? find_member(object, "tool_calls") : std::nullopt;
-  const auto content = find_member(object, "content");
-  if (content) {
-    KVASIR_TRY(std::string text, read_content(message.at("content", *content)));
-    add_member(entries, "content", std::move(text));
-  } else if (calls) {
-    add_member(entries, "content", std::string());
-  } else {
-    const std::string path = message.name + ".content";
-    return bad_request(path + " is missing", path, "missing_parameter");
-  }
-  for (const std::string_view name : {"name", "tool_call_id", "reasoning_content"}) {
+  KVASIR_TRY(MessageContent content, read_content(message, object, is_assistant, warnings));
+  add_member(entries, "content", std::move(content.value));
+  for (const std::string_view name : {"name", "tool_call_id"}) {
     if (const auto member = find_member(object, name)) {
       KVASIR_TRY(std::string text, string_of(message.at(name, *member)));
       add_member(entries, name, std::move(text));
     }
   }
-  if (calls) {
-    KVASIR_TRY(Value list, read_tool_calls(message.at("tool_calls", *calls)));
+  KVASIR_TRY(std::string reasoning, read_reasoning(message, object, warnings));
+  if (reasoning.empty()) reasoning = std::move(content.reasoning);
+  if (!reasoning.empty()) add_member(entries, "reasoning_content", std::move(reasoning));
+  if (is_assistant) {
+    KVASIR_TRY(Value list, read_calls(message, object));
     if (!list.as_list().items.empty()) add_member(entries, "tool_calls", std::move(list));
   }
+  warn_unknown_members(message, object, kKnownMembers, warnings);
   return Value::dict(std::move(entries));
 }
 
@@ -122,11 +166,18 @@ ApiResult<Value> read_message(const FieldInput& message) {
 ApiResult<Value> read_call_arguments(const FieldInput& arguments) {
   if (arguments.json.is_object()) return to_template_value(arguments.json);
   KVASIR_TRY(const std::string text, string_of(arguments));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Value::dict({});
   const auto parsed = JsonDocument::parse(text, arguments.limits);
   return parsed ? to_template_value(parsed->root()) : Value::string(text);
 }
 
-ApiResult<Value> read_messages(const FieldInput& field) {
+Value custom_call_arguments(std::string input) {
+  TemplateEntries entries;
+  add_member(entries, "input", std::move(input));
+  return Value::dict(std::move(entries));
+}
+
+ApiResult<Value> read_messages(const FieldInput& field, Warnings& warnings) {
   KVASIR_TRY(const JsonArray array, array_of(field));
   const auto count = static_cast<std::int64_t>(array.size());
   if (count == 0) return bad_request(field.name + " must not be empty", field.name);
@@ -135,7 +186,7 @@ ApiResult<Value> read_messages(const FieldInput& field) {
   }
   std::vector<Value> messages;
   for (const JsonElement message : array) {
-    KVASIR_TRY(Value value, read_message(field.at(messages.size(), message)));
+    KVASIR_TRY(Value value, read_message(field.at(messages.size(), message), warnings));
     messages.push_back(std::move(value));
   }
   return Value::list(std::move(messages));

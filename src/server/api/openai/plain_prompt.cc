@@ -28,7 +28,7 @@ ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Li
   }
   std::vector<PlainPrompt> prompts;
   const bool is_list = field.json.is_array() && field.json.get_array().value().size() > 0 &&
-                       !field.json.get_array().value().at(0).is_int64();
+                       !field.json.get_array().value().at(0).is_number();
   if (!is_list) {
     KVASIR_TRY(PlainPrompt prompt, prompt_of(field));
     prompts.push_back(std::move(prompt));
@@ -45,7 +45,7 @@ ApiResult<std::vector<PlainPrompt>> prompts_of(const FieldInput& field, const Li
 }
 
 ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const Engine& engine,
-                                              text::EncodeOptions options) {
+                                              text::EncodeOptions options, EmptyText empty_text) {
   const auto& [name, content] = prompt;
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&content)) {
     const std::int32_t vocab_size = engine.model_info().vocab_size;
@@ -60,6 +60,9 @@ ApiResult<std::vector<TokenId>> encode_prompt(const PlainPrompt& prompt, const E
     return bad_request(fmt::format("the model file has no tokenizer: the {} must be token ids", name), name);
   }
   std::vector<TokenId> ids = engine.tokenizer()->encode(std::get<std::string>(content), options);
+  const text::Vocab& vocab = engine.tokenizer()->vocab();
+  const TokenId border = vocab.bos() == kNoToken ? vocab.eos() : vocab.bos();
+  if (ids.empty() && empty_text == EmptyText::kBegins && border != kNoToken) ids.push_back(border);
   if (ids.empty()) return bad_request(name + " must not be empty", name);
   return ids;
 }

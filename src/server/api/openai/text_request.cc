@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/api/openai/messages.h"
+#include "server/api/tool_choice.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -23,11 +24,12 @@ ApiStatus read_prompt(const FieldInput& field, TextRequest& request) {
 }
 
 ApiStatus read_conversation(const FieldInput& field, TextRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field));
+  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
   return {};
 }
 
 constexpr auto kUnsupported = &read_unsupported<TextRequest>;
+constexpr auto kLeftOut = &read_ignored<TextRequest>;
 
 constexpr auto kFields = std::to_array<Field<TextRequest>>({
     {"prompt", "string or token ids", {}, "what the answer continues; or messages", read_prompt},
@@ -40,19 +42,23 @@ constexpr auto kFields = std::to_array<Field<TextRequest>>({
     {"parse_special",
      "boolean",
      {},
-     "control tokens written in the prompt mean themselves; not of messages",
+     "false: control tokens written in the prompt are plain text, as they always are in messages",
      read_boolean<&TextRequest::parse_special>},
-    {"logprobs", "integer or boolean", {}, "only in `/v1/completions` and chats", kUnsupported},
-    {"prompt_logprobs", "integer", {}, "only in `/v1/completions` and chats", kUnsupported},
-    {"echo", "boolean", {}, "only in `/v1/completions`", kUnsupported},
-    {"suffix", "string", {}, "not yet", kUnsupported},
-    {"tools", "array", {}, "only of a chat", kUnsupported},
-    {"tool_choice", "string or object", {}, "only of a chat", kUnsupported},
-    {"functions", "array", {}, "only of a chat", kUnsupported},
+    {"logprobs", "integer or boolean", {}, "refused: only in `/v1/completions` and chats", kUnsupported},
+    {"prompt_logprobs", "integer", {}, "refused: only in `/v1/completions` and chats", kUnsupported},
+    {"echo", "boolean", {}, "refused: only in `/v1/completions`", kUnsupported},
+    {"suffix", "string", {}, "refused: nothing is filled in yet", kUnsupported},
+    {"tools", "array", {}, "left out: tools are of chats", kLeftOut},
+    {"tool_choice",
+     "string or object",
+     {},
+     "no call is forced: tools are of chats",
+     read_choice_without_tools},
+    {"functions", "array", {}, "left out: tools are of chats", kLeftOut},
 });
 
-ApiStatus check(const TextRequest& request) {
-  KVASIR_CHECKED(check_generation_request(request));
+ApiStatus check(TextRequest& request, Warnings& warnings) {
+  KVASIR_CHECKED(check_generation_request(request, warnings));
   const bool has_messages = !request.messages.is_undefined();
   if (has_messages == request.prompt.has_value()) {
     return bad_request(has_messages ? "prompt and messages are given, one is wanted" : "prompt is missing",
@@ -72,8 +78,10 @@ ApiResult<TextRequest> parse_text_request(std::string_view body, const Limits& l
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   TextRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), text_fields(), limits, request, warnings));
-  KVASIR_CHECKED(check(request));
-  if (request.prompt && !request.sampling.max_tokens) request.sampling.max_tokens = kDefaultMaxTokens;
+  KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
+  if (request.prompt && !request.sampling.max_tokens && !request.is_unbounded)
+    request.sampling.max_tokens = kDefaultMaxTokens;
   return request;
 }
 

@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 struct TextRequest : ChatRequest {
   std::optional<PlainPrompt> prompt;  // none where there are messages
   bool add_special_tokens = true;     // of a prompt that is a text: BOS where the model wants it
-  bool parse_special = false;         // likewise: control tokens in it mean themselves
+  bool parse_special = true;          // likewise: control tokens in it mean themselves
 };
 
 std::span<const Field<TextRequest>> text_fields();

@@ -24,7 +24,7 @@ ApiResult<std::vector<TokenId>> tokens_of(const ApiContext& context, const Token
   if (context.engine.chat_template() == nullptr) {
     return bad_request("the model has no chat template", "messages", "no_chat_template");
   }
-  return chat_prompt(request, *context.engine.chat_template(), tokenizer);
+  return chat_prompt(context, request);
 }
 
 constexpr std::int64_t kAnswerFrameBytes = 256;  // around what it is about

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "server/api/conversation_input.h"
 #include "server/api/openai/messages.h"
 #include "server/api/template_dict.h"
 
@@ -23,31 +24,10 @@ std::unexpected<ApiError> unknown_type(const FieldInput& part, std::string_view 
                      "unsupported_content");
 }
 
-ApiStatus append_part(const FieldInput& part, std::string& text) {
-  KVASIR_TRY(const JsonObject object, object_of(part));
-  KVASIR_TRY(const std::string type, required_string(part, object, "type"));
-  constexpr std::array<std::string_view, 4> kTexts = {"input_text", "output_text", "text", "refusal"};
-  if (std::ranges::find(kTexts, type) == kTexts.end()) return unknown_type(part, type);
-  KVASIR_TRY(const std::string piece, required_string(part, object, type == "refusal" ? "refusal" : "text"));
-  if (!text.empty()) text += '\n';
-  text += piece;
-  return {};
-}
-
-ApiResult<std::string> read_content(const FieldInput& content) {
-  if (content.json.is_string()) return string_of(content);
-  if (!content.json.is_array()) return wrong_type(content, "a string or an array of parts");
-  KVASIR_TRY(const JsonArray parts, array_of(content));
-  std::string text;
-  std::size_t index = 0;
-  for (const JsonElement part : parts) KVASIR_CHECKED(append_part(content.at(index++, part), text));
-  return text;
-}
-
-Value message_of(std::string role, std::string text) {
+Value message_of(std::string role, Value content) {
   TemplateEntries entries;
   add_member(entries, "role", std::move(role));
-  add_member(entries, "content", std::move(text));
+  add_member(entries, "content", std::move(content));
   return Value::dict(std::move(entries));
 }
 
@@ -58,13 +38,22 @@ class Conversation {
     close();
     messages_.push_back(std::move(message));
   }
-  void add_assistant_text(std::string text) {
-    close();
+  void add_assistant_content(Value content) {
+    if (!is_thinking_) close();
     is_open_ = true;
-    text_ = std::move(text);
+    is_thinking_ = false;
+    content_ = std::move(content);
+  }
+  // Before what the assistant says or calls.
+  void add_reasoning(std::string_view text) {
+    if (!is_thinking_) close();
+    is_open_ = is_thinking_ = true;
+    if (!reasoning_.empty()) reasoning_ += '\n';
+    reasoning_ += text;
   }
   void add_call(std::string id, Value call) {
     is_open_ = true;
+    is_thinking_ = false;
     calls_.push_back(std::move(call));
     call_ids_.insert(std::move(id));
   }
@@ -77,9 +66,14 @@ class Conversation {
  private:
   void close() {
     if (!std::exchange(is_open_, false)) return;
+    if (std::exchange(is_thinking_, false)) {  // and nothing came of it
+      reasoning_.clear();
+      return;
+    }
     TemplateEntries entries;
     add_member(entries, "role", std::string("assistant"));
-    add_member(entries, "content", std::exchange(text_, {}));
+    add_member(entries, "content", std::exchange(content_, Value::string("")));
+    if (!reasoning_.empty()) add_member(entries, "reasoning_content", std::exchange(reasoning_, {}));
     if (!calls_.empty()) add_member(entries, "tool_calls", Value::list(std::exchange(calls_, {})));
     messages_.push_back(Value::dict(std::move(entries)));
   }
@@ -87,16 +81,27 @@ class Conversation {
   std::vector<Value> messages_;
   std::set<std::string> call_ids_;
   bool is_open_ = false;
-  std::string text_;
+  bool is_thinking_ = false;  // and has said nothing yet
+  Value content_ = Value::string("");
+  std::string reasoning_;
   std::vector<Value> calls_;
 };
 
-ApiStatus read_message(const FieldInput& item, JsonObject object, Conversation& conversation) {
+struct Reading {
+  Conversation conversation;
+  Warnings& warnings;
+  bool has_gaps = false;  // something was left out, so a result may lack its call
+};
+
+ApiStatus read_message(const FieldInput& item, JsonObject object, Reading& reading) {
   KVASIR_TRY(std::string role, required_string(item, object, "role"));
-  KVASIR_TRY(const FieldInput content, required_member(item, object, "content"));
-  KVASIR_TRY(std::string text, read_content(content));
+  MessageContent content;
+  if (const auto given = find_member(object, "content")) {
+    KVASIR_TRY(content, read_message_content(item.at("content", *given)));
+  }
   if (role == "assistant") {
-    conversation.add_assistant_text(std::move(text));
+    if (!content.reasoning.empty()) reading.conversation.add_reasoning(content.reasoning);
+    reading.conversation.add_assistant_content(std::move(content.value));
     return {};
   }
   if (role == "developer") role = "system";
@@ -106,62 +111,162 @@ ApiStatus read_message(const FieldInput& item, JsonObject object, Conversation& 
                                    path, printable(role)),
                        path);
   }
-  conversation.add(message_of(std::move(role), std::move(text)));
+  reading.conversation.add(message_of(std::move(role), std::move(content.value)));
   return {};
 }
 
-ApiStatus read_call(const FieldInput& item, JsonObject object, Conversation& conversation) {
+// The id by which a result names its call.
+ApiResult<std::string> read_call_id(const FieldInput& item, JsonObject object) {
+  if (!find_member(object, "call_id") && find_member(object, "id"))
+    return required_string(item, object, "id");
+  return required_string(item, object, "call_id");
+}
+
+// Calls of tools, which differ in where the arguments are.
+struct CallItem {
+  std::string_view type;
+  std::string_view name;  // of the tool; empty: the item has it
+  std::string_view arguments;
+};
+constexpr auto kCalls = std::to_array<CallItem>({
+    {"function_call", "", "arguments"},
+    {"custom_tool_call", "", "input"},
+    {"mcp_call", "", "arguments"},
+    {"local_shell_call", "local_shell", "action"},
+    {"shell_call", "shell", "action"},
+    {"apply_patch_call", "apply_patch", "operation"},
+});
+constexpr auto kResults = std::to_array<std::string_view>({"function_call_output", "custom_tool_call_output",
+                                                           "local_shell_call_output", "shell_call_output",
+                                                           "apply_patch_call_output"});
+// What ran elsewhere, or is about what did: the answer that came of it follows.
+constexpr auto kLeftOut = std::to_array<std::string_view>(
+    {"item_reference", "web_search_call", "file_search_call", "computer_call", "image_generation_call",
+     "code_interpreter_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
+     "tool_search_call", "tool_search_output", "compaction", "compaction_trigger"});
+
+ApiStatus read_call(const FieldInput& item, JsonObject object, const CallItem& kind, Reading& reading) {
   TemplateEntries function, call;
-  KVASIR_TRY(std::string name, required_string(item, object, "name"));
+  std::string name(kind.name);
+  if (name.empty()) {
+    KVASIR_TRY(name, required_string(item, object, "name"));
+  }
   add_member(function, "name", std::move(name));
-  KVASIR_TRY(const FieldInput arguments, required_member(item, object, "arguments"));
-  KVASIR_TRY(Value value, read_call_arguments(arguments));
-  add_member(function, "arguments", std::move(value));
-  KVASIR_TRY(std::string id, required_string(item, object, "call_id"));
+  Value arguments = Value::dict({});
+  if (const auto given = find_member(object, kind.arguments)) {
+    const FieldInput field = item.at(kind.arguments, *given);
+    if (kind.type == "custom_tool_call") {
+      KVASIR_TRY(std::string input, string_of(field));
+      arguments = custom_call_arguments(std::move(input));
+    } else {
+      KVASIR_TRY(arguments, read_call_arguments(field));
+    }
+  }
+  add_member(function, "arguments", std::move(arguments));
+  KVASIR_TRY(std::string id, read_call_id(item, object));
   add_member(call, "id", id);
   add_member(call, "type", std::string("function"));
   add_member(call, "function", Value::dict(std::move(function)));
-  conversation.add_call(std::move(id), Value::dict(std::move(call)));
+  reading.conversation.add_call(std::move(id), Value::dict(std::move(call)));
   return {};
 }
 
-ApiStatus read_call_output(const FieldInput& item, JsonObject object, Conversation& conversation) {
+void add_result(std::string id, Value content, Reading& reading) {
   TemplateEntries entries;
-  KVASIR_TRY(const FieldInput output, required_member(item, object, "output"));
-  KVASIR_TRY(std::string text, read_content(output));
   add_member(entries, "role", std::string("tool"));
-  add_member(entries, "content", std::move(text));
-  KVASIR_TRY(std::string id, required_string(item, object, "call_id"));
-  if (!conversation.has_call(id)) {
+  add_member(entries, "content", std::move(content));
+  add_member(entries, "tool_call_id", std::move(id));
+  reading.conversation.add(Value::dict(std::move(entries)));
+}
+
+// The output of a shell is a list of what its commands gave: shown as JSON, unless it is a content.
+ApiResult<Value> read_output(const FieldInput& item, JsonObject object, std::string_view type) {
+  const auto output = find_member(object, "output");
+  if (!output) return Value::string("");
+  const FieldInput field = item.at("output", *output);
+  if (type == "shell_call_output" || output->is_object()) return Value::string(simdjson::minify(*output));
+  KVASIR_TRY(MessageContent content, read_message_content(field));
+  return std::move(content.value);
+}
+
+ApiStatus read_call_output(const FieldInput& item, JsonObject object, std::string_view type,
+                           Reading& reading) {
+  KVASIR_TRY(Value output, read_output(item, object, type));
+  KVASIR_TRY(std::string id, read_call_id(item, object));
+  if (!reading.conversation.has_call(id) && !reading.has_gaps) {
     const std::string path = item.name + ".call_id";
     return bad_request(fmt::format("{}: no call before has the id \"{}\"", path, printable(id)), path);
   }
-  add_member(entries, "tool_call_id", std::move(id));
-  conversation.add(Value::dict(std::move(entries)));
+  add_result(std::move(id), std::move(output), reading);
   return {};
 }
 
-ApiStatus read_item(const FieldInput& item, Conversation& conversation) {
+// Its result, which an mcp_call has with it.
+ApiStatus read_mcp_result(const FieldInput& item, JsonObject object, Reading& reading) {
+  for (const std::string_view member : {"output", "error"}) {
+    const auto given = find_member(object, member);
+    if (!given) continue;
+    KVASIR_TRY(std::string id, read_call_id(item, object));
+    std::string text(given->is_string() ? given->get_string().value() : std::string_view());
+    if (!given->is_string()) text = simdjson::minify(*given);
+    add_result(std::move(id), Value::string(std::move(text)), reading);
+    return {};
+  }
+  return {};
+}
+
+// What the model thought, where it can be read; what is encrypted is for the server that made it.
+ApiStatus read_reasoning(const FieldInput& item, JsonObject object, Reading& reading) {
+  for (const std::string_view member : {"content", "summary"}) {
+    const auto parts = find_member(object, member);
+    if (!parts || !parts->is_array()) continue;
+    bool has_text = false;
+    std::size_t index = 0;
+    const FieldInput field = item.at(member, *parts);
+    for (const JsonElement json : parts->get_array().value()) {
+      const FieldInput part = field.at(index++, json);
+      KVASIR_TRY(const JsonObject part_object, object_of(part));
+      const auto text = find_member(part_object, "text");
+      if (!text || !text->is_string()) continue;
+      reading.conversation.add_reasoning(text->get_string().value());
+      has_text = true;
+    }
+    if (has_text) return {};
+  }
+  return {};
+}
+
+ApiStatus read_item(const FieldInput& item, Reading& reading) {
   KVASIR_TRY(const JsonObject object, object_of(item));
   std::string type = "message";
   if (const auto member = find_member(object, "type")) {
     KVASIR_TRY(type, string_of(item.at("type", *member)));
+  } else if (!find_member(object, "role") && find_member(object, "id")) {
+    type = "item_reference";
   }
-  if (type == "message") return read_message(item, object, conversation);
-  if (type == "function_call") return read_call(item, object, conversation);
-  if (type == "function_call_output") return read_call_output(item, object, conversation);
-  if (type == "reasoning") return {};
-  return unknown_type(item, type);
+  if (type == "message") return read_message(item, object, reading);
+  if (type == "reasoning") return read_reasoning(item, object, reading);
+  if (const auto call = std::ranges::find(kCalls, type, &CallItem::type); call != kCalls.end()) {
+    KVASIR_CHECKED(read_call(item, object, *call, reading));
+    return type == "mcp_call" ? read_mcp_result(item, object, reading) : ApiStatus();
+  }
+  if (std::ranges::find(kResults, type) != kResults.end())
+    return read_call_output(item, object, type, reading);
+  if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_type(item, type);
+  reading.has_gaps = true;
+  warn_left_out(item, type, reading.warnings);
+  return {};
 }
 
 }  // namespace
 
-ApiResult<Value> read_input(const FieldInput& field, const std::string& instructions) {
-  Conversation conversation;
-  if (!instructions.empty()) conversation.add(message_of("system", instructions));
+ApiResult<Value> read_input(const FieldInput& field, const std::string& instructions, Warnings& warnings) {
+  Reading reading{.conversation = {}, .warnings = warnings};
+  Conversation& conversation = reading.conversation;
+  if (!instructions.empty()) conversation.add(message_of("system", Value::string(instructions)));
   if (field.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(field));
-    conversation.add(message_of("user", std::move(text)));
+    conversation.add(message_of("user", Value::string(std::move(text))));
     return conversation.finish();
   }
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of items");
@@ -171,8 +276,12 @@ ApiResult<Value> read_input(const FieldInput& field, const std::string& instruct
   if (count > field.limits.messages.max)
     return std::unexpected(beyond(field.limits.messages, count, field.name));
   std::size_t index = 0;
-  for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), conversation));
-  return conversation.finish();
+  for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), reading));
+  Value messages = conversation.finish();
+  if (messages.as_list().items.empty()) {
+    return bad_request(field.name + " has no item that can be shown to the model", field.name);
+  }
+  return messages;
 }
 
 }  // namespace kvasir::server::api

@@ -20,13 +20,13 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer) {
   request.messages = {};  // has become a prompt
   wanted.client_id = context.ids.next("resp_");
   const GenerationRequest asked = request;
-  const ToolCallFormat tool_calls = tool_call_format(context, request);
+  ToolCallReading tool_calls = tool_call_reading(context, request, wanted);
   auto format = std::make_unique<ResponsesFormat>(
       ResponsesFormat::Options{.id = wanted.client_id,
                                .created_s = static_cast<std::int64_t>(std::time(nullptr)),
                                .model = context.model_name,
                                .request = std::move(request),
-                               .tool_calls = tool_calls},
+                               .tool_calls = std::move(tool_calls)},
       *context.engine.tokenizer(), context.ids);
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include <limits>
 #include <utility>
 
 #include "server/api/openai/logprobs_json.h"
 
 namespace kvasir::server::api {
 namespace {
-
-constexpr std::int32_t kAnyNumber = std::numeric_limits<std::int32_t>::max();
 
 std::string message_item(const std::string& id, std::string_view status, std::string_view part) {
   std::string item;
@@ -42,11 +39,7 @@ void append_event(http::Events& events, std::string_view type, std::string data)
 }  // namespace
 
 ResponsesFormat::ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)),
-      tokenizer_(tokenizer),
-      ids_(ids),
-      reader_(options_.tool_calls, options_.request.tool_names,
-              options_.request.parallel_tool_calls ? kAnyNumber : 1) {}
+    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids), reader_(options_.tool_calls) {}
 
 std::string_view ResponsesFormat::final_status() const {
   return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";
@@ -68,19 +61,20 @@ ResponsesFormat::Json ResponsesFormat::text_part(std::string_view text,
   return part;
 }
 
-ResponsesFormat::Json ResponsesFormat::call_item(const ToolCall& call, const std::string& id,
-                                                 const std::string& call_id, bool is_whole) const {
-  Json item;
-  JsonWriter(item)
+// One in progress has no arguments yet.
+ResponsesFormat::Json ResponsesFormat::call_item(const CallItem& item, std::string_view status) {
+  const bool is_begun = status == "in_progress";
+  Json json;
+  JsonWriter(json)
       .begin_object()
-      .member("id", id)
+      .member("id", item.id)
       .member("type", "function_call")
-      .member("status", is_whole ? "completed" : "in_progress")
-      .member("call_id", call_id)
-      .member("name", call.name)
-      .member("arguments", is_whole ? std::string_view(call.arguments) : std::string_view())
+      .member("status", status)
+      .member("call_id", item.call_id)
+      .member("name", item.call.name)
+      .member("arguments", is_begun ? std::string_view() : std::string_view(item.call.arguments))
       .end_object();
-  return item;
+  return json;
 }
 
 // The request's settings, as the answer repeats them.
@@ -147,13 +141,14 @@ void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress)
 std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   const ChoiceResult& choice = choices.front();
   finish_reason_ = choice.finish_reason;
-  const ToolCallReader::Piece answer = reader_.read_whole(choice.text);
+  const ReadAnswer answer = read_answer(options_.tool_calls, choice.text);
   if (!answer.text.empty() || answer.calls.empty()) {
     items_.push_back(
         message_item(ids_.next("msg_"), final_status(), text_part(answer.text, choice.logprobs)));
   }
   for (const ToolCall& call : answer.calls) {
-    items_.push_back(call_item(call, ids_.next("fc_"), ids_.next("call_"), true));
+    items_.push_back(call_item({ids_.next("fc_"), ids_.next("call_"), call},
+                               call.is_complete ? "completed" : "incomplete"));
   }
   std::string body;
   JsonWriter json(body);
@@ -232,19 +227,42 @@ void ResponsesFormat::end_text(std::string_view status, http::Events& events) {
   num_logprobs_sent_ = 0;
 }
 
-void ResponsesFormat::append_call(const ToolCall& call, http::Events& events) {
-  end_text("completed", events);
-  const std::string id = ids_.next("fc_"), call_id = ids_.next("call_");
-  append_item_event("response.output_item.added", call_item(call, id, call_id, false), events);
-  for (const auto& [type, name] : {std::pair("response.function_call_arguments.delta", "delta"),
-                                   std::pair("response.function_call_arguments.done", "arguments")}) {
-    std::string data;
-    JsonWriter json(data);
-    begin_event(json, type).member("item_id", id).member("output_index", items_.size());
-    json.member("name", call.name).member(name, call.arguments).end_object();
-    append_event(events, type, std::move(data));
+void ResponsesFormat::append_part(const AnswerPart& part, http::Events& events) {
+  switch (part.kind) {
+    case AnswerPart::Kind::kText:
+      return append_text(part.text, events);
+    case AnswerPart::Kind::kCall:
+      return begin_call(part.text, events);
+    case AnswerPart::Kind::kArguments:
+      return append_arguments(part.text, events);
+    case AnswerPart::Kind::kCallEnd:
+      return end_call(part.end, events);
   }
-  Json item = call_item(call, id, call_id, true);
+}
+
+void ResponsesFormat::begin_call(const std::string& name, http::Events& events) {
+  end_text("completed", events);
+  call_ = {.id = ids_.next("fc_"), .call_id = ids_.next("call_"), .call = {.name = name, .arguments = {}}};
+  append_item_event("response.output_item.added", call_item(call_, "in_progress"), events);
+}
+
+void ResponsesFormat::append_arguments(std::string_view arguments, http::Events& events) {
+  call_.call.arguments += arguments;
+  append_call_event("response.function_call_arguments.delta", "delta", arguments, events);
+}
+
+void ResponsesFormat::append_call_event(std::string_view type, std::string_view member,
+                                        std::string_view arguments, http::Events& events) const {
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, type).member("item_id", call_.id).member("output_index", items_.size());
+  json.member("name", call_.call.name).member(member, arguments).end_object();
+  append_event(events, type, std::move(data));
+}
+
+void ResponsesFormat::end_call(CallEnd end, http::Events& events) {
+  append_call_event("response.function_call_arguments.done", "arguments", call_.call.arguments, events);
+  Json item = call_item(call_, end == CallEnd::kComplete ? "completed" : "incomplete");
   append_item_event("response.output_item.done", item, events);
   items_.push_back(std::move(item));
 }
@@ -256,13 +274,11 @@ void ResponsesFormat::append_events(std::int32_t, const RequestOutput& output, c
     append_response_event("response.in_progress", {.status = "in_progress"}, events);
   }
   logprobs_.insert(logprobs_.end(), output.logprobs.begin(), output.logprobs.end());
-  const auto append = [&](const ToolCallReader::Piece& piece) {
-    append_text(piece.text, events);
-    for (const ToolCall& call : piece.calls) append_call(call, events);
-  };
-  append(reader_.push(output.text));
+  ToolCallReader::Parts parts;
+  reader_.push(output.text, parts);
+  if (output.finish_reason) reader_.finish(parts);
+  for (const AnswerPart& part : parts) append_part(part, events);
   if (!output.finish_reason) return;
-  append(reader_.finish());
   finish_reason_ = *output.finish_reason;
   if (items_.empty()) begin_text(events);
   end_text(final_status(), events);

@@ -11,7 +11,7 @@
 #include "base/json_writer.h"
 #include "server/api/answer_format.h"
 #include "server/api/responses/responses_request.h"
-#include "server/api/tool_calls.h"
+#include "server/api/tool_calls/tool_call_reader.h"
 #include "server/id_source.h"
 #include "text/tokenizer.h"
 
@@ -24,7 +24,7 @@ class ResponsesFormat final : public AnswerFormat {
     std::int64_t created_s = 0;  // Unix time
     std::string model;
     ResponsesRequest request;  // what the answer repeats; its conversation is not needed
-    ToolCallFormat tool_calls = ToolCallFormat::kNone;  // that are looked for in the answer
+    ToolCallReading tool_calls;
   };
 
   // Borrows both.
@@ -51,8 +51,11 @@ class ResponsesFormat final : public AnswerFormat {
   void write_response(JsonWriter& json, const Progress& progress) const;
   void write_settings(JsonWriter& json) const;
   Json text_part(std::string_view text, std::span<const PositionLogprobs> logprobs) const;
-  Json call_item(const ToolCall& call, const std::string& id, const std::string& call_id,
-                 bool is_whole) const;
+  struct CallItem {
+    std::string id, call_id;
+    ToolCall call;
+  };
+  static Json call_item(const CallItem& item, std::string_view status);
   void write_logprobs(JsonWriter& json, std::span<const PositionLogprobs> logprobs) const;
 
   // {"type", "sequence_number", ...
@@ -61,7 +64,12 @@ class ResponsesFormat final : public AnswerFormat {
   void append_item_event(std::string_view type, const Json& item, http::Events& events) const;
   void append_part_event(std::string_view type, const Json& part, http::Events& events) const;
   void append_text(std::string_view text, http::Events& events);
-  void append_call(const ToolCall& call, http::Events& events);
+  void append_part(const AnswerPart& part, http::Events& events);
+  void begin_call(const std::string& name, http::Events& events);
+  void append_arguments(std::string_view arguments, http::Events& events);
+  void append_call_event(std::string_view type, std::string_view member, std::string_view arguments,
+                         http::Events& events) const;
+  void end_call(CallEnd end, http::Events& events);
   void begin_text(http::Events& events);
   void end_text(std::string_view status, http::Events& events);
   std::string_view final_status() const;
@@ -80,6 +88,7 @@ class ResponsesFormat final : public AnswerFormat {
   std::string text_;                         // of that message
   std::vector<PositionLogprobs> logprobs_;   // likewise
   std::size_t num_logprobs_sent_ = 0;
+  CallItem call_;  // that is open
 };
 
 }  // namespace kvasir::server::api

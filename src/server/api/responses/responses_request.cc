@@ -1,15 +1,22 @@
 #include "server/api/responses/responses_request.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <limits>
 
+#include "base/printable.h"
+#include "server/api/conversation_input.h"
 #include "server/api/responses/input_items.h"
+#include "server/api/thinking.h"
+#include "server/api/tool_choice.h"
 #include "server/api/tools.h"
 
 namespace kvasir::server::api {
 namespace {
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr double kMostInteger = std::numeric_limits<std::int64_t>::max();
 constexpr std::string_view kWantsLogprobs = "message.output_text.logprobs";
 
 ApiStatus read_tool_list(const FieldInput& field, ResponsesRequest& request) {
@@ -20,12 +27,8 @@ ApiStatus read_tool_list(const FieldInput& field, ResponsesRequest& request) {
   return {};
 }
 
-ApiStatus read_tool_choice(const FieldInput& field, ResponsesRequest& request) {
-  if (!field.json.is_string()) return not_supported(field.name, "a forced tool");
-  KVASIR_TRY(request.tool_choice, string_of(field));
-  if (request.tool_choice == "none" || request.tool_choice == "auto") return {};
-  if (request.tool_choice == "required") return not_supported(field.name, "\"required\"");
-  return bad_request(field.name + " must be \"none\", \"auto\", \"required\" or a function", field.name);
+ApiStatus read_choice_of_tool(const FieldInput& field, ResponsesRequest& request) {
+  return read_openai_tool_choice(field, request);
 }
 
 ApiStatus read_parallel_calls(const FieldInput& field, ResponsesRequest& request) {
@@ -34,15 +37,21 @@ ApiStatus read_parallel_calls(const FieldInput& field, ResponsesRequest& request
 }
 
 ApiStatus read_metadata(const FieldInput& field, ResponsesRequest& request) {
-  KVASIR_CHECKED(object_of(field));
+  if (const auto metadata = object_of(field); !metadata) {
+    warn_ignored(field, metadata.error().message);
+    return {};
+  }
   request.metadata_json = simdjson::minify(field.json);
   return {};
 }
 
 ApiStatus read_text(const FieldInput& field, ResponsesRequest&) {
   KVASIR_TRY(const JsonObject object, object_of(field));
+  if (find_member(object, "verbosity")) {
+    field.warn(".verbosity is left out: the model decides how much it says");
+  }
   const auto format = find_member(object, "format");
-  if (!format) return {};
+  if (!format || asks_for_nothing(*format)) return {};
   const FieldInput input = field.at("format", *format);
   KVASIR_TRY(const JsonObject format_object, object_of(input));
   KVASIR_TRY(const std::string type, required_string(input, format_object, "type"));
@@ -55,7 +64,11 @@ ApiStatus read_include(const FieldInput& field, ResponsesRequest& request) {
   std::size_t index = 0;
   for (const JsonElement item : wanted) {
     KVASIR_TRY(const std::string name, string_of(field.at(index++, item)));
-    if (name == kWantsLogprobs) request.logprobs = true;
+    if (name == kWantsLogprobs) {
+      request.logprobs = true;
+    } else {
+      field.warn(fmt::format(": \"{}\" is left out", printable(name.substr(0, 64))));
+    }
   }
   return {};
 }
@@ -67,13 +80,19 @@ ApiStatus read_top_logprobs(const FieldInput& field, ResponsesRequest& request) 
   return {};
 }
 
-ApiStatus read_truncation(const FieldInput& field, ResponsesRequest&) {
-  KVASIR_TRY(const std::string truncation, string_of(field));
-  if (truncation == "disabled") return {};
-  return not_supported(field.name, "anything but \"disabled\"");
+ApiStatus read_answer_bound(const FieldInput& field, ResponsesRequest& request) {
+  KVASIR_TRY(request.max_output_tokens, answer_bound_of(field));
+  request.is_unbounded = !request.max_output_tokens;
+  if (request.is_unbounded) request.sampling.max_tokens.reset();
+  return {};
+}
+
+ApiStatus read_reasoning_wish(const FieldInput& field, ResponsesRequest& request) {
+  return read_reasoning(field, request);
 }
 
 constexpr auto kUnsupported = &read_unsupported<ResponsesRequest>;
+constexpr auto kLeftOut = &read_ignored<ResponsesRequest>;
 // The conversation is read when the instructions that go before it are known.
 constexpr auto kReadLater = &read_later<ResponsesRequest>;
 
@@ -84,17 +103,13 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
      {},
      "a system message before it",
      read_string<&ResponsesRequest::instructions>},
-    {"max_output_tokens",
-     "integer",
-     {1, kMaxInt32},
-     "longest answer",
-     read_integer<&ResponsesRequest::max_output_tokens>},
+    {"max_output_tokens", "integer", {-1, kMostInteger}, "longest answer", read_answer_bound},
     {"tools", "array", {}, "functions, shown to the model by the template", read_tool_list},
     {"tool_choice",
      "string or object",
      {},
-     "\"auto\" (default) where the model's template shows tools, or \"none\"",
-     read_tool_choice},
+     "\"auto\" (default) where the model's template shows tools, \"none\", or allowed_tools",
+     read_choice_of_tool},
     {"parallel_tool_calls",
      "boolean",
      {},
@@ -104,35 +119,37 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"include",
      "array of strings",
      {},
-     "\"message.output_text.logprobs\"; others change nothing",
+     "\"message.output_text.logprobs\"; others are left out",
      read_include},
     {"top_logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_top_logprobs},
-    {"truncation", "string", {}, "only \"disabled\"", read_truncation},
     {"metadata", "object", {}, "comes back in the answer", read_metadata},
 
-    {"store", "boolean", {}, "accepted; nothing is stored", read_unused<boolean_of>},
-    {"reasoning", "object", {}, "accepted", read_unused<object_of>},
+    {"client_metadata", "object", {}, "accepted", read_unused<object_of>},
     {"max_tool_calls",
      "integer",
      {},
      "accepted; it is for tools that run in the server",
      read_unused<integer_of>},
-    {"moderation", "object", {}, "accepted", read_unused<object_of>},
-    {"prompt_cache_key", "string", {}, "accepted", read_unused<string_of>},
-    {"prompt_cache_options", "object", {}, "accepted", read_unused<object_of>},
-    {"prompt_cache_retention", "string", {}, "accepted", read_unused<string_of>},
+    {"reasoning",
+     "object",
+     {},
+     "left out: the model's chat template decides how it thinks; effort \"none\" is told to it",
+     read_reasoning_wish},
+    {"truncation", "string", {}, "left out: a conversation is never cut", read_ignored_unless<"disabled">},
+    {"context_management", "array", {}, "left out: a conversation is never cut", kLeftOut},
+    {"background_options", "object", {}, "left out: there is no background", kLeftOut},
+    {"access_programs", "object", {}, "left out: there are none", kLeftOut},
+    {"image", "object", {}, "left out: there are no images", kLeftOut},
 
-    {"previous_response_id", "string", {}, "never: nothing is stored; send what was said", kUnsupported},
-    {"conversation", "string or object", {}, "never: nothing is stored", kUnsupported},
-    {"background", "boolean", {}, "never: nothing is stored", kUnsupported},
-    {"prompt", "object", {}, "never: nothing is stored", kUnsupported},
-    {"context_management", "array", {}, "not yet", kUnsupported},
+    {"previous_response_id", "string", {}, "refused: nothing is stored; send what was said", kUnsupported},
+    {"conversation", "string or object", {}, "refused: nothing is stored", kUnsupported},
+    {"background", "boolean", {}, "refused: nothing is stored", kUnsupported},
+    {"prompt", "object", {}, "refused: nothing is stored", kUnsupported},
 });
 
-ApiStatus check(const ResponsesRequest& request) {
-  KVASIR_CHECKED(check_generation_request(request));
+ApiStatus check(ResponsesRequest& request, Warnings& warnings) {
+  KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.sampling.n != 1) return bad_request("n: a response is one answer", "n");
-  if (request.sampling.max_tokens == 0) return bad_request("max_tokens must be at least 1", "max_tokens");
   if (request.sampling.prompt_logprobs) return not_supported("prompt_logprobs", "it in a response");
   return {};
 }
@@ -149,8 +166,11 @@ ApiResult<ResponsesRequest> parse_responses_request(std::string_view body, const
       read_fields(document.root(), generation_fields(), responses_fields(), limits, request, warnings));
   const auto input = find_member(document.root(), "input");
   if (!input) return bad_request("input is missing", "input", "missing_parameter");
-  KVASIR_TRY(request.messages, read_input({"input", *input, limits}, request.instructions));
-  KVASIR_CHECKED(check(request));
+  KVASIR_TRY(request.messages, read_input({"input", *input, limits, {}, &warnings}, request.instructions,
+                                          request.conversation_warnings));
+  KVASIR_CHECKED(check(request, warnings));
+  append_warnings(request.conversation_warnings, warnings);
+  keep_allowed_tools(request, warnings);
   if (request.max_output_tokens) request.sampling.max_tokens = request.max_output_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return request;

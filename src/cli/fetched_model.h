@@ -1,0 +1,14 @@
+// Makes sure that the model of a command is on this machine.
+#pragma once
+
+#include <string>
+
+#include "cli/verb.h"
+
+namespace kvasir::cli {
+
+// Pulls the model, with progress, where it is a name of the catalogue whose file is not here. Does nothing for
+// paths, unknown names and models that are here. Errors: those of ModelStore::pull.
+Status fetch_if_missing(const std::string& model, const GlobalOptions& globals);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,128 @@
+#include "server/api/conversation_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "server/api/template_dict.h"
+
+namespace kvasir::server::api {
+namespace {
+
+using jinja::Value;
+
+// Types of parts, and the member that has the text.
+struct TextPart {
+  std::string_view type;
+  std::string_view member;
+  bool is_thought = false;
+};
+constexpr auto kTextParts = std::to_array<TextPart>({
+    {.type = "text", .member = "text"},
+    {.type = "input_text", .member = "text"},
+    {.type = "output_text", .member = "text"},
+    {.type = "refusal", .member = "refusal"},
+    {.type = "thinking", .member = "thinking", .is_thought = true},
+    {.type = "reasoning", .member = "text", .is_thought = true},
+    {.type = "reasoning_text", .member = "text", .is_thought = true},
+});
+
+// A part that says no type but has a text is one.
+ApiResult<const TextPart*> type_of(const FieldInput& part, JsonObject object) {
+  if (!find_member(object, "type") && find_member(object, "text")) return &kTextParts.front();
+  KVASIR_TRY(const std::string type, required_string(part, object, "type"));
+  const auto known = std::ranges::find(kTextParts, type, &TextPart::type);
+  if (known != kTextParts.end()) return &*known;
+  const std::string path = part.name + ".type";
+  return bad_request(
+      fmt::format("{}: content of type \"{}\" is not supported, only text", path, printable(type)), path,
+      "unsupported_content");
+}
+
+Value as_text_part(JsonObject object, const TextPart& type, std::string text) {
+  TemplateEntries entries;
+  add_member(entries, "type", std::string("text"));
+  add_member(entries, "text", std::move(text));
+  for (const auto [key, json] : object) {
+    if (key == "type" || key == type.member || json.is_null()) continue;
+    add_member(entries, key, to_template_value(json));
+  }
+  return Value::dict(std::move(entries));
+}
+
+ApiStatus append_part(const FieldInput& part, MessageContent& content, std::vector<Value>& parts) {
+  if (part.json.is_string()) {
+    KVASIR_TRY(std::string text, string_of(part));
+    TemplateEntries entries;
+    add_member(entries, "type", std::string("text"));
+    add_member(entries, "text", std::move(text));
+    parts.push_back(Value::dict(std::move(entries)));
+    return {};
+  }
+  KVASIR_TRY(const JsonObject object, object_of(part));
+  KVASIR_TRY(const TextPart* type, type_of(part, object));
+  KVASIR_TRY(std::string text, required_string(part, object, type->member));
+  if (type->is_thought) {
+    if (!content.reasoning.empty()) content.reasoning += '\n';
+    content.reasoning += text;
+    return {};
+  }
+  parts.push_back(as_text_part(object, *type, std::move(text)));
+  return {};
+}
+
+}  // namespace
+
+ApiResult<MessageContent> read_message_content(const FieldInput& content) {
+  MessageContent read;
+  if (content.json.is_string()) {
+    KVASIR_TRY(std::string text, string_of(content));
+    read.value = Value::string(std::move(text));
+    return read;
+  }
+  if (!content.json.is_array()) return wrong_type(content, "a string or an array of parts");
+  KVASIR_TRY(const JsonArray array, array_of(content));
+  std::vector<Value> parts;
+  std::size_t index = 0;
+  for (const JsonElement part : array) {
+    KVASIR_CHECKED(append_part(content.at(index++, part), read, parts));
+  }
+  if (!parts.empty()) read.value = Value::list(std::move(parts));
+  return read;
+}
+
+void add_warning(std::string warning, Warnings& warnings) {
+  const bool is_known = std::ranges::find(warnings.messages, warning) != warnings.messages.end();
+  if (is_known || warnings.messages.size() >= Warnings::kMaxWarnings) return;
+  warnings.messages.push_back(std::move(warning));
+}
+
+void append_warnings(const Warnings& more, Warnings& warnings) {
+  for (const std::string& warning : more.messages) add_warning(warning, warnings);
+}
+
+void warn_unknown_members(const FieldInput& message, JsonObject object,
+                          std::span<const std::string_view> known, Warnings& warnings) {
+  for (const auto [key, json] : object) {
+    if (json.is_null() || std::ranges::find(known, key) != known.end()) continue;
+    const std::string end = fmt::format(".{}\" ignored", printable(key));
+    const bool is_named = std::ranges::any_of(
+        warnings.messages, [&](const std::string& warning) { return warning.ends_with(end); });
+    if (!is_named) add_warning(fmt::format("unknown field \"{}{}", message.name, end), warnings);
+  }
+}
+
+void warn_left_out(const FieldInput& item, std::string_view type, Warnings& warnings) {
+  add_warning(fmt::format("{} of type \"{}\" left out", item.name, printable(type)), warnings);
+}
+
+bool ends_with_assistant(const Value& messages) {
+  const Value* role = messages.as_list().items.back().as_dict().find("role");
+  return role != nullptr && role->is_string() && role->as_string() == "assistant";
+}
+
+}  // namespace kvasir::server::api

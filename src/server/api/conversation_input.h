@@ -1,0 +1,36 @@
+// What the readers of conversations have in common, whatever the protocol.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "jinja/value.h"
+#include "server/api/field.h"
+#include "server/api/json_input.h"
+
+namespace kvasir::server::api {
+
+// A content as it came: a text, or the list of its parts, which are all text and have a type and a text as
+// templates read them, with what else the client gave them. `reasoning` is the text of parts that are thoughts.
+struct MessageContent {
+  jinja::Value value = jinja::Value::string("");
+  std::string reasoning;
+};
+
+// Errors (400) name the part at fault: what is neither text nor a list, a part that is no text.
+ApiResult<MessageContent> read_message_content(const FieldInput& content);
+
+// Adds a warning unless there are enough or it has been given.
+void add_warning(std::string warning, Warnings& warnings);
+void append_warnings(const Warnings& more, Warnings& warnings);
+// Names the members of a message that mean nothing here, each once; a null says nothing.
+void warn_unknown_members(const FieldInput& message, JsonObject object,
+                          std::span<const std::string_view> known, Warnings& warnings);
+// An item or a part is not shown to the model, and its conversation goes on without.
+void warn_left_out(const FieldInput& item, std::string_view type, Warnings& warnings);
+
+// Whether an assistant speaks last.
+bool ends_with_assistant(const jinja::Value& messages);
+
+}  // namespace kvasir::server::api

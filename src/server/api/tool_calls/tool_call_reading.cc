@@ -1,0 +1,67 @@
+#include "server/api/tool_calls/tool_call_reading.h"
+
+#include <algorithm>
+#include <string>
+
+namespace kvasir::server::api {
+namespace {
+
+constexpr std::size_t kMaxReasoningTokens = 4096;  // that a prompt's end is searched for
+
+bool is_reasoning_token(TokenId token, const text::Tokenizer& tokenizer) {
+  const std::string_view text = tokenizer.decode_token(token, true);
+  return std::ranges::any_of(reasoning_marks(), [&](const ReasoningMarks& marks) {
+    return marks.open.contains(text) || marks.close.contains(text);
+  });
+}
+
+}  // namespace
+
+const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request) {
+  const Engine& engine = context.engine;
+  if (!request.may_call_tools() || engine.chat_template() == nullptr || engine.tokenizer() == nullptr) {
+    return nullptr;
+  }
+  return context.syntaxes->of(template_of(context, request), *engine.tokenizer()).syntax;
+}
+
+const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request) {
+  const text::ChatTemplate& chat_template = *context.engine.chat_template();
+  return request.tools.is_none() ? chat_template : chat_template.for_tools();
+}
+
+bool has_generic_tools(const ApiContext& context, const ChatRequest& request) {
+  return request.may_call_tools() &&
+         context.syntaxes->of(template_of(context, request), *context.engine.tokenizer()).is_generic;
+}
+
+ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted) {
+  ToolCallReading reading{.syntax = tool_call_syntax_of(context, request), .tools = {}, .hidden_marks = {}};
+  if (reading.syntax == nullptr) return reading;
+  const text::Tokenizer& tokenizer = *context.engine.tokenizer();
+  const ModelSyntax& model = context.syntaxes->of(template_of(context, request), tokenizer);
+  reading.tools = tool_signatures(request.tools, request.tool_names);
+  if (!request.parallel_tool_calls) reading.max_calls = 1;
+  reading.starts_in_reasoning = ends_in_reasoning(wanted.prompt_token_ids, tokenizer);
+  if (!wanted.sampling.skip_special_tokens) return reading;
+  reading.hidden_marks = model.mark_texts;
+  wanted.sampling.shown_special_tokens = model.mark_tokens;
+  return reading;
+}
+
+// Looked for behind the last control token that is not a mark of reasoning: there the turn begins.
+bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer) {
+  std::size_t begin = prompt.size();
+  while (begin > 0 && prompt.size() - begin < kMaxReasoningTokens) {
+    const TokenId token = prompt[begin - 1];
+    if (tokenizer.vocab().is_hidden(token) && !is_reasoning_token(token, tokenizer)) break;
+    --begin;
+  }
+  const std::string text = tokenizer.decode(prompt.subspan(begin), true);
+  return std::ranges::any_of(reasoning_marks(), [&](const ReasoningMarks& marks) {
+    const std::size_t open = text.rfind(marks.open), close = text.rfind(marks.close);
+    return open != std::string::npos && (close == std::string::npos || close < open);
+  });
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,27 @@
+// How the answers to a chat are read.
+#pragma once
+
+#include <span>
+
+#include "kvasir/request.h"
+#include "server/api/api_context.h"
+#include "server/api/chat_request.h"
+#include "server/api/tool_calls/tool_call_reader.h"
+
+namespace kvasir::server::api {
+
+// The model's template, or the one that it has for requests with tools. Requires: the model has one.
+const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request);
+// Whether tools may be called that the template shows in no known form: they are described as text.
+bool has_generic_tools(const ApiContext& context, const ChatRequest& request);
+// The form of calls that the template shows, or the generic one. Null when the request has no tools.
+const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request);
+
+// What reads the answers to `wanted`, the engine's request for the chat. The control tokens among the
+// syntax's marks are shown to the reader from now on.
+ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted);
+
+// Whether the prompt ends inside a block of reasoning, which the answer therefore goes on with.
+bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer);
+
+}  // namespace kvasir::server::api

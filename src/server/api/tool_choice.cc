@@ -1,0 +1,98 @@
+#include "server/api/tool_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+
+namespace kvasir::server::api {
+namespace {
+
+using jinja::Value;
+
+ApiStatus read_choice_word(const FieldInput& field, std::string word, ChatRequest& request) {
+  if (word == "required" || word == "any") return not_supported(field.name, "\"" + word + "\"");
+  if (word != "none" && word != "auto") {
+    return bad_request(field.name + " must be \"none\", \"auto\", \"required\" or a function", field.name);
+  }
+  request.tool_choice = std::move(word);
+  return {};
+}
+
+// The names among [{"type": "function", "name"}] or [{"type": "function", "function": {"name"}}]; tools that
+// are no functions have been left out.
+ApiResult<std::vector<std::string>> read_allowed_names(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray tools, array_of(field));
+  std::vector<std::string> names;
+  std::size_t index = 0;
+  for (const JsonElement element : tools) {
+    const FieldInput tool = field.at(index++, element);
+    KVASIR_TRY(const JsonObject object, object_of(tool));
+    const auto function = find_member(object, "function");
+    const FieldInput named = function ? tool.at("function", *function) : tool;
+    KVASIR_TRY(const JsonObject named_object, object_of(named));
+    const auto name = find_member(named_object, "name");
+    if (!name) continue;
+    KVASIR_TRY(names.emplace_back(), string_of(named.at("name", *name)));
+  }
+  return names;
+}
+
+ApiStatus read_allowed_tools(const FieldInput& field, JsonObject object, ChatRequest& request) {
+  const auto nested = find_member(object, "allowed_tools");  // a chat's
+  const FieldInput allowed = nested ? field.at("allowed_tools", *nested) : field;
+  KVASIR_TRY(const JsonObject members, object_of(allowed));
+  if (const auto mode = find_member(members, "mode")) {
+    KVASIR_TRY(std::string word, string_of(allowed.at("mode", *mode)));
+    KVASIR_CHECKED(read_choice_word(field, std::move(word), request));
+  }
+  KVASIR_TRY(const FieldInput tools, required_member(allowed, members, "tools"));
+  KVASIR_TRY(request.allowed_tools, read_allowed_names(tools));
+  return {};
+}
+
+}  // namespace
+
+ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request) {
+  if (field.json.is_string()) {
+    KVASIR_TRY(std::string word, string_of(field));
+    return read_choice_word(field, std::move(word), request);
+  }
+  KVASIR_TRY(const JsonObject object, object_of(field));
+  KVASIR_TRY(std::string type, required_string(field, object, "type"));
+  if (type == "allowed_tools") return read_allowed_tools(field, object, request);
+  if (type == "none" || type == "auto") return read_choice_word(field, std::move(type), request);
+  return not_supported(field.name, "a forced tool");
+}
+
+ApiStatus refuse_forced_choice(const FieldInput& field) {
+  if (field.json.is_string()) {
+    const std::string_view choice = field.json.get_string().value();
+    if (choice == "none" || choice == "auto" || choice.empty()) return {};
+  }
+  return not_supported(field.name, "a call, except in a chat,");
+}
+
+void keep_allowed_tools(ChatRequest& request, Warnings& warnings) {
+  if (!request.allowed_tools) return;
+  const std::vector<std::string>& allowed = *request.allowed_tools;
+  std::vector<Value> tools;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < request.tool_names.size(); ++i) {
+    if (std::ranges::find(allowed, request.tool_names[i]) == allowed.end()) continue;
+    names.push_back(request.tool_names[i]);
+    tools.push_back(request.tools.as_list().items[i]);
+  }
+  for (const std::string& name : allowed) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    warnings.add(fmt::format("tool_choice: \"{}\" is none of the tools", printable(name.substr(0, 64))));
+    break;
+  }
+  request.tools = names.empty() ? Value::none() : Value::list(std::move(tools));
+  request.tool_names = std::move(names);
+}
+
+}  // namespace kvasir::server::api
