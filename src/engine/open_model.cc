@@ -17,9 +17,6 @@ constexpr const char* kForTools = "tokenizer.chat_template.tool_use";
 OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
     : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
 
-OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
-    : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
-
 Result<OpenedModel> open_model(const std::string& path) {
   KVASIR_TRY(auto source, io::open_gguf(path));
   return OpenedModel(std::move(source));
