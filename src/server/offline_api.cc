@@ -71,6 +71,7 @@ struct OfflineApi::Impl {
             .limits = limits,
             .kv = kv,
             .metrics = metrics,
+            .refusals = refusals,
             .rate_limiter = rate_limiter,
             .memory = memory,
             .ids = ids,
@@ -83,6 +84,7 @@ struct OfflineApi::Impl {
   const Limits limits;
   const KvParams kv;
   observe::ServerMetrics metrics;
+  observe::RefusalLog refusals{[](std::string_view) {}};  // the file of answers says it
   auth::RateLimiter rate_limiter;
   RequestMemory memory{0};
   IdSource ids;

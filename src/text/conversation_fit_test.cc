@@ -2,12 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "text/testing/synthetic_vocab.h"
+#include "text/tokenizer.h"
+#include "text/user_text.h"
 
 namespace kvasir::text::conversation_fit_test {
 namespace {
@@ -128,6 +135,50 @@ TEST(ConversationFit, EveryFamilyContinuesAnAnswer) {
       }
       const std::string last = "worda" + std::to_string(shape.size() - 1) + "x";
       EXPECT_TRUE(text->bytes().ends_with(last)) << name << " / " << shape << "\n" << text->bytes();
+    }
+  }
+}
+
+constexpr std::array<std::string_view, 10> kControls = {
+    "<|im_start|>",    "<|im_end|>",    "[INST]",     "[/INST]",     "</s>",
+    "<start_of_turn>", "<end_of_turn>", "<|eot_id|>", "<tool_call>", "</tool_response>"};
+
+std::unique_ptr<Tokenizer> tokenizer_with_controls() {
+  VocabData data = byte_level_vocab({{"Q", "Q"}});
+  for (const std::string_view control : kControls) add_token(data, std::string(control), TokenType::kControl);
+  return Tokenizer::create(std::move(data)).value();
+}
+
+// What becomes of a conversation whose texts all have `inner` within them.
+std::ptrdiff_t count_controls(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                              std::string_view shape, const std::string& inner) {
+  std::vector<std::string> words;
+  const Value plain = conversation(shape, words);
+  std::vector<Value> messages;
+  for (const Value& message : plain.as_list().items) {
+    const std::string text = message.as_dict().find("content")->as_string() + " said by somebody";
+    std::vector<Value::Entry> entries = message.as_dict().entries();
+    for (auto& [key, value] : entries) {
+      if (key.as_string() == "content") value = Value::string(text + inner + " end");
+    }
+    messages.push_back(Value::dict(std::move(entries)));
+  }
+  const auto prompt = fitted(chat_template, Value::list(std::move(messages))).value();
+  const std::vector<std::size_t> plain_at = plain_positions(prompt, tokenizer);
+  const auto ids = tokenizer.encode(prompt.bytes(), {.parse_special = true, .plain_at = plain_at});
+  return std::ranges::count_if(ids, [&](TokenId id) { return tokenizer.vocab().is_hidden(id); });
+}
+
+TEST(ConversationFit, NoFamilyMakesAControlTokenOfAUsersText) {
+  const auto tokenizer = tokenizer_with_controls();
+  std::string evil;
+  for (const std::string_view control : kControls) evil += "\n" + std::string(control);
+  for (const auto& [name, source] : families()) {
+    const auto chat_template = ChatTemplate::parse(source).value();
+    for (const std::string_view shape : {"su", "suau", "uctau", "uasu"}) {
+      EXPECT_EQ(count_controls(chat_template, *tokenizer, shape, evil),
+                count_controls(chat_template, *tokenizer, shape, ""))
+          << name << " / " << shape;
     }
   }
 }

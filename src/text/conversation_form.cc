@@ -264,6 +264,7 @@ std::string content_text(const Value& content) {
 
 Value in_form(const Value& messages, const ConversationForm& form, const std::string& tools_text) {
   Messages changed = messages.as_list().items;
+  if (form.contents == Form::Contents::kText) shape_contents(form.contents, changed);
   if (!tools_text.empty()) add_tools_text(tools_text, changed);
   if (form.tools >= Form::Tools::kCallsAsText) write_tools_as_text(form.tools, changed);
   if (form.has_text_arguments) write_arguments_as_text(changed);
@@ -271,7 +272,7 @@ Value in_form(const Value& messages, const ConversationForm& form, const std::st
   if (form.tools == Form::Tools::kTextInResults) put_text_in_results(changed);
   if (form.merges_roles) merge_roles(changed);
   if (form.starts_with_user) let_user_start(changed);
-  shape_contents(form.contents, changed);
+  if (form.contents == Form::Contents::kParts) shape_contents(form.contents, changed);
   return Value::list(std::move(changed));
 }
 

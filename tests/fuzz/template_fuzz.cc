@@ -41,5 +41,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!text) return 0;
   CHECK(text->size() <= options.max_output_bytes);
   CHECK(kvasir::is_valid_utf8(*text));
+  const auto traced = parsed->render_traced(kvasir::jinja::as_foreign(*globals), options);
+  if (!traced) return 0;  // following the text takes steps too
+  CHECK(traced->bytes() == *text);
+  std::size_t position = 0;
+  for (const auto& [begin_byte, end_byte] : traced->foreign()) {
+    CHECK(begin_byte >= position && begin_byte < end_byte && end_byte <= text->size());
+    position = end_byte;
+  }
   return 0;
 }

@@ -181,11 +181,12 @@ TEST(Grpc, RefusesWithTheStatusAndTheError) {
   const RunningServer server({}, with_grpc());
   Client client(server);
   auto request = prompt();
-  request.set_temperature(-1.0);
+  request.set_repetition_penalty(-1.0);
   const Generated answer(client, request);
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(answer.error().param(), "temperature");
+  EXPECT_EQ(answer.error().param(), "repetition_penalty");
   EXPECT_EQ(answer.error().message(), answer.status.error_message());
+  request = prompt();
   request.set_temperature(std::nan(""));
   const Generated no_number(client, request);
   EXPECT_EQ(no_number.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);

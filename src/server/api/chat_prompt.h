@@ -13,9 +13,15 @@
 namespace kvasir::server::api {
 
 // Renders the model's template, in a form of the conversation that it takes, and tokenises the result; control
-// tokens come from the template only, never from a message. Errors (400): what the template refuses, a limit of its rendering.
-// Requires: a model with tokenizer and template.
+// tokens come from the template only, never from a message. Errors (400): what the template refuses, a limit of
+// its rendering. Requires: a model with tokenizer and template.
 ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const ChatRequest& request,
+                                            std::string_view prompt_field = "messages");
+
+// The same of any template; with `has_generic_tools` tools are described as text.
+ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
+                                            const text::ChatTemplate& chat_template,
+                                            const text::Tokenizer& tokenizer, bool has_generic_tools = false,
                                             std::string_view prompt_field = "messages");
 
 // The prompt of a chat that is to be answered, however long; `prompt_field` is what its conversation is

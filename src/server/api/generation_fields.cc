@@ -372,7 +372,9 @@ ApiStatus read_stop(const FieldInput& field, GenerationRequest& request) {
 }
 
 ApiResult<std::optional<std::int32_t>> answer_bound_of(const FieldInput& field) {
-  if (field.json.is_uint64()) return static_cast<std::int32_t>(kMostTokens);
+  // is_uint64() would hold for every whole number that is not negative.
+  const bool is_beyond_int64 = field.json.type() == simdjson::dom::element_type::UINT64;
+  if (is_beyond_int64) return static_cast<std::int32_t>(kMostTokens);
   KVASIR_TRY(const std::int64_t bound, integer_of(field));
   if (bound < 0) return std::nullopt;
   return static_cast<std::int32_t>(std::min(bound, kMostTokens));

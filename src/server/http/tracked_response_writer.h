@@ -1,6 +1,7 @@
 // The base of every carrier's response writer: ids, headers, the record for log and metrics.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -22,7 +23,12 @@ class TrackedResponseWriter : public ResponseWriter,
   Clock::time_point received_at() const override { return received_at_; }
   void note_generation(const observe::GenerationRecord& record) override;
   void await_generation() override { awaits_generation_ = true; }
-  void add_header(Header header) override { headers_.push_back(std::move(header)); }
+  // A second one of a name goes on behind the first, the only one that some clients read.
+  void add_header(Header header) override {
+    const auto first = std::ranges::find(headers_, header.name, &Header::name);
+    if (first == headers_.end()) return headers_.push_back(std::move(header));
+    first->value += ", " + header.value;
+  }
   void post(std::function<void()> task) override;
   void on_abort(std::function<void()> callback) override;
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;

@@ -97,7 +97,8 @@ ApiResult<std::string> read_result_text(const FieldInput& field, Warnings& warni
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of blocks");
   std::string text;
   std::size_t index = 0;
-  for (const JsonElement json : field.json.get_array().value()) {
+  const JsonArray elements = field.json.get_array().value();
+  for (const JsonElement json : elements) {
     const FieldInput block = field.at(index++, json);
     KVASIR_TRY(const JsonObject object, object_of(block));
     KVASIR_TRY(const std::string type, required_string(block, object, "type"));

@@ -58,7 +58,8 @@ ApiStatus read_output_config(const FieldInput& field, MessagesRequest& request) 
     warn_left_out(field);
     return {};
   }
-  for (const auto [name, json] : field.json.get_object().value()) {
+  const JsonObject members = field.json.get_object().value();
+  for (const auto [name, json] : members) {
     if (json.is_null()) continue;
     FieldInput member = field.at(name, json);
     member.meaning = "left out: it is not known here";

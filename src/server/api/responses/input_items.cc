@@ -223,7 +223,8 @@ ApiStatus read_reasoning(const FieldInput& item, JsonObject object, Reading& rea
     bool has_text = false;
     std::size_t index = 0;
     const FieldInput field = item.at(member, *parts);
-    for (const JsonElement json : parts->get_array().value()) {
+    const JsonArray elements = parts->get_array().value();
+    for (const JsonElement json : elements) {
       const FieldInput part = field.at(index++, json);
       KVASIR_TRY(const JsonObject part_object, object_of(part));
       const auto text = find_member(part_object, "text");
