@@ -55,7 +55,7 @@ ApiStatus check_limits(const ApiContext& context, http::ResponseWriter& writer);
 // Takes so much of what there is for requests for an answer, beside what the body has. Errors: 413, 503.
 ApiStatus plan_answer(const http::ResponseWriter& writer, std::int64_t bytes, RequestMemory::Share& share);
 void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
-// Bounds the answer by what its prompt leaves of the context, unless limits are strict, and adds a warning when
+// Bounds the answer by what its prompt leaves of the context, unless limits are strict; a warning says when
 // that changes it. Error: check_context()'s.
 ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
                       Warnings& warnings);

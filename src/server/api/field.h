@@ -95,8 +95,8 @@ ApiStatus read_string(const FieldInput& field, OwnerOf<First>& target) {
   return detail::assign<First, Rest...>(string_of(field), target);
 }
 
-// A known field that changes nothing here. It is what it should be by `Of`, string_of or another, or a warning
-// says that it is not.
+// A known field that changes nothing here. A warning says when it is not what it should be by `Of`, such as
+// string_of.
 template <auto Of, class Target>
 ApiStatus read_unused(const FieldInput& field, Target&) {
   const auto value = Of(field);

@@ -45,8 +45,8 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
 Request engine_request(const GenerationRequest& request, const auth::Tenant& tenant, const KvParams& kv,
                        std::vector<TokenId> prompt_token_ids);
 
-// Bounds the answer by what the prompt leaves of the context; the warning that it did. A prompt that fills the
-// context changes nothing.
+// Bounds the answer by what the prompt leaves of the context, and gives the warning that it did. Behind a
+// prompt that fills the context nothing changes.
 std::optional<std::string> cut_to_context(SamplingParams& sampling, std::int64_t num_prompt_tokens,
                                           std::int32_t max_model_len_tokens);
 

@@ -133,8 +133,8 @@ ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesReques
                            Warnings& warnings) {
   const auto messages = find_member(root, "messages");
   if (!messages) return bad_request("messages is missing", "messages", "missing_parameter");
-  KVASIR_TRY(request.messages, read_conversation({"messages", *messages, limits, {}, &warnings}, request.system,
-                                                 request.conversation_warnings));
+  const FieldInput field{"messages", *messages, limits, {}, &warnings};
+  KVASIR_TRY(request.messages, read_conversation(field, request.system, request.conversation_warnings));
   request.continue_final_message = ends_with_assistant(request.messages);
   return {};
 }
