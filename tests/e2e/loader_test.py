@@ -1,9 +1,11 @@
 """Files as writers really leave them: what is read leniently gives the same answer, what changes it is said."""
+import json
 import pathlib
 import struct
 import unittest
+import urllib.request
 
-from command_line import BAD_FILE, GEMMA, LLAMA, CommandLineTest
+from command_line import BAD_FILE, GEMMA, LLAMA, TIME_LIMIT_S, CommandLineTest
 from gguf_edit import BOOL, F32, F64, I32, I64, STRING, U16, U32, U64, U8, Gguf, array, number, string
 
 NONE = 0xFFFFFFFF
@@ -217,6 +219,33 @@ class Loader(CommandLineTest):
         self.assertEqual(done.stdout.split(b'"token_ids"')[1].split(b"]")[0], greedy)
         hot = self.kvasir("run", model, PROMPT, "--raw", "--max-tokens", "12", "--json", "--temperature", "2", "--seed", "1")
         self.assertNotEqual(hot.stdout.split(b'"token_ids"')[1].split(b"]")[0], greedy)
+
+    def ask(self, path, **body):
+        """The text of an answer of at most 12 tokens, by any of the APIs."""
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+            found = json.load(answer)
+        if "choices" in found:
+            return found["choices"][0].get("text") or found["choices"][0]["message"]["content"]
+        return (found.get("content") or found["output"][0]["content"])[0]["text"]
+
+    def test_all_apis_sample_as_the_file_advises(self):
+        model = self.edited(LLAMA, {"general.sampling.temp": number(F32, 0.0)})
+        process = self.start("serve", model, "--port", "0")
+        self.url = [process.stdout.readline().decode() for _ in range(3)][1].split()[0]
+        chat = {"messages": [{"role": "user", "content": "the"}], "max_tokens": 12}
+        for path, body in [
+            ("/v1/chat/completions", chat),
+            ("/v1/completions", {"prompt": PROMPT, "max_tokens": 12}),
+            ("/v1/responses", {"input": "the", "max_output_tokens": 16}),
+            ("/v1/messages", chat | {"model": "edited"}),
+        ]:
+            with self.subTest(path):
+                greedy = self.ask(path, **body, temperature=0)
+                self.assertEqual(self.ask(path, **body), greedy)
+                self.assertEqual(self.ask(path, **body, temperature=None), greedy)
+                hot = {self.ask(path, **body, temperature=1, top_p=1) for _ in range(4)}
+                self.assertNotEqual(hot, {greedy})
 
 
 if __name__ == "__main__":

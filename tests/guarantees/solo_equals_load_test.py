@@ -37,7 +37,7 @@ def make_requests(count, rng):
                 "max_tokens": rng.choice((16, 24, 32, 80)), "temperature": 0, "ignore_eos": rng.random() < 0.5}
         if rng.random() < 0.35:
             body |= {"temperature": rng.choice((0.7, 1.0)), "seed": rng.randrange(2**31)}
-            body |= rng.choice(({}, {"top_p": 0.9}, {"top_k": 40}, {"min_p": 0.05}))
+            body |= rng.choice(({"top_k": 0, "top_p": 1}, {"top_p": 0.9}, {"top_k": 40}, {"min_p": 0.05}))
         if rng.random() < 0.2:
             body |= {"n": rng.choice((2, 2, 3))}
         if rng.random() < 0.1:

@@ -80,6 +80,8 @@ TEST(DetectSyntax, ReadsWhatTheTemplateMakesOfCalls) {
                                 "<|tool_call_argument_begin|>{{ f.arguments | tojson }}<|tool_call_end|>") +
                            "<|tool_calls_section_end|>"),
             "kimi-k2");
+  EXPECT_EQ(family_of_call(each("<function={{ f.name }}>{{ f.arguments | tojson }}</function>")),
+            "functionary-3.1");
   EXPECT_EQ(family_of_call("<|tool_call|>[" + each(json + "{% if not loop.last %}, {% endif %}") + "]"),
             "granite-3");
   EXPECT_EQ(family_of_call(each("{\"name\": \"{{ f.name }}\", \"parameters\": {{ f.arguments | tojson }}}"

@@ -107,7 +107,8 @@ RequestId FakeEngine::start(Submission submission) {
     if (!tokenizer_) break;
     choice.text = std::make_unique<text::StreamingDetokenizer>(
         *tokenizer_,
-        text::DetokenizerOptions{.rendered_tokens = running->request.sampling.shown_special_tokens});
+        text::DetokenizerOptions{.render_special = !running->request.sampling.skip_special_tokens,
+                                 .rendered_tokens = running->request.sampling.shown_special_tokens});
   }
   running->sink = std::move(submission.sink);
   running_.push_back(running);

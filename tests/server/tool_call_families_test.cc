@@ -137,6 +137,14 @@ const FamilyCase kCases[] = {
      "", kRome, kSum},
     {"nemotron", "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}]</TOOLCALL>", "",
      kRome, nullptr},
+    {"functionary-3.1",
+     "Look: <function=weather>{\"city\": \"Rome\"}</function>\n<function=add>{\"a\": 1, \"b\": [2, "
+     "3]}</function>",
+     "Look: ", kRome, kSum},
+    {"firefunction",
+     " functools[{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}, {\"name\": \"add\", "
+     "\"arguments\": {\"a\": 1, \"b\": [2, 3]}}]",
+     "", kRome, kSum},
     {"lfm2", "<|tool_call_start|>[weather(city=\"Rome\"), add(a=1, b=[2, 3])]<|tool_call_end|>So.", "So.",
      kRome, kSum},
     {"olmo-3", "<function_calls>weather(city='Rome')\nadd(a=1, b=[2, 3])</function_calls>", "", kRome, kSum},

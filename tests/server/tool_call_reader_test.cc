@@ -70,6 +70,8 @@ TEST(ToolCallReader, LeavesWhatOnlyLooksLikeACallAsItIs) {
            {"llama-4-pythonic", "[1, 2, 3]"},
            {"llama-4-pythonic", "[weather(city=Rome)]"},
            {"llama-4-pythonic", "[see(weather)]"},
+           {"functionary-3.1", "<function=unknown>{\"a\": 1}</function>"},
+           {"firefunction", "import functools; functools.reduce(add, [1])"},
            {"lfm2", "<|tool_call_start|>[unknown(a=1)]<|tool_call_end|>"}}) {
     const JoinedAnswer answer = read_all_cuts(text.family, text.answer);
     EXPECT_EQ(api::read_answer(reading_of(text.family), text.answer).text, text.answer);
@@ -336,6 +338,9 @@ TEST(ToolCallReader, EndsOnAnyInput) {
   std::string deep = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": ";
   for (int i = 0; i < 20000; ++i) deep += '[';
   EXPECT_TRUE(api::read_answer(reading_of("hermes"), deep).calls.empty());
+  std::string unsure;
+  for (int i = 0; i < 5000; ++i) unsure += "<tool_call>{\"x\": \"";
+  EXPECT_EQ(api::read_answer(reading_of("hermes"), unsure).text, unsure);
   std::string marks;
   for (int i = 0; i < 2000; ++i) marks += "<tool_call>";
   EXPECT_EQ(api::read_answer(reading_of("hermes"), marks).text, marks);

@@ -6,6 +6,9 @@
 namespace kvasir::server::api {
 namespace {
 
+// That may come before it is sure that a call begins. A mark in every word would take too long otherwise.
+constexpr std::size_t kMaxUnsureBytes = std::size_t{16} << 10;
+
 std::string first_bytes_of(const auto& marks) {
   std::string bytes;
   for (const auto& mark : marks) {
@@ -217,6 +220,7 @@ void ToolCallReader::step_call(char byte, Parts& parts) {
   const TextStep step = parser_->step(byte);
   if (step == TextStep::kBad) return leave(parts);
   report(parts);
+  if (!is_reported_ && raw_.size() > kMaxUnsureBytes) return leave(parts);
   if (step == TextStep::kMore) return;
   if (step == TextStep::kDoneBefore) {
     --position_;

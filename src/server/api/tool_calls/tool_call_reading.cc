@@ -49,16 +49,19 @@ ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& 
   return reading;
 }
 
-// Looked for behind the last control token that is not a mark of reasoning: there the turn begins.
+// Looked for behind the last control token that is not a mark of reasoning: there the turn begins. A template
+// may end with such a token; then the block is open only if the mark comes just before it.
 bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer) {
+  const auto is_border = [&](TokenId token) {
+    return tokenizer.vocab().is_hidden(token) && !is_reasoning_token(token, tokenizer);
+  };
+  const bool has_last_border = !prompt.empty() && is_border(prompt.back());
+  if (has_last_border) prompt = prompt.first(prompt.size() - 1);
   std::size_t begin = prompt.size();
-  while (begin > 0 && prompt.size() - begin < kMaxReasoningTokens) {
-    const TokenId token = prompt[begin - 1];
-    if (tokenizer.vocab().is_hidden(token) && !is_reasoning_token(token, tokenizer)) break;
-    --begin;
-  }
+  while (begin > 0 && prompt.size() - begin < kMaxReasoningTokens && !is_border(prompt[begin - 1])) --begin;
   const std::string text = tokenizer.decode(prompt.subspan(begin), true);
   return std::ranges::any_of(reasoning_marks(), [&](const ReasoningMarks& marks) {
+    if (has_last_border) return without_blanks(text).ends_with(marks.open);
     const std::size_t open = text.rfind(marks.open), close = text.rfind(marks.close);
     return open != std::string::npos && (close == std::string::npos || close < open);
   });

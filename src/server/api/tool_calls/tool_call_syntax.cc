@@ -190,6 +190,19 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .close = "</function_calls>",
      .source_marks = {"<function_calls>", "</function_calls>"}},
 
+    {.family = "functionary-3.1",  // also the form of its own that Llama 3.1 was taught
+     .layout = kNamedJson,
+     .open = {"<function="},
+     .close = "</function>",
+     .name_end = ">",
+     .arguments_mark = ">",
+     .source_marks = {"<function=", "</function>"}},
+    {.family = "firefunction",
+     .open = {" functools", "functools"},
+     .may_be_list = true,
+     .writes_list = true,
+     .source_marks = {"functools["}},
+
     // No mark need be there
     {.family = "llama-4-pythonic",
      .layout = kPythonic,
