@@ -239,7 +239,7 @@ void add_batch(CLI::App& app, Context& context) {
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
   verb->add_option("--max-tokens", options->max_tokens,
-                   "Of answers whose request sets no limit (0: the context)")
+                   "Most tokens of an answer whose request sets no limit (0: the context)")
       ->transform(whole_number(0, kMaxLengthTokens));
   verb->add_flag("--resume", options->resume, "Go on with OUT: requests that it answers are left out");
   add_context_option(*verb, options->engine, "--max-model-len,--ctx");

@@ -155,7 +155,7 @@ void add_keys(CLI::App& app, Context& context) {
   keys->require_subcommand(1);
   const auto options = std::make_shared<KeysOptions>();
   CLI::App* add = add_action(*keys, context, options, "add", "Make a key and print it, once", add_key);
-  add->add_option("NAME", options->name, "Whose it is")->required();
+  add->add_option("NAME", options->name, "The tenant's name")->required();
   add->add_option("--rpm", options->limits.requests_per_minute, "Most requests a minute (0: any number)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
   add->add_option(
@@ -165,7 +165,7 @@ void add_keys(CLI::App& app, Context& context) {
   add->add_flag("--operator", options->is_operator, "May see in /metrics what others' requests cost");
   add_action(*keys, context, options, "list", "Names, and since when", list_keys);
   CLI::App* revoke = add_action(*keys, context, options, "revoke", "Forget a key", revoke_key);
-  revoke->add_option("NAME", options->name, "Whose it is")->required();
+  revoke->add_option("NAME", options->name, "The tenant's name")->required();
 }
 
 }  // namespace kvasir::cli

@@ -339,7 +339,7 @@ void add_serve(CLI::App& app, Context& context) {
   add_limit_options(*verb, options->limits);
   verb->add_option(
       "--request-memory", options->request_memory,
-      "Of --memory, what connections, bodies and answers may take together (default: an eighth)");
+      "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
   verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();

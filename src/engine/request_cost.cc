@@ -7,7 +7,7 @@ namespace kvasir {
 
 double held_bytes(const ModelInfo& info, const sched::SchedulerOutput& output, std::size_t i) {
   if (i >= output.num_whole) return 0.0;
-  const std::int32_t num_tokens = output.sequences[i].first_position + output.sequences[i].num_tokens;
+  const std::int32_t num_tokens = output.sequences[i].first_position + output.sequences[i].num_committed_tokens();
   double bytes = 0.0;
   for (const KvGroupInfo& group : info.kv_groups) {
     const std::int32_t num_held =

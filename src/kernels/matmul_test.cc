@@ -417,7 +417,7 @@ void expect_widened(const KernelTable& table) {
   const int num_rows = static_cast<int>(shape.num_rows);
   table.formats[static_cast<int>(DType::kF16)].pack_group(halves.data(), 2 * shape.k, num_rows, shape.k,
                                                           expected.data());
-  pack_w8a8ned_group<Format>(weights.row(0), weights.row_bytes(), num_rows, shape.k, packed.data());
+  pack_widened_group<Format>(weights.row(0), weights.row_bytes(), num_rows, shape.k, packed.data());
   EXPECT_EQ(packed, expected);
 }
 

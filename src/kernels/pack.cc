@@ -139,7 +139,7 @@ constexpr FormatKernels make_packing() {
   using Unit = UnitOf<Format>;
   if constexpr (Unit::kDType != quant::kDTypeOf<Format>) {
     static_assert(std::is_same_v<Unit, PackedF16>);
-    return {true, column_group_bytes<Unit>, pack_w8a8ned_group<Format>, nullptr};
+    return {true, column_group_bytes<Unit>, pack_widened_group<Format>, nullptr};
   } else if constexpr (kIsColumn<Unit>) {
     return {true, column_group_bytes<Unit>, pack_column_group<Unit>, nullptr};
   } else {

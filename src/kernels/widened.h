@@ -18,7 +18,7 @@ inline std::uint16_t widened_weight(float weight) {
 
 // FormatKernels::pack_group.
 template <class Format>
-void pack_w8a8ned_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k,
+void pack_widened_group(const void* rows, std::int64_t row_bytes, int num_rows, std::int64_t k,
                         void* packed) {
   std::memset(packed, 0, static_cast<std::size_t>(column_group_bytes<PackedF16>(k)));
   auto* columns = static_cast<PackedF16*>(packed);

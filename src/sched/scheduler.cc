@@ -339,8 +339,8 @@ bool Scheduler::start_prefill_only(Sequence& sequence, TimePoint now) {
   return true;
 }
 
-// Guesses come last: they take the tokens that the step has left and blocks that are empty. For them no
-// cached block goes and no sequence is preempted. Guesses behind the last token of the answer could not
+// Guesses come last: they take what is left of max_num_batched_tokens, and blocks that are empty; whether they
+// fit the step's time is the caller's to decide. For them no cached block goes and no sequence is preempted. Guesses behind the last token of the answer could not
 // count.
 void Scheduler::schedule_drafts() {
   std::int32_t num_left = config_.max_num_batched_tokens;

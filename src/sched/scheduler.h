@@ -69,13 +69,14 @@ class Scheduler {
   // has ended already or never was. Between schedule() and update() the result of its step is ignored.
   bool finish(SequenceId id);
 
-  // Chooses the next step; an update() must follow before the next. Empty only when nothing is waiting or
-  // running. Valid until that update().
+  // Chooses the next step; an update() must follow before the next. Empty when nothing can run:
+  // nothing is there, or all of it is held. Valid until that update().
   const SchedulerOutput& schedule(TimePoint now);
 
   // Takes in the results of the last schedule(). The updates, in the order of the schedule, borrow from
   // `result` and are valid until the next call.
   std::span<const SequenceUpdate> update(ModelStepResult& result, TimePoint now);
+
   // Guesses of the tokens that a running sequence generates next, instead of those it has; for its next step.
   // They may be cut there, and are forgotten when the sequence is preempted. Ignored for one that computes
   // its prompt or waits. Between update() and schedule().
