@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,8 +49,14 @@ std::unique_ptr<LineWriter> LineWriter::of_descriptor(int descriptor, OnTrouble 
   return std::unique_ptr<LineWriter>(new LineWriter(fd, std::move(on_trouble)));
 }
 
-LineWriter::LineWriter(int fd, OnTrouble on_trouble)
-    : fd_(fd), on_trouble_(std::move(on_trouble)), thread_([this] { run(); }) {}
+LineWriter::LineWriter(int fd, OnTrouble on_trouble) : fd_(fd), on_trouble_(std::move(on_trouble)) {
+  // Signals are for the process's other threads, which may have them blocked to take them one by one.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 LineWriter::~LineWriter() {
   {

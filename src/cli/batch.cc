@@ -161,6 +161,7 @@ BatchCounts ask_all(LineReader& input, const BatchOptions& options, const BatchO
                                 LineReader::kMaxLineBytes));
       continue;
     }
+    if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto request = parse_batch_line(line, number, options.max_tokens);
     if (request) {

@@ -65,6 +65,7 @@ std::string verb_path(const CLI::App& app, int argc, char** argv) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::string message = error.what();
   std::ranges::replace(message, '\n', ' ');
+  if (message.starts_with("--model is required")) message.replace(0, std::string_view("--model").size(), "MODEL");
   const auto with_hint = [](std::string text, const std::string& hint) {
     return hint.empty() ? text : std::move(text) + "; " + hint;
   };

@@ -30,6 +30,17 @@ std::int64_t size_of(const fs::path& path) {
   return size == static_cast<std::uintmax_t>(-1) ? 0 : static_cast<std::int64_t>(size);
 }
 
+// The entry whose part before the colon is nearest to the name; empty without one.
+std::string_view nearest_family(std::string_view name, const std::vector<CatalogueEntry>& entries) {
+  std::vector<std::string_view> families;
+  for (const CatalogueEntry& entry : entries)
+    families.push_back(std::string_view(entry.name).substr(0, entry.name.find(':')));
+  const std::string_view family = nearest_name(name.substr(0, name.find(':')), families);
+  const auto found = std::ranges::find(families, family);
+  if (family.empty() || found == families.end()) return {};
+  return entries[static_cast<std::size_t>(found - families.begin())].name;
+}
+
 std::vector<fs::path> files_with_extension(const fs::path& folder, std::string_view extension) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -87,7 +98,8 @@ Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
   if (const CatalogueEntry* entry = catalogue_.find(name)) return entry;
   std::vector<std::string_view> names;
   for (const CatalogueEntry& entry : catalogue_.entries()) names.push_back(entry.name);
-  const std::string_view nearest = nearest_name(name, names);
+  std::string_view nearest = nearest_name(name, names);
+  if (nearest.empty()) nearest = nearest_family(name, catalogue_.entries());
   const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
                                            : fmt::format("did you mean {}?", nearest);
   return make_error(ErrorKind::kNotFound,

@@ -107,7 +107,7 @@ class Service(CommandLineTest):
         self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
 
     def test_the_settings_name_the_model(self):
-        self.refusal(USAGE, "serve", says="--model is required")
+        self.refusal(USAGE, "serve", says="MODEL is required")
         self.file("kvasir.toml", f'[serve]\nmodel = "{LLAMA}"\nport = 0\n'.encode())
         _, url = self.serve()
         self.assertIn("ready", self.kvasir("health", url).stdout.decode())

@@ -42,7 +42,7 @@ class Batch(CommandLineTest):
         self.assertEqual(answers["c5"]["body"]["choices"][0]["text"], alone["text"])
 
     def test_what_is_refused_is_an_answer_too(self):
-        lines = [line("good"), line("bad", temperature=-1), line("stream", stream=True),
+        lines = [line("good"), line("bad", temperature="hot"), line("stream", stream=True),
                  {"custom_id": "nowhere", "url": "/v1/none", "body": {}}, "no JSON", {"custom_id": 7, "body": {}}]
         done = self.kvasir("batch", LLAMA, self.requests(lines), "out.jsonl", expect=NO)
         self.assertIn("in.jsonl:5: not a JSON object", done.stderr)

@@ -69,7 +69,10 @@ class BadFiles(CommandLineTest):
         self.refuse_model("", "no model is called ''")
 
     def test_catalogue_model_that_was_not_pulled(self):
-        self.refuse_model("smollm2:135m", "kvasir pull smollm2:135m")
+        for verb in ("tokenize", "bench", "show"):  # `run` and `serve` pull it
+            words = [verb, "smollm2:135m", *(["hi"] if verb == "tokenize" else [])]
+            with self.subTest(words):
+                self.refusal(BAD_FILE, *words, says="kvasir pull smollm2:135m")
 
     def test_empty(self):
         self.refuse_model(self.file("empty.gguf", b""), "empty.gguf")

@@ -147,7 +147,7 @@ TEST(Queue, BoundsThePromptTokensThatWait) {
   const auto refused = engine->submit(request, nobody);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kUnavailable);
-  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41 (--max-queue)")) << refused.error().message;
+  EXPECT_TRUE(refused.error().message.ends_with("and 30 came, the limit is 41 (--max-queue-kv)")) << refused.error().message;
 }
 
 TEST(Queue, CountsOfPromptsThatComeWhatIsNotCached) {

@@ -146,6 +146,8 @@ std::optional<std::int64_t> whole_number_of(JsonElement json) {
 }  // namespace
 
 ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits& limits) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (body.starts_with(kByteOrderMark)) body.remove_prefix(kByteOrderMark.size());
   auto parser = std::make_unique<simdjson::dom::parser>();
   JsonObject root;
   auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
