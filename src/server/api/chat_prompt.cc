@@ -56,7 +56,8 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   const text::ChatTemplate& used = request.tools.is_none() ? chat_template : chat_template.for_tools();
   const bool has_short_ids = used.source().contains("[TOOL_CALLS]");
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
-  inputs.tools = request.tools;
+  // Tools that may not be called are shown by a template that knows them, and by no text of ours.
+  if (request.may_call_tools() || shows_tools(context, request)) inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
   inputs.has_generic_tools = has_generic_tools;

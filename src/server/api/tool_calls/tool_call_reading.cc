@@ -30,9 +30,12 @@ const text::ChatTemplate& template_of(const ApiContext& context, const ChatReque
   return request.tools.is_none() ? chat_template : chat_template.for_tools();
 }
 
+bool shows_tools(const ApiContext& context, const ChatRequest& request) {
+  return !context.syntaxes->of(template_of(context, request), *context.engine.tokenizer()).is_generic;
+}
+
 bool has_generic_tools(const ApiContext& context, const ChatRequest& request) {
-  return request.may_call_tools() &&
-         context.syntaxes->of(template_of(context, request), *context.engine.tokenizer()).is_generic;
+  return request.may_call_tools() && !shows_tools(context, request);
 }
 
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted) {

@@ -14,6 +14,8 @@ namespace kvasir::server::api {
 const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request);
 // Whether tools may be called that the template shows in no known form: they are described as text.
 bool has_generic_tools(const ApiContext& context, const ChatRequest& request);
+// Whether the template shows tools in a form that is known.
+bool shows_tools(const ApiContext& context, const ChatRequest& request);
 // The form of calls that the template shows, or the generic one. Null when the request has no tools.
 const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request);
 
