@@ -44,23 +44,25 @@ Value with_short_call_ids(const Value& messages) {
 
 ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const ChatRequest& request,
                                             std::string_view prompt_field) {
-  return chat_prompt(request, *context.engine.chat_template(), *context.engine.tokenizer(),
-                     has_generic_tools(context, request), prompt_field);
+  ToolForm form = ToolForm::kOfTemplate;
+  if (!request.tools.is_none() && !shows_tools(context, request)) {
+    form = request.may_call_tools() ? ToolForm::kGeneric : ToolForm::kHidden;
+  }
+  return chat_prompt(request, *context.engine.chat_template(), *context.engine.tokenizer(), form, prompt_field);
 }
 
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
-                                            const text::Tokenizer& tokenizer, bool has_generic_tools,
+                                            const text::Tokenizer& tokenizer, ToolForm form,
                                             std::string_view prompt_field) {
   text::ChatTemplateInputs inputs;
   const text::ChatTemplate& used = request.tools.is_none() ? chat_template : chat_template.for_tools();
   const bool has_short_ids = used.source().contains("[TOOL_CALLS]");
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
-  // Tools that may not be called are shown by a template that knows them, and by no text of ours.
-  if (request.may_call_tools() || shows_tools(context, request)) inputs.tools = request.tools;
+  if (form != ToolForm::kHidden) inputs.tools = request.tools;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
-  inputs.has_generic_tools = has_generic_tools;
+  inputs.has_generic_tools = form == ToolForm::kGeneric;
   inputs.continues_last_message = request.continue_final_message;
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
   if (!prompt) return bad_request(prompt.error().message, std::string(prompt_field), "chat_template_error");

@@ -1,6 +1,7 @@
 // From a conversation to the tokens the model reads.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kvasir/ids.h"
@@ -18,10 +19,13 @@ namespace kvasir::server::api {
 ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const ChatRequest& request,
                                             std::string_view prompt_field = "messages");
 
-// The same of any template; with `has_generic_tools` tools are described as text.
+// How a prompt shows a request's tools: as the template does, as text, or not at all.
+enum class ToolForm : std::uint8_t { kOfTemplate, kGeneric, kHidden };
+
+// The same of any template.
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
                                             const text::ChatTemplate& chat_template,
-                                            const text::Tokenizer& tokenizer, bool has_generic_tools = false,
+                                            const text::Tokenizer& tokenizer, ToolForm form = ToolForm::kOfTemplate,
                                             std::string_view prompt_field = "messages");
 
 // The prompt of a chat that is to be answered, however long; `prompt_field` is what its conversation is

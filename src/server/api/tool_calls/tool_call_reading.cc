@@ -34,10 +34,6 @@ bool shows_tools(const ApiContext& context, const ChatRequest& request) {
   return !context.syntaxes->of(template_of(context, request), *context.engine.tokenizer()).is_generic;
 }
 
-bool has_generic_tools(const ApiContext& context, const ChatRequest& request) {
-  return request.may_call_tools() && !shows_tools(context, request);
-}
-
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted) {
   ToolCallReading reading{.syntax = tool_call_syntax_of(context, request), .tools = {}, .hidden_marks = {}};
   if (reading.syntax == nullptr) return reading;

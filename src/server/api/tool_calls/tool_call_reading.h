@@ -12,8 +12,6 @@ namespace kvasir::server::api {
 
 // The model's template, or the one that it has for requests with tools. Requires: the model has one.
 const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request);
-// Whether tools may be called that the template shows in no known form: they are described as text.
-bool has_generic_tools(const ApiContext& context, const ChatRequest& request);
 // Whether the template shows tools in a form that is known.
 bool shows_tools(const ApiContext& context, const ChatRequest& request);
 // The form of calls that the template shows, or the generic one. Null when the request has no tools.
