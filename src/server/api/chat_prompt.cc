@@ -46,7 +46,8 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const Cha
                                             std::string_view prompt_field) {
   ToolForm form = ToolForm::kOfTemplate;
   if (!request.tools.is_none() && !shows_tools(context, request)) {
-    form = request.may_call_tools() ? ToolForm::kGeneric : ToolForm::kHidden;
+    const bool reads_tools = template_of(context, request).source().contains("tools");
+    form = request.may_call_tools() ? ToolForm::kGeneric : reads_tools ? form : ToolForm::kHidden;
   }
   return chat_prompt(request, *context.engine.chat_template(), *context.engine.tokenizer(), form, prompt_field);
 }
