@@ -105,7 +105,7 @@ struct ModelInfo {
   std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for
   std::int32_t max_model_len_tokens = 0;   // the most that this engine accepts: prompt + completion
-  // What the makers of the model advise where a request says nothing, else what suits most models. The engine
+  // The advice of the model's makers for requests that say nothing, else usual_sampling(). The engine
   // itself takes requests as they are.
   SamplingParams default_sampling;
   // A line each: guesses about the file, and what of it is passed over although it may matter.

@@ -44,7 +44,7 @@ std::string without_links(std::string path) {
   return path;
 }
 
-// What is there already and is no file, such as a pipe or a device, would be gone.
+// A pipe or a device in the file's place would be gone.
 bool is_replaceable(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);

@@ -1,4 +1,4 @@
-// What people type who come from llama.cpp, Ollama or vLLM, and what it is called here.
+// Flags and verbs of llama.cpp, Ollama and vLLM, and their names here.
 #pragma once
 
 #include <string>

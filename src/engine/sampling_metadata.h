@@ -11,7 +11,7 @@
 
 namespace kvasir {
 
-// What a request gets that says nothing, of a model that says nothing: coherent text more than the whole
+// The sampling of a request where neither it nor the model says anything. It prefers coherent text to the whole
 // distribution.
 SamplingParams usual_sampling();
 

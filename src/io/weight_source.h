@@ -36,7 +36,7 @@ class WeightSource {
   // Tells the system that these bytes will not be read again soon (after packing); the view stays valid.
   virtual void release_pages(const TensorView& tensor) const = 0;
   virtual std::string_view description() const = 0;  // the path, for messages
-  // Those that tensors() leaves out; none unless the file was opened to be described.
+  // Tensors that tensors() leaves out; none unless the file was opened to be described.
   virtual std::span<const UnsupportedTensor> unsupported() const { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// What the readers of conversations have in common, whatever the protocol.
+// The common parts of the readers of conversations, whatever the protocol.
 #pragma once
 
 #include <span>

@@ -45,7 +45,7 @@ struct Blocks {
   std::vector<Value> results;  // messages with what tools gave
 };
 
-// What there is to know about the messages before.
+// Facts about the messages before.
 struct Reading {
   CallIds call_ids;
   Warnings& warnings;
