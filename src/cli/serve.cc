@@ -254,6 +254,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
     options.server.served_model_name = default_served_name(options.model);
   }
   options.server.drain_ms = 1000 * options.drain_seconds;
+  options.server.version = build_info().version;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
   announce(*session.engine, *server, options.server, globals.json);

@@ -98,11 +98,13 @@ std::string api_reference() {
     out += fmt::format("| {} | `{}` | {} |\n", endpoint->method, endpoint->pattern, endpoint->meaning);
   }
   out += "\n";
-  api::append_fields(out, "## Common fields\n\nOf chats and completions", api::generation_fields());
+  api::append_fields(out, {.title = "## Common fields\n\nOf chats and completions",
+                           .own = api::rows_of(api::generation_fields()),
+                           .shared = {}});
   for (const api::Endpoint* const endpoint : endpoints()) {
     if (endpoint->method != "POST") continue;
     out += fmt::format("## {} {}\n\n", endpoint->method, endpoint->pattern);
-    if (endpoint->append_fields != nullptr) endpoint->append_fields(out);
+    if (endpoint->fields != nullptr) api::append_fields(out, endpoint->fields());
   }
   out += kStreamReference;
   out += fmt::format("An `id` has up to {} bytes.\n\n", carriers::ChannelMessage::kMaxIdBytes);

@@ -124,6 +124,7 @@ struct Server::Impl {
             .model_name = served_name(config, engine.model_info()),
             .created_s = static_cast<std::int64_t>(std::time(nullptr)),
             .fingerprint = api::system_fingerprint(engine.model_info()),
+            .version = config.version,
             .has_vllm_metrics = config.metrics_alias == "vllm",
             .memory_budget_bytes = config.memory_bytes,
             .tracer = files.tracer.get(),

@@ -22,6 +22,7 @@ struct ServerConfig {
   std::optional<std::uint16_t> grpc_port;  // likewise; none: no gRPC
   std::string served_model_name;           // empty: the model's own name
   std::vector<std::string> cors_origins;   // besides the usual ones (http/origin_pattern.h)
+  std::string version;                     // of the program, as /version says it
   std::string base_path;                   // "/llm": paths may begin with it; empty: none
   std::vector<std::string> allowed_hosts;  // besides loopback names, of requests to a loopback address
   std::string tls_certificate_file;        // PEM; empty: no TLS

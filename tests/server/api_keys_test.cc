@@ -68,16 +68,17 @@ class ApiKeys : public testing::Test {
 
 TEST_F(ApiKeys, AreAskedOfEverybodyWhateverThePath) {
   const RunningServer server({}, config());
-  for (const char* path : {"/v1/completions", "/v1/models", "/metrics", "/no/such/path"}) {
+  for (const char* path : {"/v1/completions", "/v1/models", "/metrics", "/load", "/no/such/path"}) {
     SCOPED_TRACE(path);
     const ClientResponse answer = HttpClient(server.port()).request("GET", path);
     EXPECT_EQ(answer.status, 401);
     EXPECT_EQ(answer.header("www-authenticate"), "Bearer");
     EXPECT_NE(answer.body.find(R"("code":"invalid_api_key")"), std::string::npos) << answer.body;
   }
-  EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/live").status, 200);
-  EXPECT_EQ(HttpClient(server.port()).request("GET", "/health/ready").status, 200);
-  EXPECT_EQ(HttpClient(server.port()).request("GET", "/").status, 200);  // the page asks for one itself
+  // The page asks for one itself.
+  for (const char* path : {"/health/live", "/health/ready", "/ping", "/version", "/openapi.json", "/"}) {
+    EXPECT_EQ(HttpClient(server.port()).request("GET", path).status, 200) << path;
+  }
 }
 
 TEST_F(ApiKeys, LetInWhoHasOne) {

@@ -37,6 +37,7 @@ struct ApiContext {
   std::string model_name;      // what clients call the model
   std::int64_t created_s = 0;  // when it was loaded, Unix time
   std::string fingerprint;
+  std::string version = {};                 // of the program
   bool has_vllm_metrics = false;            // beside its own
   std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
   const observe::Tracer* tracer = nullptr;  // null: nothing is traced

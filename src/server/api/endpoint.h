@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "server/api/api_context.h"
+#include "server/api/field_reference.h"
 #include "server/http/response_writer.h"
 
 namespace kvasir::server::api {
@@ -19,8 +20,8 @@ struct Endpoint {
   std::string_view meaning;  // for the API reference
   // Responds through the writer, now or later. `rest`: as http::Handler's.
   void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
-  // Appends what the API reference says of the body's fields. Null: it has none.
-  void (*append_fields)(std::string& reference) = nullptr;
+  // The fields of its body. Null: it has none.
+  FieldTable (*fields)() = nullptr;
 };
 
 }  // namespace kvasir::server::api

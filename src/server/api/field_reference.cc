@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 
 namespace kvasir::server::api {
@@ -9,25 +10,37 @@ namespace {
 
 constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 
-// "0 to 2", "above 0, at most 1", "at least 1"; what only keeps numbers within their type is left out.
+// "0 to 2", "above 0, at most 1", "at least 1".
 std::string describe(const Range& range) {
-  const bool has_min = range.min > -kMaxInt32, has_max = range.max < kMaxInt32;
-  if (has_min && has_max && !range.is_above_min) return fmt::format("{} to {}", range.min, range.max);
+  const std::optional<double> min = shown_min(range), max = shown_max(range);
+  if (min && max && !range.is_above_min) return fmt::format("{} to {}", *min, *max);
   std::string text;
-  if (has_min) text = fmt::format("{} {}", range.is_above_min ? "above" : "at least", range.min);
-  if (has_max) text += fmt::format("{}at most {}", text.empty() ? "" : ", ", range.max);
+  if (min) text = fmt::format("{} {}", range.is_above_min ? "above" : "at least", *min);
+  if (max) text += fmt::format("{}at most {}", text.empty() ? "" : ", ", *max);
   return text;
 }
 
 }  // namespace
 
-void begin_field_table(std::string& reference, std::string_view title) {
-  reference += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", title);
+std::optional<double> shown_min(const Range& range) {
+  return range.min > -kMaxInt32 ? std::optional(range.min) : std::nullopt;
 }
 
-void append_field(std::string& reference, std::string_view name, std::string_view type, const Range& range,
-                  std::string_view meaning) {
-  reference += fmt::format("| `{}` | {} | {} | {} |\n", name, type, describe(range), meaning);
+std::optional<double> shown_max(const Range& range) {
+  return range.max < kMaxInt32 ? std::optional(range.max) : std::nullopt;
+}
+
+void append_fields(std::string& reference, const FieldTable& table) {
+  if (!table.remark.empty()) {
+    reference += fmt::format("{}\n\n", table.remark);
+    return;
+  }
+  reference += fmt::format("{}:\n\n| field | type | range | meaning |\n|---|---|---|---|\n", table.title);
+  for (const FieldRow& row : table.own) {
+    reference +=
+        fmt::format("| `{}` | {} | {} | {} |\n", row.name, row.type, describe(row.range), row.meaning);
+  }
+  reference += "\n";
 }
 
 }  // namespace kvasir::server::api

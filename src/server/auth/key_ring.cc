@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/beast/core/string.hpp>
 #include <chrono>
 #include <utility>
@@ -39,6 +41,12 @@ ApiResult<std::string_view> token_of(const http::Request& request) {
 
 }  // namespace
 
+bool is_public_path(std::string_view path) {
+  static constexpr std::array<std::string_view, 5> kPublic = {"/", "/health", "/ping", "/version",
+                                                              "/openapi.json"};
+  return std::ranges::find(kPublic, path) != kPublic.end() || path.starts_with("/health/");
+}
+
 Result<std::unique_ptr<KeyRing>> KeyRing::open(std::string path, Warn warn) {
   auto ring = std::unique_ptr<KeyRing>(new KeyRing(std::move(path), std::move(warn)));
   KVASIR_TRY(std::vector<ApiKey> keys, read_key_file(ring->path_));
@@ -59,9 +67,7 @@ KeyRing::Keys KeyRing::keys() {
 }
 
 ApiResult<Tenant> KeyRing::admit(const http::Request& request) {
-  const bool is_public =
-      request.path == "/" || request.path == "/health" || request.path.starts_with("/health/");
-  if (is_public) return Tenant{};
+  if (is_public_path(request.path)) return Tenant{};
   KVASIR_TRY(const std::string_view token, token_of(request));
   const KeyHash hash = hash_of(token);
   const Keys keys = this->keys();

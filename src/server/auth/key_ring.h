@@ -15,7 +15,10 @@
 
 namespace kvasir::server::auth {
 
-// Asks every request for a key, but those for health and the page. A key that is revoked in the file is
+// Whether everybody may ask: health, the version, the page and what describes the API.
+bool is_public_path(std::string_view path);
+
+// Asks every request for a key, but those for public paths. A key that is revoked in the file is
 // refused within a second. A file that cannot be read any more leaves the keys as they were until it can, and
 // is warned of once.
 //

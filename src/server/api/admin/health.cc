@@ -1,4 +1,4 @@
-// GET /health, /health/live and /health/ready
+// GET /health, /ping, /health/live and /health/ready
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -32,6 +32,14 @@ extern const Endpoint kHealth = {
     .method = "GET",
     .pattern = "/health",
     .meaning = "as /health/ready, for clients that know no other",
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { answer_ready(context, writer); },
+};
+
+extern const Endpoint kPing = {
+    .method = "GET",
+    .pattern = "/ping",
+    .meaning = "the same under the name that SageMaker asks for",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { answer_ready(context, writer); },
 };

@@ -25,9 +25,11 @@ extern const Endpoint kCountTokens = {
     .meaning = "how long its prompt would be",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(count(context, *writer), *writer); },
-    .append_fields =
-        [](std::string& reference) {
-          reference += "Fields: those of `/v1/messages`; `max_tokens` may be absent.\n\n";
+    .fields =
+        [] {
+          FieldTable table = beside_common_fields(messages_fields());
+          table.remark = "Fields: those of `/v1/messages`; `max_tokens` may be absent.";
+          return table;
         },
 };
 

@@ -36,8 +36,7 @@ extern const Endpoint kMessages = {
     .meaning = "the next message of a conversation, as Anthropic's clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_messages(context, writer), *writer); },
-    .append_fields =
-        [](std::string& reference) { append_fields(reference, kBesideCommonFields, messages_fields()); },
+    .fields = [] { return beside_common_fields(messages_fields()); },
 };
 
 }  // namespace kvasir::server::api

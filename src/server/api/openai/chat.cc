@@ -33,8 +33,7 @@ extern const Endpoint kChatCompletions = {
     .meaning = "the next message of a conversation",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_chat(context, writer), *writer); },
-    .append_fields =
-        [](std::string& reference) { append_fields(reference, kBesideCommonFields, chat_fields()); },
+    .fields = [] { return beside_common_fields(chat_fields()); },
 };
 
 }  // namespace kvasir::server::api

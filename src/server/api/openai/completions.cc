@@ -54,8 +54,7 @@ extern const Endpoint kCompletions = {
     .meaning = "what follows a text; with `echo` and `max_tokens` 0, what a text is worth",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_completions(context, writer), *writer); },
-    .append_fields =
-        [](std::string& reference) { append_fields(reference, kBesideCommonFields, completion_fields()); },
+    .fields = [] { return beside_common_fields(completion_fields()); },
 };
 
 }  // namespace kvasir::server::api

@@ -46,7 +46,7 @@ extern const Endpoint kEmbeddings = {
     .meaning = "texts as vectors of length 1",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_embeddings(context, writer), *writer); },
-    .append_fields = [](std::string& reference) { append_fields(reference, "Fields", embedding_fields()); },
+    .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(embedding_fields()), .shared = {}}; },
 };
 
 }  // namespace kvasir::server::api

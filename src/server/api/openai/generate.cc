@@ -42,8 +42,7 @@ extern const Endpoint kGenerate = {
     .meaning = "what follows a text or a conversation: text and token ids, without an envelope",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_generate(context, writer), *writer); },
-    .append_fields =
-        [](std::string& reference) { append_fields(reference, kBesideCommonFields, text_fields()); },
+    .fields = [] { return beside_common_fields(text_fields()); },
 };
 
 }  // namespace kvasir::server::api

@@ -140,9 +140,11 @@ extern const Endpoint kTokenize = {
     .meaning = "a text or a conversation as token ids",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(tokenize(context, *writer), *writer); },
-    .append_fields =
-        [](std::string& reference) {
-          append_fields(reference, "Fields, besides those of a chat", tokenize_fields());
+    .fields =
+        [] {
+          return FieldTable{.title = "Fields, besides those of a chat",
+                            .own = rows_of(tokenize_fields()),
+                            .shared = rows_of(chat_fields())};
         },
 };
 
@@ -152,7 +154,7 @@ extern const Endpoint kDetokenize = {
     .meaning = "token ids as text",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(detokenize(context, *writer), *writer); },
-    .append_fields = [](std::string& reference) { append_fields(reference, "Fields", detokenize_fields()); },
+    .fields = [] { return FieldTable{.title = "Fields", .own = rows_of(detokenize_fields()), .shared = {}}; },
 };
 
 extern const Endpoint kTokenizerInfo = {

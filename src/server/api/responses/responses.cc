@@ -42,8 +42,7 @@ extern const Endpoint kResponses = {
     .meaning = "the next message of a conversation, as OpenAI's newer clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
                  const std::string&) { respond_unless(start_responses(context, writer), *writer); },
-    .append_fields =
-        [](std::string& reference) { append_fields(reference, kBesideCommonFields, responses_fields()); },
+    .fields = [] { return beside_common_fields(responses_fields()); },
 };
 
 }  // namespace kvasir::server::api

@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kMaxTextBytes = 256;
 
 bool is_probe_or_scrape(const http::Request& request) {
-  return request.path == "/health" || request.path.starts_with("/health/") || request.path == "/metrics";
+  const std::string_view path = request.path;
+  return path == "/health" || path.starts_with("/health/") || path == "/ping" || path == "/metrics";
 }
 
 // The operator's attributes go before those that are known here.
