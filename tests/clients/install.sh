@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes the virtual environment build/clients/venv that the tests of this folder run their clients from.
+# Makes the virtual environments that the tests of this folder run their clients from: build/clients/venv, and
+# build/clients/frameworks for packages that do not go with the newest openai or anthropic.
 #
-#   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets,
-#                                         grpcio (conformance_test.py)
+#   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets, grpcio
+#                                         (conformance_test.py), and those of toolkits_test.py
 #   tests/clients/install.sh lm-eval      also lm-eval (lm_eval_test.py)
 #   tests/clients/install.sh guidellm     also guidellm (guidellm_test.py)
 #   tests/clients/install.sh page         also selenium (tests/page; the browser is Debian's chromium and chromium-driver)
@@ -11,9 +12,11 @@
 # Exit code 0: installed; 2: an unknown word; else what pip said.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-venv=$root/build/clients/venv
 packages=(openai litellm mcp langchain-openai anthropic websockets
-          grpcio grpcio-reflection)  # litellm needs mcp for requests with tools
+          grpcio grpcio-reflection  # litellm needs mcp for requests with tools
+          openai-agents langchain-anthropic instructor openapi-spec-validator)
+# pydantic-ai does not work with anthropic 2, and pip finds a LlamaIndex of years ago beside openai 3.
+frameworks=("llama-index-llms-openai-like>=0.5" "pydantic-ai-slim[openai,anthropic]" "anthropic<2")
 for word in "$@"; do
   case $word in
     lm-eval) packages+=("lm-eval[api]") ;;
@@ -23,7 +26,14 @@ for word in "$@"; do
     *) echo "install.sh: unknown: $word (lm-eval, guidellm, page and traces are known)" >&2; exit 2 ;;
   esac
 done
-[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
-"$venv/bin/pip" list --disable-pip-version-check 2>/dev/null |
-  grep -iE '^(openai|litellm|langchain-openai|anthropic|websockets|grpcio|lm_eval|guidellm|selenium|opentelemetry-sdk) '
+
+install() {
+  local venv=$root/build/clients/$1
+  [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check "${@:2}"
+  "$venv/bin/pip" list --disable-pip-version-check 2>/dev/null | grep -iE \
+    '^(openai(-agents)?|litellm|langchain-(openai|anthropic)|anthropic|websockets|grpcio|instructor|pydantic-ai-slim|llama-index-llms-openai-like|lm_eval|guidellm|selenium|opentelemetry-sdk) '
+}
+
+install venv "${packages[@]}"
+install frameworks "${frameworks[@]}"

@@ -9,7 +9,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("KVASIR_BINARY", str(ROOT / "build/release/bin/kvasir"))
-VENV_PYTHON = ROOT / "build/clients/venv/bin/python"
+VENVS = ROOT / "build/clients"  # install.sh makes them
 TEMPLATES = ROOT / "tests/cases/template"
 SKIPPED = 77
 
@@ -28,16 +28,17 @@ def need_model(model):
         skip(shown.stderr.strip())
 
 
-def run_in_venv(packages):
-    """Goes on as the same command under the virtual environment's Python; skips when that or a package is missing."""
-    if not VENV_PYTHON.exists():
-        skip("no build/clients/venv (tests/clients/install.sh makes it)")
-    if pathlib.Path(sys.prefix).resolve() != VENV_PYTHON.parents[1].resolve():
-        os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-B", *sys.argv])
+def run_in_venv(packages, venv="venv"):
+    """Goes on as the same command under a virtual environment's Python; skips when that or a package is missing."""
+    python = VENVS / venv / "bin/python"
+    if not python.exists():
+        skip(f"no build/clients/{venv} (tests/clients/install.sh makes it)")
+    if pathlib.Path(sys.prefix).resolve() != python.parents[1].resolve():
+        os.execv(python, [str(python), "-B", *sys.argv])
     import importlib.util
     for package in packages:
         if importlib.util.find_spec(package) is None:
-            skip(f"build/clients/venv has no {package} (tests/clients/install.sh)")
+            skip(f"build/clients/{venv} has no {package} (tests/clients/install.sh)")
 
 
 def make_keys(folder, wanted):

@@ -1,0 +1,65 @@
+"""The OpenAI Agents SDK: an agent with a tool, through its models of Responses and of Chat Completions."""
+import asyncio
+
+import agents
+import openai
+
+import weather
+from weather import check, equal
+
+MODELS = {"chat": agents.OpenAIChatCompletionsModel, "responses": agents.OpenAIResponsesModel}
+LOOP = ["ToolCallItem", "ToolCallOutputItem", "MessageOutputItem"]
+
+
+class Run:
+    """Runs of an agent; a client of its own for each, for it belongs to an event loop."""
+
+    def __init__(self, server, model, api):
+        self.server, self.model, self.api = server, model, api
+        self.tool = weather.Weather()
+
+    def agent(self):
+        client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0)
+        return agents.Agent(
+            name="Weather", instructions=weather.INSTRUCTIONS, tools=[agents.function_tool(self.tool.function())],
+            model=MODELS[self.api](model=self.model, openai_client=client),
+            model_settings=agents.ModelSettings(temperature=0, max_tokens=weather.MAX_TOKENS, parallel_tool_calls=False))
+
+    async def whole(self, items):
+        return await agents.Runner.run(self.agent(), items, max_turns=3)
+
+    async def streamed(self, items):
+        result = agents.Runner.run_streamed(self.agent(), items, max_turns=3)
+        deltas = [event.data.delta async for event in result.stream_events()
+                  if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"]
+        equal("the deltas together", "".join(deltas), result.final_output)
+        return result
+
+    def __call__(self, items, is_streamed):
+        return asyncio.run((self.streamed if is_streamed else self.whole)(items))
+
+
+def answers(run, is_streamed):
+    result = run("Say hi.", is_streamed)
+    check("an answer", result.final_output)
+    equal("calls", run.tool.cities, [])
+
+
+def calls(run, is_streamed):
+    items = [*weather.responses_history(), {"role": "user", "content": weather.QUESTION}]
+    result = run(items, is_streamed)
+    equal("calls", run.tool.cities, ["Madrid"])
+    equal("items", [type(item).__name__ for item in result.new_items], LOOP)
+    equal("answer", result.final_output, weather.ANSWER)
+    again = run([*result.to_input_list(), {"role": "user", "content": weather.question_to("Rome")}], is_streamed)
+    equal("calls after what it has sent itself", run.tool.cities, ["Madrid", "Rome"])
+    equal("answer", again.final_output, weather.answer_to("Rome"))
+
+
+def checks(server, model):
+    agents.set_tracing_disabled(True)
+    for api in MODELS:
+        for is_streamed in (False, True):
+            for ask in (answers, calls):
+                name = f"{api} {'streamed' if is_streamed else 'whole'} {ask.__name__}"
+                yield name, lambda ask=ask, api=api, s=is_streamed: ask(Run(server, model, api), s)

@@ -1,0 +1,74 @@
+"""langchain-openai (chat and responses) and langchain-anthropic with a tool that is bound, and with schemas."""
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+
+import weather
+from weather import check, equal
+
+
+def models(server, model):
+    common = {"model": model, "api_key": "none", "temperature": 0, "max_tokens": weather.MAX_TOKENS, "max_retries": 0}
+    return {"chat": ChatOpenAI(base_url=server.url + "/v1", stream_usage=True, **common),
+            "responses": ChatOpenAI(base_url=server.url + "/v1", use_responses_api=True, **common),
+            "anthropic": ChatAnthropic(base_url=server.url, **common)}
+
+
+def history():
+    messages = [SystemMessage(weather.INSTRUCTIONS)]
+    for index, city in enumerate(weather.CITIES):
+        call = {"id": f"t{index}", "name": "weather", "args": {"city": city}}
+        messages += [HumanMessage(weather.question_to(city)), AIMessage("", tool_calls=[call]),
+                     ToolMessage(weather.RESULT, tool_call_id=call["id"]), AIMessage(weather.answer_to(city))]
+    return [*messages, HumanMessage(weather.QUESTION)]
+
+
+def ask(model, messages, is_streamed):
+    if not is_streamed:
+        return model.invoke(messages)
+    chunks = list(model.stream(messages))
+    check(f"several chunks, got {len(chunks)}", len(chunks) > 2)
+    return sum(chunks[1:], chunks[0])
+
+
+def answers(model, is_streamed):
+    answer = ask(model.bind_tools([tool(weather.Weather().function())]), [HumanMessage("Say hi.")], is_streamed)
+    check("an answer", answer.text)
+    equal("calls", answer.tool_calls, [])
+    check("usage", answer.usage_metadata["output_tokens"] > 0)
+
+
+def calls(model, is_streamed):
+    function = tool(weather.Weather().function())
+    bound, messages = model.bind_tools([function]), history()
+    answer = ask(bound, messages, is_streamed)
+    equal("calls", [(call["name"], call["args"]) for call in answer.tool_calls], [("weather", weather.ARGUMENTS)])
+    equal("invalid calls", answer.invalid_tool_calls, [])
+    messages += [answer, *(function.invoke(call) for call in answer.tool_calls)]
+    answer = ask(bound, messages, is_streamed)
+    equal("answer", answer.text, weather.ANSWER)
+
+
+def refuses(model, method):
+    """A schema is demanded, which nothing holds the model to yet: 400 that says so."""
+    schema = {"title": "Person", "description": "A person.", "type": "object",
+              "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    try:
+        model.with_structured_output(schema, method=method).invoke("Ann is three. Answer in JSON.")
+    except Exception as error:  # each package has its own
+        equal("status", getattr(error, "status_code", None), 400)
+        check(f"the field is named in {error}", any(name in str(error) for name in ("tool_choice", "format")))
+        check(f"what is wrong is said in {error}", "not supported yet" in str(error))
+    else:
+        raise AssertionError("no refusal")
+
+
+def checks(server, model):
+    for api, chat in models(server, model).items():
+        for is_streamed in (False, True):
+            how = "streamed" if is_streamed else "whole"
+            yield f"{api} {how} answers", lambda chat=chat, s=is_streamed: answers(chat, s)
+            yield f"{api} {how} calls", lambda chat=chat, s=is_streamed: calls(chat, s)
+        for method in ("function_calling", "json_schema", *(["json_mode"] if api != "anthropic" else [])):
+            yield f"{api} {method}", lambda chat=chat, method=method: refuses(chat, method)

@@ -1,0 +1,62 @@
+"""litellm's providers openai, hosted_vllm and anthropic, with tools; and its calls of one API through another."""
+import asyncio
+import json
+import os
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import asks the network for prices
+
+import litellm
+
+import weather
+from weather import check, equal
+
+PROVIDERS = {"openai": "/v1", "hosted_vllm": "/v1", "anthropic": ""}
+HI = [{"role": "user", "content": "Say hi."}]
+
+
+class Provider:
+    def __init__(self, server, model, name):
+        self.to = {"model": f"{name}/{model}", "api_base": server.url + PROVIDERS[name], "api_key": "none"}
+
+    def ask(self, messages, is_streamed):
+        answer = litellm.completion(messages=messages, tools=[weather.CHAT_TOOL], temperature=0, stream=is_streamed,
+                                    max_tokens=weather.MAX_TOKENS, max_retries=0, **self.to)
+        if is_streamed:
+            answer = litellm.stream_chunk_builder(list(answer), messages=messages)
+        check("usage", answer.usage.completion_tokens > 0)
+        return answer.choices[0]
+
+    def answers(self, is_streamed):
+        choice = self.ask(HI, is_streamed)
+        check("an answer", choice.message.content)
+        equal("end", choice.finish_reason, "stop")
+
+    def calls(self, is_streamed):
+        messages = [*weather.chat_history(), {"role": "user", "content": weather.QUESTION}]
+        choice = self.ask(messages, is_streamed)
+        equal("end", choice.finish_reason, "tool_calls")
+        found = [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls]
+        equal("calls", found, [("weather", weather.ARGUMENTS)])
+        messages += [choice.message.model_dump(),
+                     {"role": "tool", "tool_call_id": choice.message.tool_calls[0].id, "content": weather.RESULT}]
+        equal("answer", self.ask(messages, is_streamed).message.content, weather.ANSWER)
+
+    def responses(self):
+        answer = litellm.responses(input="Say hi.", temperature=0, max_output_tokens=weather.MAX_TOKENS, **self.to)
+        check("an answer", answer.output[-1].content[0].text)
+
+    def messages(self):
+        call = litellm.anthropic.messages.acreate(messages=HI, max_tokens=weather.MAX_TOKENS, **self.to)
+        check("an answer", asyncio.run(call)["content"][0]["text"])
+
+
+def checks(server, model):
+    litellm.suppress_debug_info = True
+    for name in PROVIDERS:
+        provider = Provider(server, model, name)
+        for is_streamed in (False, True):
+            how = "streamed" if is_streamed else "whole"
+            yield f"{name} {how} answers", lambda p=provider, s=is_streamed: p.answers(s)
+            yield f"{name} {how} calls", lambda p=provider, s=is_streamed: p.calls(s)
+        yield f"{name} responses", provider.responses
+        yield f"{name} messages", provider.messages
