@@ -36,10 +36,9 @@ constexpr auto kTypes = std::to_array<std::pair<std::string_view, std::string_vi
     {"array of text blocks", "array"},
 });
 
-// "/v1/chat/completions" -> "chat_completions", "/v1/models/*" -> "models_by_id".
+// "/v1/chat/completions" -> "v1_chat_completions", "/v1/models/*" -> "v1_models_by_id".
 std::string name_of(const Endpoint& endpoint) {
-  std::string_view path = endpoint.pattern.substr(1);
-  if (path.starts_with("v1/")) path.remove_prefix(3);
+  const std::string_view path = endpoint.pattern.substr(1);
   if (path.empty()) return "page";
   std::string name;
   for (const char c : path) {

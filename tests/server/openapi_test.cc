@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include <cctype>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,15 +40,18 @@ class OpenApi : public ::testing::Test {
 std::string pointer_of(const api::Endpoint& endpoint) {
   std::string pointer = "/paths/";
   for (const char c : endpoint.pattern) pointer += c == '/' ? "~1" : c == '*' ? "{id}" : std::string(1, c);
-  return pointer + (endpoint.method == "POST" ? "/post" : "/get");
+  pointer += '/';
+  for (const unsigned char c : endpoint.method) pointer += static_cast<char>(std::tolower(c));
+  return pointer;
 }
 
 TEST_F(OpenApi, HasEveryEndpoint) {
   EXPECT_EQ(std::string_view(at("/openapi")), "3.1.0");
   EXPECT_EQ(std::string_view(at("/info/version")), "1.2");
+  std::set<std::string_view> ids;
   for (const api::Endpoint* const endpoint : endpoints()) {
-    if (endpoint->method != "GET" && endpoint->method != "POST") continue;
     const std::string pointer = pointer_of(*endpoint);
+    EXPECT_TRUE(ids.insert(at(pointer + "/operationId")).second) << pointer;
     EXPECT_EQ(std::string_view(at(pointer + "/summary")), endpoint->meaning);
     const bool is_open = !parser_.doc.root().at_pointer(pointer + "/security").error();
     EXPECT_EQ(is_open, auth::is_public_path(endpoint->pattern)) << endpoint->pattern;
@@ -56,7 +61,7 @@ TEST_F(OpenApi, HasEveryEndpoint) {
 }
 
 TEST_F(OpenApi, HasEveryFieldWithItsTypeAndRange) {
-  const std::string chat = "/components/schemas/chat_completions/properties";
+  const std::string chat = "/components/schemas/v1_chat_completions/properties";
   EXPECT_EQ(std::string_view(at(chat + "/messages/description")), "the conversation");
   EXPECT_EQ(std::string_view(at(chat + "/messages/type/0")), "array");
   EXPECT_EQ(std::string_view(at(chat + "/tool_choice/type/0")), "string");
