@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lets guidellm complete a sweep against a server, with a tokenizer folder made from the model's file.
+"""Lets guidellm complete a sweep or a burst against a server, with a tokenizer folder made from the model's file.
 
-guidellm asks one request after the other, then as many as it can at once, then at constant rates between the two. The
-folder comes from scripts/make_tokenizer_folder.py, whose ids must be kvasir's. Every request of every part must be
+In a sweep guidellm asks one request after the other, then as many as it can at once, then at constant rates between the
+two. With --burst N it asks N at once. The folder comes from scripts/make_tokenizer_folder.py, whose ids must be kvasir's. Every request of every part must be
 answered, with as many tokens as it asked for. Times are printed, and nothing hangs on them.
 
-Usage: guidellm_test.py [--model NAME] [--rates N] [--seconds S]
+Usage: guidellm_test.py [--model NAME] [--prompt N] [--answer N] [--rates N] [--seconds S] [--burst N]
 Exits 0 when the sweep is complete, 1 when it is not, 77 when something is missing.
 """
 import argparse
@@ -18,7 +18,7 @@ import tempfile
 
 import served
 
-PROMPT_TOKENS, ANSWER_TOKENS, MAX_CONCURRENCY = 64, 16, 16
+MAX_CONCURRENCY = 16  # of a sweep
 TEXTS = [served.ROOT / name for name in ("tests/cases/tokenizer/stress.txt", "README.md", "docs/KV.md")]
 
 
@@ -30,27 +30,33 @@ def make_tokenizer_folder(model, folder):
                    check=True)
 
 
-def sweep(url, arguments, tokenizer, report):
+def run_guidellm(url, arguments, tokenizer, report):
+    if arguments.burst:
+        plan = ["--profile", f"kind=throughput,max_concurrency={arguments.burst}",
+                "--constraint", f"kind=max_requests,count={arguments.burst}"]
+    else:
+        plan = ["--profile", f"kind=sweep,sweep_size={arguments.rates},max_concurrency={MAX_CONCURRENCY}",
+                "--constraint", f"kind=max_duration,seconds={arguments.seconds}"]
     command = [
         pathlib.Path(sys.executable).with_name("guidellm"), "run", "--disable-console-interactive",
-        "--backend", f"kind=openai_http,target={url},model={arguments.model}",
-        "--profile", f"kind=sweep,sweep_size={arguments.rates},max_concurrency={MAX_CONCURRENCY}",
-        "--constraint", f"kind=max_duration,seconds={arguments.seconds}",
+        "--backend", f"kind=openai_http,target={url},model={served.name_of(arguments.model)}", *plan,
         "--tokenizer", f"kind=huggingface_auto,model={tokenizer}",
-        "--data", f"kind=synthetic_text,prompt_tokens={PROMPT_TOKENS},output_tokens={ANSWER_TOKENS}",
+        "--data", f"kind=synthetic_text,prompt_tokens={arguments.prompt},output_tokens={arguments.answer}",
         "--output", f"kind=json,path={report}"]
     return subprocess.run(command, env=os.environ | {"HF_HUB_OFFLINE": "1"}, stdout=sys.stderr).returncode
 
 
-def wrong_with(benchmark):
-    """The reason that a part of a sweep is incomplete, or None. The end of its time may cut requests off."""
+def wrong_with(benchmark, arguments):
+    """The reason that a part is incomplete, or None. The end of a sweep's time may cut requests off."""
     requests = benchmark["requests"]
     if requests["errored"]:
         return f"{len(requests['errored'])} errors, first: {requests['errored'][0]['info']['error']}"
     if not requests["successful"]:
         return "no request was answered"
-    odd = [r for r in requests["successful"] if r["output_metrics"]["text_tokens"] != ANSWER_TOKENS]
-    return f"{len(odd)} answers have not {ANSWER_TOKENS} tokens" if odd else None
+    if len(requests["successful"]) < arguments.burst:
+        return f"{len(requests['successful'])} of {arguments.burst} requests were answered"
+    odd = [r for r in requests["successful"] if r["output_metrics"]["text_tokens"] != arguments.answer]
+    return f"{len(odd)} answers have not {arguments.answer} tokens" if odd else None
 
 
 def describe(benchmark):
@@ -65,22 +71,26 @@ def main():
     parser.add_argument("--model", default="smollm2:135m")
     parser.add_argument("--rates", type=int, default=5, help="parts of the sweep, with the first two")
     parser.add_argument("--seconds", type=int, default=10, help="for each part")
+    parser.add_argument("--burst", type=int, default=0, metavar="N", help="no sweep: N requests at once")
+    parser.add_argument("--prompt", type=int, default=64, help="tokens of each prompt")
+    parser.add_argument("--answer", type=int, default=16, help="tokens of each answer")
     arguments = parser.parse_args()
     served.need_model(arguments.model)
     served.run_in_venv(["guidellm", "transformers"])
     with tempfile.TemporaryDirectory(prefix="kvasir-guidellm-") as folder, served.serving(arguments.model) as server:
         make_tokenizer_folder(arguments.model, f"{folder}/tokenizer")
         report = pathlib.Path(folder) / "report.json"
-        status = sweep(server.url, arguments, f"{folder}/tokenizer", report)
+        status = run_guidellm(server.url, arguments, f"{folder}/tokenizer", report)
         if status != 0:
             print(f"guidellm ended with {status}")
             return 1
         benchmarks = json.loads(report.read_text())["benchmarks"]
-    wrong = [wrong_with(benchmark) for benchmark in benchmarks]
+    wrong = [wrong_with(benchmark, arguments) for benchmark in benchmarks]
     for benchmark, problem in zip(benchmarks, wrong):
         print(problem or describe(benchmark))
-    print(f"{len(benchmarks)} of {arguments.rates} parts")
-    return 1 if any(wrong) or len(benchmarks) != arguments.rates else 0
+    parts = 1 if arguments.burst else arguments.rates
+    print(f"{len(benchmarks)} of {parts} parts")
+    return 1 if any(wrong) or len(benchmarks) != parts else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 Two tasks on local JSON files: questions with four answers (lm_eval_tasks/questions.jsonl, loglikelihood) and
 paragraphs of this project's documents (loglikelihood_rolling). lm-eval's `local-completions` takes the server's
 tokenizer (its remote backend) and sends token ids, then texts. In process every text is scored by itself, without a
-server. Every log likelihood must be equal to 1e-4, and with them accuracy and perplexity.
+server. Every log likelihood must be equal to 1e-4, and with them accuracy and perplexity. Then `local-chat-completions`
+lets the model answer each question in words, greedily: as one request of the same chat is answered.
 
 Usage: lm_eval_test.py [--model NAME]
 Exits 0 when all are equal, 1 when one is not, 77 when something is missing.
@@ -17,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import served
 
@@ -24,6 +26,7 @@ BOUND = 1e-4
 FOLDER = pathlib.Path(__file__).resolve().parent / "lm_eval_tasks"
 DOCUMENTS = ("README.md", "docs/ARCHITECTURE.md", "docs/KV.md")
 NUM_PARAGRAPHS = 20
+WORDS_TOKENS = 16
 PREFIX = "\n"  # stands before a paragraph, so that its first token has a likelihood too
 
 
@@ -61,6 +64,35 @@ def through_the_server(url, model, folder, as_ids):
                  "batch_size": 4, "max_length": 2048, "max_retries": 1}
     return lm_eval.simple_evaluate(model="local-completions", model_args=arguments, tasks=tasks(folder),
                                    log_samples=True, bootstrap_iters=0)
+
+
+def answers_in_words(url, model):
+    """(question, answer) of each question through lm-eval's chats."""
+    import lm_eval
+    task = {"task": "words", "output_type": "generate_until", "doc_to_text": "{{question}}", "doc_to_target": "",
+            "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(FOLDER / "questions.jsonl")}},
+            "test_split": "test", "metric_list": [{"metric": "exact_match"}],
+            "generation_kwargs": {"until": ["\n\n"], "max_gen_toks": WORDS_TOKENS, "temperature": 0}}
+    arguments = {"model": model, "base_url": url + "/v1/chat/completions", "num_concurrent": 4, "max_retries": 1}
+    results = lm_eval.simple_evaluate(model="local-chat-completions", model_args=arguments, tasks=[task],
+                                      apply_chat_template=True, log_samples=True, bootstrap_iters=0)
+    return [(sample["doc"]["question"], sample["resps"][0][0]) for sample in results["samples"]["words"]]
+
+
+def asked_directly(url, model, question):
+    body = {"model": model, "messages": [{"role": "user", "content": question}], "stop": ["\n\n"], "temperature": 0,
+            "max_tokens": WORDS_TOKENS}
+    request = urllib.request.Request(url + "/v1/chat/completions", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        return json.load(answer)["choices"][0]["message"]["content"]
+
+
+def compare_words(url, model):
+    pairs = answers_in_words(url, model)
+    wrong = [(question, answer) for question, answer in pairs if answer != asked_directly(url, model, question)]
+    print(f"chats: {len(pairs)} answers in words, {len(wrong)} different {wrong[:1] or ''}")
+    return bool(pairs) and not wrong
 
 
 def run_kvasir(*arguments):
@@ -161,6 +193,7 @@ def main():
             results = through_the_server(server.url, model, pathlib.Path(folder), as_ids)
             print("token ids:" if as_ids else "texts:")
             verdicts.append(compare(results, in_process))
+        verdicts.append(compare_words(server.url, model))
     return 0 if all(verdicts) else 1
 
 

@@ -28,6 +28,11 @@ def need_model(model):
         skip(shown.stderr.strip())
 
 
+def name_of(model):
+    """What a server calls it: a file by its name without folder and ending."""
+    return pathlib.Path(model).stem if model.endswith(".gguf") else model
+
+
 def run_in_venv(packages, venv="venv"):
     """Goes on as the same command under a virtual environment's Python; skips when that or a package is missing."""
     python = VENVS / venv / "bin/python"
