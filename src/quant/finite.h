@@ -12,14 +12,21 @@
 
 namespace kvasir::quant {
 
+template <FloatKind kKind>
+using BitsOf = std::conditional_t<
+    kKind == FloatKind::kF32, std::uint32_t,
+    std::conditional_t<kKind == FloatKind::kF16 || kKind == FloatKind::kBF16, std::uint16_t, std::uint8_t>>;
+
 // Branch-free over `count` values that lie kStride bytes apart, so that the compiler turns the dense case
-// into vector code. An IEEE number is finite iff its exponent is not all ones.
+// into vector code. An IEEE number is finite iff its exponent is not all ones; of E8M0 and UE4M3 one byte is no number.
 template <FloatKind kKind, std::int64_t kStride>
 bool all_finite(const char* values, std::int64_t count) {
-  using Bits = std::conditional_t<kKind == FloatKind::kF32, std::uint32_t, std::uint16_t>;
-  constexpr Bits kExponent = kKind == FloatKind::kF32   ? static_cast<Bits>(0x7f800000u)
-                             : kKind == FloatKind::kF16 ? Bits{0x7c00u}
-                                                        : Bits{0x7f80u};
+  using Bits = BitsOf<kKind>;
+  constexpr Bits kExponent = kKind == FloatKind::kF32     ? static_cast<Bits>(0x7f800000u)
+                             : kKind == FloatKind::kF16   ? static_cast<Bits>(0x7c00u)
+                             : kKind == FloatKind::kBF16  ? static_cast<Bits>(0x7f80u)
+                             : kKind == FloatKind::kUE4M3 ? static_cast<Bits>(0x7fu)
+                                                          : static_cast<Bits>(0xffu);
   Bits found = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     Bits bits;

@@ -23,6 +23,22 @@ void unpack_symmetric(const void* row, std::int64_t num_elements, float* out) {
   }
 }
 
+// value = scale_of(block, element / 16) * (code - zero point)
+template <class Format>
+void unpack_scaled(const void* row, std::int64_t num_elements, float* out) {
+  for (std::int64_t b = 0; b < num_elements / Format::kBlockElements; ++b) {
+    const auto block = block_at<typename Format::Block>(row, b);
+    for (int s = 0; s < Format::kBlockElements / kCodesOfBlock; ++s, out += kCodesOfBlock) {
+      std::uint8_t codes[kCodesOfBlock];
+      Format::codes_of(block, s, codes);
+      for (int i = 0; i < kCodesOfBlock; ++i) {
+        const float scale = Format::scale_of(block, 2 * s + i / 16);
+        out[i] = scale * static_cast<float>(codes[i] - Format::kZeroPoint);
+      }
+    }
+  }
+}
+
 // value = scale * code + min
 template <class Format>
 void unpack_affine(const void* row, std::int64_t num_elements, float* out) {
