@@ -1,5 +1,6 @@
 #include "kernels/pack.h"
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -34,6 +35,18 @@ void put_sixth_bits(const std::uint8_t* codes, int row, PackedSixthBits& planes)
       planes[half][4 * row + i] = static_cast<std::uint8_t>(bits);
     }
   }
+}
+
+void put_third_bits(const std::uint8_t* codes, int row, PackedFifthBits& plane) {
+  std::uint8_t up[quant::kCodesOfBlock];
+  for (int i = 0; i < quant::kCodesOfBlock; ++i) up[i] = static_cast<std::uint8_t>(codes[i] << 2);
+  put_fifth_bits(up, row, plane);
+}
+
+void put_low_bits(const std::uint8_t* codes, int row, PackedLowBits& planes) {
+  std::uint8_t up[quant::kCodesOfBlock];
+  for (int i = 0; i < quant::kCodesOfBlock; ++i) up[i] = static_cast<std::uint8_t>(codes[i] << 4);
+  put_sixth_bits(up, row, planes);
 }
 
 void put_bytes(const std::uint8_t* codes, int row, PackedBytes& bytes) {
@@ -99,6 +112,69 @@ void put(const quant::Q6_K::Block& block, const std::uint8_t* codes, int s, int 
   unit.scales[row] = block.scale;
 }
 
+void put(const quant::Q3_K::Block& block, const std::uint8_t* codes, int s, int row, PackedQ3_K& unit, int) {
+  put_low_bits(codes, row, unit.low_bits[s]);
+  put_third_bits(codes, row, unit.third_bits[s]);
+  for (int half = 0; half < 2; ++half) {
+    unit.sub_scales[s][half][row] = static_cast<std::int8_t>(quant::Q3_K::sub_scale_of(block, 2 * s + half));
+  }
+  unit.scales[row] = block.scale;
+}
+
+void put(const quant::Q2_K::Block& block, const std::uint8_t* codes, int s, int row, PackedQ2_K& unit, int) {
+  put_low_bits(codes, row, unit.low_bits[s]);
+  for (int half = 0; half < 2; ++half) {
+    unit.sub_scales[s][half][row] = block.sub_scales_mins[2 * s + half] & 0x0f;
+    unit.sub_mins[s][half][row] = block.sub_scales_mins[2 * s + half] >> 4;
+  }
+  unit.scales[row] = block.scale;
+  unit.min_scales[row] = block.min_scale;
+}
+
+// Codes of 8 bits back to the nibbles that the table made them from.
+template <class Unit>
+void put_table_nibbles(const std::uint8_t* codes, int row, int i, Unit& unit) {
+  std::uint8_t nibbles[quant::kCodesOfBlock];
+  for (int j = 0; j < quant::kCodesOfBlock; ++j) {
+    nibbles[j] = static_cast<std::uint8_t>(std::find(Unit::kTable, Unit::kTable + 16, codes[j]) -
+                                           Unit::kTable);
+  }
+  put_nibbles(nibbles, row, unit.nibbles[i]);
+}
+
+void put(const quant::IQ4_NL::Block& block, const std::uint8_t* codes, int, int row, PackedIQ4_NL& unit,
+         int i) {
+  put_table_nibbles(codes, row, i, unit);
+  unit.scales[i][row] = block.scale;
+}
+
+void put(const quant::IQ4_XS::Block& block, const std::uint8_t* codes, int s, int row, PackedIQ4_XS& unit,
+         int) {
+  put_table_nibbles(codes, row, s, unit);
+  unit.sub_scales[s][row] = static_cast<std::int8_t>(quant::IQ4_XS::sub_scale_of(block, s));
+  unit.scales[row] = block.scale;
+}
+
+void put(const quant::MXFP4::Block& block, const std::uint8_t* codes, int, int row, PackedMXFP4& unit,
+         int i) {
+  put_table_nibbles(codes, row, i, unit);
+  unit.exponents[i][row] = block.exponent;
+}
+
+template <class Block>
+void put(const Block& block, const std::uint8_t* codes, int, int row, PackedTwoBits& unit, int i) {
+  put_low_bits(codes, row, unit.low_bits[i]);
+  unit.scales[i][row] = block.scale;
+}
+
+template <class Format>
+void put_scaled(const typename Format::Block& block, std::uint8_t* codes, int s, int row,
+                PackedScaledBytes& unit) {
+  static_assert(Format::kZeroPoint == 128);
+  put_bytes(codes, row, unit.codes[0]);
+  for (int half = 0; half < 2; ++half) unit.scales[0][half][row] = Format::scale_of(block, 2 * s + half);
+}
+
 template <class Unit>
 std::int64_t block_group_bytes(std::int64_t k) {
   return units_of<Unit>(k) * static_cast<std::int64_t>(sizeof(Unit));
@@ -117,7 +193,12 @@ void pack_block_group(const void* rows, std::int64_t row_bytes, int num_rows, st
       const int s = static_cast<int>(b % kSubBlocks);
       std::uint8_t codes[quant::kCodesOfBlock];
       Format::codes_of(block, s, codes);
-      put(block, codes, s, row, units[b / Unit::kBlocks], static_cast<int>(b % Unit::kBlocks));
+      Unit& unit = units[b / Unit::kBlocks];
+      if constexpr (std::is_same_v<Unit, PackedScaledBytes>) {
+        put_scaled<Format>(block, codes, s, row, unit);
+      } else {
+        put(block, codes, s, row, unit, static_cast<int>(b % Unit::kBlocks));
+      }
     }
   }
 }
@@ -137,7 +218,7 @@ void pack_column_group(const void* rows, std::int64_t row_bytes, int num_rows, s
 template <class Format>
 constexpr FormatKernels make_packing() {
   using Unit = UnitOf<Format>;
-  if constexpr (Unit::kDType != quant::kDTypeOf<Format>) {
+  if constexpr (kIsColumn<Unit> && Unit::kDType != quant::kDTypeOf<Format>) {
     static_assert(std::is_same_v<Unit, PackedF16>);
     return {true, column_group_bytes<Unit>, pack_widened_group<Format>, nullptr};
   } else if constexpr (kIsColumn<Unit>) {

@@ -6,12 +6,14 @@
 // integers, unsigned; scales and minima are the file's bits. Nothing is rounded. Members lie as they come
 // from memory fastest, by measurement: in the order of reading where that makes one stream.
 //
-// kBits is the width of a code; the code that stands for zero is 2^kZeroShift, or 0 when kZeroShift is 0.
+// kBits is the width of the codes that kernels multiply: 4, 5, 6 or 8. Fewer may be stored. The code that stands for
+// zero is 2^kZeroShift, or 0 when kZeroShift is 0. Formats may share a unit; kDType is one of them.
 #pragma once
 
 #include <cstdint>
 
 #include "quant/dtype.h"
+#include "quant/nibble_tables.h"
 
 namespace kvasir::kernels {
 
@@ -28,6 +30,8 @@ using PackedNibbles = std::uint8_t[4][kGroupOf4Bytes];
 using PackedFifthBits = std::uint8_t[kGroupOf4Bytes];
 // Bits 2 (j % 4), 2 (j % 4) + 1 of a byte of plane j / 4 are bits 4 and 5 of the code in group of 4 j.
 using PackedSixthBits = std::uint8_t[2][kGroupOf4Bytes];
+// Bits 2 (j % 4), 2 (j % 4) + 1 of a byte of plane j / 4 are bits 0 and 1 of the code in group of 4 j.
+using PackedLowBits = std::uint8_t[2][kGroupOf4Bytes];
 using PackedBytes = std::uint8_t[kGroupsOf4PerBlock][kGroupOf4Bytes];
 
 struct alignas(64) PackedQ4_0 {
@@ -107,6 +111,76 @@ struct alignas(64) PackedQ6_K {
   PackedHalf scales[kPackedRows];
 };
 
+// Nibbles that a table of kTable turns into codes of 8 bits.
+struct alignas(64) PackedIQ4_NL {
+  static constexpr DType kDType = DType::kIQ4_NL;
+  static constexpr int kBits = 8, kZeroShift = 7;
+  static constexpr int kBlocks = 2;
+  static constexpr const std::uint8_t* kTable = quant::kIq4Codes;
+  PackedHalf scales[kBlocks][kPackedRows];
+  PackedNibbles nibbles[kBlocks];
+};
+
+struct alignas(64) PackedIQ4_XS {
+  static constexpr DType kDType = DType::kIQ4_XS;
+  static constexpr int kBits = 8, kZeroShift = 7;
+  static constexpr int kBlocks = 8;
+  static constexpr const std::uint8_t* kTable = quant::kIq4Codes;
+  PackedNibbles nibbles[kBlocks];
+  std::int8_t sub_scales[kBlocks][kPackedRows];
+  PackedHalf scales[kPackedRows];
+};
+
+// The scale of exponent e is 2^(e - 128), but 0 for e = 0: weights below 2^-124 become zeros.
+struct alignas(64) PackedMXFP4 {
+  static constexpr DType kDType = DType::kMXFP4;
+  static constexpr int kBits = 8, kZeroShift = 7;
+  static constexpr int kBlocks = 4;
+  static constexpr const std::uint8_t* kTable = quant::kE2m1Codes;
+  std::uint8_t exponents[kBlocks][kPackedRows];
+  PackedNibbles nibbles[kBlocks];
+};
+
+struct alignas(64) PackedQ3_K {
+  static constexpr DType kDType = DType::kQ3_K;
+  static constexpr int kBits = 4, kZeroShift = 2;
+  static constexpr int kBlocks = 8;
+  PackedLowBits low_bits[kBlocks];
+  PackedFifthBits third_bits[kBlocks];              // bit 2 instead of bit 4
+  std::int8_t sub_scales[kBlocks][2][kPackedRows];  // of inputs 0-15 and 16-31 of the block
+  PackedHalf scales[kPackedRows];
+};
+
+struct alignas(64) PackedQ2_K {
+  static constexpr DType kDType = DType::kQ2_K;
+  static constexpr int kBits = 4, kZeroShift = 0;
+  static constexpr int kBlocks = 8;
+  PackedLowBits low_bits[kBlocks];
+  std::uint8_t sub_scales[kBlocks][2][kPackedRows];  // of inputs 0-15 and 16-31 of the block
+  std::uint8_t sub_mins[kBlocks][2][kPackedRows];
+  PackedHalf scales[kPackedRows];
+  PackedHalf min_scales[kPackedRows];
+};
+
+// value = scale * (code - 1): TQ1_0, TQ2_0, Q1_0, Q2_0. Kernels take the 1 as a minimum of -scale.
+struct alignas(64) PackedTwoBits {
+  static constexpr DType kDType = DType::kTQ2_0;
+  static constexpr int kBits = 4, kZeroShift = 0;
+  static constexpr int kBlocks = 2;
+  PackedLowBits low_bits[kBlocks];
+  PackedHalf scales[kBlocks][kPackedRows];
+};
+
+// value = scale * (code - 128): formats of small integers that are looked up in a grid, or have scales that no half
+// holds. Kernels have nothing to decode.
+struct alignas(64) PackedScaledBytes {
+  static constexpr DType kDType = DType::kIQ3_S;
+  static constexpr int kBits = 8, kZeroShift = 7;
+  static constexpr int kBlocks = 1;
+  PackedBytes codes[kBlocks];
+  float scales[kBlocks][2][kPackedRows];  // of inputs 0-15 and 16-31 of the block
+};
+
 // Weights of 16 and 32 bits: [k][16 rows], the file's bits.
 template <DType dtype, class Element>
 struct PackedColumn {
@@ -149,6 +223,36 @@ template <>
 struct PackingOf<quant::Q5_K> : PackedAs<PackedQ5_K> {};
 template <>
 struct PackingOf<quant::Q6_K> : PackedAs<PackedQ6_K> {};
+template <>
+struct PackingOf<quant::Q3_K> : PackedAs<PackedQ3_K> {};
+template <>
+struct PackingOf<quant::Q2_K> : PackedAs<PackedQ2_K> {};
+template <>
+struct PackingOf<quant::IQ4_NL> : PackedAs<PackedIQ4_NL> {};
+template <>
+struct PackingOf<quant::IQ4_XS> : PackedAs<PackedIQ4_XS> {};
+template <>
+struct PackingOf<quant::MXFP4> : PackedAs<PackedMXFP4> {};
+template <>
+struct PackingOf<quant::TQ1_0> : PackedAs<PackedTwoBits> {};
+template <>
+struct PackingOf<quant::TQ2_0> : PackedAs<PackedTwoBits> {};
+template <>
+struct PackingOf<quant::Q1_0> : PackedAs<PackedTwoBits> {};
+template <>
+struct PackingOf<quant::Q2_0> : PackedAs<PackedTwoBits> {};
+template <>
+struct PackingOf<quant::NVFP4> : PackedAs<PackedScaledBytes> {};
+template <>
+struct PackingOf<quant::IQ3_S> : PackedAs<PackedScaledBytes> {};
+template <>
+struct PackingOf<quant::IQ3_XXS> : PackedAs<PackedScaledBytes> {};
+template <>
+struct PackingOf<quant::IQ2_S> : PackedAs<PackedScaledBytes> {};
+template <>
+struct PackingOf<quant::IQ2_XS> : PackedAs<PackedScaledBytes> {};
+template <>
+struct PackingOf<quant::IQ2_XXS> : PackedAs<PackedScaledBytes> {};
 
 template <class Format>
 using UnitOf = typename PackingOf<Format>::Unit;
@@ -167,6 +271,13 @@ static_assert(sizeof(PackedQ8_0) == 17 * 64);
 static_assert(sizeof(PackedQ4_K) == 37 * 64);
 static_assert(sizeof(PackedQ5_K) == 45 * 64);
 static_assert(sizeof(PackedQ6_K) == 53 * 64);  // 32 bytes of padding
+static_assert(sizeof(PackedIQ4_NL) == 9 * 64);
+static_assert(sizeof(PackedIQ4_XS) == 35 * 64);  // 32 bytes of padding
+static_assert(sizeof(PackedMXFP4) == 17 * 64);
+static_assert(sizeof(PackedQ3_K) == 29 * 64);  // 32 bytes of padding
+static_assert(sizeof(PackedQ2_K) == 25 * 64);
+static_assert(sizeof(PackedTwoBits) == 5 * 64);
+static_assert(sizeof(PackedScaledBytes) == 10 * 64);
 
 // Units in one group of a matrix with k inputs.
 template <class Unit>

@@ -1,7 +1,9 @@
 // Random weight rows in their file layout, for tests and benchmarks.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -24,6 +26,15 @@ struct RandomWeights {
 inline void put_float(float value, const quant::FloatField& field, char* block) {
   if (field.kind == quant::FloatKind::kF32) {
     std::memcpy(block + field.byte, &value, sizeof value);
+    return;
+  }
+  if (field.kind == quant::FloatKind::kE8M0) {
+    block[field.byte] = static_cast<char>(std::bit_cast<std::uint32_t>(value) >> 23);  // its exponent
+    return;
+  }
+  if (field.kind == quant::FloatKind::kUE4M3) {
+    const int exponent = std::max(std::ilogb(value) + 7, 0);
+    block[field.byte] = static_cast<char>(std::min(exponent << 3 | (block[field.byte] & 7), 126));
     return;
   }
   const std::uint16_t bits = field.kind == quant::FloatKind::kF16

@@ -1,6 +1,7 @@
 // Matmuls of packed weights in scalar code: the definition of every sum's order and rounding, which the other
 // instruction sets match bit for bit.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/half.h"
@@ -21,7 +22,14 @@ int nibble_of(const PackedNibbles& nibbles, int row, int i) {
 template <class Unit>
 int code_of(const Unit& unit, int block, int row, int i) {
   const int group_of_4 = i / 4, byte = 4 * row + i % 4;
-  if constexpr (Unit::kBits == 8) {
+  if constexpr (requires { Unit::kTable; }) {
+    return Unit::kTable[nibble_of(unit.nibbles[block], row, i)];
+  } else if constexpr (requires { unit.low_bits; }) {
+    int code = unit.low_bits[block][group_of_4 / 4][byte] >> 2 * (group_of_4 % 4) & 3;
+    if constexpr (requires { unit.third_bits; })
+      code |= (unit.third_bits[block][byte] >> group_of_4 & 1) << 2;
+    return code;
+  } else if constexpr (Unit::kBits == 8) {
     return unit.codes[block][group_of_4][byte];
   } else {
     int code = nibble_of(unit.nibbles[block], row, i);
@@ -82,12 +90,62 @@ float add_block(float sum, const PackedQ5_K& unit, int block, int row, const Act
   return add_sub_block(sum, unit, block, row, x);
 }
 
-float add_block(float sum, const PackedQ6_K& unit, int block, int row, const Activations& x) {
+// Scales of their own for the first and the last 16 inputs.
+template <class Unit>
+float add_half(float sum, const Unit& unit, int block, int row, const Activations& x, int half, float scale) {
+  return std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.block.scale, sum);
+}
+
+template <class SuperUnit>
+float add_sub_halves(float sum, const SuperUnit& unit, int block, int row, const Activations& x) {
   for (int half = 0; half < 2; ++half) {
     const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][half][row];
-    sum = std::fma(dot(unit, block, row, x, 16 * half, 16 * half + 16), scale * x.block.scale, sum);
+    sum = add_half(sum, unit, block, row, x, half, scale);
   }
   return sum;
+}
+
+float add_block(float sum, const PackedQ6_K& unit, int block, int row, const Activations& x) {
+  return add_sub_halves(sum, unit, block, row, x);
+}
+
+float add_block(float sum, const PackedQ3_K& unit, int block, int row, const Activations& x) {
+  return add_sub_halves(sum, unit, block, row, x);
+}
+
+float add_block(float sum, const PackedScaledBytes& unit, int block, int row, const Activations& x) {
+  for (int half = 0; half < 2; ++half) {
+    sum = add_half(sum, unit, block, row, x, half, unit.scales[block][half][row]);
+  }
+  return sum;
+}
+
+// The offset of a half is -128 times the sum of its activations, so that the minimum's sign turns with it.
+float add_block(float sum, const PackedQ2_K& unit, int block, int row, const Activations& x) {
+  const std::int32_t offsets[] = {x.block.offset - x.block.offset_high, x.block.offset_high};
+  sum = add_sub_halves(sum, unit, block, row, x);
+  for (int half = 0; half < 2; ++half) {
+    const float min = half_to_float(unit.min_scales[row]) * (1.0f / 128) * unit.sub_mins[block][half][row];
+    sum = std::fma(min, static_cast<float>(offsets[half]) * x.block.scale, sum);
+  }
+  return sum;
+}
+
+float add_block(float sum, const PackedIQ4_XS& unit, int block, int row, const Activations& x) {
+  const float scale = half_to_float(unit.scales[row]) * unit.sub_scales[block][row];
+  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
+}
+
+float add_block(float sum, const PackedMXFP4& unit, int block, int row, const Activations& x) {
+  const auto exponent = static_cast<std::uint32_t>(unit.exponents[block][row]);
+  const float scale = 0.5f * std::bit_cast<float>(exponent << 23);
+  return std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
+}
+
+float add_block(float sum, const PackedTwoBits& unit, int block, int row, const Activations& x) {
+  const float scale = half_to_float(unit.scales[block][row]);
+  sum = std::fma(dot(unit, block, row, x, 0, 32), scale * x.block.scale, sum);
+  return std::fma(-scale, x.block.scaled_sum, sum);
 }
 
 float add_block(float sum, const NibblePlaneUnit& unit, int block, int row, const Activations& x) {

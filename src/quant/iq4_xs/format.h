@@ -35,11 +35,14 @@ struct IQ4_XS {
     nibbles_of(block.nibbles + 16 * s, codes);
     for (int i = 0; i < 32; ++i) codes[i] = kIq4Codes[codes[i]];
   }
-  static float scale_of(const Block& block, int half) {
-    const int s = half / 2;
+  // Of elements 32 s .. 32 s + 31.
+  static int sub_scale_of(const Block& block, int s) {
     const int low = block.low_scales[s / 2] >> 4 * (s % 2) & 0x0f;
     const int high = block.high_scales >> 2 * s & 3;
-    return half_to_float(block.scale) * static_cast<float>((low | high << 4) - 32);
+    return (low | high << 4) - 32;
+  }
+  static float scale_of(const Block& block, int half) {
+    return half_to_float(block.scale) * static_cast<float>(sub_scale_of(block, half / 2));
   }
   static void unpack_row(const void* row, std::int64_t num_elements, float* out) {
     unpack_scaled<IQ4_XS>(row, num_elements, out);

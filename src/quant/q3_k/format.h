@@ -37,11 +37,15 @@ struct Q3_K {
                                                                                   << 2);
     }
   }
-  static float scale_of(const Block& block, int half) {
+  // Of elements 16 half .. 16 half + 15.
+  static int sub_scale_of(const Block& block, int half) {
     // The low nibbles are those of bytes 0-7, then their high ones; bytes 8-11 have the top two bits.
     const int low = block.sub_scales[half % 8] >> 4 * (half / 8) & 0x0f;
     const int high = block.sub_scales[8 + half % 4] >> 2 * (half / 4) & 3;
-    return half_to_float(block.scale) * static_cast<float>((low | high << 4) - 32);
+    return (low | high << 4) - 32;
+  }
+  static float scale_of(const Block& block, int half) {
+    return half_to_float(block.scale) * static_cast<float>(sub_scale_of(block, half));
   }
   static void unpack_row(const void* row, std::int64_t num_elements, float* out) {
     unpack_scaled<Q3_K>(row, num_elements, out);

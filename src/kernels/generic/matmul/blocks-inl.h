@@ -50,6 +50,34 @@ KVASIR_FORCE_INLINE void add_sixth_bits(const PackedSixthBits& high_bits, int la
   }
 }
 
+// Bits 0 and 1 of the codes.
+template <int kUp>
+KVASIR_FORCE_INLINE void load_low_bits(const PackedLowBits& low_bits, int lane, CodeLanes* codes) {
+  constexpr int kMask = 3 << kUp;
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const CodeLanes plane = load_codes(low_bits[half] + 4 * lane);
+    codes[4 * half] = and_bits<kUp, kMask>(plane);
+    codes[4 * half + 1] = and_bits<kUp - 2, kMask>(plane);
+    codes[4 * half + 2] = and_bits<kUp - 4, kMask>(plane);
+    codes[4 * half + 3] = and_bits<kUp - 6, kMask>(plane);
+  }
+}
+
+template <int kUp>
+KVASIR_FORCE_INLINE void add_third_bits(const PackedFifthBits& third_bits, int lane, CodeLanes* codes) {
+  constexpr int kMask = 4 << kUp;
+  const CodeLanes plane = load_codes(third_bits + 4 * lane);
+  codes[0] = or_bits<kUp + 2, kMask>(codes[0], plane);
+  codes[1] = or_bits<kUp + 1, kMask>(codes[1], plane);
+  codes[2] = or_bits<kUp, kMask>(codes[2], plane);
+  codes[3] = or_bits<kUp - 1, kMask>(codes[3], plane);
+  codes[4] = or_bits<kUp - 2, kMask>(codes[4], plane);
+  codes[5] = or_bits<kUp - 3, kMask>(codes[5], plane);
+  codes[6] = or_bits<kUp - 4, kMask>(codes[6], plane);
+  codes[7] = or_bits<kUp - 5, kMask>(codes[7], plane);
+}
+
 KVASIR_FORCE_INLINE void decode(const NibblePlaneUnit& unit, int block, int lane, CodeLanes* codes) {
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
@@ -63,7 +91,15 @@ KVASIR_FORCE_INLINE void decode(const NibblePlaneUnit& unit, int block, int lane
 template <class Unit>
 KVASIR_FORCE_INLINE void decode(const Unit& unit, int block, int lane, CodeLanes* codes) {
   constexpr int kUp = code_shift<Unit>();
-  if constexpr (Unit::kBits == 8) {
+  if constexpr (requires { Unit::kTable; }) {
+    load_nibbles<0>(unit.nibbles[block], lane, codes);
+    const CodeTable table = load_byte_code_table(Unit::kTable);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) codes[j] = look_up(table, codes[j]);
+  } else if constexpr (requires { unit.low_bits; }) {
+    load_low_bits<kUp>(unit.low_bits[block], lane, codes);
+    if constexpr (requires { unit.third_bits; }) add_third_bits<kUp>(unit.third_bits[block], lane, codes);
+  } else if constexpr (Unit::kBits == 8) {
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) codes[j] = load_byte_codes(unit.codes[block][j] + 4 * lane);
   } else {
@@ -84,6 +120,10 @@ struct Affine {
 // As Symmetric, with scales of their own for the first and the last 16 inputs.
 struct SymmetricHalves {
   FloatLanes low, high;
+};
+// As SymmetricHalves without a zero, less a minimum: value = scale * code - 128 min_of_128.
+struct AffineHalves {
+  FloatLanes low, high, low_min_of_128, high_min_of_128;
 };
 
 // scale / 2^code_shift
@@ -133,12 +173,56 @@ KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedQ6_K& unit, int bloc
           mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane))};
 }
 
+KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedQ3_K& unit, int block, int lane) {
+  const FloatLanes scale = scale_of_codes<PackedQ3_K>(load_half_lanes(unit.scales + lane));
+  return {mul(scale, load_int_lanes(unit.sub_scales[block][0] + lane)),
+          mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane))};
+}
+
+KVASIR_FORCE_INLINE AffineHalves load_scales(const PackedQ2_K& unit, int block, int lane) {
+  const FloatLanes scale = load_half_lanes(unit.scales + lane);
+  const FloatLanes min = mul(load_half_lanes(unit.min_scales + lane), broadcast_lanes(1.0f / 128));
+  return {mul(scale, load_int_lanes(unit.sub_scales[block][0] + lane)),
+          mul(scale, load_int_lanes(unit.sub_scales[block][1] + lane)),
+          mul(min, load_int_lanes(unit.sub_mins[block][0] + lane)),
+          mul(min, load_int_lanes(unit.sub_mins[block][1] + lane))};
+}
+
+KVASIR_FORCE_INLINE Symmetric load_scales(const PackedIQ4_XS& unit, int block, int lane) {
+  return {mul(load_half_lanes(unit.scales + lane), load_int_lanes(unit.sub_scales[block] + lane))};
+}
+
+KVASIR_FORCE_INLINE Symmetric load_scales(const PackedMXFP4& unit, int block, int lane) {
+  return {mul(load_exponent_lanes(unit.exponents[block] + lane), broadcast_lanes(0.5f))};
+}
+
+KVASIR_FORCE_INLINE Affine load_scales(const PackedTwoBits& unit, int block, int lane) {
+  const FloatLanes scale = load_half_lanes(unit.scales[block] + lane);
+  return {scale, negate(scale)};
+}
+
+KVASIR_FORCE_INLINE SymmetricHalves load_scales(const PackedScaledBytes& unit, int block, int lane) {
+  return {load_lanes(unit.scales[block][0] + lane), load_lanes(unit.scales[block][1] + lane)};
+}
+
 template <class Unit>
 using ScalesOf = decltype(load_scales(std::declval<const Unit&>(), 0, 0));
 
 // Integer sums of a block: one for each scale a row has there.
 template <class Unit>
-inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ? 2 : 1;
+inline constexpr int kSums = std::is_same_v<ScalesOf<Unit>, SymmetricHalves> ||
+                                     std::is_same_v<ScalesOf<Unit>, AffineHalves>
+                                 ? 2
+                                 : 1;
+
+// 128 times the scaled sums of a block's halves, with a minus, as one float each.
+struct HalfOffsets {
+  float low, high;
+};
+KVASIR_FORCE_INLINE HalfOffsets scaled_offsets(const ActivationBlock& x) {
+  return {static_cast<float>(x.offset - x.offset_high) * x.scale,
+          static_cast<float>(x.offset_high) * x.scale};
+}
 
 // --- Asking for a block ahead of its use ---
 
@@ -188,6 +272,18 @@ KVASIR_FORCE_INLINE void add_dots(const IntLanes (*dots)[kTokens], const Symmetr
     const FloatLanes scale = broadcast_lanes(x[t].scale);
     sums[t] = fma(to_float(dots[0][t]), mul(weights.low, scale), sums[t]);
     sums[t] = fma(to_float(dots[1][t]), mul(weights.high, scale), sums[t]);
+  }
+}
+
+template <int kTokens>
+KVASIR_FORCE_INLINE void add_dots(const IntLanes (*dots)[kTokens], const AffineHalves& weights,
+                                  const ActivationBlock* x, FloatLanes* sums) {
+  add_dots<kTokens>(dots, SymmetricHalves{weights.low, weights.high}, x, sums);
+#pragma GCC unroll 16
+  for (int t = 0; t < kTokens; ++t) {
+    const HalfOffsets offsets = scaled_offsets(x[t]);
+    sums[t] = fma(weights.low_min_of_128, broadcast_lanes(offsets.low), sums[t]);
+    sums[t] = fma(weights.high_min_of_128, broadcast_lanes(offsets.high), sums[t]);
   }
 }
 

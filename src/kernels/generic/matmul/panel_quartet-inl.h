@@ -47,10 +47,11 @@ KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes
   }
 }
 
-template <class Unit, int kVectors>
-KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes,
-                                         const SymmetricHalves (&scales)[kVectors], const QuartetBlock& in,
-                                         FloatLanes (*sums)[kVectors]) {
+// Scales has `low` and `high`.
+template <class Unit, int kVectors, class Scales>
+KVASIR_FORCE_INLINE void add_panel_halves(const PanelBlock<Unit, kVectors>& codes,
+                                          const Scales (&scales)[kVectors], const QuartetBlock& in,
+                                          FloatLanes (*sums)[kVectors]) {
   constexpr int kHalf = kGroupsOf4PerBlock / 2;
   const ActivationBlock* x = in.x;
   PanelDots<kVectors> low;
@@ -69,6 +70,29 @@ KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       sums[t][v] = fma(to_float(high[t][v]), mul(scales[v].high, broadcast_lanes(x[t].scale)), sums[t][v]);
+    }
+  }
+}
+
+template <class Unit, int kVectors>
+KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes,
+                                         const SymmetricHalves (&scales)[kVectors], const QuartetBlock& in,
+                                         FloatLanes (*sums)[kVectors]) {
+  add_panel_halves<Unit, kVectors>(codes, scales, in, sums);
+}
+
+template <class Unit, int kVectors>
+KVASIR_FORCE_INLINE void add_panel_block(const PanelBlock<Unit, kVectors>& codes,
+                                         const AffineHalves (&scales)[kVectors], const QuartetBlock& in,
+                                         FloatLanes (*sums)[kVectors]) {
+  add_panel_halves<Unit, kVectors>(codes, scales, in, sums);
+#pragma GCC unroll 4
+  for (int t = 0; t < kPanelTokens; ++t) {
+    const HalfOffsets offsets = scaled_offsets(in.x[t]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      sums[t][v] = fma(scales[v].low_min_of_128, broadcast_lanes(offsets.low), sums[t][v]);
+      sums[t][v] = fma(scales[v].high_min_of_128, broadcast_lanes(offsets.high), sums[t][v]);
     }
   }
 }

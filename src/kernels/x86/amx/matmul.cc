@@ -26,10 +26,12 @@ namespace kvasir::kernels::amx {
 
 void nibble_plane_matmul(const MatmulArgs& args) { block_matmul<NibblePlaneUnit>(args); }
 
-// Floats are AVX-512's. So is Q6_K: its halves of 16 inputs leave too little to a tile.
+// Floats are AVX-512's. So is what has halves of 16 inputs, as Q6_K: they leave too little to a tile.
 template <class Unit>
 MatmulKernel matmul_of_unit(DType dtype) {
-  if constexpr (kIsColumn<Unit> || std::is_same_v<Unit, PackedQ6_K>) {
+  if constexpr (kIsColumn<Unit>) {
+    return avx512::matmul_of(dtype);
+  } else if constexpr (kSums<Unit> == 2) {
     return avx512::matmul_of(dtype);
   } else {
     return block_matmul<Unit>;

@@ -52,6 +52,11 @@ KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::uint8_t* p) {
 KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
 }
+// 2^(byte - 127), but 0 for 0.
+KVASIR_FORCE_INLINE FloatLanes load_exponent_lanes(const std::uint8_t* p) {
+  const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 23))};
+}
 // The first n lanes, 0 <= n <= 8; others load as 0.
 KVASIR_FORCE_INLINE __m256i lane_mask(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -69,6 +74,18 @@ KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) {
 // Codes of 8 bits become signed again: vpmaddubsw would saturate on 255 * 127 * 2.
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) {
   return {_mm256_xor_si256(load_codes(p).v, _mm256_set1_epi8(INT8_MIN))};
+}
+
+// Byte codes that nibbles stand for, signed as load_byte_codes has them.
+struct CodeTable {
+  __m256i v;
+};
+KVASIR_FORCE_INLINE CodeTable load_byte_code_table(const std::uint8_t* codes) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  return {_mm256_xor_si256(_mm256_broadcastsi128_si256(table), _mm256_set1_epi8(INT8_MIN))};
+}
+KVASIR_FORCE_INLINE CodeLanes look_up(CodeTable table, CodeLanes nibbles) {
+  return {_mm256_shuffle_epi8(table.v, nibbles.v)};
 }
 
 // Codes keep their width: add_groups_of_4 sums as many as fit.
@@ -93,6 +110,14 @@ KVASIR_FORCE_INLINE CodeLanes join_low_nibbles(CodeLanes high, CodeLanes low) {
 KVASIR_FORCE_INLINE CodeLanes join_high_nibbles(CodeLanes high, CodeLanes low) {
   const __m256i up = _mm256_and_si256(high.v, _mm256_set1_epi8(static_cast<char>(0xf0)));
   return {_mm256_xor_si256(_mm256_or_si256(up, high_nibbles<0>(low).v), _mm256_set1_epi8(INT8_MIN))};
+}
+// (plane shifted left by kShift, or right by -kShift) & kMask
+template <int kShift, int kMask>
+KVASIR_FORCE_INLINE CodeLanes and_bits(CodeLanes plane) {
+  __m256i bits = plane.v;
+  if constexpr (kShift > 0) bits = _mm256_slli_epi16(bits, kShift);
+  if constexpr (kShift < 0) bits = _mm256_srli_epi16(bits, -kShift);
+  return {_mm256_and_si256(bits, _mm256_set1_epi8(kMask))};
 }
 // codes | (plane shifted left by kShift, or right by -kShift) & kMask
 template <int kShift, int kMask>

@@ -37,12 +37,28 @@ KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::uint8_t* p) {
 KVASIR_FORCE_INLINE FloatLanes load_int_lanes(const std::int8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
+// 2^(byte - 127), but 0 for 0.
+KVASIR_FORCE_INLINE FloatLanes load_exponent_lanes(const std::uint8_t* p) {
+  const __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(wide, 23))};
+}
 KVASIR_FORCE_INLINE void store_lanes(float* p, FloatLanes a, int n) { store_partial(p, a, n); }
 KVASIR_FORCE_INLINE FloatLanes load_lanes(const float* p, int n) { return load_partial(p, n); }
 
 KVASIR_FORCE_INLINE CodeLanes load_codes(const std::uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 // Codes of 8 bits lie as packed.h says: the signed value xor 0x80.
 KVASIR_FORCE_INLINE CodeLanes load_byte_codes(const std::uint8_t* p) { return load_codes(p); }
+
+// Byte codes that nibbles stand for.
+struct CodeTable {
+  __m512i v;
+};
+KVASIR_FORCE_INLINE CodeTable load_byte_code_table(const std::uint8_t* codes) {
+  return {_mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)))};
+}
+KVASIR_FORCE_INLINE CodeLanes look_up(CodeTable table, CodeLanes nibbles) {
+  return {_mm512_shuffle_epi8(table.v, nibbles.v)};
+}
 
 // Codes with a zero point are decoded times the power of two that makes it 128, so that every format starts
 // its sums at ActivationBlock::offset; load_scales divides the scale by it. All of that is exact.
@@ -68,6 +84,14 @@ KVASIR_FORCE_INLINE CodeLanes join_low_nibbles(CodeLanes high, CodeLanes low) {
 KVASIR_FORCE_INLINE CodeLanes join_high_nibbles(CodeLanes high, CodeLanes low) {
   const __m512i mask = _mm512_set1_epi8(0x0f);
   return {_mm512_ternarylogic_epi32(mask, _mm512_srli_epi16(low.v, 4), high.v, 0xca)};
+}
+// (plane shifted left by kShift, or right by -kShift) & kMask
+template <int kShift, int kMask>
+KVASIR_FORCE_INLINE CodeLanes and_bits(CodeLanes plane) {
+  __m512i bits = plane.v;
+  if constexpr (kShift > 0) bits = _mm512_slli_epi16(bits, kShift);
+  if constexpr (kShift < 0) bits = _mm512_srli_epi16(bits, -kShift);
+  return {_mm512_and_si512(bits, _mm512_set1_epi8(static_cast<char>(kMask)))};
 }
 // codes | (plane shifted left by kShift, or right by -kShift) & kMask
 template <int kShift, int kMask>
