@@ -132,19 +132,20 @@ TEST_F(OpenGguf, AFileWithAllTensorsIsWholeWhateverItsCountsSay) {
 }
 
 TEST_F(OpenGguf, DescribesTensorsThatItCannotRead) {
-  const std::string path = write("q2.gguf",
-                                 {"tensor a 0 4 0", "tensor b 10 256x2 32", "tensor c 99 4 32", "data 32"});
+  const std::string path = write("iq1.gguf",
+                                 {"tensor a 0 4 0", "tensor b 19 256x2 32", "tensor c 99 4 32", "data 32"});
   EXPECT_EQ(error_of(path).message, path +
-                                        ": tensor b: has type Q2_K (10), supported are F32 F16 BF16 Q8_0 "
-                                        "Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K");
+                                        ": tensor b: has type IQ1_S (19), supported are F32 F16 BF16 Q8_0 "
+                                        "Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K IQ4_NL IQ4_XS MXFP4 "
+                                        "NVFP4 TQ1_0 TQ2_0 IQ3_S IQ3_XXS IQ2_S IQ2_XS IQ2_XXS Q1_0 Q2_0");
   const auto source = open_gguf(path, TensorTypes::kAny);
   ASSERT_TRUE(source) << source.error().message;
   ASSERT_EQ((*source)->tensors().size(), 1u);
   ASSERT_EQ((*source)->unsupported().size(), 2u);
-  EXPECT_EQ((*source)->unsupported()[0].type, "Q2_K");
-  EXPECT_EQ((*source)->unsupported()[0].num_bytes, 2 * 84);
+  EXPECT_EQ((*source)->unsupported()[0].type, "IQ1_S");
+  EXPECT_EQ((*source)->unsupported()[0].num_bytes, 2 * 50);
   EXPECT_EQ((*source)->unsupported()[1].type, "type 99");
-  EXPECT_EQ(summarize(**source).quantization, "Q2_K");
+  EXPECT_EQ(summarize(**source).quantization, "IQ1_S");
   EXPECT_EQ(summarize(**source).num_parameters, 4 + 512 + 4);
 }
 

@@ -193,11 +193,11 @@ class Loader(CommandLineTest):
 
     def test_show_gives_every_reason_and_succeeds(self):
         model = self.edited(LLAMA, {"general.architecture": string("mamba"), "tokenizer.ggml.model": string("plamo2"),
-                                    "tokenizer.chat_template": string("{% if %}")}, retype=10)
+                                    "tokenizer.chat_template": string("{% if %}")}, retype=19)
         described = self.json("show", model)[0]
         self.assertFalse(described["runs"])
         reasons = "\n".join(described["reasons"])
-        for part in ("'mamba' is not supported", "weights of Q2_K are not supported (tensor ",
+        for part in ("'mamba' is not supported", "weights of IQ1_S are not supported (tensor ",
                      "tokenizer.ggml.model 'plamo2' is not supported", "chat template"):
             self.assertIn(part, reasons)
         self.assertEqual(len(described["reasons"]), 4, reasons)
