@@ -53,6 +53,11 @@ std::vector<MatmulShape> random_shapes(DType dtype, int count) {
   return shapes;
 }
 
+// `k` or the next number of inputs that the format's blocks can have.
+std::int64_t whole_blocks(const DTypeInfo& info, std::int64_t k) {
+  return (k + info.block_elements - 1) / info.block_elements * info.block_elements;
+}
+
 // Whether the exact mode multiplies the format by float activations.
 bool reads_floats(const DTypeInfo& info) { return ref().formats[static_cast<int>(info.dtype)].reads_floats; }
 
@@ -189,7 +194,7 @@ std::vector<std::byte> quantized_part(const KernelTable& isa, const MatmulProble
 
 TEST_P(Matmul, DoesNotDependOnHowTokensAndGroupsAreSplit) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    const std::int64_t k = info.block_elements == 256 ? 512 : 160;
+    const std::int64_t k = whole_blocks(info, info.block_elements == 256 ? 512 : 160);
     const std::uint32_t seed = 3;
     for (const bool w8a8 : {false, true}) {
       MatmulShape shape{
@@ -288,7 +293,7 @@ TEST_P(Matmul, ReadsNothingBeyondTheActivations) {
 
 TEST_P(Matmul, AccumulatesAndLeavesEverythingElseAlone) {
   for (const DTypeInfo& info : kDTypeInfos) {
-    const std::int64_t k = info.block_elements == 256 ? 256 : 96;
+    const std::int64_t k = whole_blocks(info, 96);
     MatmulShape shape{.dtype = info.dtype, .k = k, .num_rows = 41, .num_tokens = 29, .seed = 5};
     SCOPED_TRACE(describe(shape));
     MatmulProblem problem(shape);

@@ -55,7 +55,7 @@ KVASIR_FORCE_INLINE void add_panel_halves(const PanelBlock<Unit, kVectors>& code
   constexpr int kHalf = kGroupsOf4PerBlock / 2;
   const ActivationBlock* x = in.x;
   PanelDots<kVectors> low;
-  dot_panel<0, kHalf>(codes, in, start_low_sum<Unit::kBits, Unit::kZeroShift>, low);
+  dot_panel<0, kHalf>(codes, in, start_low_panel_sum<Unit::kBits, Unit::kZeroShift>, low);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4
@@ -64,7 +64,7 @@ KVASIR_FORCE_INLINE void add_panel_halves(const PanelBlock<Unit, kVectors>& code
     }
   }
   PanelDots<kVectors> high;
-  dot_panel<kHalf, kGroupsOf4PerBlock>(codes, in, start_high_sum<Unit::kBits, Unit::kZeroShift>, high);
+  dot_panel<kHalf, kGroupsOf4PerBlock>(codes, in, start_high_panel_sum<Unit::kBits, Unit::kZeroShift>, high);
 #pragma GCC unroll 4
   for (int t = 0; t < kPanelTokens; ++t) {
 #pragma GCC unroll 4

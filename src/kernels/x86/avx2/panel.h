@@ -42,9 +42,22 @@ KVASIR_FORCE_INLINE void store_panel_codes(std::uint8_t* p, CodeLanes a) {
 }
 // start_sum for the codes of a panel.
 template <int kBits, int kZeroShift>
-KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
+KVASIR_FORCE_INLINE IntLanes start_panel_sum_at(std::int32_t offset) {
   if constexpr (kZeroShift == 0) return zero_int_lanes();
-  return {_mm256_srai_epi32(_mm256_set1_epi32(x.offset), 7 - kZeroShift)};
+  return {_mm256_srai_epi32(_mm256_set1_epi32(offset), 7 - kZeroShift)};
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
+  return start_panel_sum_at<kBits, kZeroShift>(x.offset);
+}
+// start_low_sum and start_high_sum for the codes of a panel.
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_low_panel_sum(const ActivationBlock& x) {
+  return start_panel_sum_at<kBits, kZeroShift>(x.offset - x.offset_high);
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_high_panel_sum(const ActivationBlock& x) {
+  return start_panel_sum_at<kBits, kZeroShift>(x.offset_high);
 }
 
 // The 16-bit sums of pairs of products of kNumGroupsOf4 groups of 4 of a token.

@@ -32,6 +32,15 @@ template <int kBits, int kZeroShift>
 KVASIR_FORCE_INLINE IntLanes start_panel_sum(const ActivationBlock& x) {
   return start_sum<kBits, kZeroShift>(x);
 }
+// start_low_sum and start_high_sum for the codes of a panel.
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_low_panel_sum(const ActivationBlock& x) {
+  return start_low_sum<kBits, kZeroShift>(x);
+}
+template <int kBits, int kZeroShift>
+KVASIR_FORCE_INLINE IntLanes start_high_panel_sum(const ActivationBlock& x) {
+  return start_high_sum<kBits, kZeroShift>(x);
+}
 
 template <int kVectors>
 using PanelDots = IntLanes[kPanelTokens][kVectors];
