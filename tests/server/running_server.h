@@ -1,4 +1,4 @@
-// A server on a free loopback port, with a fake engine behind it, for as long as a test lasts.
+// A server on a free loopback port, with an engine of a test's behind it, for as long as a test lasts.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace kvasir::server {
 
-class RunningServer {
+// Of an engine that outlives it.
+class ServedEngine {
  public:
-  explicit RunningServer(FakeEngine::Options engine_options = {}, ServerConfig config = {})
-      : engine(std::move(engine_options)) {
+  explicit ServedEngine(Engine& engine, ServerConfig config = {}) {
     config.port = 0;
     config.allowed_hosts.insert(config.allowed_hosts.end(), {"t", "test", "a"});  // of the cases' requests
     if (config.served_model_name.empty()) config.served_model_name = "fake";
     server = Server::create(engine, std::move(config)).value();
     thread_ = std::thread([this] { (void)server->run(); });
   }
-  ~RunningServer() {
+  ~ServedEngine() {
     if (!thread_.joinable()) return;
     server->stop();
     server->stop();
@@ -33,11 +33,20 @@ class RunningServer {
   // Waits until run() has returned.
   void join() { thread_.join(); }
 
-  FakeEngine engine;
   std::unique_ptr<Server> server;
 
  private:
   std::thread thread_;
+};
+
+struct FakeEngineOwner {
+  FakeEngine engine;
+};
+
+class RunningServer : public FakeEngineOwner, public ServedEngine {
+ public:
+  explicit RunningServer(FakeEngine::Options engine_options = {}, ServerConfig config = {})
+      : FakeEngineOwner{FakeEngine(std::move(engine_options))}, ServedEngine(engine, std::move(config)) {}
 };
 
 }  // namespace kvasir::server

@@ -74,11 +74,43 @@ TEST(Tools, KeepWhatElseDescribesAFunction) {
 
 TEST(Tools, ThatAreNoFunctionsAreLeftOut) {
   const api::Tools tools = read(R"({"tools":[{"type":"web_search"},{"type":"function","name":"f"},)"
-                                R"({"type":"custom","name":"patch"},{"type":"function","name":"g"}]})",
+                                R"({"type":"local_shell","name":"patch"},{"type":"function","name":"g"}]})",
                                 api::kResponsesTools)
                                .value();
   EXPECT_EQ(tools.names, (std::vector<std::string>{"f", "g"}));
   EXPECT_EQ(tools.list.as_list().items.size(), 2u);
+}
+
+TEST(Tools, OfATextAreFunctionsOfOne) {
+  const std::string json = R"({"tools":[{"type":"custom","name":"patch","description":"Applies.",)"
+                           R"("format":{"type":"grammar","syntax":"lark","definition":"start: X"}}]})";
+  EXPECT_EQ(shown(json, api::kResponsesTools),
+            R"({"type": "function", "function": {"name": "patch", "description": )"
+            R"("Applies.\nThe input follows this grammar:\nstart: X", "parameters": {"type": "object", )"
+            R"("properties": {"input": {"type": "string"}}, "required": ["input"]}}})");
+  const api::Tools tools = read(json, api::kResponsesTools).value();
+  ASSERT_EQ(tools.origins.size(), 1u);
+  EXPECT_TRUE(tools.origins[0].is_custom);
+  EXPECT_EQ(api::custom_input_of(R"({"input": "a\nb"})"), "a\nb");
+  EXPECT_EQ(api::custom_input_of(R"({"text": 1})"), R"({"text": 1})");
+  EXPECT_EQ(api::custom_input_of(R"({"inp)"), R"({"inp)");
+}
+
+TEST(Tools, OfANamespaceHaveItsNameBeforeTheirs) {
+  const api::Tools tools =
+      read(R"({"tools":[{"type":"namespace","name":"crm","tools":[{"type":"function","name":"find"},)"
+           R"({"type":"custom","name":"note"}]},{"type":"namespace","name":"mcp__db__","tools":)"
+           R"([{"type":"function","name":"find"}]},{"type":"namespace","name":"functions","tools":)"
+           R"([{"type":"function","name":"shell"}]},{"type":"function","name":"f"}]})",
+           api::kResponsesTools)
+          .value();
+  EXPECT_EQ(tools.names,
+            (std::vector<std::string>{"crm__find", "crm__note", "mcp__db__find", "shell", "f"}));
+  const api::ToolOrigin* const find = api::find_origin(tools.origins, "mcp__db__find");
+  ASSERT_NE(find, nullptr);
+  EXPECT_EQ(find->name, "find");
+  EXPECT_EQ(find->space, "mcp__db__");
+  EXPECT_EQ(api::find_origin(tools.origins, "f"), nullptr);
 }
 
 TEST(Tools, AreThoseThatTheChoiceAllows) {

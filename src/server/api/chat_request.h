@@ -9,6 +9,7 @@
 
 #include "jinja/value.h"
 #include "server/api/generation_request.h"
+#include "server/api/tools.h"
 
 namespace kvasir::server::api {
 
@@ -16,6 +17,7 @@ struct ChatRequest : GenerationRequest {
   jinja::Value messages;  // undefined until read
   jinja::Value tools = jinja::Value::none();
   std::vector<std::string> tool_names;
+  std::vector<ToolOrigin> tool_origins;
   std::string tool_choice = "auto";
   std::optional<std::vector<std::string>> allowed_tools;  // by the choice; none: all
   bool parallel_tool_calls = true;

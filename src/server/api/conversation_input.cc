@@ -32,21 +32,32 @@ constexpr auto kTextParts = std::to_array<TextPart>({
 });
 
 // A part that says no type but has a text is one.
-ApiResult<const TextPart*> type_of(const FieldInput& part, JsonObject object) {
-  if (!find_member(object, "type") && find_member(object, "text")) return &kTextParts.front();
-  KVASIR_TRY(const std::string type, required_string(part, object, "type"));
+ApiResult<std::string> type_of(const FieldInput& part, JsonObject object) {
+  if (!find_member(object, "type") && find_member(object, "text")) return std::string("text");
+  return required_string(part, object, "type");
+}
+
+const TextPart* text_part_of(std::string_view type) {
   const auto known = std::ranges::find(kTextParts, type, &TextPart::type);
-  if (known != kTextParts.end()) return &*known;
+  return known == kTextParts.end() ? nullptr : &*known;
+}
+
+std::unexpected<ApiError> no_text(const FieldInput& part, std::string_view type) {
   const std::string path = part.name + ".type";
   return bad_request(
       fmt::format("{}: content of type \"{}\" is not supported, only text", path, printable(type)), path,
       "unsupported_content");
 }
 
-Value as_text_part(JsonObject object, const TextPart& type, std::string text) {
+TemplateEntries text_entries(std::string text) {
   TemplateEntries entries;
   add_member(entries, "type", std::string("text"));
   add_member(entries, "text", std::move(text));
+  return entries;
+}
+
+Value as_text_part(JsonObject object, const TextPart& type, std::string text) {
+  TemplateEntries entries = text_entries(std::move(text));
   for (const auto [key, json] : object) {
     if (key == "type" || key == type.member || json.is_null()) continue;
     add_member(entries, key, to_template_value(json));
@@ -54,17 +65,22 @@ Value as_text_part(JsonObject object, const TextPart& type, std::string text) {
   return Value::dict(std::move(entries));
 }
 
-ApiStatus append_part(const FieldInput& part, MessageContent& content, std::vector<Value>& parts) {
+// `past`: where it is said what is left out; null: nothing is.
+ApiStatus append_part(const FieldInput& part, Warnings* past, MessageContent& content, std::vector<Value>& parts) {
   if (part.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(part));
-    TemplateEntries entries;
-    add_member(entries, "type", std::string("text"));
-    add_member(entries, "text", std::move(text));
-    parts.push_back(Value::dict(std::move(entries)));
+    parts.push_back(Value::dict(text_entries(std::move(text))));
     return {};
   }
   KVASIR_TRY(const JsonObject object, object_of(part));
-  KVASIR_TRY(const TextPart* type, type_of(part, object));
+  KVASIR_TRY(const std::string name, type_of(part, object));
+  const TextPart* const type = text_part_of(name);
+  if (type == nullptr) {
+    if (past == nullptr) return no_text(part, name);
+    warn_left_out(part, name, *past);
+    parts.push_back(Value::dict(text_entries(left_out_note(name))));
+    return {};
+  }
   KVASIR_TRY(std::string text, required_string(part, object, type->member));
   if (type->is_thought) {
     if (!content.reasoning.empty()) content.reasoning += '\n';
@@ -75,9 +91,7 @@ ApiStatus append_part(const FieldInput& part, MessageContent& content, std::vect
   return {};
 }
 
-}  // namespace
-
-ApiResult<MessageContent> read_message_content(const FieldInput& content) {
+ApiResult<MessageContent> read_content(const FieldInput& content, Warnings* past) {
   MessageContent read;
   if (content.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(content));
@@ -89,10 +103,27 @@ ApiResult<MessageContent> read_message_content(const FieldInput& content) {
   std::vector<Value> parts;
   std::size_t index = 0;
   for (const JsonElement part : array) {
-    KVASIR_CHECKED(append_part(content.at(index++, part), read, parts));
+    KVASIR_CHECKED(append_part(content.at(index++, part), past, read, parts));
   }
   if (!parts.empty()) read.value = Value::list(std::move(parts));
   return read;
+}
+
+}  // namespace
+
+ApiResult<MessageContent> read_message_content(const FieldInput& content) {
+  return read_content(content, nullptr);
+}
+
+ApiResult<MessageContent> read_past_content(const FieldInput& content, Warnings& warnings) {
+  return read_content(content, &warnings);
+}
+
+std::string left_out_note(std::string_view type) {
+  for (const std::string_view kind : {"image", "audio", "video", "file", "document"}) {
+    if (type.contains(kind)) return fmt::format("[{} left out]", kind);
+  }
+  return "[part left out]";
 }
 
 void add_warning(std::string warning, Warnings& warnings) {

@@ -20,6 +20,11 @@ struct MessageContent {
 
 // Errors (400) name the part at fault: what is neither text nor a list, a part that is no text.
 ApiResult<MessageContent> read_message_content(const FieldInput& content);
+// The same of what a tool gave or an assistant said: nobody asks about a picture there, so a part that is no
+// text is left out, with a warning, and a note stands in its place.
+ApiResult<MessageContent> read_past_content(const FieldInput& content, Warnings& warnings);
+// That note: "[image left out]".
+std::string left_out_note(std::string_view type);
 
 // Adds a warning unless there are enough or it has been given.
 void add_warning(std::string warning, Warnings& warnings);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +12,26 @@
 
 namespace kvasir::server::api {
 
+// A tool whose calls are told otherwise than a plain function's.
+struct ToolOrigin {
+  std::string shown_name;  // among Tools::names
+  std::string name;        // as the client knows it
+  std::string space;       // the namespace that has it; empty: none
+  bool is_custom = false;  // takes a text instead of arguments
+};
+
 struct Tools {
   jinja::Value list;
   std::vector<std::string> names;
+  std::vector<ToolOrigin> origins;
 };
+
+// Null: a plain function.
+const ToolOrigin* find_origin(std::span<const ToolOrigin> origins, std::string_view shown_name);
+// The name that the model sees of a tool in a namespace; without one, and in OpenAI's own "functions", its own.
+std::string shown_tool_name(std::string_view space, std::string_view name);
+// A custom tool's text among the arguments that the model wrote: their "input", else all of them.
+std::string custom_input_of(const std::string& arguments);
 
 // Where an API has what a function is.
 struct ToolShape {
@@ -33,10 +50,11 @@ inline constexpr ToolShape kAnthropicTools{
 
 // As dicts {"type": "function", "function": {"name", "description", "parameters"}} with all three, whatever a
 // client leaves out: templates take them for granted. A function in a member of its own keeps its other
-// members too ("return"), which some templates show.
+// members too ("return"), which some templates show. A custom tool is shown as a function of one text,
+// "input", and the tools of a namespace with its name before theirs.
 //
-// A tool that is no function is left out, and a warning names it; so it is said that no arguments are held to
-// their schema (strict). Errors (400) name the part at fault: no name, no schema, a limit.
+// Any other tool is left out, and a warning names it; so it is said that no arguments are held to their schema
+// (strict) or grammar. Errors (400) name the part at fault: no name, no schema, a limit.
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
 
 }  // namespace kvasir::server::api

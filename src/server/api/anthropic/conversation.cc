@@ -24,7 +24,7 @@ std::unexpected<ApiError> unknown_block(const FieldInput& block, std::string_vie
 }
 
 void append_line(std::string& text, std::string_view more) {
-  if (!text.empty()) text += '\n';
+  if (!text.empty() && !more.empty()) text += '\n';
   text += more;
 }
 
@@ -53,10 +53,14 @@ struct Reading {
 };
 
 // About what ran elsewhere: the answer that came of it follows.
-constexpr auto kLeftOut = std::to_array<std::string_view>(
+constexpr auto kRanElsewhere = std::to_array<std::string_view>(
     {"server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result",
      "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
      "mcp_tool_use", "mcp_tool_result", "container_upload", "tool_reference", "compaction"});
+
+bool ran_elsewhere(std::string_view type) {
+  return std::ranges::find(kRanElsewhere, type) != kRanElsewhere.end();
+}
 
 // A text, or a document that is one: it has a plain source, or blocks of text. False: it is neither.
 ApiResult<bool> append_text_block(const FieldInput& block, JsonObject object, std::string_view type,
@@ -91,7 +95,7 @@ ApiResult<bool> append_text_block(const FieldInput& block, JsonObject object, st
   return true;
 }
 
-// A string, or blocks.
+// A string, or blocks. Nobody asks about a picture that a tool gave: a note stands in its place.
 ApiResult<std::string> read_result_text(const FieldInput& field, Warnings& warnings) {
   if (field.json.is_string()) return string_of(field);
   if (!field.json.is_array()) return wrong_type(field, "a string or an array of blocks");
@@ -104,8 +108,8 @@ ApiResult<std::string> read_result_text(const FieldInput& field, Warnings& warni
     KVASIR_TRY(const std::string type, required_string(block, object, "type"));
     KVASIR_TRY(const bool is_text, append_text_block(block, object, type, text));
     if (is_text) continue;
-    if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_block(block, type);
     warn_left_out(block, type, warnings);
+    if (!ran_elsewhere(type)) append_line(text, left_out_note(type));
   }
   return text;
 }
@@ -157,7 +161,9 @@ ApiStatus read_thinking(const FieldInput& block, JsonObject object, Blocks& bloc
   return {};
 }
 
-ApiStatus read_block(const FieldInput& block, bool is_assistant, Reading& reading, Blocks& blocks) {
+// A block that is not known is left out, unless the user asks with it.
+ApiStatus read_block(const FieldInput& block, std::string_view role, Reading& reading, Blocks& blocks) {
+  const bool is_assistant = role == "assistant";
   KVASIR_TRY(const JsonObject object, object_of(block));
   KVASIR_TRY(const std::string type, required_string(block, object, "type"));
   KVASIR_TRY(const bool is_text, append_text_block(block, object, type, blocks.text));
@@ -166,12 +172,12 @@ ApiStatus read_block(const FieldInput& block, bool is_assistant, Reading& readin
   if (type == "redacted_thinking" && is_assistant) return {};
   if (is_assistant && type == "tool_use") return read_tool_use(block, object, reading.call_ids, blocks);
   if (!is_assistant && type == "tool_result") return read_tool_result(block, object, reading, blocks);
-  if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_block(block, type);
+  if (role == "user" && !ran_elsewhere(type)) return unknown_block(block, type);
   warn_left_out(block, type, reading.warnings);
   return {};
 }
 
-ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, Reading& reading) {
+ApiResult<Blocks> read_blocks(const FieldInput& content, std::string_view role, Reading& reading) {
   Blocks blocks;
   if (content.json.is_string()) {
     KVASIR_TRY(blocks.text, string_of(content));
@@ -181,7 +187,7 @@ ApiResult<Blocks> read_blocks(const FieldInput& content, bool is_assistant, Read
   KVASIR_TRY(const JsonArray array, array_of(content));
   std::size_t index = 0;
   for (const JsonElement block : array) {
-    KVASIR_CHECKED(read_block(content.at(index++, block), is_assistant, reading, blocks));
+    KVASIR_CHECKED(read_block(content.at(index++, block), role, reading, blocks));
   }
   return blocks;
 }
@@ -191,8 +197,7 @@ constexpr auto kKnownMembers = std::to_array<std::string_view>({"role", "content
 ApiStatus append_message(const FieldInput& message, Reading& reading) {
   KVASIR_TRY(const JsonObject object, object_of(message));
   KVASIR_TRY(const std::string role, required_string(message, object, "role"));
-  const bool is_assistant = role == "assistant";
-  if (!is_assistant && role != "user" && role != "system") {
+  if (role != "assistant" && role != "user" && role != "system") {
     const std::string path = message.name + ".role";
     return bad_request(
         fmt::format("{}: unknown role \"{}\"; known are user, assistant, system", path, printable(role)),
@@ -200,7 +205,7 @@ ApiStatus append_message(const FieldInput& message, Reading& reading) {
   }
   Blocks blocks;
   if (const auto content = find_member(object, "content")) {
-    KVASIR_TRY(blocks, read_blocks(message.at("content", *content), is_assistant, reading));
+    KVASIR_TRY(blocks, read_blocks(message.at("content", *content), role, reading));
   } else {
     add_warning(message.name + ".content is missing: taken as empty", reading.warnings);
   }

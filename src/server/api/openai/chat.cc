@@ -16,7 +16,8 @@ ApiStatus start_chat(ApiContext& context, const Writer& writer) {
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value(),
-                                 .tool_calls = tool_call_reading(context, request, wanted)};
+                                 .tool_calls = tool_call_reading(context, request, wanted),
+                                 .tool_origins = request.tool_origins};
   wanted.client_id = options.header.id;
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));

@@ -26,6 +26,7 @@ ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
 ApiStatus read_tool_list(const FieldInput& field, ChatRequest& request) {
   KVASIR_TRY(Tools tools, read_tools(field, kChatTools));
   request.tool_names = std::move(tools.names);
+  request.tool_origins = std::move(tools.origins);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
 }
@@ -100,7 +101,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"tools",
      "array",
      {},
-     "functions, shown to the model by the template, also with tool_choice none",
+     "functions and custom tools, shown to the model by the template, also with tool_choice none",
      read_tool_list},
     {"tool_choice",
      "string or object",

@@ -22,6 +22,23 @@ ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSour
   }
 }
 
+bool ChatFormat::is_custom(std::string_view shown_name) const {
+  const ToolOrigin* const origin = find_origin(options_.tool_origins, shown_name);
+  return origin != nullptr && origin->is_custom;
+}
+
+void ChatFormat::write_call(JsonWriter& json, const ToolCall& call) const {
+  const bool custom = is_custom(call.name);
+  json.begin_object().member("id", ids_.next("call_")).member("type", custom ? "custom" : "function");
+  json.key(custom ? "custom" : "function").begin_object().member("name", call.name);
+  if (custom) {
+    json.member("input", custom_input_of(call.arguments));
+  } else {
+    json.member("arguments", call.arguments);
+  }
+  json.end_object().end_object();
+}
+
 // Beside calls an empty content is null.
 void ChatFormat::write_message(JsonWriter& json, const ReadAnswer& message) const {
   json.begin_object().member("role", "assistant");
@@ -33,15 +50,7 @@ void ChatFormat::write_message(JsonWriter& json, const ReadAnswer& message) cons
   json.member_null("refusal");
   if (!message.calls.empty()) {
     json.key("tool_calls").begin_array();
-    for (const ToolCall& call : message.calls) {
-      json.begin_object().member("id", ids_.next("call_")).member("type", "function");
-      json.key("function")
-          .begin_object()
-          .member("name", call.name)
-          .member("arguments", call.arguments)
-          .end_object();
-      json.end_object();
-    }
+    for (const ToolCall& call : message.calls) write_call(json, call);
     json.end_array();
   }
   json.end_object();
@@ -117,22 +126,36 @@ void ChatFormat::append_part(std::int32_t choice, const AnswerPart& part, const 
       return append_chunk({.choice = choice, .content = &part.text}, usage, events);
     case AnswerPart::Kind::kCall:
       ++stream.num_calls;
+      stream.is_custom = is_custom(part.text);
+      stream.arguments.clear();
       break;
     case AnswerPart::Kind::kArguments:
-      break;
-    case AnswerPart::Kind::kCallEnd:
+      if (!stream.is_custom) break;
+      stream.arguments += part.text;  // the text is known when the arguments around it are whole
       return;
+    case AnswerPart::Kind::kCallEnd: {
+      if (!stream.is_custom) return;
+      const AnswerPart input{.kind = AnswerPart::Kind::kArguments, .text = custom_input_of(stream.arguments)};
+      return append_chunk(
+          {.choice = choice, .call = &input, .call_index = stream.num_calls - 1, .is_custom = true}, usage, events);
+    }
   }
-  append_chunk({.choice = choice, .call = &part, .call_index = stream.num_calls - 1}, usage, events);
+  append_chunk({.choice = choice,
+                .call = &part,
+                .call_index = stream.num_calls - 1,
+                .is_custom = stream.is_custom},
+               usage, events);
 }
 
 void ChatFormat::write_call_delta(JsonWriter& json, const Delta& delta) const {
   const bool is_begin = delta.call->kind == AnswerPart::Kind::kCall;
   json.key("tool_calls").begin_array().begin_object().member("index", delta.call_index);
-  if (is_begin) json.member("id", ids_.next("call_")).member("type", "function");
-  json.key("function").begin_object();
+  const std::string_view type = delta.is_custom ? "custom" : "function";
+  if (is_begin) json.member("id", ids_.next("call_")).member("type", type);
+  json.key(type).begin_object();
   if (is_begin) json.member("name", delta.call->text);
-  json.member("arguments", is_begin ? std::string_view() : std::string_view(delta.call->text));
+  json.member(delta.is_custom ? "input" : "arguments",
+              is_begin ? std::string_view() : std::string_view(delta.call->text));
   json.end_object().end_object().end_array();
 }
 

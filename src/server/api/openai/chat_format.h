@@ -12,6 +12,7 @@
 #include "server/api/answer_format.h"
 #include "server/api/openai/answer_json.h"
 #include "server/api/tool_calls/tool_call_reader.h"
+#include "server/api/tools.h"
 #include "server/id_source.h"
 #include "text/tokenizer.h"
 
@@ -25,6 +26,7 @@ class ChatFormat final : public AnswerFormat {
     bool logprobs = false;
     bool prompt_logprobs = false;
     ToolCallReading tool_calls;
+    std::vector<ToolOrigin> tool_origins;
   };
 
   // Borrows both.
@@ -42,6 +44,7 @@ class ChatFormat final : public AnswerFormat {
     const std::string* content = nullptr;
     const AnswerPart* call = nullptr;  // its beginning, or a piece of its arguments
     std::int32_t call_index = 0;
+    bool is_custom = false;  // that call
     std::span<const PositionLogprobs> logprobs = {};
     std::optional<std::string_view> finish_reason = {};
   };
@@ -50,7 +53,11 @@ class ChatFormat final : public AnswerFormat {
     ToolCallReader reader;
     bool has_begun = false;
     std::int32_t num_calls = 0;  // begun
+    bool is_custom = false;      // the call that is open
+    std::string arguments;       // of a custom tool's call
   };
+  bool is_custom(std::string_view shown_name) const;
+  void write_call(JsonWriter& json, const ToolCall& call) const;
   void write_message(JsonWriter& json, const ReadAnswer& message) const;
   void write_call_delta(JsonWriter& json, const Delta& delta) const;
   void append_part(std::int32_t choice, const AnswerPart& part, const Usage& usage, http::Events& events);

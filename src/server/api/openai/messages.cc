@@ -118,12 +118,15 @@ ApiResult<Value> read_calls(const FieldInput& message, JsonObject object) {
 }
 
 // A refusal is what an assistant says when it says nothing else.
-ApiResult<MessageContent> read_content(const FieldInput& message, JsonObject object, bool is_assistant,
+ApiResult<MessageContent> read_content(const FieldInput& message, JsonObject object, std::string_view role,
                                        Warnings& warnings) {
   MessageContent content;
+  const bool is_assistant = role == "assistant";
   const auto given = find_member(object, "content");
   if (given) {
-    KVASIR_TRY(content, read_message_content(message.at("content", *given)));
+    const FieldInput field = message.at("content", *given);
+    const bool is_past = is_assistant || role == "tool";
+    KVASIR_TRY(content, is_past ? read_past_content(field, warnings) : read_message_content(field));
   } else if (!is_assistant) {
     add_warning(message.name + ".content is missing: taken as empty", warnings);
   }
@@ -141,8 +144,8 @@ ApiResult<Value> read_message(const FieldInput& message, Warnings& warnings) {
   TemplateEntries entries;
   KVASIR_TRY(std::string role, read_role(message, object, warnings));
   const bool is_assistant = role == "assistant";
+  KVASIR_TRY(MessageContent content, read_content(message, object, role, warnings));
   add_member(entries, "role", std::move(role));
-  KVASIR_TRY(MessageContent content, read_content(message, object, is_assistant, warnings));
   add_member(entries, "content", std::move(content.value));
   for (const std::string_view name : {"name", "tool_call_id"}) {
     if (const auto member = find_member(object, name)) {

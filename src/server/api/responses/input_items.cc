@@ -12,17 +12,12 @@
 #include "server/api/conversation_input.h"
 #include "server/api/openai/messages.h"
 #include "server/api/template_dict.h"
+#include "server/api/tools.h"
 
 namespace kvasir::server::api {
 namespace {
 
 using jinja::Value;
-
-std::unexpected<ApiError> unknown_type(const FieldInput& part, std::string_view type) {
-  const std::string path = part.name + ".type";
-  return bad_request(fmt::format("{}: \"{}\" is not supported here", path, printable(type)), path,
-                     "unsupported_content");
-}
 
 Value message_of(std::string role, Value content) {
   TemplateEntries entries;
@@ -90,14 +85,19 @@ class Conversation {
 struct Reading {
   Conversation conversation;
   Warnings& warnings;
-  bool has_gaps = false;  // something was left out, so a result may lack its call
+  std::string first_left_out = {};  // and its type; empty: nothing was
+  std::string left_out_type = {};
+  // Something was left out, so a result may lack its call.
+  bool has_gaps() const { return !first_left_out.empty(); }
 };
 
 ApiStatus read_message(const FieldInput& item, JsonObject object, Reading& reading) {
   KVASIR_TRY(std::string role, required_string(item, object, "role"));
   MessageContent content;
   if (const auto given = find_member(object, "content")) {
-    KVASIR_TRY(content, read_message_content(item.at("content", *given)));
+    const FieldInput field = item.at("content", *given);
+    const bool is_past = role == "assistant";
+    KVASIR_TRY(content, is_past ? read_past_content(field, reading.warnings) : read_message_content(field));
   }
   if (role == "assistant") {
     if (!content.reasoning.empty()) reading.conversation.add_reasoning(content.reasoning);
@@ -139,17 +139,14 @@ constexpr auto kCalls = std::to_array<CallItem>({
 constexpr auto kResults = std::to_array<std::string_view>({"function_call_output", "custom_tool_call_output",
                                                            "local_shell_call_output", "shell_call_output",
                                                            "apply_patch_call_output"});
-// What ran elsewhere, or is about what did: the answer that came of it follows.
-constexpr auto kLeftOut = std::to_array<std::string_view>(
-    {"item_reference", "web_search_call", "file_search_call", "computer_call", "image_generation_call",
-     "code_interpreter_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
-     "tool_search_call", "tool_search_output", "compaction", "compaction_trigger"});
-
 ApiStatus read_call(const FieldInput& item, JsonObject object, const CallItem& kind, Reading& reading) {
   TemplateEntries function, call;
   std::string name(kind.name);
   if (name.empty()) {
     KVASIR_TRY(name, required_string(item, object, "name"));
+  }
+  if (const auto space = find_member(object, "namespace"); space && space->is_string()) {
+    name = shown_tool_name(space->get_string().value(), name);
   }
   add_member(function, "name", std::move(name));
   Value arguments = Value::dict({});
@@ -180,20 +177,21 @@ void add_result(std::string id, Value content, Reading& reading) {
 }
 
 // The output of a shell is a list of what its commands gave: shown as JSON, unless it is a content.
-ApiResult<Value> read_output(const FieldInput& item, JsonObject object, std::string_view type) {
+ApiResult<Value> read_output(const FieldInput& item, JsonObject object, std::string_view type,
+                             Warnings& warnings) {
   const auto output = find_member(object, "output");
   if (!output) return Value::string("");
   const FieldInput field = item.at("output", *output);
   if (type == "shell_call_output" || output->is_object()) return Value::string(simdjson::minify(*output));
-  KVASIR_TRY(MessageContent content, read_message_content(field));
+  KVASIR_TRY(MessageContent content, read_past_content(field, warnings));
   return std::move(content.value);
 }
 
 ApiStatus read_call_output(const FieldInput& item, JsonObject object, std::string_view type,
                            Reading& reading) {
-  KVASIR_TRY(Value output, read_output(item, object, type));
+  KVASIR_TRY(Value output, read_output(item, object, type, reading.warnings));
   KVASIR_TRY(std::string id, read_call_id(item, object));
-  if (!reading.conversation.has_call(id) && !reading.has_gaps) {
+  if (!reading.conversation.has_call(id) && !reading.has_gaps()) {
     const std::string path = item.name + ".call_id";
     return bad_request(fmt::format("{}: no call before has the id \"{}\"", path, printable(id)), path);
   }
@@ -253,8 +251,11 @@ ApiStatus read_item(const FieldInput& item, Reading& reading) {
   }
   if (std::ranges::find(kResults, type) != kResults.end())
     return read_call_output(item, object, type, reading);
-  if (std::ranges::find(kLeftOut, type) == kLeftOut.end()) return unknown_type(item, type);
-  reading.has_gaps = true;
+  // What ran elsewhere, or is about what did: the answer that came of it follows. Clients add kinds of their own.
+  if (!reading.has_gaps()) {
+    reading.first_left_out = item.name + ".type";
+    reading.left_out_type = type;
+  }
   warn_left_out(item, type, reading.warnings);
   return {};
 }
@@ -279,6 +280,11 @@ ApiResult<Value> read_input(const FieldInput& field, const std::string& instruct
   std::size_t index = 0;
   for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), reading));
   Value messages = conversation.finish();
+  if (messages.as_list().items.empty() && reading.has_gaps()) {
+    return bad_request(fmt::format("{}: \"{}\" is not supported here, and no other item can be shown to the model",
+                                   reading.first_left_out, printable(reading.left_out_type)),
+                       reading.first_left_out, "unsupported_content");
+  }
   if (messages.as_list().items.empty()) {
     return bad_request(field.name + " has no item that can be shown to the model", field.name);
   }

@@ -61,22 +61,6 @@ ResponsesFormat::Json ResponsesFormat::text_part(std::string_view text,
   return part;
 }
 
-// One in progress has no arguments yet.
-ResponsesFormat::Json ResponsesFormat::call_item(const CallItem& item, std::string_view status) {
-  const bool is_begun = status == "in_progress";
-  Json json;
-  JsonWriter(json)
-      .begin_object()
-      .member("id", item.id)
-      .member("type", "function_call")
-      .member("status", status)
-      .member("call_id", item.call_id)
-      .member("name", item.call.name)
-      .member("arguments", is_begun ? std::string_view() : std::string_view(item.call.arguments))
-      .end_object();
-  return json;
-}
-
 // The request's settings, as the answer repeats them.
 void ResponsesFormat::write_settings(JsonWriter& json) const {
   const ResponsesRequest& request = options_.request;
@@ -147,8 +131,8 @@ std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, con
         message_item(ids_.next("msg_"), final_status(), text_part(answer.text, choice.logprobs)));
   }
   for (const ToolCall& call : answer.calls) {
-    items_.push_back(call_item({ids_.next("fc_"), ids_.next("call_"), call},
-                               call.is_complete ? "completed" : "incomplete"));
+    const CallItem item = begin_call_item(call, options_.request.tool_origins, ids_);
+    items_.push_back(call_item_json(item, call.is_complete ? "completed" : "incomplete"));
   }
   std::string body;
   JsonWriter json(body);
@@ -242,13 +226,13 @@ void ResponsesFormat::append_part(const AnswerPart& part, http::Events& events) 
 
 void ResponsesFormat::begin_call(const std::string& name, http::Events& events) {
   end_text("completed", events);
-  call_ = {.id = ids_.next("fc_"), .call_id = ids_.next("call_"), .call = {.name = name, .arguments = {}}};
-  append_item_event("response.output_item.added", call_item(call_, "in_progress"), events);
+  call_ = begin_call_item({.name = name, .arguments = {}}, options_.request.tool_origins, ids_);
+  append_item_event("response.output_item.added", call_item_json(call_, "in_progress"), events);
 }
 
 void ResponsesFormat::append_arguments(std::string_view arguments, http::Events& events) {
   call_.call.arguments += arguments;
-  append_call_event("response.function_call_arguments.delta", "delta", arguments, events);
+  if (!call_.is_custom()) append_call_event("response.function_call_arguments.delta", "delta", arguments, events);
 }
 
 void ResponsesFormat::append_call_event(std::string_view type, std::string_view member,
@@ -256,13 +240,21 @@ void ResponsesFormat::append_call_event(std::string_view type, std::string_view 
   std::string data;
   JsonWriter json(data);
   begin_event(json, type).member("item_id", call_.id).member("output_index", items_.size());
-  json.member("name", call_.call.name).member(member, arguments).end_object();
+  if (!call_.is_custom()) json.member("name", call_.origin.name);
+  json.member(member, arguments).end_object();
   append_event(events, type, std::move(data));
 }
 
+// A custom tool's text is known when the arguments around it are whole.
 void ResponsesFormat::end_call(CallEnd end, http::Events& events) {
-  append_call_event("response.function_call_arguments.done", "arguments", call_.call.arguments, events);
-  Json item = call_item(call_, end == CallEnd::kComplete ? "completed" : "incomplete");
+  const std::string text = call_text(call_);
+  if (call_.is_custom()) {
+    append_call_event("response.custom_tool_call_input.delta", "delta", text, events);
+    append_call_event("response.custom_tool_call_input.done", "input", text, events);
+  } else {
+    append_call_event("response.function_call_arguments.done", "arguments", text, events);
+  }
+  Json item = call_item_json(call_, end == CallEnd::kComplete ? "completed" : "incomplete");
   append_item_event("response.output_item.done", item, events);
   items_.push_back(std::move(item));
 }

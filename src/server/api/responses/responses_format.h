@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "server/api/answer_format.h"
+#include "server/api/responses/call_item.h"
 #include "server/api/responses/responses_request.h"
 #include "server/api/tool_calls/tool_call_reader.h"
 #include "server/id_source.h"
@@ -51,11 +52,6 @@ class ResponsesFormat final : public AnswerFormat {
   void write_response(JsonWriter& json, const Progress& progress) const;
   void write_settings(JsonWriter& json) const;
   Json text_part(std::string_view text, std::span<const PositionLogprobs> logprobs) const;
-  struct CallItem {
-    std::string id, call_id;
-    ToolCall call;
-  };
-  static Json call_item(const CallItem& item, std::string_view status);
   void write_logprobs(JsonWriter& json, std::span<const PositionLogprobs> logprobs) const;
 
   // {"type", "sequence_number", ...

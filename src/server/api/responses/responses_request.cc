@@ -23,6 +23,7 @@ ApiStatus read_tool_list(const FieldInput& field, ResponsesRequest& request) {
   KVASIR_TRY(Tools tools, read_tools(field, kResponsesTools));
   request.tools_json = simdjson::minify(field.json);
   request.tool_names = std::move(tools.names);
+  request.tool_origins = std::move(tools.origins);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
 }
@@ -104,7 +105,11 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
      "a system message before it",
      read_string<&ResponsesRequest::instructions>},
     {"max_output_tokens", "integer", {-1, kMostInteger}, "longest answer", read_answer_bound},
-    {"tools", "array", {}, "functions, shown to the model by the template", read_tool_list},
+    {"tools",
+     "array",
+     {},
+     "functions, custom tools and namespaces of them, shown to the model by the template",
+     read_tool_list},
     {"tool_choice",
      "string or object",
      {},
