@@ -25,8 +25,8 @@ void take_lowest_priority() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::ge
 }  // namespace
 
 Result<std::unique_ptr<KvLog>> KvLog::open(const std::string& path, Options options) {
-  KVASIR_TRY(Database opened, open_for_writing(path));
-  auto database = std::make_unique<Database>(std::move(opened));
+  KVASIR_TRY(sqlite::Database opened, open_for_writing(path));
+  auto database = std::make_unique<sqlite::Database>(std::move(opened));
   auto rows = RowWriter::create(*database, options.version);
   if (!rows) {
     return make_error(ErrorKind::kMachine,
@@ -35,7 +35,7 @@ Result<std::unique_ptr<KvLog>> KvLog::open(const std::string& path, Options opti
   return std::unique_ptr<KvLog>(new KvLog(path, std::move(options), std::move(database), std::move(*rows)));
 }
 
-KvLog::KvLog(std::string path, Options options, std::unique_ptr<Database> database, RowWriter rows)
+KvLog::KvLog(std::string path, Options options, std::unique_ptr<sqlite::Database> database, RowWriter rows)
     : path_(std::move(path)),
       options_(std::move(options)),
       database_(std::move(database)),

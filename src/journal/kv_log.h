@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "journal/database.h"
+#include "sqlite/database.h"
 #include "journal/record_queue.h"
 #include "journal/row_writer.h"
 #include "kv/policy/journal.h"
@@ -43,7 +43,7 @@ class KvLog final : public kv::PolicyJournal {
   void end_sequence(kv::SequenceEnd end) override { queue_.push(std::move(end)); }
 
  private:
-  KvLog(std::string path, Options options, std::unique_ptr<Database> database, RowWriter rows);
+  KvLog(std::string path, Options options, std::unique_ptr<sqlite::Database> database, RowWriter rows);
   void write_until_closed();
   Status write_batch(bool is_last);
   std::int64_t num_missing_steps() const { return queue_.num_dropped_steps() + rows_.num_left_out_steps(); }
@@ -51,7 +51,7 @@ class KvLog final : public kv::PolicyJournal {
 
   const std::string path_;
   const Options options_;
-  const std::unique_ptr<Database> database_;
+  const std::unique_ptr<sqlite::Database> database_;
   RowWriter rows_;
   std::int64_t num_missing_logged_ = 0;
   RecordQueue queue_;

@@ -144,7 +144,7 @@ TEST_F(KvLogFile, SaysHowMuchItDidNotGet) {
 TEST_F(KvLogFile, ThatBreaksWarnsOnceAndTakesWhatComesAllTheSame) {
   {
     const auto log = open();
-    auto database = Database::open(path_, Database::Access::kReadWrite);
+    auto database = sqlite::Database::open(path_, sqlite::Database::Access::kReadWrite);
     ASSERT_TRUE(database && database->execute("DROP TABLE steps"));
     log->begin_run(run());
     log->begin_sequence(sequence(1));
@@ -179,7 +179,7 @@ TEST_F(KvLogFile, LeavesFilesAloneThatAreNoLog) {
   EXPECT_EQ(std::filesystem::file_size(path_), before);
   std::filesystem::remove(path_);
   {
-    auto database = Database::open(path_, Database::Access::kReadWrite);
+    auto database = sqlite::Database::open(path_, sqlite::Database::Access::kReadWrite);
     ASSERT_TRUE(database && database->execute("CREATE TABLE contacts(name TEXT)"));
   }
   EXPECT_EQ(refusal(), path_.string() + ": is no KV log of kvasir");

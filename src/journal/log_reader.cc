@@ -16,7 +16,7 @@ std::optional<std::int64_t> whole(std::optional<double> number) {
   return number ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
 }
 
-LoggedSequence read_sequence(const Statement& row) {
+LoggedSequence read_sequence(const sqlite::Statement& row) {
   return {.id = row.integer(0),
           .run = row.integer(1),
           .started_at = row.text(2),
@@ -36,7 +36,7 @@ LoggedSequence read_sequence(const Statement& row) {
           .num_dropped_steps = row.integer(16)};
 }
 
-LoggedStep read_step(const Statement& row) {
+LoggedStep read_step(const sqlite::Statement& row) {
   return {.id = row.integer(0),
           .token = row.integer(1),
           .is_planned = row.integer(2) != 0,
@@ -52,7 +52,7 @@ LoggedStep read_step(const Statement& row) {
           .formats = {}};
 }
 
-LoggedAction read_action(const Statement& row) {
+LoggedAction read_action(const sqlite::Statement& row) {
   return {.layer = row.integer(0),
           .head = row.integer(1),
           .block = row.integer(2),
@@ -67,7 +67,7 @@ LoggedAction read_action(const Statement& row) {
 }  // namespace
 
 Result<LogReader> LogReader::open(const std::string& path) {
-  KVASIR_TRY(Database database, open_for_reading(path));
+  KVASIR_TRY(sqlite::Database database, open_for_reading(path));
   return LogReader(std::move(database));
 }
 
@@ -80,7 +80,7 @@ Result<std::optional<LoggedSequence>> LogReader::find_sequence(std::int64_t id) 
 
 Result<std::vector<LoggedSequence>> LogReader::select_sequences(std::optional<std::int64_t> id) {
   KVASIR_TRY(
-      Statement query,
+      sqlite::Statement query,
       database_.prepare(fmt::format(
           "SELECT s.id, s.run, r.started_at, r.model, s.request, s.choice, s.client_id, s.policy, "
           "s.budget_share, s.budget_bytes, s.max_lost_share, s.prompt_tokens, s.tokens, s.bytes_share, "
@@ -109,12 +109,12 @@ Result<std::vector<LoggedStep>> LogReader::steps_at(std::int64_t sequence, std::
 Result<std::vector<LoggedStep>> LogReader::select_steps(std::string_view condition, std::int64_t sequence,
                                                         std::int64_t token) {
   KVASIR_TRY(
-      Statement query,
+      sqlite::Statement query,
       database_.prepare(fmt::format(
           "SELECT id, token, planned, bytes_before, bytes_after, lost_max, lost_mean, actions, waiting, "
           "no_room, policy_ms, record_ms FROM steps WHERE sequence = ?1 AND {} ORDER BY id",
           condition)));
-  KVASIR_TRY(Statement formats,
+  KVASIR_TRY(sqlite::Statement formats,
              database_.prepare("SELECT f.name, u.cells, u.bytes FROM step_formats u JOIN formats f "
                                "ON f.id = u.format WHERE u.step = ? ORDER BY u.cells DESC"));
   query.bind_all(sequence, token);
@@ -136,7 +136,7 @@ Result<std::vector<LoggedStep>> LogReader::select_steps(std::string_view conditi
 }
 
 Result<std::vector<LoggedAction>> LogReader::actions(std::int64_t step, std::optional<std::int64_t> block) {
-  KVASIR_TRY(Statement query,
+  KVASIR_TRY(sqlite::Statement query,
              database_.prepare(
                  "SELECT a.layer, a.head, a.block, f.name, t.name, r.name, a.shared, a.forecast, a.price "
                  "FROM actions a JOIN formats f ON f.id = a.from_format JOIN formats t ON t.id = a.to_format "
@@ -153,7 +153,7 @@ Result<std::vector<LoggedAction>> LogReader::actions(std::int64_t step, std::opt
 
 Result<RegretSummary> LogReader::regrets(std::int64_t sequence, std::int64_t max_worst) {
   RegretSummary summary;
-  KVASIR_TRY(Statement totals,
+  KVASIR_TRY(sqlite::Statement totals,
              database_.prepare("SELECT count(*), total(regret > 0), avg(forecast), avg(realised) FROM blocks "
                                "WHERE sequence = ? AND regret IS NOT NULL"));
   totals.bind_all(sequence);
@@ -164,7 +164,7 @@ Result<RegretSummary> LogReader::regrets(std::int64_t sequence, std::int64_t max
   summary.mean_forecast = totals.real(2).value_or(0.0);
   summary.mean_realised = totals.real(3).value_or(0.0);
   KVASIR_TRY(
-      Statement worst,
+      sqlite::Statement worst,
       database_.prepare("SELECT b.layer, b.head, b.block, b.last_token, f.name, b.forecast, b.realised "
                         "FROM blocks b JOIN formats f ON f.id = b.format "
                         "WHERE b.sequence = ? AND b.regret > 0 ORDER BY b.regret DESC LIMIT ?"));
@@ -183,7 +183,7 @@ Result<RegretSummary> LogReader::regrets(std::int64_t sequence, std::int64_t max
 }
 
 Result<std::vector<ForecastBin>> LogReader::forecasts() {
-  KVASIR_TRY(Statement query,
+  KVASIR_TRY(sqlite::Statement query,
              database_.prepare("SELECT s.policy, s.budget_share, b.forecast, b.realised FROM blocks b "
                                "JOIN sequences s ON s.id = b.sequence WHERE b.regret IS NOT NULL "
                                "AND b.forecast > 0 AND s.run = (SELECT max(id) FROM runs)"));
@@ -209,7 +209,7 @@ Result<std::vector<ForecastBin>> LogReader::forecasts() {
 }
 
 Result<std::string> LogReader::meaning_of(const std::string& reason) {
-  KVASIR_TRY(Statement query, database_.prepare("SELECT meaning FROM reasons WHERE name = ?"));
+  KVASIR_TRY(sqlite::Statement query, database_.prepare("SELECT meaning FROM reasons WHERE name = ?"));
   query.bind_all(reason);
   KVASIR_TRY(const bool has_row, query.next());
   return has_row ? query.text(0) : reason;

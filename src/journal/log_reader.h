@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "journal/database.h"
+#include "sqlite/database.h"
 #include "kvasir/result.h"
 
 namespace kvasir::journal {
@@ -107,12 +107,12 @@ class LogReader {
   Result<std::string> meaning_of(const std::string& reason);
 
  private:
-  explicit LogReader(Database database) : database_(std::move(database)) {}
+  explicit LogReader(sqlite::Database database) : database_(std::move(database)) {}
   Result<std::vector<LoggedSequence>> select_sequences(std::optional<std::int64_t> id);
   Result<std::vector<LoggedStep>> select_steps(std::string_view condition, std::int64_t sequence,
                                                std::int64_t token);
 
-  Database database_;
+  sqlite::Database database_;
 };
 
 }  // namespace kvasir::journal

@@ -16,15 +16,15 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::chrono::system_clock::now()));
 }
 
-Result<std::int64_t> number_of_name(Database& database, std::string_view table, std::string_view name) {
-  KVASIR_TRY(Statement find, database.prepare(fmt::format("SELECT id FROM {} WHERE name = ?", table)));
+Result<std::int64_t> number_of_name(sqlite::Database& database, std::string_view table, std::string_view name) {
+  KVASIR_TRY(sqlite::Statement find, database.prepare(fmt::format("SELECT id FROM {} WHERE name = ?", table)));
   find.bind_all(name);
   KVASIR_TRY(const bool is_known, find.next());
   return is_known ? find.integer(0) : 0;
 }
 
-Result<std::vector<std::int64_t>> format_numbers(Database& database) {
-  KVASIR_TRY(Statement insert, database.prepare("INSERT OR IGNORE INTO formats(name) VALUES (?)"));
+Result<std::vector<std::int64_t>> format_numbers(sqlite::Database& database) {
+  KVASIR_TRY(sqlite::Statement insert, database.prepare("INSERT OR IGNORE INTO formats(name) VALUES (?)"));
   std::vector<std::int64_t> numbers;
   for (int i = 0; i < kv::kNumKvFormats; ++i) {
     const std::string_view name = kv::name_of(static_cast<kv::KvFormat>(i));
@@ -34,8 +34,8 @@ Result<std::vector<std::int64_t>> format_numbers(Database& database) {
   return numbers;
 }
 
-Result<std::vector<std::int64_t>> reason_numbers(Database& database) {
-  KVASIR_TRY(Statement insert,
+Result<std::vector<std::int64_t>> reason_numbers(sqlite::Database& database) {
+  KVASIR_TRY(sqlite::Statement insert,
              database.prepare("INSERT OR IGNORE INTO reasons(name, meaning) VALUES (?, ?)"));
   std::vector<std::int64_t> numbers;
   for (int i = 0; i < kv::kNumActionReasons; ++i) {
@@ -48,7 +48,7 @@ Result<std::vector<std::int64_t>> reason_numbers(Database& database) {
 
 }  // namespace
 
-RowWriter::RowWriter(Database& database, std::string version, Statements statements, Numbers formats,
+RowWriter::RowWriter(sqlite::Database& database, std::string version, Statements statements, Numbers formats,
                      Numbers reasons)
     : database_(&database),
       version_(std::move(version)),
@@ -56,31 +56,31 @@ RowWriter::RowWriter(Database& database, std::string version, Statements stateme
       formats_(std::move(formats)),
       reasons_(std::move(reasons)) {}
 
-Result<RowWriter> RowWriter::create(Database& database, const std::string& version) {
+Result<RowWriter> RowWriter::create(sqlite::Database& database, const std::string& version) {
   KVASIR_TRY(Numbers formats, format_numbers(database));
   KVASIR_TRY(Numbers reasons, reason_numbers(database));
-  KVASIR_TRY(Statement run,
+  KVASIR_TRY(sqlite::Statement run,
              database.prepare("INSERT INTO runs(started_at, version, model) VALUES (?, ?, ?)"));
-  KVASIR_TRY(Statement run_format, database.prepare("INSERT INTO run_formats VALUES (?, ?, ?, ?)"));
-  KVASIR_TRY(Statement sequence,
+  KVASIR_TRY(sqlite::Statement run_format, database.prepare("INSERT INTO run_formats VALUES (?, ?, ?, ?)"));
+  KVASIR_TRY(sqlite::Statement sequence,
              database.prepare("INSERT INTO sequences(run, request, choice, client_id, policy, budget_share, "
                               "budget_bytes, max_lost_share, only_at_tokens, prompt_tokens) "
                               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   KVASIR_TRY(
-      Statement step,
+      sqlite::Statement step,
       database.prepare("INSERT INTO steps(sequence, token, planned, bytes_before, bytes_after, lost_max, "
                        "lost_mean, actions, waiting, no_room, policy_ms, record_ms) "
                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  KVASIR_TRY(Statement step_format, database.prepare("INSERT INTO step_formats VALUES (?, ?, ?, ?)"));
-  KVASIR_TRY(Statement action, database.prepare("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  KVASIR_TRY(Statement block,
+  KVASIR_TRY(sqlite::Statement step_format, database.prepare("INSERT INTO step_formats VALUES (?, ?, ?, ?)"));
+  KVASIR_TRY(sqlite::Statement action, database.prepare("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  KVASIR_TRY(sqlite::Statement block,
              database.prepare("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  KVASIR_TRY(Statement sequence_end,
+  KVASIR_TRY(sqlite::Statement sequence_end,
              database.prepare(
                  "UPDATE sequences SET tokens = ?2, bytes_share = ?3, bytes_share_peak = ?4 WHERE id = ?1"));
-  KVASIR_TRY(Statement dropped,
+  KVASIR_TRY(sqlite::Statement dropped,
              database.prepare("UPDATE runs SET dropped_steps = ?2, dropped_actions = ?3 WHERE id = ?1"));
-  KVASIR_TRY(Statement run_end, database.prepare("UPDATE runs SET ended_at = ?2 WHERE id = ?1"));
+  KVASIR_TRY(sqlite::Statement run_end, database.prepare("UPDATE runs SET ended_at = ?2 WHERE id = ?1"));
   return RowWriter(
       database, version,
       {std::move(run), std::move(run_format), std::move(sequence), std::move(step), std::move(step_format),

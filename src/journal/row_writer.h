@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "journal/block_lifetimes.h"
-#include "journal/database.h"
+#include "sqlite/database.h"
 #include "journal/record_queue.h"
 #include "kvasir/result.h"
 
@@ -19,7 +19,7 @@ namespace kvasir::journal {
 class RowWriter {
  public:
   // `database` is a log and must outlive the writer. Error: kMachine.
-  static Result<RowWriter> create(Database& database, const std::string& version);
+  static Result<RowWriter> create(sqlite::Database& database, const std::string& version);
 
   // Errors: kMachine. A step whose sequence's begin was dropped is left out, and counted.
   Status write(const Record& record);
@@ -32,7 +32,7 @@ class RowWriter {
 
  private:
   struct Statements {
-    Statement run, run_format, sequence, step, step_format, action, block, sequence_end, dropped, run_end;
+    sqlite::Statement run, run_format, sequence, step, step_format, action, block, sequence_end, dropped, run_end;
   };
   // A number in the log per enumerator: it may have been written by a version that had others.
   using Numbers = std::vector<std::int64_t>;
@@ -44,7 +44,7 @@ class RowWriter {
     std::int32_t layer, head;
   };
 
-  RowWriter(Database& database, std::string version, Statements statements, Numbers formats, Numbers reasons);
+  RowWriter(sqlite::Database& database, std::string version, Statements statements, Numbers formats, Numbers reasons);
   Status write_run(const kv::RunRecord& run);
   Status write_sequence(const kv::SequenceRecord& sequence);
   Status write_step(const kv::StepRecord& step);
@@ -55,7 +55,7 @@ class RowWriter {
   double share_of(float attention) const;
   double price_of(const kv::ActionRecord& action) const;
 
-  Database* database_;
+  sqlite::Database* database_;
   std::string version_;
   Statements statements_;
   Numbers formats_, reasons_;

@@ -87,8 +87,8 @@ CREATE VIEW named_actions AS
        JOIN formats t ON t.id = a.to_format JOIN reasons r ON r.id = a.reason;
 )sql";
 
-Result<std::int64_t> read_number(Database& database, const char* sql) {
-  KVASIR_TRY(Statement statement, database.prepare(sql));
+Result<std::int64_t> read_number(sqlite::Database& database, const char* sql) {
+  KVASIR_TRY(sqlite::Statement statement, database.prepare(sql));
   KVASIR_TRY(const bool has_row, statement.next());
   return has_row ? statement.integer(0) : 0;
 }
@@ -98,7 +98,7 @@ Error refusal(const std::string& path, std::string_view what) {
 }
 
 // SQLite reads a file only when it is asked something.
-Status check_is_log(const std::string& path, Database& database) {
+Status check_is_log(const std::string& path, sqlite::Database& database) {
   const auto application_id = read_number(database, "PRAGMA application_id");
   if (!application_id || *application_id != kApplicationId) {
     return std::unexpected(refusal(path, "is no KV log of kvasir"));
@@ -110,7 +110,7 @@ Status check_is_log(const std::string& path, Database& database) {
 }
 
 // Unless they are there. All or nothing: another process may be making the same.
-Status make_tables(Database& database) {
+Status make_tables(sqlite::Database& database) {
   const std::string sql = fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {};\n{}",
                                       kApplicationId, kSchemaVersion, kTables);
   KVASIR_CHECKED(database.execute("BEGIN IMMEDIATE"));
@@ -123,8 +123,8 @@ Status make_tables(Database& database) {
 
 }  // namespace
 
-Result<Database> open_for_writing(const std::string& path) {
-  KVASIR_TRY(Database database, Database::open(path, Database::Access::kReadWrite));
+Result<sqlite::Database> open_for_writing(const std::string& path) {
+  KVASIR_TRY(sqlite::Database database, sqlite::Database::open(path, sqlite::Database::Access::kReadWrite));
   const auto num_tables = read_number(database, "SELECT count(*) FROM sqlite_schema");
   if (!num_tables || *num_tables > 0) KVASIR_CHECKED(check_is_log(path, database));
   // NORMAL: a power cut may take the last records, never the file.
@@ -135,11 +135,11 @@ Result<Database> open_for_writing(const std::string& path) {
                     fmt::format("{}: cannot be written: {}", printable_line(path), status.error().message));
 }
 
-Result<Database> open_for_reading(const std::string& path) {
+Result<sqlite::Database> open_for_reading(const std::string& path) {
   if (!std::ifstream(path, std::ios::binary)) {
     return std::unexpected(refusal(path, fmt::format("cannot be read: {}", std::strerror(errno))));
   }
-  KVASIR_TRY(Database database, Database::open(path, Database::Access::kRead));
+  KVASIR_TRY(sqlite::Database database, sqlite::Database::open(path, sqlite::Database::Access::kRead));
   KVASIR_CHECKED(check_is_log(path, database));
   return database;
 }

@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "journal/database.h"
+#include "sqlite/database.h"
 #include "kvasir/result.h"
 
 namespace kvasir::journal {
 
 // A log that gets records: a new file gets its tables, one that has them keeps what is in it. In WAL mode.
 // Errors: kBadFile (some other file, or a log of another version), kMachine (cannot be written).
-Result<Database> open_for_writing(const std::string& path);
+Result<sqlite::Database> open_for_writing(const std::string& path);
 
 // Errors: kBadFile (no such file, no KV log).
-Result<Database> open_for_reading(const std::string& path);
+Result<sqlite::Database> open_for_reading(const std::string& path);
 
 }  // namespace kvasir::journal

@@ -1,4 +1,4 @@
-#include "journal/database.h"
+#include "sqlite/database.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -7,10 +7,10 @@
 
 #include "base/printable.h"
 
-namespace kvasir::journal {
+namespace kvasir::sqlite {
 namespace {
 
-// Another process may be writing to the same log.
+// Another process may be writing to the same file.
 constexpr int kBusyTimeoutMs = 5000;
 
 // A file that is only read is to blame itself.
@@ -87,6 +87,10 @@ void Statement::bind(int index, std::optional<double> value) {
   sqlite3_bind_null(statement_.get(), index);
 }
 
+void Statement::bind(int index, Blob value) {
+  sqlite3_bind_blob64(statement_.get(), index, value.bytes.data(), value.bytes.size(), SQLITE_TRANSIENT);
+}
+
 void Database::Close::operator()(sqlite3* database) const { sqlite3_close(database); }
 
 Result<Database> Database::open(const std::string& path, Access access) {
@@ -125,4 +129,4 @@ std::int64_t Database::last_row() const { return sqlite3_last_insert_rowid(datab
 
 Error Database::last_error() const { return last_error_of(database_.get()); }
 
-}  // namespace kvasir::journal
+}  // namespace kvasir::sqlite

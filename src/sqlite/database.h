@@ -12,7 +12,12 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-namespace kvasir::journal {
+namespace kvasir::sqlite {
+
+// Any bytes, bound as a BLOB.
+struct Blob {
+  std::string_view bytes;
+};
 
 // Compiled SQL that runs many times. Must not outlive its database. Thread safety: none.
 class Statement {
@@ -38,7 +43,7 @@ class Statement {
   // Columns of the row that next() went to.
   std::int64_t integer(int column) const;
   std::optional<double> real(int column) const;  // nothing: NULL
-  std::string text(int column) const;
+  std::string text(int column) const;  // also the bytes of a BLOB
 
  private:
   friend class Database;
@@ -53,6 +58,7 @@ class Statement {
   void bind(int index, float value) { bind(index, double{value}); }
   void bind(int index, std::string_view value);
   void bind(int index, std::optional<double> value);
+  void bind(int index, Blob value);
 
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
@@ -62,7 +68,8 @@ class Database {
  public:
   enum class Access : std::uint8_t { kRead, kReadWrite };  // kReadWrite makes the file when there is none
 
-  // Error naming the path: kBadFile for reading, kMachine for writing.
+  // ":memory:" to write is a database without a file. Error naming the path: kBadFile for reading, kMachine
+  // for writing.
   static Result<Database> open(const std::string& path, Access access);
 
   // Runs SQL without arguments, several statements at once. Error: kBadFile when opened for reading, else
@@ -83,4 +90,4 @@ class Database {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
-}  // namespace kvasir::journal
+}  // namespace kvasir::sqlite
