@@ -53,6 +53,7 @@ struct ServeOptions {
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
   std::string request_memory;  // a size; empty: a part of the budget
+  std::string state_bytes;     // a size; empty: the default
   LimitOptions limits;
   server::observe::TracingFlags tracing;
   EngineOptions engine;
@@ -218,6 +219,23 @@ void fit_connections(server::ServerConfig& config, Logger& logger) {
   limits.connections.max = most;
 }
 
+// What is stored without a folder; with one, SQLite's pages.
+std::int64_t stored_memory_bytes(std::int64_t request_memory_bytes) {
+  constexpr std::int64_t kMost = 64 << 20;
+  return std::min(kMost, request_memory_bytes / 16);
+}
+
+Result<std::int64_t> state_bytes_of(const std::string& size) {
+  constexpr std::int64_t kLeast = 16 << 20;
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--state-bytes must be at least {}, got {}", format_bytes(kLeast),
+                                        format_bytes(*bytes))
+                          : "--state-bytes: " + bytes.error().message,
+                    "state-bytes");
+}
+
 // Many systems start programs with fewer descriptors than there may be connections.
 void raise_descriptor_limit(const server::Limits& limits, Logger& logger) {
   constexpr std::int64_t kOtherDescriptors = 64;
@@ -239,8 +257,13 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_TRY(config.reserved_bytes,
              request_memory_bytes(options.request_memory, config.memory_bytes, options.server));
+  if (!options.state_bytes.empty()) {
+    KVASIR_TRY(options.server.state_bytes, state_bytes_of(options.state_bytes));
+  }
+  options.server.stored_memory_bytes = stored_memory_bytes(config.reserved_bytes);
+  config.reserved_bytes += options.server.stored_memory_bytes;
   options.server.memory_bytes = config.memory_bytes;
-  options.server.request_memory_bytes = config.reserved_bytes;
+  options.server.request_memory_bytes = config.reserved_bytes - options.server.stored_memory_bytes;
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
@@ -318,6 +341,10 @@ void add_serve(CLI::App& app, Context& context) {
                    "A file that `kvasir keys` wrote: requests must bring one of its keys");
   verb->add_option("--access-log", options->server.access_log_file,
                    "A line of JSON for each request and what it took, never what it said (-: stderr)");
+  verb->add_option("--state-dir", options->server.state_dir,
+                   "A folder for stored responses, files and batches, which a restart keeps (default: in memory)");
+  verb->add_option("--state-bytes", options->state_bytes,
+                   "What they may take there: beyond it, the oldest leave (default: 1G)");
   add_tracing_options(*verb, options->tracing);
   verb->add_option("--metrics-alias", options->server.metrics_alias,
                    "Give the metrics another server's names too, for dashboards made for it")

@@ -51,12 +51,12 @@ std::string name_of(const Endpoint& endpoint) {
   return name;
 }
 
-bool has_rest(const Endpoint& endpoint) { return endpoint.pattern.ends_with("/*"); }
+bool has_rest(const Endpoint& endpoint) { return endpoint.pattern.contains('*'); }
 
 std::string path_of(const Endpoint& endpoint) {
-  const std::string_view pattern = endpoint.pattern;
-  if (!has_rest(endpoint)) return std::string(pattern);
-  return std::string(pattern.substr(0, pattern.size() - 1)) + "{id}";
+  std::string path(endpoint.pattern);
+  if (has_rest(endpoint)) path.replace(path.find('*'), 1, "{id}");
+  return path;
 }
 
 // A number beyond what doubles count to stands in no schema: rows leave such ends open.

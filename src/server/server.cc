@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,8 @@
 #include "base/printable.h"
 #include "server/api/api_context.h"
 #include "server/api/openai/answer_json.h"
+#include "server/api/responses/stored_response.h"
+#include "server/api/stored_things.h"
 #include "server/auth/key_ring.h"
 #include "server/carriers/grpc/grpc_port.h"
 #include "server/carriers/sse.h"
@@ -67,6 +70,19 @@ Status check_config(const ServerConfig& config) {
                       fmt::format("at least 1 io thread is needed, got {}", config.num_io_threads));
   }
   return {};
+}
+
+// Half for responses, half for files and batches. A quarter is for the database's own pages.
+Result<std::unique_ptr<stored::ObjectStore>> open_store(const ServerConfig& config) {
+  const std::int64_t all_bytes = config.state_dir.empty() ? config.stored_memory_bytes : config.state_bytes;
+  const std::int64_t bytes = all_bytes / 4 * 3;
+  constexpr std::int64_t kMaxResponses = 100'000, kMaxFiles = 10'000;
+  KVASIR_TRY(auto store, stored::ObjectStore::open({.directory = config.state_dir,
+                                                    .bounds = {{.max_bytes = bytes / 2, .max_objects = kMaxResponses},
+                                                               {.max_bytes = bytes / 8 * 3, .max_objects = kMaxFiles},
+                                                               {.max_bytes = bytes / 8, .max_objects = kMaxFiles}}}));
+  KVASIR_CHECKED(api::fail_unfinished(*store));
+  return store;
 }
 
 // A counter that a signal handler may raise and one thread waits for.
@@ -132,6 +148,7 @@ struct Server::Impl {
         router(make_routes(api), config.base_path) {}
 
   Status open_grpc();
+  void keep_things(std::unique_ptr<stored::ObjectStore> store);
   void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
   void serve_io();
   void drain();
@@ -173,6 +190,7 @@ struct Server::Impl {
   http::Listener listener{
       io, connections, [this](auto socket, auto slot) { begin_session(std::move(socket), std::move(slot)); }};
   std::unique_ptr<carriers::GrpcPort> grpc;  // null: not asked for
+  std::unique_ptr<api::StoredThings> stored;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -198,8 +216,10 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
                                                       .is_https = files.tls != nullptr},
                                                      warn));
   }
+  KVASIR_TRY(auto store, open_store(config));
   const bool asks_for_keys = files.keys != nullptr;
   auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(origins), std::move(files));
+  impl->keep_things(std::move(store));
   if (!impl->stop_signal.valid()) {
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }
@@ -248,6 +268,11 @@ Status Server::run() {
     impl.files.tracer->finish(impl.num_stops > 1 ? kHurriedTraceTime : kTraceTime);
   }
   return {};
+}
+
+void Server::Impl::keep_things(std::unique_ptr<stored::ObjectStore> store) {
+  stored = std::make_unique<api::StoredThings>(std::move(store));
+  api.stored = stored.get();
 }
 
 Status Server::Impl::open_grpc() {

@@ -31,6 +31,9 @@ struct ServerConfig {
   std::string access_log_file;                    // a line of JSON for each request; "-": stderr, empty: none
   std::optional<observe::TracingConfig> tracing;  // nothing: nobody is told of requests
   std::string metrics_alias;                      // "vllm": its metric names too; empty: Kvasir's own
+  std::string state_dir;                          // of stored responses and files; empty: they are in memory
+  std::int64_t state_bytes = std::int64_t{1} << 30;  // that they may have there
+  std::int64_t stored_memory_bytes = 16 << 20;       // that they may have in memory
   std::int64_t drain_ms = 30'000;                 // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;
   std::int64_t memory_bytes = 0;          // the whole process's budget, to show; 0: unknown

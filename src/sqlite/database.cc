@@ -18,7 +18,7 @@ Error last_error_of(sqlite3* database) {
   const char* path = sqlite3_db_filename(database, "main");
   const bool is_read = sqlite3_db_readonly(database, "main") == 1;
   return {is_read ? ErrorKind::kBadFile : ErrorKind::kMachine,
-          fmt::format("{}: {}", printable_line(path == nullptr ? "" : path),
+          fmt::format("{}: {}", path == nullptr || *path == '\0' ? "the database in memory" : printable_line(path),
                       printable_line(sqlite3_errmsg(database))),
           ""};
 }

@@ -37,5 +37,27 @@ TEST(Router, TakesTheBasePathOff) {
   EXPECT_EQ(below.canonical_path("/v1/models"), "/v1/models");
 }
 
+TEST(Router, AStarInTheMiddleIsOneSegment) {
+  std::vector<http::Route> routes;
+  for (const char* pattern : {"/v1/responses/*/input_items", "/v1/responses/*"}) routes.push_back({"GET", pattern, {}});
+  const http::Router stars(std::move(routes));
+  const auto pattern_of = [&](const char* path) {
+    return stars.pattern_of({.method = "GET", .path = path});
+  };
+  EXPECT_EQ(pattern_of("/v1/responses/a/input_items"), "/v1/responses/*/input_items");
+  EXPECT_EQ(pattern_of("/v1/responses/a"), "/v1/responses/*");
+  EXPECT_EQ(pattern_of("/v1/responses/a/b/input_items"), "/v1/responses/*");
+  EXPECT_EQ(pattern_of("/v1/responses//input_items"), "/v1/responses/*");
+  EXPECT_EQ(stars.canonical_path("/responses/a/input_items/"), "/v1/responses/a/input_items");
+}
+
+TEST(Router, ReadsTheValuesOfAQuery) {
+  EXPECT_EQ(http::query_value("limit=3&after=a%2Fb", "after"), "a/b");
+  EXPECT_EQ(http::query_value("limit=3&after=a%2Fb", "limit"), "3");
+  EXPECT_EQ(http::query_value("limit", "limit"), "");
+  EXPECT_EQ(http::query_value("&&x=1", "limit"), std::nullopt);
+  EXPECT_EQ(http::query_value("", "limit"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace kvasir::server::router_test

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
@@ -22,7 +23,13 @@ namespace kvasir::server::observe {
 class Tracer;
 }
 
+namespace kvasir::server::stored {
+class StoreThread;
+}
+
 namespace kvasir::server::api {
+
+class StoredThings;
 
 // Outlives every request.
 struct ApiContext {
@@ -44,8 +51,11 @@ struct ApiContext {
   const std::atomic<bool>& draining;
   // How the model's templates write calls.
   std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
+  StoredThings* stored = nullptr;  // null: nothing is stored
 };
 
+// Requires: something is stored.
+stored::StoreThread& store_of(const ApiContext& context);
 // Error (404, model_not_found) unless the name is empty or the served one.
 ApiStatus check_model(const ApiContext& context, const std::string& name);
 // Counts a request with so many prompt tokens against the limits of its tenant; what is left goes into
@@ -66,13 +76,12 @@ void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 // The body as an endpoint's parser reads it, with the model's sampling where it says nothing. Warnings go
 // with the answer. Errors: check_limits(), the
 // parser's, and another model's name.
-template <class Request>
-ApiResult<Request> read_request(const ApiContext& context, http::ResponseWriter& writer,
-                                ApiResult<Request> (*parse)(std::string_view, const Limits&, Warnings&)) {
+template <class Parse, class Read = std::invoke_result_t<Parse, std::string_view, const Limits&, Warnings&>>
+Read read_request(const ApiContext& context, http::ResponseWriter& writer, Parse parse) {
   KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
-  KVASIR_TRY(Request request, parse(writer.request().body, context.limits, warnings));
-  if constexpr (std::derived_from<Request, GenerationRequest>) {
+  KVASIR_TRY(auto request, parse(writer.request().body, context.limits, warnings));
+  if constexpr (std::derived_from<typename Read::value_type, GenerationRequest>) {
     fill_sampling(request.sampling, context.engine.model_info().default_sampling);
   }
   add_warnings(warnings, writer);

@@ -304,7 +304,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"min_keep", "integer", {}, "accepted; one token is always kept", read_unused<integer_of>},
     {"length_penalty", "number", {}, "accepted; it is for beam search", read_unused<number_of>},
     {"early_stopping", "boolean", {}, "accepted; it is for beam search", read_unused<boolean_of>},
-    {"store", "boolean", {}, "left out: nothing is stored", kLeftOut},
+    {"store", "boolean", {}, "left out: only responses are stored", kLeftOut},
     {"service_tier",
      "string",
      {},

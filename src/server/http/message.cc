@@ -20,6 +20,17 @@ const std::string* Request::header(std::string_view name) const {
   return found == headers.end() ? nullptr : &found->value;
 }
 
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    if (percent_decoded(pair.substr(0, equals)) != name) continue;
+    return percent_decoded(pair.substr(std::min(equals + 1, pair.size())));
+  }
+  return std::nullopt;
+}
+
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 200:

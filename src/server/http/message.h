@@ -1,6 +1,7 @@
 // A request and a response as the handlers see them: whole, decoded, free of any HTTP library.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct Request {
   std::vector<Header> headers;
   std::string body;
   auth::Tenant tenant;  // whose API key came with it
+  std::string query = {};  // behind the path's "?", as it came
 
   // The value of the first header of that name, case aside; null when there is none.
   const std::string* header(std::string_view name) const;
@@ -31,6 +33,9 @@ struct Response {
   std::vector<Header> headers = {};
   std::string body = {};
 };
+
+// The value of `name` in a query, percent-decoded; nothing when it is not there.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 // "Not Found" for 404.
 std::string_view reason_phrase(int status);

@@ -37,6 +37,11 @@ std::string path_of(std::string_view target) {
   return path.empty() ? "/" : std::string(path);
 }
 
+std::string query_of(std::string_view target) {
+  const std::size_t mark = target.find('?');
+  return mark == target.npos ? std::string() : std::string(target.substr(mark + 1));
+}
+
 bool has_bare_line_feed(std::string_view text) {
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
     if (at == 0 || text[at - 1] != '\r') return true;
@@ -106,6 +111,7 @@ ApiStatus RequestReader::check_header() {
   }
   head_.method = to_string(message.method_string());
   head_.path = router_.canonical_path(path_of(to_string(message.target())));
+  head_.query = query_of(to_string(message.target()));
   std::int64_t num_hosts = 0, num_origins = 0;
   bool has_other_coding = false;
   boost::beast::string_view content_coding;

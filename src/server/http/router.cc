@@ -15,10 +15,14 @@ namespace {
 
 // The text that the pattern's "*" stands for, empty without one; nothing when the path does not match.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
-  if (!pattern.ends_with("/*")) return path == pattern ? std::optional(std::string_view()) : std::nullopt;
-  pattern.remove_suffix(1);
-  if (path.size() <= pattern.size() || !path.starts_with(pattern)) return std::nullopt;
-  return path.substr(pattern.size());
+  const std::size_t star = pattern.find('*');
+  if (star == pattern.npos) return path == pattern ? std::optional(std::string_view()) : std::nullopt;
+  const std::string_view before = pattern.substr(0, star), behind = pattern.substr(star + 1);
+  if (path.size() <= before.size() + behind.size()) return std::nullopt;
+  if (!path.starts_with(before) || !path.ends_with(behind)) return std::nullopt;
+  const std::string_view rest = path.substr(before.size(), path.size() - before.size() - behind.size());
+  if (!behind.empty() && rest.contains('/')) return std::nullopt;
+  return rest;
 }
 
 }  // namespace

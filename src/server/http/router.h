@@ -12,12 +12,12 @@
 
 namespace kvasir::server::http {
 
-// `rest`: what a pattern that ends in "/*" matched there, percent-decoded; else empty.
+// `rest`: what the "*" of a pattern matched, percent-decoded; else empty.
 using Handler = std::function<void(std::shared_ptr<ResponseWriter> writer, const std::string& rest)>;
 
 struct Route {
   std::string_view method;
-  std::string_view pattern;  // a path, or a prefix ending in "/*"
+  std::string_view pattern;  // a path; "*" is one segment, and at the end any number
   Handler handler;
 };
 

@@ -260,25 +260,38 @@ ApiStatus read_item(const FieldInput& item, Reading& reading) {
   return {};
 }
 
+ApiStatus read_items(const FieldInput& field, std::int64_t count_before, Reading& reading) {
+  if (!field.json.is_array()) return wrong_type(field, "a string or an array of items");
+  KVASIR_TRY(const JsonArray items, array_of(field));
+  const auto count = static_cast<std::int64_t>(items.size()) + count_before;
+  if (count > field.limits.messages.max)
+    return std::unexpected(beyond(field.limits.messages, count, field.name));
+  std::size_t index = 0;
+  for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), reading));
+  return {};
+}
+
 }  // namespace
 
-ApiResult<Value> read_input(const FieldInput& field, const std::string& instructions, Warnings& warnings) {
+ApiResult<Value> read_input(const FieldInput& field, const FieldInput* before, const std::string& instructions,
+                            Warnings& warnings) {
   Reading reading{.conversation = {}, .warnings = warnings};
   Conversation& conversation = reading.conversation;
   if (!instructions.empty()) conversation.add(message_of("system", Value::string(instructions)));
+  std::int64_t count_before = 0;
+  if (before != nullptr) {
+    KVASIR_CHECKED(read_items(*before, 0, reading));
+    count_before = static_cast<std::int64_t>(before->json.get_array().value().size());
+  }
   if (field.json.is_string()) {
     KVASIR_TRY(std::string text, string_of(field));
     conversation.add(message_of("user", Value::string(std::move(text))));
     return conversation.finish();
   }
-  if (!field.json.is_array()) return wrong_type(field, "a string or an array of items");
-  KVASIR_TRY(const JsonArray items, array_of(field));
-  const auto count = static_cast<std::int64_t>(items.size());
-  if (count == 0) return bad_request(field.name + " must not be empty", field.name);
-  if (count > field.limits.messages.max)
-    return std::unexpected(beyond(field.limits.messages, count, field.name));
-  std::size_t index = 0;
-  for (const JsonElement item : items) KVASIR_CHECKED(read_item(field.at(index++, item), reading));
+  if (field.json.is_array() && field.json.get_array().value().size() == 0) {
+    return bad_request(field.name + " must not be empty", field.name);
+  }
+  KVASIR_CHECKED(read_items(field, count_before, reading));
   Value messages = conversation.finish();
   if (messages.as_list().items.empty() && reading.has_gaps()) {
     return bad_request(fmt::format("{}: \"{}\" is not supported here, and no other item can be shown to the model",

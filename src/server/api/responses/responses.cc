@@ -1,6 +1,7 @@
 // POST /v1/responses
 
 #include <ctime>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,27 +11,117 @@
 #include "server/api/generation.h"
 #include "server/api/responses/responses_format.h"
 #include "server/api/responses/responses_request.h"
+#include "server/api/responses/stored_response.h"
+#include "server/api/stored_things.h"
 
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus start_responses(ApiContext& context, const Writer& writer) {
-  KVASIR_TRY(ResponsesRequest request, read_request(context, *writer, parse_responses_request));
+// A response that is about to be made.
+struct Preparation {
+  GenerationRequest asked;
+  std::unique_ptr<ResponsesFormat> format;
+  std::vector<Request> requests;
+};
+
+struct ReadResponses {
+  ResponsesRequest request;
+  Warnings warnings;
+};
+
+// `before` null: what goes before is not known yet.
+ApiResult<ReadResponses> read_responses(const ApiContext& context, http::ResponseWriter& writer,
+                                        const std::string* before) {
+  KVASIR_CHECKED(check_limits(context, writer));
+  ReadResponses read;
+  KVASIR_TRY(read.request,
+             parse_continued_request(writer.request().body, context.limits, before, read.warnings));
+  fill_sampling(read.request.sampling, context.engine.model_info().default_sampling);
+  KVASIR_CHECKED(check_model(context, read.request.model));
+  if (context.stored == nullptr && read.request.background) return not_supported("background", "it here");
+  if (context.stored == nullptr || read.request.store.has_value()) return read;
+  read.request.store = true;
+  return read;
+}
+
+void generate_in_background(ApiContext& context, const Writer& writer,
+                            const std::shared_ptr<Preparation>& prepared, const StoredResponse& kept) {
+  auto run = std::make_shared<BackgroundWriter>(
+      context.stored->executor(), writer->request(),
+      [&context, kept](const http::Response* response) {
+        context.stored->remove_run(kept.object.id);
+        if (response != nullptr && response->status >= 400) fail_response(context, kept, response->body);
+      },
+      &context.metrics);
+  if (prepared->asked.stream) run->set_follower(writer);
+  context.stored->add_run(kept.object.id, run);
+  run->post([&context, run, prepared, kept] {
+    if (run->is_over()) return;  // cancelled
+    mark_in_progress(context, kept);
+    Generation::start(context, run, prepared->asked, std::move(prepared->format), std::move(prepared->requests));
+  });
+}
+
+// Kept first: who is told an id can ask for it. It begins whether or not its client is still there.
+void start_background(ApiContext& context, const Writer& writer,
+                      const std::shared_ptr<Preparation>& prepared, const StoredResponse& kept) {
+  const auto begin = [&context, writer, prepared, kept](stored::ObjectStore& store) {
+    ApiResult<std::string> queued = add_response(store, kept);
+    if (queued) generate_in_background(context, writer, prepared, kept);
+    return queued;
+  };
+  const auto answer = [writer, is_stream = prepared->asked.stream](std::string queued) {
+    if (!is_stream) writer->respond({.body = std::move(queued)});
+  };
+  ask_store(context, writer, begin, answer);
+}
+
+ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::string* before) {
+  KVASIR_TRY(ReadResponses read, read_responses(context, *writer, before));
+  ResponsesRequest& request = read.request;
+  if (before == nullptr && !request.previous_response_id.empty()) {
+    const auto load = [owner = owner_of(*writer), id = request.previous_response_id,
+                       limits = &context.limits](stored::ObjectStore& store) {
+      return conversation_until(store, owner, id, *limits);
+    };
+    const auto go_on = [&context, writer](const std::string& conversation) {
+      RequestMemory::Share memory(context.memory, writer->request().tenant.name);
+      ApiStatus started = plan_answer(*writer, body_memory_bytes(conversation), memory);
+      if (started) started = start_responses(context, writer, &conversation);
+      respond_unless(started, *writer);
+    };
+    ask_store(context, writer, load, go_on);
+    return {};
+  }
+  add_warnings(read.warnings, *writer);
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer, "input"));
   request.messages = {};  // has become a prompt
   wanted.client_id = context.ids.next("resp_");
-  const GenerationRequest asked = request;
+  auto prepared = std::make_shared<Preparation>(Preparation{.asked = request});
+  const bool is_stored = context.stored != nullptr && *request.store;
+  const bool is_background = request.background;
   ToolCallReading tool_calls = tool_call_reading(context, request, wanted);
-  auto format = std::make_unique<ResponsesFormat>(
-      ResponsesFormat::Options{.id = wanted.client_id,
-                               .created_s = static_cast<std::int64_t>(std::time(nullptr)),
-                               .model = context.model_name,
-                               .request = std::move(request),
-                               .tool_calls = std::move(tool_calls)},
-      *context.engine.tokenizer(), context.ids);
-  std::vector<Request> requests;
-  requests.push_back(std::move(wanted));
-  Generation::start(context, writer, asked, std::move(format), std::move(requests));
+  ResponsesFormat::Options options{.id = wanted.client_id,
+                                   .created_s = static_cast<std::int64_t>(std::time(nullptr)),
+                                   .model = context.model_name,
+                                   .request = std::move(request),
+                                   .tool_calls = std::move(tool_calls),
+                                   .is_stored = is_stored};
+  StoredResponse kept;
+  if (is_stored) {
+    KVASIR_CHECKED(check_store(context));
+    KVASIR_TRY(kept, begin_response(context, *writer, options));
+    kept.object.is_pinned = is_background;
+    options.keep = [&context, kept](std::string json) { end_response(context, kept, std::move(json)); };
+  }
+  prepared->format = std::make_unique<ResponsesFormat>(std::move(options), *context.engine.tokenizer(), context.ids);
+  prepared->requests.push_back(std::move(wanted));
+  if (is_background) {
+    kept.object.json = prepared->format->queued();
+    start_background(context, writer, prepared, kept);
+    return {};
+  }
+  Generation::start(context, writer, prepared->asked, std::move(prepared->format), std::move(prepared->requests));
   return {};
 }
 
@@ -41,7 +132,7 @@ extern const Endpoint kResponses = {
     .pattern = "/v1/responses",
     .meaning = "the next message of a conversation, as OpenAI's newer clients ask",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(start_responses(context, writer), *writer); },
+                 const std::string&) { respond_unless(start_responses(context, writer, nullptr), *writer); },
     .fields = [] { return beside_common_fields(responses_fields()); },
 };
 

@@ -81,8 +81,14 @@ void ResponsesFormat::write_settings(JsonWriter& json) const {
   json.member("parallel_tool_calls", request.parallel_tool_calls).key("metadata").raw(request.metadata_json);
   json.key("text").begin_object().key("format").begin_object().member("type", "text");
   json.end_object().end_object();
-  json.member("top_logprobs", request.top_logprobs).member("truncation", "disabled").member("store", false);
-  json.member("background", false).member_null("previous_response_id");
+  json.member("top_logprobs", request.top_logprobs).member("truncation", "disabled");
+  json.member("store", options_.is_stored).member("background", request.background);
+  json.key("previous_response_id");
+  if (request.previous_response_id.empty()) {
+    json.null();
+  } else {
+    json.value(request.previous_response_id);
+  }
   json.key("reasoning").begin_object().member_null("effort").member_null("summary").end_object();
 }
 
@@ -122,6 +128,13 @@ void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress)
   json.end_object();
 }
 
+std::string ResponsesFormat::queued() const {
+  std::string body;
+  JsonWriter json(body);
+  write_response(json, {.status = "queued"});
+  return body;
+}
+
 std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   const ChoiceResult& choice = choices.front();
   finish_reason_ = choice.finish_reason;
@@ -137,6 +150,7 @@ std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, con
   std::string body;
   JsonWriter json(body);
   write_response(json, {.status = final_status(), .usage = &usage});
+  keep(body);
   return body;
 }
 
@@ -149,9 +163,12 @@ void ResponsesFormat::append_response_event(std::string_view type, const Progres
   std::string data;
   JsonWriter json(data);
   begin_event(json, type).key("response");
-  write_response(json, progress);
-  json.end_object();
+  std::string response;
+  JsonWriter response_json(response);
+  write_response(response_json, progress);
+  json.raw(response).end_object();
   append_event(events, type, std::move(data));
+  if (progress.status != "in_progress") keep(std::move(response));
 }
 
 // For the item that comes after those that are whole.

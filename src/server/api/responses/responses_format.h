@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,11 +27,15 @@ class ResponsesFormat final : public AnswerFormat {
     std::string model;
     ResponsesRequest request;  // what the answer repeats; its conversation is not needed
     ToolCallReading tool_calls;
+    bool is_stored = false;
+    std::function<void(std::string response)> keep;  // called with it when it has ended; may be empty
   };
 
   // Borrows both.
   ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids);
 
+  // The response before anything is generated: "queued".
+  std::string queued() const;
   std::string whole(const std::vector<ChoiceResult>& choices, const Usage& usage) override;
   void append_events(std::int32_t choice, const RequestOutput& output, const Usage& usage,
                      http::Events& events) override;
@@ -57,6 +62,9 @@ class ResponsesFormat final : public AnswerFormat {
   // {"type", "sequence_number", ...
   JsonWriter& begin_event(JsonWriter& json, std::string_view type) const;
   void append_response_event(std::string_view type, const Progress& progress, http::Events& events) const;
+  void keep(std::string response) const {
+    if (options_.keep) options_.keep(std::move(response));
+  }
   void append_item_event(std::string_view type, const Json& item, http::Events& events) const;
   void append_part_event(std::string_view type, const Json& part, http::Events& events) const;
   void append_text(std::string_view text, http::Events& events);

@@ -129,6 +129,22 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"top_logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_top_logprobs},
     {"metadata", "object", {}, "comes back in the answer", read_metadata},
 
+    {"store",
+     "boolean",
+     {},
+     "keep the response, for GET and previous_response_id; true by default",
+     read_boolean<&ResponsesRequest::store>},
+    {"previous_response_id",
+     "string",
+     {},
+     "a response that was kept: its conversation goes before the input, without its instructions",
+     read_string<&ResponsesRequest::previous_response_id>},
+    {"background",
+     "boolean",
+     {},
+     "answer at once with status \"queued\"; GET tells when it is done",
+     read_boolean<&ResponsesRequest::background>},
+
     {"client_metadata", "object", {}, "accepted", read_unused<object_of>},
     {"max_tool_calls",
      "integer",
@@ -142,21 +158,35 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
      read_reasoning_wish},
     {"truncation", "string", {}, "left out: a conversation is never cut", read_ignored_unless<"disabled">},
     {"context_management", "array", {}, "left out: a conversation is never cut", kLeftOut},
-    {"background_options", "object", {}, "left out: there is no background", kLeftOut},
+    {"background_options", "object", {}, "left out: there are none", kLeftOut},
     {"access_programs", "object", {}, "left out: there are none", kLeftOut},
     {"image", "object", {}, "left out: there are no images", kLeftOut},
 
-    {"previous_response_id", "string", {}, "refused: nothing is stored; send what was said", kUnsupported},
-    {"conversation", "string or object", {}, "refused: nothing is stored", kUnsupported},
-    {"background", "boolean", {}, "refused: nothing is stored", kUnsupported},
-    {"prompt", "object", {}, "refused: nothing is stored", kUnsupported},
+    {"conversation", "string or object", {}, "refused: there are none; previous_response_id goes on", kUnsupported},
+    {"prompt", "object", {}, "refused: no prompts are stored", kUnsupported},
 });
 
 ApiStatus check(ResponsesRequest& request, Warnings& warnings) {
   KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.sampling.n != 1) return bad_request("n: a response is one answer", "n");
   if (request.sampling.prompt_logprobs) return not_supported("prompt_logprobs", "it in a response");
+  if (request.background && request.store == false) {
+    return bad_request("background: a response that nobody waits for must be stored", "store");
+  }
   return {};
+}
+
+ApiResult<jinja::Value> read_conversation(JsonElement input, const Limits& limits, const std::string* before,
+                                          ResponsesRequest& request, Warnings& warnings) {
+  std::optional<JsonDocument> earlier;
+  std::optional<FieldInput> earlier_items;
+  if (before != nullptr) {
+    KVASIR_TRY(earlier, JsonDocument::parse(*before, limits));
+    const auto items = find_member(earlier->root(), "input");
+    earlier_items.emplace(FieldInput{"previous_response_id", *items, limits});
+  }
+  return read_input({"input", input, limits, {}, &warnings}, earlier_items ? &*earlier_items : nullptr,
+                    request.instructions, request.conversation_warnings);
 }
 
 }  // namespace
@@ -165,14 +195,20 @@ std::span<const Field<ResponsesRequest>> responses_fields() { return kFields; }
 
 ApiResult<ResponsesRequest> parse_responses_request(std::string_view body, const Limits& limits,
                                                     Warnings& warnings) {
+  return parse_continued_request(body, limits, nullptr, warnings);
+}
+
+ApiResult<ResponsesRequest> parse_continued_request(std::string_view body, const Limits& limits,
+                                                    const std::string* before, Warnings& warnings) {
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   ResponsesRequest request;
   KVASIR_CHECKED(
       read_fields(document.root(), generation_fields(), responses_fields(), limits, request, warnings));
   const auto input = find_member(document.root(), "input");
   if (!input) return bad_request("input is missing", "input", "missing_parameter");
-  KVASIR_TRY(request.messages, read_input({"input", *input, limits, {}, &warnings}, request.instructions,
-                                          request.conversation_warnings));
+  if (before != nullptr || request.previous_response_id.empty()) {
+    KVASIR_TRY(request.messages, read_conversation(*input, limits, before, request, warnings));
+  }
   KVASIR_CHECKED(check(request, warnings));
   append_warnings(request.conversation_warnings, warnings);
   keep_allowed_tools(request, warnings);

@@ -17,11 +17,17 @@ struct ResponsesRequest : ChatRequest {
   std::optional<std::int32_t> max_output_tokens;
   std::string tools_json = "[]";  // as they came
   std::string metadata_json = "{}";
+  std::optional<bool> store;  // what the answer can be asked for later
+  bool background = false;
+  std::string previous_response_id;  // empty: none
 };
 
 std::span<const Field<ResponsesRequest>> responses_fields();
 
-// Errors (400).
+// `before`: the items of the conversation that the request goes on with, as a body {"input":[...]}; null: they
+// are not known yet, and neither are the messages of a request with a previous_response_id. Errors (400).
+ApiResult<ResponsesRequest> parse_continued_request(std::string_view body, const Limits& limits,
+                                                    const std::string* before, Warnings& warnings);
 ApiResult<ResponsesRequest> parse_responses_request(std::string_view body, const Limits& limits,
                                                     Warnings& warnings);
 

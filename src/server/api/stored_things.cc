@@ -1,0 +1,53 @@
+#include "server/api/stored_things.h"
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+
+namespace kvasir::server::api {
+
+void StoredThings::add_run(const std::string& id, const std::shared_ptr<BackgroundWriter>& run) {
+  const std::lock_guard lock(mutex_);
+  runs_[id] = run;
+}
+
+void StoredThings::remove_run(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  runs_.erase(id);
+}
+
+void StoredThings::abort_run(const std::string& id) {
+  std::shared_ptr<BackgroundWriter> run;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = runs_.find(id);
+    if (found != runs_.end()) run = found->second.lock();
+  }
+  if (run != nullptr) run->abort();
+}
+
+stored::StoreThread& store_of(const ApiContext& context) { return context.stored->store(); }
+
+ApiStatus check_store(const ApiContext& context) {
+  if (context.stored == nullptr) return bad_request("nothing is stored here", {}, "unsupported");
+  if (!context.stored->store().is_behind()) return {};
+  return std::unexpected(ApiError{503, "the store is behind: the disk of --state-dir is too slow", {}, "overloaded"});
+}
+
+ApiError to_store_error(Error error) {
+  switch (error.kind) {
+    case ErrorKind::kUnmet:
+      return {413, std::move(error.message), {}, "limit_exceeded"};
+    case ErrorKind::kUnavailable:
+      return {503, std::move(error.message), {}, "overloaded"};
+    default:
+      return {500, "the store failed: " + error.message, {}, "internal_error"};
+  }
+}
+
+ApiError no_such(std::string_view what, const std::string& id, std::string_view param) {
+  return {404, fmt::format("{} with id '{}' not found.", what, printable(std::string_view(id).substr(0, 128))),
+          std::string(param)};
+}
+
+}  // namespace kvasir::server::api

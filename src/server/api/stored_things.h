@@ -1,0 +1,73 @@
+// What outlives its request: the store, and work that nobody waits for.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "server/api/api_context.h"
+#include "server/api/background_writer.h"
+#include "server/api/endpoint.h"
+#include "server/stored/store_thread.h"
+
+namespace kvasir::server::api {
+
+// Thread safety: any thread.
+class StoredThings {
+ public:
+  explicit StoredThings(std::unique_ptr<stored::ObjectStore> store) : store_(std::move(store)) {}
+  // Requires: the engine has ended all requests.
+  ~StoredThings() { background_.join(); }
+  StoredThings(const StoredThings&) = delete;
+  StoredThings& operator=(const StoredThings&) = delete;
+
+  stored::StoreThread& store() { return store_; }
+  // Of one thread.
+  boost::asio::any_io_executor executor() { return background_.get_executor(); }
+
+  void add_run(const std::string& id, const std::shared_ptr<BackgroundWriter>& run);
+  void remove_run(const std::string& id);
+  void abort_run(const std::string& id);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<BackgroundWriter>> runs_;  // guarded
+  boost::asio::thread_pool background_{1};
+  stored::StoreThread store_;  // last: what it runs at the end may post to all of the above
+};
+
+// The refusal where nothing is stored (503 while the store is behind).
+ApiStatus check_store(const ApiContext& context);
+// The store's error as an answer.
+ApiError to_store_error(Error error);
+ApiError no_such(std::string_view what, const std::string& id, std::string_view param);
+
+// Runs task(ObjectStore&), which gives an ApiResult<T>, on the store's thread, and then(T) as a task of the
+// writer, or answers with the error. Neither runs for a client that has gone. Both must be copyable.
+template <class Task, class Then>
+void ask_store(const ApiContext& context, const Writer& writer, Task task, Then then) {
+  if (const ApiStatus has_store = check_store(context); !has_store) return respond_unless(has_store, *writer);
+  const auto is_gone = std::make_shared<bool>(false);
+  writer->on_abort([is_gone] { *is_gone = true; });
+  store_of(context).post([=](stored::ObjectStore& store) mutable {
+    using Outcome = decltype(task(store));
+    std::shared_ptr<Outcome> outcome;
+    try {
+      outcome = std::make_shared<Outcome>(task(store));
+    } catch (const std::exception&) {
+      outcome = std::make_shared<Outcome>(
+          std::unexpected(ApiError{500, "the request could not be processed", {}, "internal_error"}));
+    }
+    writer->post([=]() mutable {
+      if (*is_gone) return;
+      if (!*outcome) return writer->respond(error_response(outcome->error(), writer->request()));
+      then(std::move(**outcome));
+    });
+  });
+}
+
+}  // namespace kvasir::server::api

@@ -1,0 +1,243 @@
+// Responses that are kept: conversations go on, background runs end once, another key finds nothing.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "eventually.h"
+#include "http_client.h"
+#include "running_server.h"
+#include "server/auth/key_file.h"
+
+namespace kvasir::server::stored_responses_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string text_at(const std::string& body, const char* pointer) {
+  simdjson::dom::parser parser;
+  auto value = parser.parse(body).at_pointer(pointer);
+  return value.error() ? "" : value.is_string() ? std::string(value.get_string().value()) : simdjson::minify(value.value());
+}
+
+class Folder {
+ public:
+  Folder() {
+    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+    path = (std::filesystem::temp_directory_path() /
+            (std::string("kvasir-state-") + test.name() + "-" + std::to_string(::getpid())))
+               .string();
+    std::filesystem::remove_all(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+ClientResponse ask(const RunningServer& server, const char* method, const std::string& path, const std::string& body = {},
+                   const std::vector<std::string>& headers = {}) {
+  HttpClient client(server.port());
+  return client.request(method, path, body, headers);
+}
+
+std::string made(const RunningServer& server, const std::string& members) {
+  const ClientResponse answer = ask(server, "POST", "/v1/responses", "{\"max_output_tokens\":20," + members + "}");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  return text_at(answer.body, "/id");
+}
+
+std::string prompt_of(const RunningServer& server) {
+  std::string text;
+  for (const TokenId id : server.engine.last_prompt()) {
+    const auto number = static_cast<std::int32_t>(id);
+    if (number < 256) text += static_cast<char>(number);
+    if (number == 257) text += "<";
+    if (number == 258) text += ">";
+  }
+  return text;
+}
+
+TEST(StoredResponses, AConversationGoesOnWithoutItsInstructions) {
+  const RunningServer server;
+  const std::string first = made(server, R"("input":"one","instructions":"Be brief")");
+  EXPECT_NE(prompt_of(server).find("Be brief"), std::string::npos);
+  const std::string second = made(server, R"("input":"two","previous_response_id":")" + first + "\"");
+  const std::string prompt = prompt_of(server);
+  EXPECT_EQ(prompt.find("Be brief"), std::string::npos);
+  EXPECT_LT(prompt.find("one"), prompt.find("Hello, world!"));
+  EXPECT_LT(prompt.find("Hello, world!"), prompt.find("two"));
+  made(server, R"("input":[{"role":"user","content":"three"}],"previous_response_id":")" + second + "\"");
+  EXPECT_LT(prompt_of(server).find("two"), prompt_of(server).find("three"));
+  EXPECT_NE(prompt_of(server).find("one"), std::string::npos);
+}
+
+TEST(StoredResponses, AreGivenAndForgotten) {
+  const RunningServer server;
+  const ClientResponse answer = ask(server, "POST", "/v1/responses", R"({"input":"Hi","metadata":{"a":"b"}})");
+  const std::string path = "/v1/responses/" + text_at(answer.body, "/id");
+  EXPECT_EQ(text_at(answer.body, "/store"), "true");
+  EXPECT_EQ(ask(server, "GET", path).body, answer.body);
+  EXPECT_EQ(ask(server, "GET", path + "?stream=true").status, 400);
+  const ClientResponse deleted = ask(server, "DELETE", path);
+  EXPECT_EQ(deleted.status, 200);
+  EXPECT_EQ(text_at(deleted.body, "/deleted"), "true");
+  EXPECT_EQ(ask(server, "GET", path).status, 404);
+  EXPECT_EQ(ask(server, "DELETE", path).status, 404);
+}
+
+TEST(StoredResponses, AStreamIsKeptAsItsLastEventSays) {
+  const RunningServer server;
+  const ClientResponse stream = ask(server, "POST", "/v1/responses", R"({"input":"Hi","stream":true})");
+  const std::string last = stream.body.substr(stream.body.rfind("data: ") + 6);
+  const ClientResponse stored = ask(server, "GET", "/v1/responses/" + text_at(last, "/response/id"));
+  EXPECT_EQ(stored.status, 200);
+  EXPECT_EQ(stored.body, text_at(last, "/response"));
+}
+
+TEST(StoredResponses, StoreFalseKeepsNothing) {
+  const RunningServer server;
+  const std::string id = made(server, R"("input":"Hi","store":false)");
+  EXPECT_EQ(ask(server, "GET", "/v1/responses/" + id).status, 404);
+  const ClientResponse next =
+      ask(server, "POST", "/v1/responses", R"({"input":"more","previous_response_id":")" + id + "\"}");
+  EXPECT_EQ(next.status, 400);
+  EXPECT_EQ(text_at(next.body, "/error/code"), "previous_response_not_found");
+  EXPECT_EQ(text_at(next.body, "/error/param"), "previous_response_id");
+}
+
+TEST(StoredResponses, AGapInTheConversationIsSaid) {
+  const RunningServer server;
+  const std::string first = made(server, R"("input":"one")");
+  const std::string second = made(server, R"("input":"two","previous_response_id":")" + first + "\"");
+  ask(server, "DELETE", "/v1/responses/" + first);
+  const ClientResponse next =
+      ask(server, "POST", "/v1/responses", R"({"input":"three","previous_response_id":")" + second + "\"}");
+  EXPECT_EQ(next.status, 400);
+  EXPECT_NE(next.body.find("earlier part"), std::string::npos) << next.body;
+}
+
+TEST(StoredResponses, InputItemsComeInPages) {
+  const RunningServer server;
+  const std::string first = made(server, R"("input":"one")");
+  const std::string second =
+      made(server, R"("input":[{"role":"user","content":"two"}],"previous_response_id":")" + first + "\"");
+  const std::string path = "/v1/responses/" + second + "/input_items";
+  const ClientResponse page = ask(server, "GET", path + "?order=asc&limit=2");
+  EXPECT_EQ(text_at(page.body, "/data/0/content/0/text"), "one");
+  EXPECT_EQ(text_at(page.body, "/data/1/content/0/text"), "Hello, world!");
+  EXPECT_EQ(text_at(page.body, "/has_more"), "true");
+  const ClientResponse rest = ask(server, "GET", path + "?order=asc&after=" + text_at(page.body, "/last_id"));
+  EXPECT_EQ(text_at(rest.body, "/data/0/content/0/text"), "two");
+  EXPECT_EQ(text_at(rest.body, "/data/0/content/0/type"), "input_text");
+  EXPECT_EQ(text_at(rest.body, "/has_more"), "false");
+  EXPECT_EQ(text_at(ask(server, "GET", path).body, "/data/0/content/0/text"), "two");
+  EXPECT_EQ(ask(server, "GET", path + "?limit=0").status, 400);
+  EXPECT_EQ(ask(server, "GET", path + "?order=up").status, 400);
+  EXPECT_EQ(ask(server, "GET", path + "?after=msg_none").status, 404);
+}
+
+TEST(StoredResponses, ABackgroundRunOutlivesItsClient) {
+  const RunningServer server(FakeEngine::Options{.step = 5ms});
+  const ClientResponse queued = ask(server, "POST", "/v1/responses", R"({"input":"Hi","background":true})");
+  EXPECT_EQ(queued.status, 200);
+  EXPECT_EQ(text_at(queued.body, "/status"), "queued");
+  EXPECT_EQ(text_at(queued.body, "/background"), "true");
+  const std::string path = "/v1/responses/" + text_at(queued.body, "/id");
+  EXPECT_TRUE(eventually([&] { return text_at(ask(server, "GET", path).body, "/status") == "completed"; }));
+  EXPECT_EQ(text_at(ask(server, "GET", path).body, "/output/0/content/0/text"), "Hello, world!");
+  EXPECT_EQ(ask(server, "POST", path + "/cancel").status, 400);
+}
+
+TEST(StoredResponses, ABackgroundStreamOutlivesItsClient) {
+  const RunningServer server(FakeEngine::Options{.step = 20ms});
+  HttpClient client(server.port());
+  client.send(http_request("POST", "/v1/responses", R"({"input":"Hi","background":true,"stream":true})"));
+  const std::string begun = client.receive_until("response.output_text.delta");
+  client.close();
+  const std::size_t at = begun.find("resp_");
+  ASSERT_NE(at, std::string::npos) << begun;
+  const std::string path = "/v1/responses/" + begun.substr(at, begun.find('"', at) - at);
+  EXPECT_TRUE(eventually([&] { return text_at(ask(server, "GET", path).body, "/status") == "completed"; }));
+}
+
+TEST(StoredResponses, ABackgroundRunIsCancelledOnce) {
+  const RunningServer server(FakeEngine::Options{.answer = std::string(200, 'a'), .step = 20ms});
+  const std::string id = text_at(
+      ask(server, "POST", "/v1/responses", R"({"input":"Hi","background":true})").body, "/id");
+  const std::string path = "/v1/responses/" + id;
+  EXPECT_TRUE(eventually([&] { return text_at(ask(server, "GET", path).body, "/status") == "in_progress"; }));
+  const ClientResponse cancelled = ask(server, "POST", path + "/cancel");
+  EXPECT_EQ(cancelled.status, 200);
+  EXPECT_EQ(text_at(cancelled.body, "/status"), "cancelled");
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
+  EXPECT_EQ(text_at(ask(server, "GET", path).body, "/status"), "cancelled");
+  EXPECT_EQ(ask(server, "POST", path + "/cancel").status, 200);
+  const ClientResponse plain = ask(server, "POST", "/v1/responses/" + made(server, R"("input":"x")") + "/cancel");
+  EXPECT_EQ(plain.status, 400);
+}
+
+TEST(StoredResponses, ABackgroundRunThatFailsSaysWhy) {
+  const RunningServer server(FakeEngine::Options{.fail_after_tokens = 2});
+  const std::string path = "/v1/responses/" + text_at(ask(server, "POST", "/v1/responses",
+                                                          R"({"input":"Hi","background":true})")
+                                                          .body,
+                                                      "/id");
+  EXPECT_TRUE(eventually([&] { return text_at(ask(server, "GET", path).body, "/status") == "failed"; }));
+  EXPECT_NE(text_at(ask(server, "GET", path).body, "/error/message"), "");
+}
+
+TEST(StoredResponses, BackgroundNeedsTheStore) {
+  const RunningServer server;
+  const ClientResponse answer =
+      ask(server, "POST", "/v1/responses", R"({"input":"Hi","background":true,"store":false})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(text_at(answer.body, "/error/param"), "store");
+}
+
+TEST(StoredResponses, ARestartKeepsThemAndFailsWhatWasRunning) {
+  const Folder folder;
+  ServerConfig config;
+  config.state_dir = folder.path;
+  config.drain_ms = 0;
+  std::string done, running;
+  {
+    const RunningServer server(FakeEngine::Options{.answer = std::string(200, 'a'), .step = 5ms}, config);
+    done = made(server, R"("input":"one")");
+    running = text_at(ask(server, "POST", "/v1/responses", R"({"input":"Hi","background":true})").body, "/id");
+  }
+  const RunningServer server({}, config);
+  EXPECT_EQ(text_at(ask(server, "GET", "/v1/responses/" + done).body, "/status"), "incomplete");
+  const ClientResponse failed = ask(server, "GET", "/v1/responses/" + running);
+  EXPECT_EQ(text_at(failed.body, "/status"), "failed");
+  EXPECT_NE(text_at(failed.body, "/error/message"), "");
+  made(server, R"("input":"two","previous_response_id":")" + done + "\"");
+  EXPECT_NE(prompt_of(server).find("one"), std::string::npos);
+}
+
+TEST(StoredResponses, AnotherKeyFindsNothing) {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path);
+  ServerConfig config;
+  config.api_keys_file = folder.path + "/keys";
+  ASSERT_TRUE(auth::write_key_file(config.api_keys_file,
+                                   {{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
+                                    {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}}));
+  const RunningServer server({}, config);
+  const std::vector<std::string> ann = {"Authorization: Bearer kv-ann"}, bob = {"Authorization: Bearer kv-bob"};
+  const std::string id = text_at(ask(server, "POST", "/v1/responses", R"({"input":"Hi"})", ann).body, "/id");
+  const std::string path = "/v1/responses/" + id;
+  EXPECT_EQ(ask(server, "GET", path, {}, ann).status, 200);
+  EXPECT_EQ(ask(server, "GET", path, {}, bob).status, 404);
+  EXPECT_EQ(ask(server, "GET", path + "/input_items", {}, bob).status, 404);
+  EXPECT_EQ(ask(server, "POST", path + "/cancel", {}, bob).status, 404);
+  EXPECT_EQ(ask(server, "DELETE", path, {}, bob).status, 404);
+  const ClientResponse next =
+      ask(server, "POST", "/v1/responses", R"({"input":"x","previous_response_id":")" + id + "\"}", bob);
+  EXPECT_EQ(next.status, 400);
+  EXPECT_EQ(ask(server, "GET", path, {}, ann).status, 200);
+}
+
+}  // namespace
+}  // namespace kvasir::server::stored_responses_test
