@@ -262,6 +262,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   }
   options.server.stored_memory_bytes = stored_memory_bytes(config.reserved_bytes);
   config.reserved_bytes += options.server.stored_memory_bytes;
+  options.server.max_batch_lines = std::max(1, config.max_num_seqs / 2);  // others find a seat
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes - options.server.stored_memory_bytes;
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});

@@ -258,6 +258,7 @@ Status Server::run() {
   impl.stop_signal.wait();
   impl.metrics.num_answering_at_stop = impl.metrics.num_answering.load();
   impl.draining = true;
+  impl.stored->batches().stop();
   if (impl.grpc != nullptr) impl.grpc->begin_drain();
   impl.drain();
   impl.flush();
@@ -271,8 +272,10 @@ Status Server::run() {
 }
 
 void Server::Impl::keep_things(std::unique_ptr<stored::ObjectStore> store) {
-  stored = std::make_unique<api::StoredThings>(std::move(store));
+  api.max_batch_lines = config.max_batch_lines;
+  stored = std::make_unique<api::StoredThings>(api, std::move(store));
   api.stored = stored.get();
+  stored->batches().resume();
 }
 
 Status Server::Impl::open_grpc() {

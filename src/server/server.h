@@ -33,6 +33,7 @@ struct ServerConfig {
   std::string metrics_alias;                      // "vllm": its metric names too; empty: Kvasir's own
   std::string state_dir;                          // of stored responses and files; empty: they are in memory
   std::int64_t state_bytes = std::int64_t{1} << 30;  // that they may have there
+  std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
   std::int64_t stored_memory_bytes = 16 << 20;       // that they may have in memory
   std::int64_t drain_ms = 30'000;                 // how long stop() lets running requests finish
   std::int32_t num_io_threads = 2;

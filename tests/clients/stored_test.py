@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Stored things through the openai client: responses that go on, in the background, over a restart.
+"""Stored things through the openai client: responses, files and batches, also over a restart.
 
 Usage: stored_test.py [-v] [TEST]...   Skipped (77) without binary, model or client (install.sh).
 """
+import json
 import os
 import tempfile
 import time
@@ -93,7 +94,90 @@ class Responses(Stored):
         self.assertEqual(self.ann.responses.retrieve(long.id).status, "cancelled")
 
 
+def lines(count, max_tokens=8, **more):
+    """A batch's input of chats with the custom_ids 0, 1, ..."""
+    bodies = ({"model": MODEL, "messages": [{"role": "user", "content": f"Say {number}"}], "max_tokens": max_tokens,
+               **more} for number in range(count))
+    return "".join(json.dumps({"custom_id": str(number), "method": "POST", "url": "/v1/chat/completions",
+                               "body": body}) + "\n" for number, body in enumerate(bodies)).encode()
+
+
+ENDS = ("completed", "failed", "cancelled", "expired")
+
+
+class FilesAndBatches(Stored):
+    def upload(self, content):
+        return self.ann.files.create(file=("in.jsonl", content), purpose="batch")
+
+    def begin(self, file):
+        return self.ann.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions",
+                                       completion_window="24h", metadata={"job": "1"})
+
+    def answers(self, file_id):
+        return [json.loads(line) for line in self.ann.files.content(file_id).text.splitlines()]
+
+    def test_files(self):
+        import openai
+        made = self.upload(lines(1))
+        self.assertEqual(made.bytes, len(lines(1)))
+        self.assertEqual(self.ann.files.retrieve(made.id), made)
+        self.assertEqual(self.ann.files.content(made.id).read(), lines(1))
+        self.assertIn(made.id, [file.id for file in self.ann.files.list(limit=1)])
+        self.assertNotIn(made.id, [file.id for file in self.bob.files.list()])
+        with self.assertRaises(openai.NotFoundError):
+            self.bob.files.content(made.id)
+        self.assertTrue(self.ann.files.delete(made.id).deleted)
+        with self.assertRaises(openai.NotFoundError):
+            self.ann.files.retrieve(made.id)
+
+    def test_a_batch_is_answered(self):
+        begun = self.begin(self.upload(lines(12) + lines(1, n=99).replace(b'"0"', b'"bad"')))
+        self.assertEqual(begun.metadata, {"job": "1"})
+        ended = wait_for(lambda: self.ann.batches.retrieve(begun.id), ENDS)
+        self.assertEqual(ended.status, "completed")
+        self.assertEqual(ended.request_counts.to_dict(), {"total": 13, "completed": 12, "failed": 1})
+        output = self.answers(ended.output_file_id)
+        self.assertEqual({line["custom_id"] for line in output}, {str(number) for number in range(12)})
+        self.assertTrue(all(line["response"]["body"]["choices"][0]["message"]["content"] for line in output))
+        refused, = self.answers(ended.error_file_id)
+        self.assertEqual((refused["custom_id"], refused["response"]["status_code"]), ("bad", 400))
+        self.assertIn(begun.id, [batch.id for batch in self.ann.batches.list(limit=1)])
+
+    def test_a_batch_is_cancelled(self):
+        begun = self.begin(self.upload(lines(40, max_tokens=2000, ignore_eos=True)))
+        self.assertIn(self.ann.batches.cancel(begun.id).status, ("cancelling", "cancelled"))
+        self.assertEqual(wait_for(lambda: self.ann.batches.retrieve(begun.id), ENDS).status, "cancelled")
+
+    def test_a_chat_is_answered_beside_a_batch(self):
+        begun = self.begin(self.upload(lines(60, max_tokens=200, ignore_eos=True)))
+        wait_for(lambda: self.ann.batches.retrieve(begun.id), ("in_progress",))
+        began = time.monotonic()
+        self.ann.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "Hi"}], max_tokens=4)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(self.ann.batches.retrieve(begun.id).status, "in_progress")
+        self.ann.batches.cancel(begun.id)
+
+
 class Restart(unittest.TestCase):
+    def test_a_batch_goes_on(self):
+        with tempfile.TemporaryDirectory(prefix="kvasir-state-") as folder:
+            options = ("--state-dir", folder, "--drain-timeout", "0")
+            with served.serving(MODEL, None, options) as server:
+                ann = client_of(server)
+                file = ann.files.create(file=("in.jsonl", lines(60)), purpose="batch")
+                begun = ann.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions",
+                                           completion_window="24h")
+                while ann.batches.retrieve(begun.id).request_counts.completed == 0:
+                    time.sleep(0.01)
+                server.process.kill()
+                server.process.wait()
+            with served.serving(MODEL, None, options) as server:
+                ann = client_of(server)
+                ended = wait_for(lambda: ann.batches.retrieve(begun.id), ENDS)
+                self.assertEqual(ended.request_counts.to_dict(), {"total": 60, "completed": 60, "failed": 0})
+                answered = ann.files.content(ended.output_file_id).text.splitlines()
+                self.assertEqual(len({json.loads(line)["custom_id"] for line in answered}), len(answered))
+
     def test_what_had_ended_is_there_and_what_ran_has_failed(self):
         with tempfile.TemporaryDirectory(prefix="kvasir-state-") as folder:
             options = ("--state-dir", folder, "--drain-timeout", "0")

@@ -180,15 +180,15 @@ TEST_F(StoreFolder, ListsGoOnBehindAnId) {
   auto store = ObjectStore::open(options("")).value();
   for (const char* const id : {"a", "b", "c"}) ASSERT_TRUE(store->add(response(id), {}));
   ASSERT_TRUE(store->add(response("bobs", "bob"), {}));
-  const auto page = store->list(Kind::kResponse, "ann", "", 2, true).value();
+  const auto page = store->list(Kind::kResponse, "ann", "", "", 2, true).value();
   ASSERT_EQ(page.objects.size(), 2u);
   EXPECT_EQ(page.objects[0].id, "c");
   EXPECT_TRUE(page.has_more);
-  const auto next = store->list(Kind::kResponse, "ann", "b", 2, true).value();
+  const auto next = store->list(Kind::kResponse, "ann", "", "b", 2, true).value();
   ASSERT_EQ(next.objects.size(), 1u);
   EXPECT_EQ(next.objects[0].id, "a");
   EXPECT_FALSE(next.has_more);
-  EXPECT_FALSE(store->list(Kind::kResponse, "ann", "bobs", 2, true).value().knows_after);
+  EXPECT_FALSE(store->list(Kind::kResponse, "ann", "", "bobs", 2, true).value().knows_after);
 }
 
 }  // namespace

@@ -1,46 +1,16 @@
 // Responses that are kept: conversations go on, background runs end once, another key finds nothing.
 #include <gtest/gtest.h>
-#include <simdjson.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "eventually.h"
-#include "http_client.h"
-#include "running_server.h"
-#include "server/auth/key_file.h"
+#include "state_client.h"
 
 namespace kvasir::server::stored_responses_test {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string text_at(const std::string& body, const char* pointer) {
-  simdjson::dom::parser parser;
-  auto value = parser.parse(body).at_pointer(pointer);
-  return value.error() ? "" : value.is_string() ? std::string(value.get_string().value()) : simdjson::minify(value.value());
-}
-
-class Folder {
- public:
-  Folder() {
-    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
-    path = (std::filesystem::temp_directory_path() /
-            (std::string("kvasir-state-") + test.name() + "-" + std::to_string(::getpid())))
-               .string();
-    std::filesystem::remove_all(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
-ClientResponse ask(const RunningServer& server, const char* method, const std::string& path, const std::string& body = {},
-                   const std::vector<std::string>& headers = {}) {
-  HttpClient client(server.port());
-  return client.request(method, path, body, headers);
-}
 
 std::string made(const RunningServer& server, const std::string& members) {
   const ClientResponse answer = ask(server, "POST", "/v1/responses", "{\"max_output_tokens\":20," + members + "}");
@@ -197,7 +167,7 @@ TEST(StoredResponses, BackgroundNeedsTheStore) {
 }
 
 TEST(StoredResponses, ARestartKeepsThemAndFailsWhatWasRunning) {
-  const Folder folder;
+  const StateFolder folder;
   ServerConfig config;
   config.state_dir = folder.path;
   config.drain_ms = 0;
@@ -217,13 +187,9 @@ TEST(StoredResponses, ARestartKeepsThemAndFailsWhatWasRunning) {
 }
 
 TEST(StoredResponses, AnotherKeyFindsNothing) {
-  const Folder folder;
-  std::filesystem::create_directories(folder.path);
+  const StateFolder folder;
   ServerConfig config;
-  config.api_keys_file = folder.path + "/keys";
-  ASSERT_TRUE(auth::write_key_file(config.api_keys_file,
-                                   {{.name = "ann", .hash = auth::hash_of("kv-ann"), .created = "2026-11-23T00:00:00Z"},
-                                    {.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}}));
+  config.api_keys_file = folder.keys();
   const RunningServer server({}, config);
   const std::vector<std::string> ann = {"Authorization: Bearer kv-ann"}, bob = {"Authorization: Bearer kv-bob"};
   const std::string id = text_at(ask(server, "POST", "/v1/responses", R"({"input":"Hi"})", ann).body, "/id");

@@ -52,6 +52,7 @@ struct ApiContext {
   // How the model's templates write calls.
   std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
   StoredThings* stored = nullptr;  // null: nothing is stored
+  std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
 };
 
 // Requires: something is stored.

@@ -50,4 +50,14 @@ ApiError no_such(std::string_view what, const std::string& id, std::string_view 
           std::string(param)};
 }
 
+ApiResult<std::string> stored_page(stored::ObjectStore& store, stored::Kind kind, const std::string& owner,
+                                   const PageQuery& page, const std::string& parent) {
+  const auto listing = store.list(kind, owner, parent, page.after, page.limit, page.is_descending);
+  if (!listing) return std::unexpected(to_store_error(listing.error()));
+  if (!listing->knows_after) return std::unexpected(no_such("An object", page.after, "after"));
+  std::vector<ListedItem> items;
+  for (const stored::Object& object : listing->objects) items.push_back({object.id, object.json});
+  return page_json(items, listing->has_more);
+}
+
 }  // namespace kvasir::server::api

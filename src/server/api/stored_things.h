@@ -1,4 +1,4 @@
-// What outlives its request: the store, and work that nobody waits for.
+// What outlives its request: the store, and work that no connection waits for.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -11,7 +11,9 @@
 
 #include "server/api/api_context.h"
 #include "server/api/background_writer.h"
+#include "server/api/batches/batch_runner.h"
 #include "server/api/endpoint.h"
+#include "server/api/list_page.h"
 #include "server/stored/store_thread.h"
 
 namespace kvasir::server::api {
@@ -19,13 +21,19 @@ namespace kvasir::server::api {
 // Thread safety: any thread.
 class StoredThings {
  public:
-  explicit StoredThings(std::unique_ptr<stored::ObjectStore> store) : store_(std::move(store)) {}
+  // The context is that of the server, which will have this as its `stored`.
+  StoredThings(ApiContext& context, std::unique_ptr<stored::ObjectStore> store)
+      : batches_(context, background_.get_executor()), store_(std::move(store)) {}
   // Requires: the engine has ended all requests.
-  ~StoredThings() { background_.join(); }
+  ~StoredThings() {
+    batches_.stop();
+    background_.join();
+  }
   StoredThings(const StoredThings&) = delete;
   StoredThings& operator=(const StoredThings&) = delete;
 
   stored::StoreThread& store() { return store_; }
+  BatchRunner& batches() { return batches_; }
   // Of one thread.
   boost::asio::any_io_executor executor() { return background_.get_executor(); }
 
@@ -37,6 +45,7 @@ class StoredThings {
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<BackgroundWriter>> runs_;  // guarded
   boost::asio::thread_pool background_{1};
+  BatchRunner batches_;
   stored::StoreThread store_;  // last: what it runs at the end may post to all of the above
 };
 
@@ -45,6 +54,10 @@ ApiStatus check_store(const ApiContext& context);
 // The store's error as an answer.
 ApiError to_store_error(Error error);
 ApiError no_such(std::string_view what, const std::string& id, std::string_view param);
+
+// A page of the owner's objects, of one `parent` unless that is empty. Error: 404 for the id that it follows.
+ApiResult<std::string> stored_page(stored::ObjectStore& store, stored::Kind kind, const std::string& owner,
+                                   const PageQuery& page, const std::string& parent);
 
 // Runs task(ObjectStore&), which gives an ApiResult<T>, on the store's thread, and then(T) as a task of the
 // writer, or answers with the error. Neither runs for a client that has gone. Both must be copyable.

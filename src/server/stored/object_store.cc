@@ -328,8 +328,9 @@ Result<std::vector<std::string>> ObjectStore::part_names(const std::string& id) 
   }
 }
 
-Result<ObjectStore::Listing> ObjectStore::list(Kind kind, const std::string& owner, const std::string& after,
-                                               std::int64_t limit, bool is_descending) {
+Result<ObjectStore::Listing> ObjectStore::list(Kind kind, const std::string& owner, const std::string& parent,
+                                               const std::string& after, std::int64_t limit,
+                                               bool is_descending) {
   KVASIR_CHECKED(drop_expired());
   Listing listing;
   std::int64_t row = is_descending ? std::numeric_limits<std::int64_t>::max() : 0;
@@ -343,9 +344,10 @@ Result<ObjectStore::Listing> ObjectStore::list(Kind kind, const std::string& own
   }
   KVASIR_TRY(sqlite::Statement query,
              database_.prepare(fmt::format(
-                 "SELECT {} FROM objects WHERE kind = ? AND owner = ? AND row {} ? ORDER BY row {} LIMIT ?",
+                 "SELECT {} FROM objects WHERE kind = ?1 AND owner = ?2 AND row {} ?3 AND (?4 = '' OR parent = ?4) "
+                 "ORDER BY row {} LIMIT ?5",
                  kColumns, is_descending ? "<" : ">", is_descending ? "DESC" : "ASC")));
-  query.bind_all(number(kind), std::string_view(owner), row, limit + 1);
+  query.bind_all(number(kind), std::string_view(owner), row, std::string_view(parent), limit + 1);
   for (;;) {
     KVASIR_TRY(const bool has_row, query.next());
     if (!has_row) return listing;

@@ -22,7 +22,7 @@ struct Object {
   Kind kind = Kind::kResponse;
   std::string id;
   std::string owner;           // the API key that made it; empty: nobody was asked for one
-  std::string parent;          // the id of the response before; empty: none
+  std::string parent;          // of a response the id of the one before, of a file its purpose
   std::int64_t created_s = 0;  // Unix time
   std::int64_t expires_s = 0;  // gone from then on; 0: never
   bool is_pinned = false;      // does not leave to make room, as it is being worked on
@@ -83,14 +83,14 @@ class ObjectStore {
   Result<std::vector<std::string>> part_names(const std::string& id);
 
   // At most `limit` objects in the order they were added, or the reverse, behind the object `after` (empty:
-  // from the first).
+  // from the first); of one parent unless that is empty.
   struct Listing {
     std::vector<Object> objects;
     bool has_more = false;
     bool knows_after = true;
   };
-  Result<Listing> list(Kind kind, const std::string& owner, const std::string& after, std::int64_t limit,
-                       bool is_descending);
+  Result<Listing> list(Kind kind, const std::string& owner, const std::string& parent, const std::string& after,
+                       std::int64_t limit, bool is_descending);
   // What was worked on when the store was open last, of all owners.
   Result<std::vector<Object>> pinned(Kind kind);
 
