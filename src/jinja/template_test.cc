@@ -25,6 +25,11 @@ TEST(Template, RefusesSourcesThatAreNoText) {
   EXPECT_FALSE(Template::parse(std::string(Template::kMaxSourceBytes + 1, 'x')));
 }
 
+// Jinja 2 itself refuses it.
+TEST(Template, WritesAGeneratorAsJson) {
+  EXPECT_EQ(render("{{ [{'a': 1}, {'a': 'b'}] | map(attribute='a') | tojson }}"), "[1, \"b\"]");
+}
+
 TEST(Template, StopsAtTheStepLimit) {
   const RenderOptions options{.max_steps = 10'000};
   const Error error = error_of(

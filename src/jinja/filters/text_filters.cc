@@ -213,6 +213,13 @@ Result<Value> urlencode(Runtime& runtime, const Value& self, const Arguments&) {
   return runtime.make_string(std::move(out));
 }
 
+// Jinja 2 refuses a generator; templates that were written for llama.cpp have some.
+Result<Value> without_generator(Runtime& runtime, const Value& value) {
+  if (value.type_name() != "generator") return value;
+  KVASIR_TRY(const auto list, iterate(runtime, value));
+  return Value::list(list->items);
+}
+
 Result<Value> tojson(Runtime& runtime, const Value& self, const Arguments& arguments) {
   JsonStyle style;
   style.ensure_ascii = flag_argument(arguments.positional[0], false);
@@ -236,7 +243,8 @@ Result<Value> tojson(Runtime& runtime, const Value& self, const Arguments& argum
   }
   style.sort_keys = flag_argument(arguments.positional[3], false);
   std::string out;
-  KVASIR_CHECKED(append_json(runtime, self, style, out));
+  KVASIR_TRY(const Value value, without_generator(runtime, self));
+  KVASIR_CHECKED(append_json(runtime, value, style, out));
   return runtime.make_string(std::move(out));
 }
 
