@@ -1,6 +1,9 @@
 #include "text/conversation_fit.h"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
+#include <ctime>
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +12,7 @@
 
 #include "text/conversation_form.h"
 #include "text/generic_tools.h"
+#include "text/plain_schema.h"
 
 namespace kvasir::text {
 namespace {
@@ -94,6 +98,7 @@ class Fitting {
       if (!run.empty()) telling_.push_back(std::move(run));
     }
     if (!tools_text_.empty()) telling_.push_back(telling_run(tools_text_));
+    for (const Value& message : inputs.messages.as_list().items) add_telling_of_calls(message);
   }
 
   Result<TracedText> run() {
@@ -137,6 +142,7 @@ class Fitting {
     std::vector<Form::Tools> all = {Form::Tools::kAsCame};
     const bool has_results = has_role(inputs_.messages, "tool");
     if (has_results) all.push_back(Form::Tools::kTextInResults);
+    if (!telling_of_calls_.empty()) all.push_back(Form::Tools::kOneCallEach);
     if (has_calls_) all.push_back(Form::Tools::kCallsAsText);
     if (has_calls_ || has_results) all.push_back(Form::Tools::kAllAsText);
     return all;
@@ -181,11 +187,26 @@ class Fitting {
     return {};
   }
 
+  // Some templates show only the first of several calls.
+  void add_telling_of_calls(const Value& message) {
+    const Value* calls = find_message_member(message, "tool_calls");
+    if (calls == nullptr || !calls->is_list() || calls->as_list().items.size() < 2) return;
+    for (const Value& call : calls->as_list().items) {
+      const Value* function = find_message_member(call, "function");
+      const Value* arguments = function == nullptr ? nullptr : find_message_member(*function, "arguments");
+      if (arguments == nullptr) continue;
+      std::string run = telling_run(arguments->is_string() ? arguments->as_string()
+                                                           : value_as_json(*arguments));
+      if (!run.empty()) telling_of_calls_.push_back(std::move(run));
+    }
+  }
+
   bool shows_all(const Form& form, const std::string& rendered) const {
     const bool hides_calls = has_calls_ && form.tools < Form::Tools::kCallsAsText &&
                              !source_.contains("tool_calls");
-    return !hides_calls &&
-           std::ranges::all_of(telling_, [&](const std::string& run) { return rendered.contains(run); });
+    return !hides_calls && std::ranges::all_of(telling_of_calls_, [&](const std::string& run) {
+      return rendered.contains(run);
+    }) && std::ranges::all_of(telling_, [&](const std::string& run) { return rendered.contains(run); });
   }
 
   ChatTemplateInputs inputs_;
@@ -195,7 +216,8 @@ class Fitting {
   bool has_calls_ = false;
   std::string tools_text_;
   ChatTemplateInputs globals_;
-  std::vector<std::string> telling_;  // of what must be shown
+  std::vector<std::string> telling_;           // of what must be shown
+  std::vector<std::string> telling_of_calls_;  // of messages with several
   std::set<std::string> tried_;
   std::size_t num_trials_ = 0;
   std::size_t tried_bytes_ = 0;
@@ -203,6 +225,38 @@ class Fitting {
   std::optional<TracedText> first_rendered_;
   std::optional<Error> first_error_;
 };
+
+// Firefunction's name for the tools, and what it wants to know of today.
+void add_functions(ChatTemplateInputs& inputs) {
+  std::vector<Value> functions;
+  if (inputs.tools.is_list()) {
+    for (const Value& tool : inputs.tools.as_list().items) {
+      const Value* function = find_message_member(tool, "function");
+      functions.push_back(function == nullptr ? tool : *function);
+    }
+  }
+  inputs.extra.emplace_back("functions", Value::string(value_as_json(Value::list(std::move(functions)))));
+  inputs.extra.emplace_back("datetime",
+                            Value::string(fmt::format("{:%b %d %Y}", fmt::localtime(std::time(nullptr)))));
+}
+
+// As the template takes it: if it takes nothing, tools are given to it in other ways.
+Result<TracedText> fit(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template) {
+  auto prompt = Fitting(inputs, chat_template).run();
+  if (prompt) return prompt;
+  std::vector<ChatTemplateInputs> others;
+  if (prompt.error().message.contains("'functions' is undefined")) {
+    add_functions(others.emplace_back(inputs));
+  } else if (inputs.tools.is_none() && chat_template.source().contains("tools")) {
+    others.emplace_back(inputs).tools = Value::list({});
+  } else if (!inputs.tools.is_none()) {
+    others.emplace_back(inputs).tools = with_plain_schemas(inputs.tools);
+  }
+  for (const ChatTemplateInputs& other : others) {
+    if (auto rendered = Fitting(other, chat_template).run()) return rendered;
+  }
+  return prompt;
+}
 
 // Private-use characters that the conversation does not have are looked for among these.
 std::string end_mark(int number) { return "\xEF\xA3" + std::string(1, static_cast<char>(0x80 + number)); }
@@ -226,7 +280,7 @@ Result<TracedText> render_continued(const ChatTemplateInputs& inputs, const Chat
   ChatTemplateInputs marked = inputs;
   marked.add_generation_prompt = false;
   marked.messages = with_last(inputs.messages, with_member(last, "content", Value::string(text + mark)));
-  KVASIR_TRY(TracedText prompt, Fitting(marked, chat_template).run());
+  KVASIR_TRY(TracedText prompt, fit(marked, chat_template));
   if (const std::size_t end = prompt.bytes().rfind(mark); end != std::string::npos) {
     prompt.cut(end);
     return prompt;
@@ -240,7 +294,7 @@ Result<TracedText> render_continued(const ChatTemplateInputs& inputs, const Chat
         with_member(with_member(last, "role", Value::string("user")), "content", Value::string("")));
   before.messages = Value::list(std::move(items));
   before.add_generation_prompt = true;
-  KVASIR_TRY(prompt, Fitting(before, chat_template).run());
+  KVASIR_TRY(prompt, fit(before, chat_template));
   prompt.append_foreign(text);
   return prompt;
 }
@@ -252,7 +306,7 @@ Result<TracedText> render_fitted(const ChatTemplateInputs& inputs, const ChatTem
       find_message_member(inputs.messages.as_list().items.back(), "tool_calls") == nullptr) {
     return render_continued(inputs, chat_template);
   }
-  return Fitting(inputs, chat_template).run();
+  return fit(inputs, chat_template);
 }
 
 }  // namespace kvasir::text

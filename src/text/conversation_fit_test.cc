@@ -263,6 +263,59 @@ TEST(ConversationFit, ToolsAreDescribedToATemplateThatDoesNotKnowThem) {
   EXPECT_TRUE(text.ends_with(";user:b;")) << text;
 }
 
+std::string shown_with_tools(std::string_view source, std::string_view messages, std::string_view tools) {
+  const auto chat_template = ChatTemplate::parse(source).value();
+  ChatTemplateInputs inputs;
+  inputs.messages = Value::from_json(messages).value();
+  if (!tools.empty()) inputs.tools = Value::from_json(tools).value();
+  const auto text = render_fitted(inputs, chat_template);
+  return text ? text->bytes() : text.error().message;
+}
+
+TEST(ConversationFit, ATemplateThatWantsToolsGetsNoneOfThem) {
+  EXPECT_EQ(
+      shown_with_tools("{% for t in tools %}{{ t.function.name }},{% endfor %}{{ messages[0].content }}",
+                       R"([{"role":"user","content":"a"}])", ""),
+      "a");
+}
+
+// Of Hermes: a list of types, "null" among them, sends its macro round for ever.
+TEST(ConversationFit, ATemplateThatFailsAtASchemaGetsAPlainOne) {
+  constexpr std::string_view kTypes =
+      "{% macro type(s) %}{% set names = {'string': 'str', 'integer': 'int'} %}{% if names[s.type] is "
+      "defined %}"
+      "{{ names[s.type] }}{% elif s.type is iterable %}{% for t in s.type %}{{ type({'type': t}) }}{% endfor "
+      "%}"
+      "{% endif %}{% endmacro %}{% for t in tools %}{% for n, s in t.function.parameters.properties | items "
+      "%}"
+      "{{ n }}:{{ type(s) }},{% endfor %}{% endfor %}{{ messages[0].content }}";
+  EXPECT_EQ(shown_with_tools(kTypes, R"([{"role":"user","content":"a"}])",
+                             R"([{"type":"function","function":{"name":"f","parameters":{"type":"object",
+                                 "properties":{"x":{"type":["null","string"]},
+                                 "y":{"anyOf":[{"type":"null"},{"type":"integer"}]},"z":{}}}}}])"),
+            "x:str,y:int,z:str,a");
+}
+
+TEST(ConversationFit, SeveralCallsAreSeveralMessagesWhereTheTemplateShowsOne) {
+  EXPECT_EQ(
+      shown("{% for m in messages %}{% if m.tool_calls %}{{ m.content }}call:"
+            "{{ m.tool_calls[0].function.arguments.x }};{% else %}{{ m.role }}:{{ m.content }};{% endif %}"
+            "{% endfor %}",
+            R"([{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":
+                     [{"id":"1","function":{"name":"f","arguments":{"x":"one"}}},
+                      {"id":"2","function":{"name":"f","arguments":{"x":"two"}}}]},
+                     {"role":"tool","tool_call_id":"2","content":"d"},{"role":"tool","tool_call_id":"1","content":"c"},
+                     {"role":"user","content":"e"}])"),
+      "user:a;bcall:one;tool:c;call:two;tool:d;user:e;");
+}
+
+TEST(ConversationFit, FunctionsAreTheNameThatFirefunctionHasForTools) {
+  EXPECT_EQ(shown_with_tools("{{ 'tools: ' + functions }} {{ messages[0].content }}",
+                             R"([{"role":"user","content":"a"}])",
+                             R"([{"type":"function","function":{"name":"f"}}])"),
+            "tools: [{\"name\": \"f\"}] a");
+}
+
 TEST(ConversationFit, ARefusalThatNoFormMendsIsTheTemplatesOwn) {
   EXPECT_EQ(shown("{{ raise_exception('never') }}", R"([{"role":"user","content":"a"}])"),
             "chat template, line 1: never");

@@ -96,6 +96,42 @@ void write_tools_as_text(Form::Tools tools, Messages& messages) {
   messages = std::move(changed);
 }
 
+// Takes the result of the call out of those that are left: the one with its id, or else the first.
+void move_result(const Value& call, Messages& results, Messages& changed) {
+  if (results.empty()) return;
+  const Value* id = find_message_member(call, "id");
+  auto found = std::ranges::find_if(results, [&](const Value& result) {
+    const Value* given = find_message_member(result, "tool_call_id");
+    return id != nullptr && given != nullptr && id->is_string() && given->is_string() &&
+           id->as_string() == given->as_string();
+  });
+  if (found == results.end()) found = results.begin();
+  changed.push_back(std::move(*found));
+  results.erase(found);
+}
+
+void split_calls(Messages& messages) {
+  Messages changed;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const Value message = messages[i];
+    const Value* calls = find_message_member(message, "tool_calls");
+    if (calls == nullptr || !calls->is_list() || calls->as_list().items.size() < 2) {
+      changed.push_back(message);
+      continue;
+    }
+    Messages results;
+    while (i + 1 < messages.size() && role_of(messages[i + 1]) == "tool") results.push_back(messages[++i]);
+    Value one = message;
+    for (const Value& call : calls->as_list().items) {
+      changed.push_back(with_member(one, "tool_calls", Value::list({call})));
+      move_result(call, results, changed);
+      one = without_member(with_member(one, "content", Value::string("")), "reasoning_content");
+    }
+    for (Value& result : results) changed.push_back(std::move(result));
+  }
+  messages = std::move(changed);
+}
+
 void write_arguments_as_text(Messages& messages) {
   for (Value& message : messages) {
     const Value* calls = find_message_member(message, "tool_calls");
@@ -266,6 +302,7 @@ Value in_form(const Value& messages, const ConversationForm& form, const std::st
   Messages changed = messages.as_list().items;
   if (form.contents == Form::Contents::kText) shape_contents(form.contents, changed);
   if (!tools_text.empty()) add_tools_text(tools_text, changed);
+  if (form.tools == Form::Tools::kOneCallEach) split_calls(changed);
   if (form.tools >= Form::Tools::kCallsAsText) write_tools_as_text(form.tools, changed);
   if (form.has_text_arguments) write_arguments_as_text(changed);
   place_systems(form.system, changed);

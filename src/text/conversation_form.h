@@ -28,6 +28,7 @@ struct ConversationForm {
   enum class Tools : std::uint8_t {
     kAsCame,
     kTextInResults,  // what the user says behind a result goes with it, for templates that want an answer first
+    kOneCallEach,    // a message for each call, with its result behind it
     kCallsAsText,
     kAllAsText,  // calls and results (see generic_tools.h)
   };
