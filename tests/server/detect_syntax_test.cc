@@ -89,6 +89,39 @@ TEST(DetectSyntax, ReadsWhatTheTemplateMakesOfCalls) {
             "llama-3");
 }
 
+TEST(DetectSyntax, ReadsTheFormsOfTodaysTemplates) {
+  const std::string json = R"({"name": "{{ f.name }}", "arguments": {{ f.arguments | tojson }}})";
+  const std::string dsml = each(
+      "<｜DSML｜invoke name=\"{{ f.name }}\">\n{% for k, v in f.arguments | items %}<｜DSML｜parameter "
+      "name=\"{{ k }}\" string=\"{{ 'true' if v is string else 'false' }}\">{{ v }}</｜DSML｜parameter>\n"
+      "{% endfor %}</｜DSML｜invoke>\n");
+  EXPECT_EQ(family_of_call("\n\n<｜DSML｜function_calls>\n" + dsml + "</｜DSML｜function_calls>"),
+            "deepseek-v3.2");
+  EXPECT_EQ(family_of_call("\n\n<｜DSML｜tool_calls>\n" + dsml + "</｜DSML｜tool_calls>"), "deepseek-v4");
+  EXPECT_EQ(family_of_call(each("<function name=\"{{ f.name }}\">{% for k, v in f.arguments | items %}<param "
+                                "name=\"{{ k }}\">{{ v }}</param>{% endfor %}</function>\n")),
+            "minicpm5");
+  EXPECT_EQ(
+      family_of_call("<|tool_calls|>" +
+                     each("<|tool_call:begin|>{{ c.id }}<|tool_call:name|>{{ f.name }}<|tool_call:args|>"
+                          "{{ f.arguments | tojson }}<|tool_call:end|>") +
+                     "<|calls|>"),
+      "solar-open");
+  EXPECT_EQ(
+      family_of_call("<|tools_prefix|>[" +
+                     each("{\"{{ f.name }}\": {{ f.arguments | tojson }}}{{ '' if loop.last else ', ' }}") +
+                     "]<|tools_suffix|>"),
+      "apertus");
+  EXPECT_EQ(
+      family_of_call("<|function_call|>{% set f = m.tool_calls[0].function %}" + json + "<|message_sep|>"),
+      "gigachat-3");
+  EXPECT_EQ(family_of_call("<tool_calls>\n" + each(json + "\n") + "</tool_calls>"), "minimax-m1");
+  EXPECT_EQ(family_of_call(each(">>>{{ f.name }}\n{{ f.arguments | tojson }}"),
+                           "<|start_header_id|>assistant<|end_header_id|>\n\n>>>"),
+            "functionary-3.2");
+  EXPECT_EQ(family_of("{% if tools %}List of tools: <|im_start|>{% endif %}"), "lfm2.5");
+}
+
 TEST(DetectSyntax, KnowsTemplatesWithoutCallsByTheirSource) {
   EXPECT_EQ(family_of("{{ messages }}"), "none");
   EXPECT_EQ(family_of("{% if tools %}<tool_call>{% endif %}"), "hermes");

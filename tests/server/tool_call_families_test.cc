@@ -155,6 +155,70 @@ const FamilyCase kCases[] = {
      "<|python_tag|>{\"name\": \"weather\", \"parameters\": {\"city\": \"Rome\"}}; {\"name\": \"add\", "
      "\"parameters\": {\"a\": 1, \"b\": [2, 3]}}",
      "", kRome, kSum},
+    {"deepseek-v3.2",
+     "Yes.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" "
+     "string=\"true\">Rome</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke "
+     "name=\"add\">\n<｜DSML｜parameter "
+     "name=\"a\" string=\"false\">1</｜DSML｜parameter>\n<｜DSML｜parameter name=\"b\" string=\"false\">[2, "
+     "3]</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+     "Yes.\n\n", kRome, kSum},
+    {"deepseek-v4",
+     "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" "
+     "string=\"true\">Rome"
+     "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "
+     "string=\"true\">1</｜DSML｜parameter>\n</｜DSML｜invoke>\n"
+     "</｜DSML｜tool_calls>",
+     "", R"({"city":"Rome","days":"1"})", nullptr},
+    {"atem",
+     "<atem:function_calls>\n<atem:invoke name=\"weather\">\n<atem:parameter name=\"city\">Rome"
+     "</atem:parameter>\n</atem:invoke>\n</atem:function_calls>",
+     "", kRome, nullptr},
+    {"kimi-k3",
+     "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>response<|sep|>Now.<|close|>response<|sep|>"
+     "<|open|>tools<|sep|><|open|>call tool=\"weather\" index=\"1\"<|sep|><|open|>argument key=\"city\" "
+     "type=\"string\"<|sep|>Rome<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool=\"add\" "
+     "index=\"2\"<|sep|><|open|>argument key=\"a\" "
+     "type=\"number\"<|sep|>1<|close|>argument<|sep|><|open|>argument "
+     "key=\"b\" type=\"array\"<|sep|>[2, 3]<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+     "<|close|>message<|sep|>",
+     "<|open|>think<|sep|>Hm.<|close|>think<|sep|>Now.", kRome, kSum},
+    {"minicpm5",
+     "<function name=\"weather\"><param name=\"city\"><![CDATA[Rome]]></param></function>\n<function "
+     "name=\"add\"><param name=\"a\">1</param><param name=\"b\">[2, 3]</param></function>",
+     "", kRome, kSum},
+    {"hunyuan-3",
+     "<tool_calls:opensource>\n<tool_call:opensource>weather<tool_sep:opensource>\n<arg_key:opensource>city"
+     "</arg_key:opensource>\n<arg_value:opensource>Rome</arg_value:opensource>\n</tool_call:opensource>\n"
+     "</tool_calls:opensource>",
+     "", kRome, nullptr},
+    {"solar-open",
+     "<|tool_calls|><|tool_call:begin|>abc1<|tool_call:name|>weather<|tool_call:args|>{\"city\": \"Rome\"}"
+     "<|tool_call:end|><|tool_call:begin|>abc2<|tool_call:name|>add<|tool_call:args|>{\"a\": 1, \"b\": [2, "
+     "3]}"
+     "<|tool_call:end|><|calls|>",
+     "", kRome, kSum},
+    {"apertus",
+     "<|tools_prefix|>[{\"weather\": {\"city\": \"Rome\"}}, {\"add\": {\"a\": 1, \"b\": [2, "
+     "3]}}]<|tools_suffix|>",
+     "", kRome, kSum},
+    {"gigachat-3", "<|function_call|>{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}", "", kRome,
+     nullptr},
+    {"gigachat-3",
+     "<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"weather\", \"arguments\": {\"city\": "
+     "\"Rome\"}}<|message_sep|>",
+     "\n\n", kRome, nullptr},
+    {"lfm2.5", "<|tool_call_start|>[weather(city='Rome'), add(a=1, b=[2, 3])]<|tool_call_end|>", "", kRome,
+     kSum},
+    {"minimax-m1",
+     "<tool_calls>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n{\"name\": \"add\", "
+     "\"arguments\": {\"a\": 1, \"b\": [2, 3]}}\n</tool_calls>",
+     "", kRome, kSum},
+    {"functionary-3.2", ">>>all\nNow.>>>weather\n{\"city\": \"Rome\"}>>>add\n{\"a\": 1, \"b\": [2, 3]}",
+     "Now.", kRome, kSum},
+    {"hermes",  // a brace too few
+     "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}\n</tool_call>\n<tool_call>\n"
+     "{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": [2, 3]}}\n</tool_call>",
+     "", kRome, kSum},
     {"xlam",
      "[{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}, {\"name\": \"add\", \"arguments\": "
      "{\"a\": 1, "

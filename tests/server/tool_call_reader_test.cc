@@ -301,6 +301,17 @@ TEST(ToolCallReader, GivesABrokenCallAsText) {
   EXPECT_EQ(api::read_answer(reading_of("hermes"), two).calls.size(), 1u);
 }
 
+TEST(ToolCallReader, GoesOnWithTheMarkThatThePromptEndsWith) {
+  api::ToolCallReading reading = reading_of("functionary-3.2");
+  reading.prompt_mark = ">>>";
+  const JoinedAnswer call = read_all_cuts(reading, "weather\n{\"city\": \"Rome\"}");
+  ASSERT_EQ(call.calls.size(), 1u);
+  EXPECT_EQ(call.calls[0].arguments, R"({"city":"Rome"})");
+  EXPECT_TRUE(call.ends_with_calls);
+  EXPECT_EQ(read_all_cuts(reading, "all\nHello.").text, "Hello.");
+  EXPECT_EQ(read_all_cuts(reading, "Hello there.\n>>> 1 + 1").text, "Hello there.\n>>> 1 + 1");
+}
+
 TEST(ToolCallReader, EscapesControlCharactersInStrings) {
   const JoinedAnswer answer = read_all_cuts(
       "hermes", "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"a\nb\tc\"}}</tool_call>");

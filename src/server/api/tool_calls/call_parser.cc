@@ -17,6 +17,8 @@ std::unique_ptr<CallParser> make_call_parser(const ToolCallSyntax& syntax,
   switch (syntax.layout) {
     case ToolCallLayout::kNamedJson:
       return make_named_json_call(syntax, tools);
+    case ToolCallLayout::kKeyedJson:
+      return make_keyed_json_call(syntax, tools);
     case ToolCallLayout::kTagged:
       return make_tagged_call(syntax, tools);
     case ToolCallLayout::kDict:

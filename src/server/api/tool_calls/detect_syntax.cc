@@ -196,10 +196,10 @@ ModelSyntax model_syntax(const ToolCallSyntax* syntax, const text::Tokenizer& to
   ModelSyntax found{.syntax = syntax, .mark_tokens = {}, .mark_texts = {}};
   if (syntax == nullptr) return found;
   std::vector<std::string_view> marks = {
-      syntax->section_open, syntax->section_close,  syntax->close,           syntax->before_name,
-      syntax->call_id_mark, syntax->arguments_mark, syntax->after_arguments, syntax->call_open,
-      syntax->call_close,   syntax->key_open,       syntax->key_close,       syntax->value_open,
-      syntax->value_close,  syntax->quote};
+      syntax->section_open, syntax->section_close, syntax->close,          syntax->before_name,
+      syntax->name_mark,    syntax->call_id_mark,  syntax->arguments_mark, syntax->after_arguments,
+      syntax->call_open,    syntax->call_close,    syntax->key_open,       syntax->key_close,
+      syntax->value_open,   syntax->value_close,   syntax->quote};
   marks.insert(marks.end(), syntax->open.begin(), syntax->open.end());
   marks.insert(marks.end(), syntax->frame.begin(), syntax->frame.end());
   for (const ReasoningMarks& reasoning : reasoning_marks()) {

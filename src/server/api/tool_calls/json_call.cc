@@ -105,6 +105,8 @@ TextStep JsonCall::step_between(char byte) {
       return begin_value(byte);
     case State::kAfter:
       if (byte == '}') return end_object();
+      // Small models close too little.
+      if (has_begun_ && !is_bare_ && syntax_.close.starts_with(byte)) return TextStep::kDoneBefore;
       return expect(',', State::kKeyOrEnd);
     default:
       if (byte == '}') return end_object();

@@ -31,6 +31,9 @@ TextStep NamedJsonCall::step(char byte) {
 
 bool NamedJsonCall::read_head() {
   std::string_view head = without_blanks(head_);
+  const std::size_t name_mark = syntax_.name_mark.empty() ? std::string_view::npos
+                                                          : head.find(syntax_.name_mark);
+  if (name_mark != std::string_view::npos) head.remove_prefix(name_mark + syntax_.name_mark.size());
   if (head.starts_with(syntax_.before_name)) head.remove_prefix(syntax_.before_name.size());
   if (!head.ends_with(syntax_.arguments_mark)) {
     if (!syntax_.may_lack_arguments_mark) return false;

@@ -9,6 +9,20 @@
 namespace kvasir::server::api {
 namespace {
 
+// What attributes say of a value's type goes before the schema.
+JsonTypes types_by(std::string_view attributes, JsonTypes types) {
+  if (attributes.contains("string=\"true\"") || attributes.contains("type=\"string\"")) return kStringType;
+  const bool is_json = attributes.contains("string=\"false\"") || attributes.contains("type=\"");
+  return is_json && types == kStringType ? kAnyType : types;
+}
+
+std::string without_cdata(const std::string& value) {
+  constexpr std::string_view kOpen = "<![CDATA[", kClose = "]]>";
+  const std::string_view inner = without_blanks(value);
+  if (!inner.starts_with(kOpen) || !inner.ends_with(kClose)) return value;
+  return std::string(inner.substr(kOpen.size(), inner.size() - kOpen.size() - kClose.size()));
+}
+
 class TaggedCall final : public CallParser {
  public:
   TaggedCall(const ToolCallSyntax& syntax, std::span<const ToolSignature> tools)
@@ -30,6 +44,8 @@ class TaggedCall final : public CallParser {
   std::size_t num_held_of_value() const;
   void append_value(std::string_view text);
   void end_value(std::string_view last);
+  // A value goes out as it comes, unless its type is only known at its end.
+  bool is_streamed() const { return types_ == kStringType && !syntax_.has_cdata; }
 
   State state_;
   std::string held_;  // not decided yet
@@ -92,7 +108,7 @@ TextStep TaggedCall::step_name() {
     rest = name.substr(end);
     name = name.substr(first, end - first);
   }
-  if (!set_tool(without_blanks(name))) return TextStep::kBad;
+  if (!set_tool(without_blanks(name.substr(0, name.find('"'))))) return TextStep::kBad;
   state_ = State::kBetween;
   held_ = std::string(rest);
   return held_.empty() ? TextStep::kMore : step_between();
@@ -123,13 +139,14 @@ TextStep TaggedCall::end_call() {
 TextStep TaggedCall::step_key() {
   if (held_.size() > kMaxNameBytes) return TextStep::kBad;
   if (!held_.ends_with(syntax_.key_close)) return TextStep::kMore;
-  const std::string_view key = without_blanks(
-      std::string_view(held_).substr(0, held_.size() - syntax_.key_close.size()));
-  types_ = tool_->types_of(key);
+  std::string_view key = std::string_view(held_).substr(0, held_.size() - syntax_.key_close.size());
+  const std::string_view attributes = key.substr(std::min(key.find('"'), key.size()));
+  key = without_blanks(key.substr(0, key.size() - attributes.size()));
+  types_ = types_by(attributes, tool_->types_of(key));
   arguments_ += num_arguments_++ == 0 ? '{' : ',';
   JsonWriter(arguments_).value(key);
   arguments_ += ':';
-  if (types_ == kStringType) arguments_ += '"';
+  if (is_streamed()) arguments_ += '"';
   held_.clear();
   value_.clear();
   has_value_begun_ = false;
@@ -188,7 +205,7 @@ std::size_t TaggedCall::num_held_of_value() const {
 void TaggedCall::append_value(std::string_view text) {
   if (text.empty()) return;
   has_value_begun_ = true;
-  if (types_ != kStringType) {
+  if (!is_streamed()) {
     value_ += text;
     return;
   }
@@ -198,7 +215,16 @@ void TaggedCall::append_value(std::string_view text) {
 void TaggedCall::end_value(std::string_view last) {
   if (syntax_.has_value_lines && last.ends_with('\n')) last.remove_suffix(1);
   append_value(last);
-  arguments_ += types_ == kStringType ? "\"" : typed_json(value_, types_);
+  if (is_streamed()) {
+    arguments_ += '"';
+    return;
+  }
+  if (syntax_.has_cdata) value_ = without_cdata(value_);
+  if (types_ == kStringType) {
+    JsonWriter(arguments_).value(std::string_view(value_));
+  } else {
+    arguments_ += typed_json(value_, types_);
+  }
 }
 
 }  // namespace

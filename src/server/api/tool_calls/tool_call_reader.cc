@@ -37,7 +37,12 @@ ToolCallReader::ToolCallReader(const ToolCallReading& reading) : reading_(readin
   }
   first_bytes_ = first_bytes_of(text_marks_);
   first_reasoning_bytes_ = first_bytes_of(reasoning_marks_);
-  if (reading.starts_in_reasoning) state_ = State::kReasoning;
+  if (reading.starts_in_reasoning) {
+    state_ = State::kReasoning;
+  } else {
+    input_ = reading.prompt_mark;
+    is_prompts_mark_ = !input_.empty();
+  }
 }
 
 // The first of equal marks counts.
@@ -251,6 +256,7 @@ void ToolCallReader::end_call(CallEnd end, Parts& parts) {
     if (end == CallEnd::kCut) is_cut_ = true;
   }
   parser_.reset();
+  is_prompts_mark_ = false;
   raw_.clear();
   raw_mark_bytes_ = 0;
   rest_.clear();
@@ -261,7 +267,8 @@ void ToolCallReader::end_call(CallEnd end, Parts& parts) {
 // Whether a call may come next without a mark of its own.
 bool ToolCallReader::continues_list(char byte) const {
   if (!has_call_ || !(is_inside_ || is_in_list_ || is_bare_)) return false;
-  if (reading_.syntax->layout == ToolCallLayout::kJson) return byte == '{';
+  const ToolCallLayout layout = reading_.syntax->layout;
+  if (layout == ToolCallLayout::kJson || layout == ToolCallLayout::kKeyedJson) return byte == '{';
   return reading_.syntax->layout == ToolCallLayout::kPythonic && (is_inside_ || is_in_list_) &&
          is_name_start(byte);
 }
@@ -318,7 +325,7 @@ void ToolCallReader::leave(Parts& parts) {
   std::string text = std::exchange(raw_, {});
   if (state_ == State::kBetween && has_call_) text = rest_;
   const std::string mark = text.substr(0, std::exchange(raw_mark_bytes_, 0));
-  if (!is_hidden(mark)) append_text(mark, parts);
+  if (!std::exchange(is_prompts_mark_, false) && !is_hidden(mark)) append_text(mark, parts);
   input_.insert(position_, text, mark.size());
   parser_.reset();
   rest_.clear();

@@ -20,6 +20,7 @@ struct ToolCallReading {
   std::vector<ToolSignature> tools;        // whose calls count
   std::int32_t max_calls = std::numeric_limits<std::int32_t>::max();
   bool starts_in_reasoning = false;
+  std::string prompt_mark;  // the mark of a call with which the prompt ends; empty: none
   // Texts of control tokens that the engine shows to the reader, and the client is not to see.
   std::vector<std::string> hidden_marks;
 };
@@ -99,11 +100,12 @@ class ToolCallReader {
 
   std::string raw_;  // of the call that is being read, or since the last one
   std::size_t raw_mark_bytes_ = 0;
-  std::string rest_;         // kBetween: not told yet
-  bool has_call_ = false;    // kBetween: behind one
-  bool is_bare_ = false;     // no mark came
-  bool is_inside_ = false;   // behind a mark, before the one that closes it
-  bool is_in_list_ = false;  // behind a bracket
+  std::string rest_;              // kBetween: not told yet
+  bool has_call_ = false;         // kBetween: behind one
+  bool is_bare_ = false;          // no mark came
+  bool is_prompts_mark_ = false;  // raw_ begins with a mark that is the prompt's
+  bool is_inside_ = false;        // behind a mark, before the one that closes it
+  bool is_in_list_ = false;       // behind a bracket
   std::unique_ptr<CallParser> parser_;
   bool is_reported_ = false;
   bool is_muted_ = false;  // beyond the calls that count

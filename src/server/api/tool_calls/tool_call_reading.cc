@@ -15,6 +15,17 @@ bool is_reasoning_token(TokenId token, const text::Tokenizer& tokenizer) {
   });
 }
 
+// Some templates begin the answer with the mark of a call, which the model then goes on with.
+std::string mark_at_end(const ToolCallSyntax& syntax, std::span<const TokenId> prompt,
+                        const text::Tokenizer& tokenizer) {
+  constexpr std::size_t kMostTokens = 16;  // of a mark
+  const std::string end = tokenizer.decode(prompt.last(std::min(prompt.size(), kMostTokens)), true);
+  for (const std::string_view mark : syntax.open) {
+    if (!mark.empty() && end.ends_with(mark)) return std::string(mark);
+  }
+  return {};
+}
+
 }  // namespace
 
 const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request) {
@@ -42,6 +53,7 @@ ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& 
   reading.tools = tool_signatures(request.tools, request.tool_names);
   if (!request.parallel_tool_calls) reading.max_calls = 1;
   reading.starts_in_reasoning = ends_in_reasoning(wanted.prompt_token_ids, tokenizer);
+  reading.prompt_mark = mark_at_end(*reading.syntax, wanted.prompt_token_ids, tokenizer);
   if (!wanted.sampling.skip_special_tokens) return reading;
   reading.hidden_marks = model.mark_texts;
   wanted.sampling.shown_special_tokens = model.mark_tokens;

@@ -14,6 +14,7 @@ enum class ToolCallLayout : std::uint8_t {
   kTagged,     // N, then each argument between marks: its key, its value
   kDict,       // call:N{key:value, ..}, strings between marks of their own
   kPythonic,   // N(key=value, ..)
+  kKeyedJson,  // {N: A}
 };
 
 // One row a family. An empty text is a part that the family does not write.
@@ -34,13 +35,14 @@ struct ToolCallSyntax {
 
   // kNamedJson
   std::string_view before_name = {};
+  std::string_view name_mark = {};       // before the name, behind an id
   std::string_view name_end = {};        // one of these characters ends the name, as any mark does
   std::string_view call_id_mark = {};    // an id may come between it and the arguments
   std::string_view arguments_mark = {};  // before the arguments
   bool may_lack_arguments_mark = false;
   std::string_view after_arguments = {};
 
-  // kTagged
+  // kTagged. Behind a name or a key may stand attributes: text" string="true.
   std::string_view call_open = {};  // before the name
   std::string_view call_close = {};
   std::string_view name_close = {};  // empty: a line's end
@@ -48,6 +50,7 @@ struct ToolCallSyntax {
   std::string_view key_close = {};
   std::string_view value_open = {};  // after blanks
   std::string_view value_close = {};
+  bool has_cdata = false;        // a value may stand in <![CDATA[ ]]>
   bool has_value_lines = false;  // a line break behind key_close and before value_close is not the value's
 
   // kDict
