@@ -42,6 +42,11 @@ MARKS = "!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~"
 DEEPSEEK3 = (rf"[{MARKS}][A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+[\r\n]*|{ENDS}")
 BLOOM = rf" ?[^({SPACE}|.,!?…。，、।۔،)]+"
 
+# Set operations need the package's version 1.
+UPPER_NO_HAN, LOWER_NO_HAN = (rf"[{kind}\p{{Lm}}\p{{Lo}}\p{{M}}&&[^\p{{Han}}]]" for kind in (r"\p{Lu}\p{Lt}", r"\p{Ll}"))
+KIMI = (r"(?V1)[\p{Han}]+|" + cased(f"(?:{CONTRACTIONS})?", "{1,3}").replace(UPPER, UPPER_NO_HAN)
+        .replace(LOWER, LOWER_NO_HAN).replace(r"[\r\n/]*", r"[\r\n]*"))
+
 # Several patterns are passes: each splits the pieces that the one before left, matches and gaps alike.
 FAMILIES = {
     "gpt2": [GPT2],
@@ -62,6 +67,18 @@ FAMILIES = {
     "falcon": [r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"],
     "bloom": [BLOOM],
     "viking": [BLOOM, r"\p{N}"],
+    "kimi_k2": [KIMI],
+    "spark2_5": [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+                 rf"[{MARKS}][A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+|[\r\n]|"
+                 rf"{SPACE}+(?![^{SPACE}])|{SPACE}+", r"\p{N}"],
+    "youtu": ["[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+", cased(f"(?:{CONTRACTIONS})?", "")],
+    "tiny_aya": [r"\d{1,3}(?=(?:\d{3})*\b)", cased(f"(?:{CONTRACTIONS})?", "{1,3}")],
+    "exaone_moe": [rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?(?:\p{{L}}\p{{M}}*(?: \p{{L}}\p{{M}}*)*)+|\p{{N}}|"
+                   rf" ?[^{SPACE}\p{{L}}\p{{N}}]+[\r\n/]?|{SPACE}*[\r\n]|{SPACE}+(?![^{SPACE}])|{SPACE}+"],
+    "jais2": [llama3("{1,3}").removesuffix(rf"{SPACE}+(?![^{SPACE}])|{SPACE}+") +
+              "".join(rf"{SPACE}{{{n}}}(?![^{SPACE}])|" for n in ["512", "256", "128", "64", "32", "16", "8", "4", "1,2"]) +
+              SPACE],
+    "superbpe": [r"\p{N}+", r"(?=(\d{3})+(?!\d))"],
     "default": [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
 }
 
@@ -77,6 +94,14 @@ TEXTS = [
     "a\u00a0b\u00a0\u00a0c\u2003d\u3000\u3000e\u2028f\u0085g\u200bh\ufeffi", "\u0000\u0001 \u007f\u001b[0m",
     "camelCase HTTPServer XMLHttpRequestX naïve ÉCOLE Ǆungla ǅ ʰʷ ªº a/b//c\n/d", "日A日B日c 한A국 e\u0301A\u0301 \u0301AB \u0301\u03011",
     "if (x >= 10) {\n\treturn a[i]->b;  // c\n}\n", "def f(x):\n    return f\"{x!r}\\n\"\n", "<|im_start|>user\nhi<|im_end|>",
+]
+# For the families that have patterns of their own for them.
+LATER_FAMILIES = ("kimi_k2", "spark2_5", "youtu", "tiny_aya", "exaone_moe", "jais2", "superbpe")
+LATER_TEXTS = [
+    "1234567 123456 12345 1234 123 12", "1,234,567.89", "x1234 1234x 1234_5 1234é", "٣٤٥٦٧ 12²3456 ²123", "价格1234元 日本1234人",
+    "中文和English混排 a中B文c HTTPServer中Fine don'T中's", "々〇中⺀x ⺀ 、。〿︰﹏", "ㄅㄆㄇ注音 …“引号”——", "カタカナひらがな 東京タワー Tower",
+    "한국어 텍스트 ㄱㄴ123", "hello world again  twice", "a's b'LL c", "e\u0301 a\u0301 b\u0301c d\u0301's", "x\n\n\ny \n\n\n \n z",
+    "a/\n!?\r\n!\n\nx//\n/y", "   x", "     ", "       x", "         ", "x" + " " * 600 + "y", " " * 1030, "\t\t\ta " + "\t" * 9,
 ]
 PARTS = ["a", "B", "é", "中", "क", "\u093f", "\u0301", "1", "22", "½", "४", "'", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "\u00a0",
          "\u3000", "!", "$", "_", "。", "😀", "<", "`", "-"]
@@ -105,7 +130,8 @@ def main():
     draw = random.Random(1)
     texts = TEXTS + ["".join(draw.choices(PARTS, k=draw.randint(2, 16))) for _ in range(150)]
     for family, patterns in FAMILIES.items():
-        lines = [json.dumps({"text": t, "words": split(t, patterns)}, ensure_ascii=False) for t in texts]
+        those = texts + (LATER_TEXTS if family in LATER_FAMILIES else [])
+        lines = [json.dumps({"text": t, "words": split(t, patterns)}, ensure_ascii=False) for t in those]
         (CASES / f"splits_{family}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         print(f"splits_{family}.jsonl: {len(lines)} texts")
 

@@ -4,28 +4,12 @@
 #include <iterator>
 
 #include "base/check.h"
-#include "base/code_point.h"
 #include "text/character.h"
+#include "text/character_ranges.h"
 #include "text/word_end.h"
 
 namespace kvasir::text {
 namespace {
-
-// Whether a class in a regular expression's own notation, "a-zµ", holds the character.
-bool in_ranges(std::string_view ranges, char32_t code_point) {
-  for (std::size_t at = 0; at < ranges.size();) {
-    const auto [first, first_bytes] = code_point_at(ranges, at);
-    at += first_bytes;
-    char32_t last = first;
-    if (at + 1 < ranges.size() && ranges[at] == '-') {
-      const auto [end, end_bytes] = code_point_at(ranges, at + 1);
-      last = end;
-      at += 1 + end_bytes;
-    }
-    if (code_point >= first && code_point <= last) return true;
-  }
-  return false;
-}
 
 template <class Predicate>
 std::size_t one_or_none(std::string_view text, std::size_t begin, Predicate predicate) {
@@ -80,9 +64,11 @@ std::size_t minicpm5_end(std::string_view text, std::size_t begin) {
 
 // DeepSeek LLM's letters with case, in scripts that have it.
 constexpr std::string_view kCasedLetters =
-    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-"
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-"
+    "Ἕἠ-"
     "ὅὈ-Ὅ"
-    "ὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-"
+    "ὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-"
+    "ꝯꝱ-"
     "ꞇ"
     "Ꞌ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-"
     "𞥃";
@@ -137,9 +123,8 @@ bool is_visible_mark(const Character& c) {
   return c.is(CharClass::kPunctuation) || c.letter_case() == CharCase::kSymbol;
 }
 
-// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|
-// \s*[\r\n]+|\s+(?!\S)|\s+
-std::size_t deepseek3_end(std::string_view text, std::size_t begin) {
+// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+ ; `begin` when nothing fits
+std::size_t letters_or_marks_end(std::string_view text, std::size_t begin) {
   const Character first = character_at(text, begin);
   const std::size_t second = begin + first.size_bytes;
   if (is_ascii_mark(first)) {
@@ -151,12 +136,50 @@ std::size_t deepseek3_end(std::string_view text, std::size_t begin) {
     if (const std::size_t end = run_end(text, second, is_letter); end > second) return end;
   }
   const std::size_t body = text[begin] == ' ' ? second : begin;
-  if (const std::size_t end = run_end(text, body, is_visible_mark); end > body) {
-    return run_end(text, end, [](const Character& c) { return c.is_line_break(); });
+  const std::size_t end = run_end(text, body, is_visible_mark);
+  return end > body ? end : begin;
+}
+
+// The same, with [\r\n]* behind marks, then \s*[\r\n]+|\s+(?!\S)|\s+
+std::size_t deepseek3_end(std::string_view text, std::size_t begin) {
+  if (const std::size_t end = letters_or_marks_end(text, begin); end > begin) {
+    const std::size_t body = begin + (text[begin] == ' ' ? 1 : 0);
+    const bool has_marks = run_end(text, body, is_visible_mark) == end;
+    return has_marks ? run_end(text, end, [](const Character& c) { return c.is_line_break(); }) : end;
   }
-  if (!first.is(CharClass::kWhitespace)) return begin;
+  if (!character_at(text, begin).is(CharClass::kWhitespace)) return begin;
   if (const std::size_t end = line_breaks_end(text, begin); end > begin) return end;
   return whitespace_word_end(text, begin);
+}
+
+// The same, then [\r\n]|\s+(?!\S)|\s+
+std::size_t spark_end(std::string_view text, std::size_t begin) {
+  if (const std::size_t end = letters_or_marks_end(text, begin); end > begin) return end;
+  const Character first = character_at(text, begin);
+  if (!first.is(CharClass::kWhitespace)) return begin;
+  return first.is_line_break() ? begin + first.size_bytes : whitespace_word_end(text, begin);
+}
+
+// [가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+
+std::size_t asian_run_end(std::string_view text, std::size_t begin) {
+  constexpr std::string_view kScripts[] = {"\uAC00-\uD7A3\u3131-\u318E",
+                                           "！…“”‘’—：；，\u3001-\u303F\uFE30-\uFE4F", "\u3105-\u312F",
+                                           "\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF"};
+  for (const std::string_view script : kScripts) {
+    const std::size_t end = run_end(text, begin,
+                                    [&](const Character& c) { return in_ranges(script, c.code_point); });
+    if (end > begin) return end;
+  }
+  return begin;
+}
+
+// GPT-4o's with every number alone
+std::size_t youtu_end(std::string_view text, std::size_t begin) {
+  return word_end(text, begin,
+                  {.contractions = WordRules::Contractions::kAttached,
+                   .letters = WordRules::Letters::kCased,
+                   .after_symbols = WordRules::AfterSymbols::kBreaksAndSlash,
+                   .max_digits = 1});
 }
 
 // [\p{P}\$\+<=>\^~\|`]+
@@ -185,6 +208,8 @@ constexpr MatchEnd kDeepSeekLlmPasses[] = {one_line_break_end,  deepseek_cased_e
 constexpr MatchEnd kDeepSeekCoderPasses[] = {one_line_break_end, spaced_letters_end, spaced_punctuation_end,
                                              han_and_hangul_end, one_number_end};
 constexpr MatchEnd kDeepSeekV3Passes[] = {three_numbers_end, han_and_kana_end, deepseek3_end};
+constexpr MatchEnd kSparkPasses[] = {three_numbers_end, han_and_kana_end, spark_end, one_number_end};
+constexpr MatchEnd kYoutuPasses[] = {asian_run_end, youtu_end};
 constexpr MatchEnd kFalconPasses[] = {falcon_marks_end, gpt2_word_end, digit_triple_end};
 constexpr MatchEnd kBloomPasses[] = {bloom_end};
 constexpr MatchEnd kVikingPasses[] = {bloom_end, one_number_end};
@@ -203,6 +228,10 @@ std::span<const MatchEnd> passes_of(PretokenizerFamily family) {
       return kDeepSeekCoderPasses;
     case PretokenizerFamily::kDeepSeekV3:
       return kDeepSeekV3Passes;
+    case PretokenizerFamily::kSpark:
+      return kSparkPasses;
+    case PretokenizerFamily::kYoutu:
+      return kYoutuPasses;
     case PretokenizerFamily::kFalcon:
       return kFalconPasses;
     case PretokenizerFamily::kViking:

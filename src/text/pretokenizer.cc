@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "text/character.h"
+#include "text/number_groups.h"
 #include "text/pattern_passes.h"
 #include "text/word_end.h"
 
@@ -26,8 +27,8 @@ template <class IsInside, class Inside, class Outside>
 void visit_runs(std::string_view text, IsInside is_inside, Inside inside, Outside outside) {
   for (std::size_t begin = 0; begin < text.size();) {
     const bool starts_inside = is_inside(character_at(text, begin));
-    const std::size_t end =
-        run_end(text, begin, [&](const Character& c) { return is_inside(c) == starts_inside; });
+    const std::size_t end = run_end(text, begin,
+                                    [&](const Character& c) { return is_inside(c) == starts_inside; });
     const std::string_view run = text.substr(begin, end - begin);
     starts_inside ? inside(run) : outside(run);
     begin = end;
@@ -88,6 +89,12 @@ constexpr WordRules kTekkenRules = {.contractions = WordRules::Contractions::kNo
 constexpr WordRules kGpt4oRules = {.contractions = WordRules::Contractions::kAttached,
                                    .letters = WordRules::Letters::kCased,
                                    .after_symbols = WordRules::AfterSymbols::kBreaksAndSlash};
+constexpr WordRules kKimiK2Rules = {.contractions = WordRules::Contractions::kAttached,
+                                    .letters = WordRules::Letters::kCasedHan};
+constexpr WordRules kExaoneMoeRules = {.letters = WordRules::Letters::kPhrases,
+                                       .after_symbols = WordRules::AfterSymbols::kOneOfThem,
+                                       .max_digits = 1};
+constexpr WordRules kJais2Rules = {.spaces = WordRules::Spaces::kHalving};
 constexpr WordRules kSeedCoderRules = {.after_symbols = WordRules::AfterSymbols::kNothing, .max_digits = 1};
 constexpr WordRules kUfakzekaRules = {.contractions = WordRules::Contractions::kNone, .max_digits = 1};
 
@@ -118,6 +125,20 @@ void Pretokenizer::for_each_word(std::string_view text, const Visitor& visit) co
       return visit_by_rules(text, visit, kSeedCoderRules);
     case kUfakzeka:
       return visit_by_rules(text, visit, kUfakzekaRules);
+    case kKimiK2:
+      return visit_by_rules(text, visit, kKimiK2Rules);
+    case kExaoneMoe:
+      return visit_by_rules(text, visit, kExaoneMoeRules);
+    case kJais2:
+      return visit_by_rules(text, visit, kJais2Rules);
+    case kTinyAya: {
+      const auto as_gpt4o = [&](std::string_view piece) { visit_by_rules(piece, visit, kGpt4oRules); };
+      return visit_grouped_digits(text, as_gpt4o, as_gpt4o);
+    }
+    case kSuperBpe:
+      return visit_grouped_numbers(text, visit);
+    case kSpark:
+    case kYoutu:
     case kMiniCpm5:
     case kLaguna:
     case kDeepSeekLlm:

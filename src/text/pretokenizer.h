@@ -22,11 +22,18 @@ enum class PretokenizerFamily : std::uint8_t {
   kGpt4o,      // likewise, with contractions and three digits
   kSeedCoder,  // Qwen 2 whose symbols take no line breaks along
   kUfakzeka,   // Qwen 2 without contractions
+  kKimiK2,     // GPT-4o with Chinese in words of its own
+  kExaoneMoe,  // Qwen 2 whose words may be several, with a space between them
+  kJais2,      // Llama 3 whose spaces come in powers of two
+  kTinyAya,    // GPT-4o with numbers in groups of three from their ends
+  kSuperBpe,   // such groups alone: all between them is one word
   kMiniCpm5,   // the rest are rows of patterns, see pattern_passes.h
   kLaguna,
   kDeepSeekLlm,
   kDeepSeekCoder,
   kDeepSeekV3,
+  kSpark,
+  kYoutu,
   kFalcon,
   kBloom,
   kViking,

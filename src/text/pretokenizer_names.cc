@@ -97,6 +97,14 @@ constexpr NamedPretokenizer kNames[] = {
     {"gpt3-finnish", kBloom},
     {"poro-chat", kBloom},
     {"viking", kViking},
+    {"kimi-k2", kKimiK2},
+    {"exaone-moe", kExaoneMoe},
+    {"jais-2", kJais2},
+    {"cohere2moe", kTinyAya},
+    {"tiny_aya", kTinyAya},
+    {"superbpe", kSuperBpe},
+    {"spark2_5", kSpark},
+    {"youtu", kYoutu, true},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "text/word_end.h"
 
 #include "text/character.h"
+#include "text/character_ranges.h"
 
 namespace kvasir::text {
 namespace {
@@ -33,47 +34,98 @@ bool may_begin_word(const Character& c) {
   return c.size_bytes > 0 && !c.is_line_break() && !c.is_letter() && !c.is_number();
 }
 
-bool is_upperish(const Character& c) {
+bool is_han(const Character& c) { return c.size_bytes > 0 && in_ranges(kHan, c.code_point); }
+
+bool is_uncased(const Character& c, bool without_han) {
   const CharCase kind = c.letter_case();
-  return kind == CharCase::kUpper || kind == CharCase::kUncased || kind == CharCase::kMark;
+  return (kind == CharCase::kUncased || kind == CharCase::kMark) && !(without_han && is_han(c));
 }
 
-bool is_lowerish(const Character& c) {
-  const CharCase kind = c.letter_case();
-  return kind == CharCase::kLower || kind == CharCase::kUncased || kind == CharCase::kMark;
-}
+// The two classes of Letters::kCased.
+struct CasedLetters {
+  bool without_han = false;
 
-// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ ; `begin` when nothing fits. The first part
-// takes what it can and gives back down to the last character that fits the second.
-std::size_t cased_end_lower(std::string_view text, std::size_t begin) {
+  bool is_upperish(const Character& c) const {
+    return c.letter_case() == CharCase::kUpper || is_uncased(c, without_han);
+  }
+  bool is_lowerish(const Character& c) const {
+    return c.letter_case() == CharCase::kLower || is_uncased(c, without_han);
+  }
+  std::size_t upper_end(std::string_view text, std::size_t begin) const {
+    return run_end(text, begin, [this](const Character& c) { return is_upperish(c); });
+  }
+  // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+ ; `begin` when nothing fits. The first part
+  // takes what it can and gives back down to the last character that fits the second.
+  std::size_t end_lower(std::string_view text, std::size_t begin) const {
+    std::size_t end = begin;
+    std::size_t last_lower_end = begin;
+    for (Character c = character_at(text, begin); is_upperish(c); c = character_at(text, end)) {
+      end += c.size_bytes;
+      if (is_lowerish(c)) last_lower_end = end;
+    }
+    const std::size_t lower_end = run_end(text, end, [this](const Character& c) { return is_lowerish(c); });
+    return lower_end > end ? lower_end : last_lower_end;
+  }
+  // With the character before them; `begin` when nothing fits.
+  std::size_t word_end(std::string_view text, std::size_t begin) const {
+    const Character first = character_at(text, begin);
+    const bool has_prefix = may_begin_word(first);
+    const std::size_t second = begin + first.size_bytes;
+    if (has_prefix) {
+      if (const std::size_t end = end_lower(text, second); end > second) return end;
+    }
+    if (const std::size_t end = end_lower(text, begin); end > begin) return end;
+    if (has_prefix) {
+      if (const std::size_t end = upper_end(text, second); end > second) return end;
+    }
+    return upper_end(text, begin);
+  }
+};
+
+// (?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+ ; `begin` when nothing fits
+std::size_t phrase_end(std::string_view text, std::size_t begin) {
   std::size_t end = begin;
-  std::size_t last_lower_end = begin;
-  for (Character c = character_at(text, begin); is_upperish(c); c = character_at(text, end)) {
-    end += c.size_bytes;
-    if (is_lowerish(c)) last_lower_end = end;
+  for (;;) {
+    const std::size_t letter = end + (end > begin && end < text.size() && text[end] == ' ' ? 1 : 0);
+    const Character c = character_at(text, letter);
+    if (!c.is_letter()) return end;
+    end = run_end(text, letter + c.size_bytes, [](const Character& mark) { return mark.is_mark(); });
   }
-  const std::size_t lower_end = run_end(text, end, is_lowerish);
-  return lower_end > end ? lower_end : last_lower_end;
 }
 
-// Letters::kCased, with the character before them; `begin` when nothing fits.
-std::size_t cased_letters_end(std::string_view text, std::size_t begin) {
-  const Character first = character_at(text, begin);
-  const bool has_prefix = may_begin_word(first);
-  const std::size_t second = begin + first.size_bytes;
-  if (has_prefix) {
-    if (const std::size_t end = cased_end_lower(text, second); end > second) return end;
+// Spaces::kHalving
+std::size_t halving_spaces_end(std::string_view text, std::size_t begin) {
+  constexpr std::size_t kLongest = 512;
+  std::size_t num_spaces = 0;
+  std::size_t end = begin;
+  for (Character c = character_at(text, begin); c.is(kWhitespace) && num_spaces <= kLongest;
+       c = character_at(text, end)) {
+    ++num_spaces;
+    end += c.size_bytes;
   }
-  if (const std::size_t end = cased_end_lower(text, begin); end > begin) return end;
-  if (has_prefix) {
-    if (const std::size_t end = run_end(text, second, is_upperish); end > second) return end;
-  }
-  return run_end(text, begin, is_upperish);
+  // The last one goes with the word behind it.
+  if (end < text.size() && num_spaces <= kLongest) --num_spaces;
+  std::size_t length = kLongest;
+  while (length > 1 && length > num_spaces) length /= 2;
+  return run_end(
+      text, begin, [](const Character& c) { return c.is(kWhitespace); }, length);
 }
 
 // The letters of a word, with the character before them; `begin` when there are none.
 std::size_t letters_end(std::string_view text, std::size_t begin, WordRules::Letters letters) {
-  if (letters == WordRules::Letters::kCased) return cased_letters_end(text, begin);
+  using Letters = WordRules::Letters;
+  if (letters == Letters::kCased) return CasedLetters{}.word_end(text, begin);
+  if (letters == Letters::kCasedHan) {
+    if (const std::size_t end = run_end(text, begin, is_han); end > begin) return end;
+    return CasedLetters{.without_han = true}.word_end(text, begin);
+  }
+  if (letters == Letters::kPhrases) {
+    const std::size_t body = begin + (may_begin_word(character_at(text, begin))
+                                          ? character_at(text, begin).size_bytes
+                                          : 0);
+    const std::size_t end = phrase_end(text, body);
+    return end > body ? end : begin;
+  }
   const bool with_marks = letters == WordRules::Letters::kWithMarks;
   const auto is_part = [&](const Character& c) { return c.is_letter() || (with_marks && c.is_mark()); };
   const Character first = character_at(text, begin);
@@ -92,10 +144,12 @@ std::size_t symbols_end(std::string_view text, std::size_t begin, const WordRule
   const std::size_t end = run_end(text, body, is_part);
   if (end == body) return begin;
   if (rules.after_symbols == WordRules::AfterSymbols::kNothing) return end;
-  const bool with_slash = rules.after_symbols == WordRules::AfterSymbols::kBreaksAndSlash;
-  return run_end(text, end, [&](const Character& c) {
+  const bool with_slash = rules.after_symbols != WordRules::AfterSymbols::kBreaks;
+  const bool is_one = rules.after_symbols == WordRules::AfterSymbols::kOneOfThem;
+  const auto follows = [&](const Character& c) {
     return c.is_line_break() || (with_slash && c.code_point == '/');
-  });
+  };
+  return run_end(text, end, follows, is_one ? 1 : std::string_view::npos);
 }
 
 }  // namespace
@@ -135,7 +189,9 @@ std::size_t word_end(std::string_view text, std::size_t begin, const WordRules& 
     if (const std::size_t size = contraction_size(text, begin, /*ignore_case=*/true)) return begin + size;
   }
   if (const std::size_t end = letters_end(text, begin, rules.letters); end > begin) {
-    const bool attaches = rules.contractions == Contractions::kAttached && end < text.size();
+    const bool is_han_run = rules.letters == WordRules::Letters::kCasedHan &&
+                            is_han(character_at(text, begin));
+    const bool attaches = rules.contractions == Contractions::kAttached && end < text.size() && !is_han_run;
     return attaches ? end + contraction_size(text, end, /*ignore_case=*/true) : end;
   }
   if (character_at(text, begin).is_number()) {
@@ -144,6 +200,7 @@ std::size_t word_end(std::string_view text, std::size_t begin, const WordRules& 
   }
   if (const std::size_t end = symbols_end(text, begin, rules); end > begin) return end;
   if (const std::size_t end = line_breaks_end(text, begin); end > begin) return end;
+  if (rules.spaces == WordRules::Spaces::kHalving) return halving_spaces_end(text, begin);
   return whitespace_word_end(text, begin);
 }
 

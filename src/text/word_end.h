@@ -31,15 +31,24 @@ struct WordRules {
     kWhole,
     kWithMarks,  // and combining marks are letters
     kCased,      // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+, or + and *
+    kCasedHan,   // the same without \p{Han}, whose runs are words before all else
+    kPhrases,    // (?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+
   };
   enum class AfterSymbols : std::uint8_t {
     kBreaks,          // [\r\n]*
     kBreaksAndSlash,  // [\r\n/]*
+    kOneOfThem,       // [\r\n/]?
     kNothing,
+  };
+  // The end of all patterns.
+  enum class Spaces : std::uint8_t {
+    kRuns,     // \s+(?!\S)|\s+
+    kHalving,  // \s{512}(?!\S)|\s{256}(?!\S)|..|\s{4}(?!\S)|\s{1,2}(?!\S)|\s
   };
   Contractions contractions = Contractions::kFirst;
   Letters letters = Letters::kWhole;
   AfterSymbols after_symbols = AfterSymbols::kBreaks;
+  Spaces spaces = Spaces::kRuns;
   std::size_t max_digits = 3;
 };
 std::size_t word_end(std::string_view text, std::size_t begin, const WordRules& rules);
