@@ -27,16 +27,16 @@ constexpr std::string_view kDigits =
     "\U0001D7CE-\U0001D7FF\U0001E140-\U0001E149\U0001E2F0-\U0001E2F9\U0001E4F0-\U0001E4F9"
     "\U0001E5F1-\U0001E5FA\U0001E950-\U0001E959\U0001FBF0-\U0001FBF9";
 
-bool is_digit(const Character& c) { return c.is_number() && in_ranges(kDigits, c.code_point); }
+bool is_decimal_digit(const Character& c) { return c.is_number() && in_ranges(kDigits, c.code_point); }
 
 // \w
 bool is_word_character(const Character& c) {
-  return c.is_letter() || c.is_mark() || is_digit(c) ||
+  return c.is_letter() || c.is_mark() || is_decimal_digit(c) ||
          in_ranges("_\u203F\u2040\u2054\uFE33\uFE34\uFE4D-\uFE4F\uFF3F", c.code_point);
 }
 
 std::size_t digits_end(std::string_view text, std::size_t begin, std::size_t most = std::string_view::npos) {
-  return run_end(text, begin, is_digit, most);
+  return run_end(text, begin, is_decimal_digit, most);
 }
 
 // The first group has one to three digits, all others have three.
@@ -77,11 +77,11 @@ void visit_grouped_numbers(std::string_view text, const VisitWord& visit) {
     if (end > pending) visit(text.substr(pending, end - pending));
     pending = end;
   };
-  bool is_number = false;
+  bool in_number = false;
   for (std::size_t begin = 0; begin < text.size();) {
     const Character c = character_at(text, begin);
-    if (c.is_number() != is_number) flush(begin);
-    is_number = c.is_number();
+    if (c.is_number() != in_number) flush(begin);
+    in_number = c.is_number();
     const std::size_t end = digits_end(text, begin);
     if (end == begin) {
       begin += c.size_bytes;
