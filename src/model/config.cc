@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "backend/kv_layout.h"
@@ -42,8 +43,8 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
   if (!factor) {
     KVASIR_TRY(factor, metadata.find_float(prefix + "rope.scale_linear"));
   }
+  const double value = factor.value_or(0.0);
   if (!type || type->empty() || *type == "linear") {
-    const double value = factor.value_or(0.0);
     if (value < 0.0) {
       return make_error(ErrorKind::kBadFile,
                         fmt::format("metadata {}rope.scaling.factor: must be above 0, is {}", prefix, value));
@@ -55,6 +56,8 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
     return {};
   }
   if (*type == "none" || *type == "llama3") return {};  // llama3's factors are the tensor rope_freqs.weight
+  // By a factor of 1 YaRN turns and scales nothing.
+  if (*type == "yarn" && (value == 0.0 || value == 1.0)) return {};
   return make_error(
       ErrorKind::kBadFile,
       fmt::format("metadata {}rope.scaling.type: '{}' is not supported (none, linear, llama3 are)", prefix,
@@ -157,7 +160,9 @@ KvPlace ModelConfig::kv_place(std::int32_t layer) const {
 
 Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config) {
   const std::string key = config.architecture + ".attention.sliding_window";
-  KVASIR_TRY(const auto window, source.metadata().find_int(key, 0, kMaxContext));
+  KVASIR_TRY(const auto window,
+             source.metadata().find_int(key, -1, std::numeric_limits<std::uint32_t>::max()));
+  if (window.value_or(0) == -1) return {};  // none, as an unsigned -1 is
   if (window.value_or(0) == 0 || *window >= config.context_length_tokens) return {};
   return make_error(ErrorKind::kBadFile,
                     fmt::format("metadata {}: must be 0 or at least context_length {}, as sliding-window "

@@ -49,6 +49,8 @@ SILENT_LLAMA = [
     {"llama.rope.scaling.attn_factor": number(F32, 1.0)},
     {"llama.expert_count": number(U32, 0), "llama.expert_used_count": number(U32, 0)},
     {"llama.attention.sliding_window": number(U32, 0)},
+    {"llama.attention.sliding_window": number(U32, 0xFFFFFFFF)},
+    {"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 1.0)},
     {"llama.attention.causal": number(U8, 1)},
     {"llama.attention.scale": number(F32, 0.0)},
     {"llama.logit_scale": number(F32, 1.0)},
@@ -85,7 +87,7 @@ REFUSED = [
     ({"llama.expert_count": number(U32, 8)}, "mixture-of-experts"),
     ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),
     ({"llama.block_count": number(F32, 1.5)}, "llama.block_count must be an integer"),
-    ({"tokenizer.ggml.pre": string("kimi-k2")}, "'kimi-k2' is not a known pre-tokenizer"),
+    ({"tokenizer.ggml.pre": string("afmoe")}, "'afmoe' is not a known pre-tokenizer"),
 ]
 
 
