@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "cli/engine_options.h"
 #include "cli/number_range.h"
@@ -29,6 +31,23 @@ void add_penalties(CLI::App& verb, SamplingOptions& options) {
       ->capture_default_str();
 }
 
+constexpr std::string_view kRandomSeed = "-1";  // as in llama.cpp
+
+void add_seed_option(CLI::App& verb, SamplingParams& params) {
+  const CLI::Validator number = whole_number<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
+  const auto rewrite = [number](std::string& text) {
+    return text == kRandomSeed ? std::string() : number(text);
+  };
+  const auto set_seed = [&params](const std::string& text) {
+    params.seed.reset();
+    if (text != kRandomSeed) params.seed = std::stoull(text);
+  };
+  verb.add_option_function<std::string>("--seed", set_seed,
+                                        "The same seed gives the same answer (-1: a random one)")
+      ->transform(CLI::Validator(rewrite, number.get_description()))
+      ->type_name("UINT");
+}
+
 }  // namespace
 
 // The ranges of fractions are the engine's to check: it names field, limit and value.
@@ -36,22 +55,21 @@ void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
   verb.add_option("--max-tokens,-n", options.max_tokens,
                   "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
-                      ", less where the context ends)")
-      ->transform(whole_number(0, kMaxLengthTokens));
+                      ", less where the context ends; -1: all that it has left)")
+      ->transform(whole_number(-1, kMaxLengthTokens));
   add_model_option(verb, "--temperature,--temp", params.temperature, options.has_temperature,
                    "0: always the most likely token (default: the model's, else 0.7)")
       ->check(finite_number());
   add_model_option(verb, "--top-k", params.top_k, options.has_top_k,
-                   "Among the K most likely (0: off; default: the model's, else 40)")
-      ->transform(whole_number(0, std::numeric_limits<std::int32_t>::max()));
+                   "Among the K most likely (0 or -1: off; default: the model's, else 40)")
+      ->transform(whole_number(-1, std::numeric_limits<std::int32_t>::max()));
   add_model_option(verb, "--top-p", params.top_p, options.has_top_p,
                    "Among the most likely that make up P (1: off; default: the model's, else 0.95)")
       ->check(finite_number());
   add_model_option(verb, "--min-p", params.min_p, options.has_min_p,
                    "At least P times as likely as the best (0: off; default: the model's, else 0)")
       ->check(finite_number());
-  verb.add_option("--seed", params.seed, "The same seed gives the same answer")
-      ->transform(whole_number<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
+  add_seed_option(verb, params);
   verb.add_option("--stop", params.stop, "Ends the answer before this text; may be repeated")
       ->take_all()
       ->expected(1);
@@ -72,8 +90,10 @@ SamplingParams make_sampling_params(const SamplingOptions& options, std::int64_t
                                     std::int32_t max_model_len_tokens) {
   SamplingParams params = options.params;
   const std::int64_t room = std::max<std::int64_t>(1, max_model_len_tokens - prompt_tokens);
-  params.max_tokens =
-      options.max_tokens.value_or(static_cast<std::int32_t>(std::min<std::int64_t>(kDefaultMaxTokens, room)));
+  params.max_tokens = options.max_tokens.value_or(
+      static_cast<std::int32_t>(std::min<std::int64_t>(kDefaultMaxTokens, room)));
+  if (options.max_tokens == -1) params.max_tokens = static_cast<std::int32_t>(room);
+  params.top_k = std::max(params.top_k, 0);
   return params;
 }
 

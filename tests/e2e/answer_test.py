@@ -37,6 +37,14 @@ class Run(CommandLineTest):
         self.assertEqual(first["token_ids"], again["token_ids"])
         self.assertNotEqual(first["token_ids"], other["token_ids"])
 
+    def test_minus_one_is_no_wish(self):
+        for seed in ("--seed=-1", "--seed"):
+            args = [seed] if "=" in seed else [seed, "-1"]
+            answer = self.json("run", LLAMA, "Hello", *args, "--top-k", "-1", "--max-tokens", "-1")
+            self.assertIn(answer["finish_reason"], ["stop", "length"])
+            if answer["finish_reason"] == "length":
+                self.assertGreater(answer["completion_tokens"], 12)
+
     def test_name_of_the_model_cannot_steer_the_terminal(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
         gguf.metadata["general.name"] = gguf_edit.string("evil\x1b[31m\nname")

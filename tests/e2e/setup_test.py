@@ -71,7 +71,7 @@ class Settings(CommandLineTest):
 
     def test_wrong_settings_are_named(self):
         self.refusal(USAGE, "version", env={"KVASIR_THREADS": "many"}, says="KVASIR_THREADS: --threads")
-        self.refusal(USAGE, "version", env={"KVASIR_SEED": "-1"}, says="from 0 to 18446744073709551615, not '-1'")
+        self.refusal(USAGE, "version", env={"KVASIR_SEED": "-2"}, says="from 0 to 18446744073709551615, not '-2'")
         self.file("kvasir.toml", b"[rum]\n")
         self.refusal(USAGE, "version", says="kvasir.toml: no verb has the name 'rum'; did you mean 'run'?")
         self.file("kvasir.toml", b"threads = 2026-01-01\n")
