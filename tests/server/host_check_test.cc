@@ -14,8 +14,8 @@ http::Cors cors_of(std::vector<std::string> origins) {
 }
 
 int status_of(const http::HostCheck& check, std::vector<http::Header> headers) {
-  const ApiStatus status =
-      check.check({.method = "POST", .path = "/v1/completions", .headers = std::move(headers)});
+  const ApiStatus status = check.check(
+      {.method = "POST", .path = "/v1/completions", .headers = std::move(headers)});
   return status ? 200 : status.error().status;
 }
 
@@ -23,11 +23,13 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
   const http::Cors cors = cors_of({"none"});
   const http::HostCheck check({"kvasir.example"}, cors);
   for (const char* host : {"localhost", "LocalHost:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080",
-                           "[::1]", "kvasir.example", "Kvasir.Example:443"}) {
+                           "[::1]", "kvasir.example", "Kvasir.Example:443", "localhost.",
+                           "app.localhost:3000", "host.docker.internal:8080", "host.containers.internal"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 200) << host;
   }
-  for (const char* host : {"evil.example", "localhost.evil.example", "10.0.0.1", "0.0.0.0", "[fe80::1]", "",
-                           "[", ":8080", "localhost:80@evil.example", "[::1]evil.example"}) {
+  for (const char* host : {"evil.example", "localhost.evil.example", ".localhost", "evil.docker.internal",
+                           "evillocalhost", "10.0.0.1", "0.0.0.0", "[fe80::1]", "", "[", ":8080",
+                           "localhost:80@evil.example", "[::1]evil.example"}) {
     EXPECT_EQ(status_of(check, {{"Host", host}}), 403) << host;
   }
   EXPECT_EQ(status_of(check, {}), 200);  // HTTP/1.0; browsers say
@@ -36,7 +38,8 @@ TEST(HostCheck, TakesLoopbackNamesAndThoseAllowed) {
 TEST(HostCheck, TakesItsOwnPagesAndThoseThatCorsAllows) {
   const http::Cors none = cors_of({"none"}), one = cors_of({"none", "https://chat.example"}),
                    all = cors_of({"none", "*"}), usual = cors_of({});
-  const http::HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all), open_as_usual({}, usual);
+  const http::HostCheck closed({}, none), open_to_one({}, one), open_to_all({}, all),
+      open_as_usual({}, usual);
   const auto with = [](const char* origin) {
     return std::vector<http::Header>{{"Host", "localhost:8080"}, {"Origin", origin}};
   };

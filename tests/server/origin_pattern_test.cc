@@ -56,13 +56,19 @@ TEST(OriginPattern, KnowsTheUsualPages) {
     const auto patterns = http::parse_origin_patterns(texts).value();
     return std::ranges::any_of(patterns, [&](const auto& pattern) { return pattern.matches(origin); });
   };
-  for (const char* origin : {"http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080",
-                             "app://obsidian.md", "tauri://localhost", "vscode-webview://0abc"}) {
+  for (const char* origin :
+       {"http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080", "app://obsidian.md",
+        "tauri://localhost", "vscode-webview://0abc", "http://tauri.localhost", "https://a.localhost:8443",
+        "http://0.0.0.0:3000", "vscode-file://vscode-app", "capacitor://localhost",
+        "wails://wails.localhost:34115"}) {
     EXPECT_TRUE(allows({}, origin)) << origin;
     EXPECT_TRUE(allows({"https://chat.example"}, origin)) << origin;
     EXPECT_FALSE(allows({"none", "https://chat.example"}, origin)) << origin;
   }
-  EXPECT_FALSE(allows({}, "https://chat.example"));
+  for (const char* origin :
+       {"https://chat.example", "https://localhost.example", "capacitor://evil", "null"}) {
+    EXPECT_FALSE(allows({}, origin)) << origin;
+  }
   EXPECT_TRUE(allows({"none", "https://chat.example"}, "https://chat.example"));
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 http::Router router(std::string base_path = {}) {
   std::vector<http::Route> routes;
-  for (const char* pattern : {"/", "/health", "/v1/models", "/v1/models/*", "/v1/chat/completions", "/tokenize"})
+  for (const char* pattern :
+       {"/", "/health", "/v1/models", "/v1/models/*", "/v1/chat/completions", "/tokenize"})
     routes.push_back({"GET", pattern, {}});
   return http::Router(std::move(routes), std::move(base_path));
 }
@@ -23,6 +24,10 @@ TEST(Router, BringsPathsToTheirUsualForm) {
   EXPECT_EQ(plain.canonical_path("/health/"), "/health");
   EXPECT_EQ(plain.canonical_path("/"), "/");
   EXPECT_EQ(plain.canonical_path("//"), "/");
+  EXPECT_EQ(plain.canonical_path("/v1%2Fmodels"), "/v1/models");
+  EXPECT_EQ(plain.canonical_path("/%761/models/"), "/v1/models");
+  EXPECT_EQ(plain.canonical_path("/v1/models/a%2Fb"), "/v1/models/a%2Fb");
+  EXPECT_EQ(plain.canonical_path("/v1%252Fmodels"), "/v1%252Fmodels");
   EXPECT_EQ(plain.canonical_path("/nowhere/"), "/nowhere/");
   EXPECT_EQ(plain.canonical_path(""), "");
 }

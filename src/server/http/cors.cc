@@ -32,6 +32,10 @@ Response Cors::preflight_response(const Request& request, const std::string& all
   if (const std::string* wanted = request.header("Access-Control-Request-Headers")) {
     response.headers.push_back({"Access-Control-Allow-Headers", *wanted});
   }
+  // Browsers ask so before a page of another network reaches this machine.
+  if (request.header("Access-Control-Request-Private-Network") != nullptr && allows(request)) {
+    response.headers.push_back({"Access-Control-Allow-Private-Network", "true"});
+  }
   return response;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/beast/core/string.hpp>
 
@@ -25,6 +26,19 @@ bool equal(std::string_view a, std::string_view b) {
   return boost::beast::iequals({a.data(), a.size()}, {b.data(), b.size()});
 }
 
+// Names that no name server of a stranger can let point here. The containers' names lead to their host.
+bool is_local_name(std::string_view name) {
+  if (name.ends_with('.')) name.remove_suffix(1);
+  constexpr std::string_view kUnderLocalhost = ".localhost";
+  if (name.size() > kUnderLocalhost.size() &&
+      equal(name.substr(name.size() - kUnderLocalhost.size()), kUnderLocalhost)) {
+    return true;
+  }
+  constexpr std::array<std::string_view, 4> kNames = {"localhost", "host.docker.internal",
+                                                      "gateway.docker.internal", "host.containers.internal"};
+  return std::ranges::any_of(kNames, [&](std::string_view known) { return equal(name, known); });
+}
+
 std::unexpected<ApiError> refuse(std::string_view what, const std::string& value, std::string_view remedy) {
   return std::unexpected(
       ApiError{403,
@@ -37,7 +51,7 @@ std::unexpected<ApiError> refuse(std::string_view what, const std::string& value
 
 bool HostCheck::allows(std::string_view host) const {
   const std::string_view name = name_of(host);
-  if (equal(name, "localhost")) return true;
+  if (is_local_name(name)) return true;
   boost::system::error_code error;
   const auto address = boost::asio::ip::make_address(std::string(name), error);
   if (!error && address.is_loopback()) return true;
@@ -59,8 +73,8 @@ ApiStatus HostCheck::check_page(const Request& request) const {
   const std::string* origin = request.header("Origin");
   if (origin == nullptr || cors_.allows(request)) return {};
   const std::size_t scheme = origin->find("://");
-  const bool is_own_page =
-      host != nullptr && scheme != std::string::npos && equal(origin->substr(scheme + 3), *host);
+  const bool is_own_page = host != nullptr && scheme != std::string::npos &&
+                           equal(origin->substr(scheme + 3), *host);
   if (!is_own_page) return refuse("pages of", *origin, "; --cors-origin allows them");
   return {};
 }

@@ -12,10 +12,12 @@ namespace kvasir::server::http {
 namespace {
 
 constexpr std::string_view kNoDefaults = "none";
-constexpr std::array<std::string_view, 9> kDefaultOrigins = {
-    "http://localhost:*", "https://localhost:*", "http://127.0.0.1:*", "https://127.0.0.1:*",
-    "http://[::1]:*",     "https://[::1]:*",     "app://*",            "tauri://*",
-    "vscode-webview://*"};
+// Loopback, and schemes that only programs of this machine have.
+constexpr auto kDefaultOrigins = std::to_array<std::string_view>(
+    {"http://localhost:*", "https://localhost:*", "http://*.localhost:*", "https://*.localhost:*",
+     "http://127.0.0.1:*", "https://127.0.0.1:*", "http://0.0.0.0:*", "http://[::1]:*", "https://[::1]:*",
+     "app://*", "tauri://*", "vscode-webview://*", "vscode-file://*", "capacitor://localhost",
+     "ionic://localhost", "wails://*"});
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -83,7 +85,8 @@ Result<OriginPattern> OriginPattern::parse(std::string_view text) {
   }
   const std::string lower = lower_case(text);
   const OriginParts parts = split_origin(lower);
-  if (parts.scheme.empty()) return matches_nothing(text, "it begins with a scheme, as in https://chat.example");
+  if (parts.scheme.empty())
+    return matches_nothing(text, "it begins with a scheme, as in https://chat.example");
   constexpr std::string_view kSchemeLetters = "abcdefghijklmnopqrstuvwxyz0123456789+-.";
   if (parts.scheme.find_first_not_of(kSchemeLetters) != std::string_view::npos)
     return matches_nothing(text, "a scheme has letters, digits, + - and . only");
@@ -108,9 +111,9 @@ bool OriginPattern::matches(std::string_view origin) const {
   if (parts.scheme != scheme_ || parts.host.empty()) return false;
   if (port_ != "*" && without_own_port(parts.scheme, parts.port) != port_) return false;
   if (host_ == "*") return true;
-  return host_.starts_with("*.") ? parts.host.ends_with(std::string_view(host_).substr(1)) &&
-                                       parts.host.size() >= host_.size()
-                                 : parts.host == host_;
+  return host_.starts_with("*.")
+             ? parts.host.ends_with(std::string_view(host_).substr(1)) && parts.host.size() >= host_.size()
+             : parts.host == host_;
 }
 
 Result<std::vector<OriginPattern>> parse_origin_patterns(std::span<const std::string> texts) {

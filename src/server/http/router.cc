@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -25,10 +26,33 @@ std::optional<std::string_view> match(std::string_view pattern, std::string_view
   return rest;
 }
 
+// Paths of llama-server, Ollama, Azure and others.
+struct ForeignPath {
+  std::string_view path, ours;
+};
+constexpr ForeignPath kForeignPaths[] = {
+    {"/api/chat", "/v1/chat/completions"},
+    {"/api/embed", "/v1/embeddings"},
+    {"/api/embeddings", "/v1/embeddings"},
+    {"/api/generate", "/v1/completions"},
+    {"/api/ps", "/v1/models"},
+    {"/api/show", "/v1/models"},
+    {"/api/tags", "/v1/models"},
+    {"/api/version", "/version"},
+    {"/completion", "/v1/completions"},
+    {"/embedding", "/v1/embeddings"},
+    {"/livez", "/health/live"},
+    {"/ready", "/health/ready"},
+    {"/readyz", "/health/ready"},
+    {"/v1", "/v1/models"},
+    {"/v1/engines", "/v1/models"},
+};
+
 }  // namespace
 
 bool Router::knows(std::string_view path) const {
-  return std::ranges::any_of(routes_, [&](const Route& route) { return match(route.pattern, path).has_value(); });
+  return std::ranges::any_of(routes_,
+                             [&](const Route& route) { return match(route.pattern, path).has_value(); });
 }
 
 std::string Router::canonical_path(std::string_view path) const {
@@ -48,7 +72,28 @@ std::string Router::canonical_path(std::string_view path) const {
   constexpr std::string_view kVersion = "/v1";
   if (shorter.starts_with("/v1/v1/")) return canonical_path(shorter.substr(kVersion.size()));
   std::string longer = std::string(kVersion).append(shorter);
+  if (knows(longer)) return longer;
+  // "/v1%2Fmodels" is the same path, for servers that decode first.
+  const std::string decoded = percent_decoded(path);
+  if (decoded == path || decoded.contains('%')) return whole;
+  longer = canonical_path(decoded);
   return knows(longer) ? longer : whole;
+}
+
+// The longest that the path ends with, the one that other servers have another name for, or the nearest.
+std::string_view Router::nearest_pattern(std::string_view path) const {
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  std::string_view nearest;
+  std::vector<std::string_view> patterns;
+  for (const Route& route : routes_) {
+    const std::string_view pattern = route.pattern;
+    patterns.push_back(pattern);
+    if (pattern.size() > 1 && path.ends_with(pattern) && pattern.size() > nearest.size()) nearest = pattern;
+  }
+  if (!nearest.empty()) return nearest;
+  const auto known = std::ranges::find(kForeignPaths, path, &ForeignPath::path);
+  if (known != std::end(kForeignPaths) && knows(known->ours)) return known->ours;
+  return nearest_name(path, patterns);
 }
 
 std::string Router::allowed_methods(std::string_view path) const {
@@ -83,9 +128,7 @@ void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {
   const std::string shown = printable(request.path);
   std::string allowed = allowed_methods(request.path);
   if (allowed.empty()) {
-    std::vector<std::string_view> patterns;
-    for (const Route& route : routes_) patterns.push_back(route.pattern);
-    const std::string_view nearest = nearest_name(request.path, patterns);
+    const std::string_view nearest = nearest_pattern(request.path);
     const std::string hint = nearest.empty() ? std::string() : fmt::format("; did you mean {}?", nearest);
     return writer->respond(
         error_response({404, fmt::format("no such path: {}{}", shown, hint), {}, "path_not_found"}, request));
