@@ -51,6 +51,15 @@ TEST(ChatPrompt, ASystemMessageBehindOthersIsShown) {
             "system:a;user:b;user:c;>");
 }
 
+TEST(ChatPrompt, DocumentsReachATemplateThatReadsThem) {
+  constexpr std::string_view
+      kBody = R"({"messages":[{"role":"user","content":"a"}],"documents":[{"title":"One","text":"b"}]})";
+  EXPECT_EQ(
+      chat("{% for d in documents %}{{ d.title }}={{ d.text }};{% endfor %}{{ messages[0].content }}", kBody),
+      "One=b;a");
+  EXPECT_EQ(chat(kStrict, kBody), "documents: the model's chat template shows none");
+}
+
 TEST(ChatPrompt, PartsKeepTheirFields) {
   constexpr std::string_view kReadsParts =
       "{% for m in messages %}{% if m.content is string %}{{ raise_exception('parts') }}{% endif %}"

@@ -49,7 +49,8 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ApiContext& context, const Cha
     const bool reads_tools = template_of(context, request).source().contains("tools");
     form = request.may_call_tools() ? ToolForm::kGeneric : reads_tools ? form : ToolForm::kHidden;
   }
-  return chat_prompt(request, *context.engine.chat_template(), *context.engine.tokenizer(), form, prompt_field);
+  return chat_prompt(request, *context.engine.chat_template(), *context.engine.tokenizer(), form,
+                     prompt_field);
 }
 
 ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
@@ -61,6 +62,10 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   const bool has_short_ids = used.source().contains("[TOOL_CALLS]");
   inputs.messages = has_short_ids ? with_short_call_ids(request.messages) : request.messages;
   if (form != ToolForm::kHidden) inputs.tools = request.tools;
+  if (!request.documents.is_none() && !used.source().contains("documents")) {
+    return bad_request("documents: the model's chat template shows none", "documents", "unsupported_content");
+  }
+  inputs.documents = request.documents;
   inputs.add_generation_prompt = request.add_generation_prompt;
   inputs.extra = request.template_kwargs;
   inputs.has_generic_tools = form == ToolForm::kGeneric;

@@ -16,6 +16,7 @@ namespace kvasir::server::api {
 struct ChatRequest : GenerationRequest {
   jinja::Value messages;  // undefined until read
   jinja::Value tools = jinja::Value::none();
+  jinja::Value documents = jinja::Value::none();
   std::vector<std::string> tool_names;
   std::vector<ToolOrigin> tool_origins;
   std::string tool_choice = "auto";

@@ -65,6 +65,22 @@ Value as_text_part(JsonObject object, const TextPart& type, std::string text) {
   return Value::dict(std::move(entries));
 }
 
+// A text, or parts with texts, as Mistral's clients send.
+ApiResult<std::string> read_thought(const FieldInput& part, JsonObject object, std::string_view member) {
+  const auto given = find_member(object, member);
+  if (!given || !given->is_array()) return required_string(part, object, member);
+  const FieldInput list = part.at(member, *given);
+  std::string thought;
+  std::size_t index = 0;
+  for (const JsonElement json : given->get_array().value()) {
+    const FieldInput piece = list.at(index++, json);
+    KVASIR_TRY(const JsonObject members, object_of(piece));
+    KVASIR_TRY(const std::string text, required_string(piece, members, "text"));
+    thought += text;
+  }
+  return thought;
+}
+
 // `past`: where it is said what is left out; null: nothing is.
 ApiStatus append_part(const FieldInput& part, Warnings* past, MessageContent& content, std::vector<Value>& parts) {
   if (part.json.is_string()) {
@@ -81,12 +97,13 @@ ApiStatus append_part(const FieldInput& part, Warnings* past, MessageContent& co
     parts.push_back(Value::dict(text_entries(left_out_note(name))));
     return {};
   }
-  KVASIR_TRY(std::string text, required_string(part, object, type->member));
   if (type->is_thought) {
+    KVASIR_TRY(const std::string text, read_thought(part, object, type->member));
     if (!content.reasoning.empty()) content.reasoning += '\n';
     content.reasoning += text;
     return {};
   }
+  KVASIR_TRY(std::string text, required_string(part, object, type->member));
   parts.push_back(as_text_part(object, *type, std::move(text)));
   return {};
 }

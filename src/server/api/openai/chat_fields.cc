@@ -20,6 +20,14 @@ constexpr double kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
   KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
+  if (continues_last_message(field)) request.continue_final_message = true;
+  return {};
+}
+
+ApiStatus read_documents(const FieldInput& field, ChatRequest& request) {
+  if (!field.json.is_object() && asks_for_nothing(field.json)) return {};
+  KVASIR_CHECKED(array_of(field));
+  request.documents = to_template_value(field.json);
   return {};
 }
 
@@ -170,7 +178,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"options", "object", {}, "left out: they are fields of their own here", kLeftOut},
 
     {"chat_template", "string", {}, "refused: not there yet", kUnsupported},
-    {"documents", "array", {}, "refused: not there yet", kUnsupported},
+    {"documents", "array of objects", {}, "shown by a template that reads them", read_documents},
     {"echo", "boolean", {}, "refused: not there yet", kUnsupported},
 });
 

@@ -19,7 +19,7 @@ using jinja::Value;
 
 constexpr auto kKnownMembers = std::to_array<std::string_view>(
     {"role", "content", "name", "tool_call_id", "reasoning_content", "reasoning", "reasoning_details",
-     "refusal", "tool_calls", "function_call", "annotations"});
+     "refusal", "tool_calls", "function_call", "annotations", "prefix", "partial"});
 
 // A name, such as templates have for roles of their own.
 bool is_role_name(std::string_view role) {
@@ -178,6 +178,20 @@ Value custom_call_arguments(std::string input) {
   TemplateEntries entries;
   add_member(entries, "input", std::move(input));
   return Value::dict(std::move(entries));
+}
+
+bool continues_last_message(const FieldInput& field) {
+  if (!field.json.is_array() || field.json.get_array().value().size() == 0) return false;
+  JsonElement last;
+  for (const JsonElement message : field.json.get_array().value()) last = message;
+  if (!last.is_object()) return false;
+  const JsonObject object = last.get_object().value();
+  const auto role = find_member(object, "role");
+  const bool is_assistant = role && role->is_string() && role->get_string().value() == "assistant";
+  return is_assistant && std::ranges::any_of(std::array{"prefix", "partial"}, [&](const char* name) {
+           const auto member = find_member(object, name);
+           return member && member->is_bool() && member->get_bool().value();
+         });
 }
 
 ApiResult<Value> read_messages(const FieldInput& field, Warnings& warnings) {

@@ -9,6 +9,10 @@
 
 namespace kvasir::server::api {
 
+// Whether the last message is an assistant's that the answer goes on with: "prefix" (Mistral, DeepSeek) or "partial"
+// (Moonshot, Qwen) says so.
+bool continues_last_message(const FieldInput& messages);
+
 // A list of message dicts, made as clients send them: `developer` becomes `system`, `function` `tool`; a
 // content that is missing or null is empty; `reasoning` is `reasoning_content`; an assistant's refusal is its
 // content when it has no other; the arguments of a call become an object where they are one. What means nothing
