@@ -72,7 +72,8 @@ ApiResult<std::string> read_thought(const FieldInput& part, JsonObject object, s
   const FieldInput list = part.at(member, *given);
   std::string thought;
   std::size_t index = 0;
-  for (const JsonElement json : given->get_array().value()) {
+  KVASIR_TRY(const JsonArray pieces, array_of(list));
+  for (const JsonElement json : pieces) {
     const FieldInput piece = list.at(index++, json);
     KVASIR_TRY(const JsonObject members, object_of(piece));
     KVASIR_TRY(const std::string text, required_string(piece, members, "text"));

@@ -183,7 +183,8 @@ Value custom_call_arguments(std::string input) {
 bool continues_last_message(const FieldInput& field) {
   if (!field.json.is_array() || field.json.get_array().value().size() == 0) return false;
   JsonElement last;
-  for (const JsonElement message : field.json.get_array().value()) last = message;
+  const JsonArray messages = field.json.get_array().value();
+  for (const JsonElement message : messages) last = message;
   if (!last.is_object()) return false;
   const JsonObject object = last.get_object().value();
   const auto role = find_member(object, "role");
