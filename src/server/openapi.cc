@@ -33,6 +33,7 @@ constexpr auto kTypes = std::to_array<std::pair<std::string_view, std::string_vi
     {"array of strings", "array"},
     {"array of integers", "array"},
     {"array of items", "array"},
+    {"array of objects", "array"},
     {"array of text blocks", "array"},
 });
 

@@ -17,7 +17,7 @@ constexpr auto kDefaultOrigins = std::to_array<std::string_view>(
     {"http://localhost:*", "https://localhost:*", "http://*.localhost:*", "https://*.localhost:*",
      "http://127.0.0.1:*", "https://127.0.0.1:*", "http://0.0.0.0:*", "http://[::1]:*", "https://[::1]:*",
      "app://*", "tauri://*", "vscode-webview://*", "vscode-file://*", "capacitor://localhost",
-     "ionic://localhost", "wails://*"});
+     "ionic://localhost", "wails://*", "wails://*:*"});
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
