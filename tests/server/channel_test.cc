@@ -90,6 +90,17 @@ TEST(Channel, GivesAnAnswerInOnePieceWithItsStatus) {
   EXPECT_NE(answer.find(R"("body":{"type":"error",)"), std::string::npos) << answer;
 }
 
+TEST(Channel, SaysThatAnAnswerWasCutToTheContext) {
+  const RunningServer server;
+  Client client(server.port());
+  client.ask("x", R"(,"max_tokens":32000)");
+  const std::string head = client.receive();
+  EXPECT_TRUE(head.starts_with(R"({"id":"x","status":200)")) << head;
+  EXPECT_TRUE(head.contains(R"("X-Kvasir-Warning":"max_tokens: 32000 was cut to 254, what the context of 256 )"))
+      << head;
+  EXPECT_EQ(server.engine.last_request().sampling.max_tokens, 254);
+}
+
 TEST(Channel, AnswersManyAtATime) {
   const RunningServer server({.answer = "abcd", .step = 5ms});
   Client client(server.port());

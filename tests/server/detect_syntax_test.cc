@@ -122,6 +122,10 @@ TEST(DetectSyntax, ReadsTheFormsOfTodaysTemplates) {
   EXPECT_EQ(family_of("{% if tools %}List of tools: <|im_start|>{% endif %}"), "lfm2.5");
 }
 
+TEST(DetectSyntax, ReadsCallsWithoutAMark) {
+  EXPECT_EQ(family_of_call(each("<|assistant|>{{ f.name }}\n{{ f.arguments | tojson }}"), ""), "glm-4");
+}
+
 TEST(DetectSyntax, KnowsTemplatesWithoutCallsByTheirSource) {
   EXPECT_EQ(family_of("{{ messages }}"), "none");
   EXPECT_EQ(family_of("{% if tools %}<tool_call>{% endif %}"), "hermes");

@@ -137,6 +137,21 @@ TEST(Grpc, StreamsAnAnswerPieceByPiece) {
   EXPECT_NE(metrics_of(server).find(R"(route="/v1/generate")"), std::string::npos);
 }
 
+TEST(Grpc, SaysThatAnAnswerWasCutToTheContext) {
+  const RunningServer server({}, with_grpc());
+  Client client(server);
+  v1::GenerateRequest request = prompt();
+  request.set_max_tokens(32000);
+  const Generated answer(client, request);
+  ASSERT_TRUE(answer.status.ok()) << answer.status.error_message();
+  const auto& metadata = answer.context.GetServerInitialMetadata();
+  const auto warning = metadata.find("x-kvasir-warning");
+  ASSERT_NE(warning, metadata.end());
+  EXPECT_EQ(std::string(warning->second.data(), warning->second.size()),
+            "max_tokens: 32000 was cut to 254, what the context of 256 tokens has left");
+  EXPECT_EQ(server.engine.last_request().sampling.max_tokens, 254);
+}
+
 TEST(Grpc, TakesTokensAndConversations) {
   const RunningServer server({.answer = "abc"}, with_grpc());
   Client client(server);

@@ -54,6 +54,8 @@ const FamilyCase kCases[] = {
      "<invoke name=\"add\">\n<parameter name=\"a\">1</parameter>\n<parameter name=\"b\">[2,3]</parameter>\n"
      "</invoke>\n</minimax:tool_call>",
      "", kRome, kSum},
+    {"glm-4", "weather\n{\"city\": \"Rome\"}", "", kRome, nullptr},
+    {"glm-4", "\nweather\n{\"city\": \"Rome\"}<|assistant|>add\n{\"a\": 1, \"b\": [2, 3]}", "", kRome, kSum},
     {"glm-4.5",
      "\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>\n"
      "<tool_call>add\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>b</arg_key>\n"

@@ -376,5 +376,12 @@ TEST(ToolCallReader, EndsOnAnyInput) {
   }
 }
 
+// A text whose first line is no tool's name stays text.
+TEST(ToolCallReader, ANameWithoutAMarkMustBeATools) {
+  EXPECT_TRUE(read_all_cuts("glm-4", "weathers\n{\"city\": \"Rome\"}").calls.empty());
+  EXPECT_EQ(read_all_cuts("glm-4", "weather").text, "weather");
+  EXPECT_EQ(read_all_cuts("glm-4", "weather\nis fine").text, "weather\nis fine");
+}
+
 }  // namespace
 }  // namespace kvasir::server::tool_call_reader_test

@@ -154,9 +154,11 @@ bool ToolCallReader::begins_bare(std::string_view text, bool is_end, bool& waits
       return false;
     }
   }
-  const bool is_json = reading_.syntax->layout == ToolCallLayout::kJson;
-  const bool is_call = (rest.front() == '{' && is_json) ||
-                       (rest.front() == '[' && reading_.syntax->may_be_list);
+  const ToolCallLayout layout = reading_.syntax->layout;
+  const bool is_call = layout == ToolCallLayout::kNamedJson
+                           ? begins_with_tool(rest, is_end, waits)
+                           : (rest.front() == '{' && layout == ToolCallLayout::kJson) ||
+                                 (rest.front() == '[' && reading_.syntax->may_be_list);
   if (!is_call) return false;
   is_at_start_ = false;
   is_bare_ = true;
@@ -164,6 +166,16 @@ bool ToolCallReader::begins_bare(std::string_view text, bool is_end, bool& waits
   raw_mark_bytes_ = 0;
   state_ = State::kOpening;
   return true;
+}
+
+// Whether its first line is a tool's name.
+bool ToolCallReader::begins_with_tool(std::string_view text, bool is_end, bool& waits) const {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = without_blanks(text.substr(0, end));
+  if (end < text.size()) return find_tool(reading_.tools, line) != nullptr;
+  const auto may_become = [&](const ToolSignature& tool) { return tool.name.starts_with(line); };
+  waits = !is_end && std::ranges::any_of(reading_.tools, may_become);
+  return false;
 }
 
 void ToolCallReader::take_mark(const Mark& mark, Parts& parts) {

@@ -76,6 +76,7 @@ class ToolCallReader {
   bool scan(bool is_end, Parts& parts);
   Found find_mark(std::string_view text, bool is_end) const;
   bool begins_bare(std::string_view text, bool is_end, bool& waits);
+  bool begins_with_tool(std::string_view text, bool is_end, bool& waits) const;
   void take_mark(const Mark& mark, Parts& parts);
   void step_opening(char byte, Parts& parts);
   void step_call(char byte, Parts& parts);

@@ -325,6 +325,13 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .may_be_bare = true,
      .arguments_key = "parameters",
      .source_marks = {"tools", "\"parameters\""}},
+    {.family = "glm-4",  // before 4.5
+     .layout = kNamedJson,
+     .open = {"<|assistant|>"},
+     .may_be_bare = true,
+     .name_end = "\n",
+     .frame = {"<|observation|>"},
+     .source_marks = {"<|observation|>", "metadata"}},
     {.family = "xlam", .may_be_bare = true, .may_be_list = true, .writes_list = true},
 };
 
