@@ -5,7 +5,7 @@ A file: {"setup": how the server is started (keys, chat_template), "endpoint": .
 
   name          unique among all files
   endpoint      chat, completions, embeddings, generate, tokenize, detokenize, models, messages,
-                count_tokens or responses; else the file's
+                count_tokens, responses or input_tokens; else the file's
   request       fields, on top of the file's; `without` names some to leave out; `model` is filled in
   streamed      true: as a stream. `streamed_too`: also as a second case, which must end in the same texts
   key           name of a key of `setup`; "" for none; "?..." for one that the server does not know

@@ -29,7 +29,8 @@ class Client:
     def __init__(self, server, model, key):
         self.client = openai.OpenAI(base_url=server.url + "/v1", api_key=key or "none", max_retries=0)
         self.calls = {"chat": self.client.chat.completions.create, "completions": self.client.completions.create,
-                      "embeddings": self.client.embeddings.create, "responses": self.client.responses.create}
+                      "embeddings": self.client.embeddings.create, "responses": self.client.responses.create,
+                      "input_tokens": self.client.responses.input_tokens.count}
 
     def cannot(self, case):
         if case.endpoint not in (*self.calls, "models"):

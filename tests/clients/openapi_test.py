@@ -16,7 +16,8 @@ import served
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings",
          "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize",
-         "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens", "responses": "/v1/responses"}
+         "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens", "responses": "/v1/responses",
+         "input_tokens": "/v1/responses/input_tokens"}
 
 
 class AnyAnswer:

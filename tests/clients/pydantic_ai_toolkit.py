@@ -3,6 +3,7 @@ import asyncio
 
 import anthropic
 from pydantic_ai import Agent
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart)
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -66,9 +67,27 @@ def calls(*to, is_streamed):
     equal("answer", answer, weather.ANSWER)
 
 
+def counts_before(server, model, api):
+    """It asks how many tokens a prompt has before it sends it, and does not send one that has too many."""
+    agent = Agent(model_of(server, model, api), model_settings={"temperature": 0, "max_tokens": weather.MAX_TOKENS})
+
+    def run_within(input_tokens):
+        limits = UsageLimits(count_tokens_before_request=True, input_tokens_limit=input_tokens)
+        return asyncio.run(agent.run("Say hi.", usage_limits=limits)).output
+
+    check("an answer", run_within(1000))
+    try:
+        run_within(5)
+    except UsageLimitExceeded:
+        return
+    raise AssertionError("a prompt of more tokens than allowed was sent")
+
+
 def checks(server, model):
     for api in APIS:
         for is_streamed in (False, True):
             for function in (answers, calls):
                 name = f"{api} {'streamed' if is_streamed else 'whole'} {function.__name__}"
                 yield name, lambda f=function, api=api, s=is_streamed: f(server, model, api, is_streamed=s)
+    for api in ("responses", "anthropic"):
+        yield f"{api} counts", lambda api=api: counts_before(server, model, api)

@@ -8,7 +8,8 @@ from protocols import of_message, of_message_events, of_response, of_response_ev
 TIME_LIMIT_S = 300
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "embeddings": "/v1/embeddings",
          "generate": "/v1/generate", "tokenize": "/tokenize", "detokenize": "/detokenize",
-         "responses": "/v1/responses", "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
+         "responses": "/v1/responses", "input_tokens": "/v1/responses/input_tokens",
+         "messages": "/v1/messages", "count_tokens": "/v1/messages/count_tokens"}
 READ_WHOLE = {"messages": of_message, "responses": of_response}
 READ_EVENTS = {"messages": of_message_events, "responses": of_response_events}  # whose events have names
 

@@ -1,4 +1,6 @@
-// GET /v1/models and /v1/models/{id}
+// GET /v1/models and /v1/models/{id}: with the members that clients of OpenAI read, and those of Anthropic.
+#include <fmt/chrono.h>
+
 #include "base/json_writer.h"
 #include "server/api/endpoint.h"
 
@@ -9,6 +11,9 @@ void write_model(JsonWriter& json, const ApiContext& context) {
   const ModelInfo& model = context.engine.model_info();
   json.begin_object().member("id", context.model_name).member("object", "model");
   json.member("created", context.created_s).member("owned_by", "kvasir");
+  json.member("type", "model").member("display_name", context.model_name);
+  json.member("created_at",
+              fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(context.created_s))));
   json.member("max_model_len", model.max_model_len_tokens);
   json.member("architecture", model.architecture).member("quantization", model.quantization);
   json.member("num_parameters", model.num_parameters).end_object();
@@ -19,7 +24,8 @@ void answer_models(const ApiContext& context, const Writer& writer) {
   JsonWriter json(response.body);
   json.begin_object().member("object", "list").key("data").begin_array();
   write_model(json, context);
-  json.end_array().end_object();
+  json.end_array().member("has_more", false);
+  json.member("first_id", context.model_name).member("last_id", context.model_name).end_object();
   writer->respond(std::move(response));
 }
 
