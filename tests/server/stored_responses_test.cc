@@ -43,6 +43,20 @@ TEST(StoredResponses, AConversationGoesOnWithoutItsInstructions) {
   EXPECT_NE(prompt_of(server).find("one"), std::string::npos);
 }
 
+TEST(StoredResponses, TokensOfAConversationThatGoesOnAreCounted) {
+  const RunningServer server;
+  const std::string first = made(server, R"("input":"one")");
+  const std::string body = R"({"input":"two","previous_response_id":")" + first + "\"}";
+  const ClientResponse counted = ask(server, "POST", "/v1/responses/input_tokens", body);
+  EXPECT_EQ(counted.status, 200) << counted.body;
+  const ClientResponse answered = ask(server, "POST", "/v1/responses", body);
+  EXPECT_EQ(text_at(counted.body, "/input_tokens"), text_at(answered.body, "/usage/input_tokens"));
+  const ClientResponse unknown =
+      ask(server, "POST", "/v1/responses/input_tokens", R"({"input":"two","previous_response_id":"resp_x"})");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_EQ(text_at(unknown.body, "/error/param"), "previous_response_id");
+}
+
 TEST(StoredResponses, AreGivenAndForgotten) {
   const RunningServer server;
   const ClientResponse answer = ask(server, "POST", "/v1/responses", R"({"input":"Hi","metadata":{"a":"b"}})");

@@ -1,21 +1,45 @@
 // POST /v1/responses/input_tokens
+#include <string>
+
 #include "base/json_writer.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/endpoint.h"
 #include "server/api/responses/responses_request.h"
+#include "server/api/responses/stored_response.h"
+#include "server/api/stored_things.h"
 
 namespace kvasir::server::api {
 namespace {
 
-ApiStatus count_input(const ApiContext& context, http::ResponseWriter& writer) {
-  KVASIR_TRY(const ResponsesRequest request, read_request(context, writer, parse_responses_request));
-  KVASIR_CHECKED(admit(context, writer, 0));
+// `before`: as parse_continued_request()'s.
+ApiStatus count_input(const ApiContext& context, const Writer& writer, const std::string* before) {
+  KVASIR_CHECKED(check_limits(context, *writer));
+  Warnings warnings;
+  KVASIR_TRY(const ResponsesRequest request,
+             parse_continued_request(writer->request().body, context.limits, before, warnings));
+  KVASIR_CHECKED(check_model(context, request.model));
+  if (before == nullptr && !request.previous_response_id.empty()) {
+    const auto load = [owner = owner_of(*writer), id = request.previous_response_id,
+                       limits = &context.limits](stored::ObjectStore& store) {
+      return conversation_until(store, owner, id, *limits);
+    };
+    const auto go_on = [&context, writer](const std::string& conversation) {
+      RequestMemory::Share memory(context.memory, writer->request().tenant.name);
+      ApiStatus counted = plan_answer(*writer, body_memory_bytes(conversation), memory);
+      if (counted) counted = count_input(context, writer, &conversation);
+      respond_unless(counted, *writer);
+    };
+    ask_store(context, writer, load, go_on);
+    return {};
+  }
+  add_warnings(warnings, *writer);
+  KVASIR_CHECKED(admit(context, *writer, 0));
   KVASIR_TRY(const std::vector<TokenId> prompt, answerable_prompt(context, request));
   http::Response response;
   JsonWriter json(response.body);
   json.begin_object().member("object", "response.input_tokens");
   json.member("input_tokens", prompt.size()).end_object();
-  writer.respond(std::move(response));
+  writer->respond(std::move(response));
   return {};
 }
 
@@ -26,7 +50,7 @@ extern const Endpoint kInputTokens = {
     .pattern = "/v1/responses/input_tokens",
     .meaning = "how long its prompt would be",
     .answer = [](ApiContext& context, const Writer& writer,
-                 const std::string&) { respond_unless(count_input(context, *writer), *writer); },
+                 const std::string&) { respond_unless(count_input(context, writer, nullptr), *writer); },
     .fields =
         [] {
           FieldTable table = beside_common_fields(responses_fields());
