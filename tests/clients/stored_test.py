@@ -68,9 +68,8 @@ class Responses(Stored):
             self.ann.responses.retrieve(made.id)
 
     def test_a_stream_is_stored(self):
-        with self.ann.responses.stream(model=MODEL, input="Hi", max_output_tokens=8) as stream:
-            made = stream.get_final_response()
-        self.assertEqual(self.ann.responses.retrieve(made.id).output_text, made.output_text)
+        *_, last = self.ann.responses.create(model=MODEL, input="Hi", max_output_tokens=8, stream=True)
+        self.assertEqual(self.ann.responses.retrieve(last.response.id), last.response)
 
     def test_input_items_come_in_pages(self):
         first = self.respond("one")

@@ -57,15 +57,15 @@ Status record_line(stored::ObjectStore& store, const Batch& batch, bool is_succe
   return {};
 }
 
-// The batch has ended: its files are as any other.
-void store_end(stored::ObjectStore& store, const Batch& batch) {
+// The batch has ended: its files are as any other, unless another batch needs its input.
+void store_end(stored::ObjectStore& store, const Batch& batch, bool needs_input) {
   for (const bool is_success : {true, false}) {
     if (!(is_success ? batch.has_output : batch.has_errors)) continue;
     const std::string id = is_success ? batch.output_file_id() : batch.error_file_id();
     const auto num_bytes = store.content_bytes(id);
     static_cast<void>(store.update(id, file_json(output_facts(batch, is_success, num_bytes.value_or(0))), false));
   }
-  static_cast<void>(store.pin(batch.input_file_id, false));
+  if (!needs_input) static_cast<void>(store.pin(batch.input_file_id, false));
   static_cast<void>(store.update(batch.id, batch_json(batch), false));
 }
 
@@ -284,6 +284,14 @@ bool BatchRunner::ask_next(const RunPtr& run) {
 }
 
 void BatchRunner::ask(const RunPtr& run, BatchLine line) {
+  // The memory of a line is planned as that of a body is.
+  const auto memory = std::make_shared<RequestMemory::Share>(context_.memory, run->batch.tenant.name);
+  if (const ApiStatus fits = memory->resize(body_memory_bytes(line.body)); !fits) {
+    if (fits.error().status != 503) return record_refusal(run, line, fits.error());
+    run->again.push_back(std::move(line));
+    run->not_before = Clock::now() + kTick;
+    return;
+  }
   ++num_asked_;
   http::Request request{.method = "POST",
                         .path = run->batch.endpoint,
@@ -292,11 +300,17 @@ void BatchRunner::ask(const RunPtr& run, BatchLine line) {
                         .tenant = run->batch.tenant};
   auto writer = std::make_shared<BackgroundWriter>(
       executor_, std::move(request),
-      [this, run, line](const http::Response* response) { on_answered(run, line, response); }, &context_.metrics);
+      [this, run, line, memory](const http::Response* response) { on_answered(run, line, response); }, &context_.metrics);
   run->asked[line.custom_id] = writer;
   writer->post([this, writer, endpoint = batch_endpoint(run->batch.endpoint)] {
     if (!writer->is_over()) endpoint->answer(context_, writer, {});
   });
+}
+
+void BatchRunner::record_refusal(const RunPtr& run, const BatchLine& line, const ApiError& error) {
+  record(run, line.custom_id, false,
+         answered_line(context_.ids.next("batch_req_"), line.custom_id, error.status, context_.ids.next("req_"),
+                       error_json(error, ErrorShape::kOpenAi)));
 }
 
 void BatchRunner::on_answered(const RunPtr& run, const BatchLine& line, const http::Response* response) {
@@ -351,7 +365,10 @@ void BatchRunner::finish(const RunPtr& run, std::string status) {
   if (status == "completed") batch.times["finalizing_at"] = now_s();
   batch.times[status + "_at"] = now_s();
   batch.status = std::move(status);
-  store_of(context_).post([batch](stored::ObjectStore& store) { store_end(store, batch); });
+  const bool needs_input = std::ranges::any_of(runs_, [&](const RunPtr& other) {
+    return other->stage != Stage::kEnded && other->batch.input_file_id == batch.input_file_id;
+  });
+  store_of(context_).post([batch, needs_input](stored::ObjectStore& store) { store_end(store, batch, needs_input); });
   post([this] { pump(); });
 }
 

@@ -70,6 +70,7 @@ class BatchRunner {
   bool ask_next(const RunPtr& run);  // false: it has nothing to ask now
   std::optional<BatchLine> next_line(const RunPtr& run);
   void ask(const RunPtr& run, BatchLine line);
+  void record_refusal(const RunPtr& run, const BatchLine& line, const ApiError& error);
   void on_answered(const RunPtr& run, const BatchLine& line, const http::Response* response);
   void record(const RunPtr& run, const std::string& custom_id, bool is_success, std::string line);
   void end_early(const RunPtr& run, std::string ending);

@@ -45,9 +45,12 @@ ApiResult<ReadResponses> read_responses(const ApiContext& context, http::Respons
 }
 
 void generate_in_background(ApiContext& context, const Writer& writer,
-                            const std::shared_ptr<Preparation>& prepared, const StoredResponse& kept) {
+                            const std::shared_ptr<Preparation>& prepared, StoredResponse kept) {
+  kept.input_items = nullptr;
+  http::Request request = writer->request();
+  std::string().swap(request.body);  // it has been read, and nobody counts its memory any more
   auto run = std::make_shared<BackgroundWriter>(
-      context.stored->executor(), writer->request(),
+      context.stored->executor(), std::move(request),
       [&context, kept](const http::Response* response) {
         context.stored->remove_run(kept.object.id);
         if (response != nullptr && response->status >= 400) fail_response(context, kept, response->body);
@@ -112,7 +115,9 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::
     KVASIR_CHECKED(check_store(context));
     KVASIR_TRY(kept, begin_response(context, *writer, options));
     kept.object.is_pinned = is_background;
-    options.keep = [&context, kept](std::string json) { end_response(context, kept, std::move(json)); };
+    StoredResponse ending = kept;
+    if (is_background) ending.input_items = nullptr;  // they are stored at the beginning
+    options.keep = [&context, ending](std::string json) { end_response(context, ending, std::move(json)); };
   }
   prepared->format = std::make_unique<ResponsesFormat>(std::move(options), *context.engine.tokenizer(), context.ids);
   prepared->requests.push_back(std::move(wanted));

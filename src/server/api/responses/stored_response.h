@@ -14,7 +14,7 @@ namespace kvasir::server::api {
 // A response that is being made.
 struct StoredResponse {
   stored::Object object;  // its JSON is that of the beginning; pinned: it is made in the background
-  std::shared_ptr<const std::string> input_items;  // of its own request: a JSON array
+  std::shared_ptr<const std::string> input_items;  // of its own request: a JSON array; null once they are stored
 };
 
 // Whose things the request may see.
