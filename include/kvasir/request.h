@@ -96,6 +96,30 @@ struct PositionLogprobs {
   std::vector<TokenLogprob> top;  // most likely first
 };
 
+// The KV of a choice under a policy, in the layers without a window: when its policy acted last, or as it is while
+// the policy has not acted. A cell is 16 tokens of a layer and KV head. A block that several choices share counts for
+// each of them.
+struct KvUsage {
+  std::int64_t bytes = 0;       // cells, their directory entries and their scores
+  std::int64_t full_bytes = 0;  // that KvParams::budget is a share of: the same cells in f16; 0: there is no policy
+  std::int64_t num_cells = 0;
+  std::int64_t num_dropped_cells = 0;  // that attention does not read: dropped, or on disk
+
+  double share() const {
+    return full_bytes == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(full_bytes);
+  }
+  double dropped_share() const {
+    return num_cells == 0 ? 0.0 : static_cast<double>(num_dropped_cells) / static_cast<double>(num_cells);
+  }
+  KvUsage& operator+=(const KvUsage& other) {
+    bytes += other.bytes;
+    full_bytes += other.full_bytes;
+    num_cells += other.num_cells;
+    num_dropped_cells += other.num_dropped_cells;
+    return *this;
+  }
+};
+
 struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
@@ -105,6 +129,7 @@ struct Usage {
   double kv_bytes_share = 1.0;
   double kv_bytes_share_mean = 1.0;
   double kv_bytes_share_peak = 1.0;
+  KvUsage kv;  // of all choices
 };
 
 // The cost of a request. With several choices the times and the preemptions are those of the choice that took

@@ -83,8 +83,12 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
       .member("peak_bytes", stats.peak_rss_bytes)
       .member("kv_bytes", stats.kv_bytes_peak)
       .member("kv_bytes_share", generation.usage.kv_bytes_share)
-      .end_object()
       .end_object();
+  if (const KvUsage& kv = generation.usage.kv; kv.full_bytes > 0) {
+    json.key("kv").begin_object().member("bytes", kv.bytes).member("share", kv.share());
+    json.member("dropped", kv.num_dropped_cells).member("dropped_share", kv.dropped_share()).end_object();
+  }
+  json.end_object();
   return out;
 }
 

@@ -23,6 +23,7 @@ struct ActiveChoice {
 
   std::unique_ptr<OutputProcessor> text;  // null without a tokenizer
   std::int32_t completion_tokens = 0;
+  KvUsage kv;
   bool finished = false;
 
  private:

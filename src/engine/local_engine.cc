@@ -394,6 +394,7 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
     request.cached_tokens = update.num_cached_tokens;
   }
   request.kv_bytes = update.kv_bytes;
+  choice.kv = update.kv_usage;
   note_times(update.times, Clock::now(), request.cost);
   request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
   if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
@@ -428,7 +429,10 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   output.usage.kv_bytes_share = request.kv_bytes.last_share();
   output.usage.kv_bytes_share_mean = request.kv_bytes.mean_share();
   output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
-  for (const ActiveChoice& c : request.choices) output.usage.completion_tokens += c.completion_tokens;
+  for (const ActiveChoice& c : request.choices) {
+    output.usage.completion_tokens += c.completion_tokens;
+    output.usage.kv += c.kv;
+  }
   output.cost = request.cost;
   const bool ends = output.finish_reason.has_value();
   if (ends) {

@@ -92,7 +92,7 @@ TEST_F(KvLogFile, HoldsEverythingThatCameWhenItIsClosed) {
       log->add_step(std::move(one));
     }
     kv::BytesUse bytes_use;
-    bytes_use.add(0.5, 0.25);
+    bytes_use.add(0.5, {.bytes = 1, .full_bytes = 4});
     log->end_sequence({.hold = kv::HoldId{1}, .num_computed_tokens = 810, .bytes_use = bytes_use});
   }
   EXPECT_EQ(number("SELECT count(*) FROM runs WHERE model = 'tiny' AND version = '1.2.3' "

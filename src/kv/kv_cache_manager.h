@@ -109,6 +109,7 @@ class KvCacheManager {
   const CellStore& cells() const { return blocks_.cells(); }
   // Sequences whose policy acts, between update and schedule of a step.
   Demotion& demotion() { return demotion_; }
+  const Demotion& demotion() const { return demotion_; }
   // Sequences that run layer by layer.
   PrefillOnlyBlocks& prefill_only() { return prefill_only_; }
   const PrefillOnlyBlocks& prefill_only() const { return prefill_only_; }

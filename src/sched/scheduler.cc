@@ -454,6 +454,7 @@ void Scheduler::advance(Sequence& sequence, std::span<SampledToken> tokens, Time
                       .finish_reason = finish_reason,
                       .num_cached_tokens = sequence.num_cached_tokens,
                       .kv_bytes = sequence.earlier_kv_bytes.followed_by(sequence.kv.bytes_use),
+                      .kv_usage = sequence.kv_usage(kv_.demotion()),
                       .times = sequence.times,
                       .num_preemptions = sequence.num_preemptions});
   if (finish_reason) remove(sequence);

@@ -106,6 +106,7 @@ struct SequenceUpdate {
   std::optional<FinishReason> finish_reason;  // its last update; the sequence is gone
   std::int32_t num_cached_tokens = 0;         // of its prompt, not computed but found
   kv::BytesUse kv_bytes;                      // so far
+  KvUsage kv_usage;                               // with a policy that is lossy
   SequenceTimes times;
   std::int32_t num_preemptions = 0;  // so far
 };

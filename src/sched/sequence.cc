@@ -64,4 +64,10 @@ std::optional<FinishReason> Sequence::append_sampled(std::span<const SampledToke
   return finish_reason;
 }
 
+KvUsage Sequence::kv_usage(const kv::Demotion& demotion) const {
+  if (kv.bytes_use.has_acted()) return kv.bytes_use.last();
+  if (!kv_policy.is_lossy() && !earlier_kv_bytes.has_acted()) return {};
+  return demotion.measure(kv, num_prompt_tokens);
+}
+
 }  // namespace kvasir::sched

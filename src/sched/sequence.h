@@ -78,6 +78,9 @@ struct Sequence {
   SequenceTimes times;
   std::int32_t num_preemptions = 0;
 
+  // As its policy left it, or as it is where the policy has not acted in this stay in the cache; of a sequence
+  // that never had one nothing.
+  KvUsage kv_usage(const kv::Demotion& demotion) const;
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids.size()); }
   std::int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   std::int32_t num_remaining_tokens() const { return num_tokens() - num_computed_tokens; }

@@ -75,6 +75,12 @@ TEST(MessageJson, ReadsWhatTheMessageHasAPlaceFor) {
   EXPECT_EQ(response.text(), "é");
   EXPECT_EQ(response.token_ids_size(), 2);
   EXPECT_EQ(response.finish_reason(), "");
+  EXPECT_FALSE(response.has_kv());
+  ASSERT_TRUE(carriers::read_message(
+      R"({"kv":{"bytes":5000000000,"share":0.25,"dropped":3,"dropped_share":0.5}})", response));
+  EXPECT_EQ(response.kv().bytes(), 5'000'000'000);
+  EXPECT_EQ(response.kv().share(), 0.25);
+  EXPECT_EQ(response.kv().dropped(), 3);
   EXPECT_FALSE(carriers::read_message("[]", response));
   EXPECT_FALSE(carriers::read_message(R"({"prompt_tokens":"many"})", response));
 }

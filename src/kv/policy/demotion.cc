@@ -21,6 +21,13 @@ KvFormat finest_of(KvFormat a, KvFormat b) {
   return static_cast<KvFormat>(format);
 }
 
+// The whole prompt's budget is there for its beginning, which stays fine as long as there is room.
+std::int32_t budget_blocks(const KvPolicySettings& policy, std::int32_t num_prompt_tokens) {
+  return policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
+}
+
+bool is_unread(KvFormat format) { return format == KvFormat::kGone || format == KvFormat::kGhost; }
+
 }  // namespace
 
 Demotion::Demotion(const KvCacheConfig& config, BlockStore& blocks, PolicyRecorder& recorder)
@@ -38,9 +45,8 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
   kv.num_planned_blocks = num_full_blocks;
   kv.moves.forget_before(num_computed_tokens);
   recorder_.begin_step(kv, num_computed_tokens);
-  // The whole prompt's budget is there for its beginning, which stays fine as long as there is room.
-  const std::int32_t num_budget_blocks = kv.policy.is_share_of_present ? 0 : blocks_for(num_prompt_tokens);
-  const double share_before = bytes_share(kv, num_budget_blocks);
+  const std::int32_t num_budget_blocks = budget_blocks(kv.policy, num_prompt_tokens);
+  const double share_before = measure(kv, num_prompt_tokens).share();
   std::int64_t bytes_per_cell = kv.policy.budget_bytes / std::max<std::int64_t>(1, num_full_cells_);
   if (kv.policy.budget_bytes > 0)
     bytes_per_cell = std::max<std::int64_t>(1, bytes_per_cell);  // 0 is no limit
@@ -63,9 +69,8 @@ void Demotion::demote(SequenceKv& kv, std::int32_t num_computed_tokens, std::int
                   .cell_weights = config_.group(g).cell_weights});
     first_cell += cells().cells_per_block(g);
   }
-  const double share_after = bytes_share(kv, num_budget_blocks);
-  kv.bytes_use.add(share_before, share_after);
-  recorder_.end_step(kv, share_before, share_after);
+  kv.bytes_use.add(share_before, measure(kv, num_prompt_tokens));
+  recorder_.end_step(kv, share_before, kv.bytes_use.last_share());
 }
 
 void Demotion::demote_group(SequenceKv& kv, std::int32_t group, std::int32_t first_cell,
@@ -196,20 +201,26 @@ bool Demotion::apply_agreed(std::int32_t group, BlockId block, std::span<const K
   return true;
 }
 
-double Demotion::bytes_share(const SequenceKv& kv, std::int32_t num_budget_blocks) const {
-  std::int64_t bytes = 0, num_cells = 0, num_budget_cells = 0;
+KvUsage Demotion::measure(const SequenceKv& kv, std::int32_t num_prompt_tokens) const {
+  const std::int32_t num_budget_blocks = budget_blocks(kv.policy, num_prompt_tokens);
+  KvUsage use;
+  std::int64_t num_budget_cells = 0;
   for (std::int32_t g = 0; g < config_.num_groups(); ++g) {
     if (!config_.group(g).is_full()) continue;
+    const std::int32_t num_cells = cells().cells_per_block(g);
     for (const BlockId block : kv.table(g).blocks()) {
-      bytes += cells().bytes(g, block);
-      num_cells += cells().cells_per_block(g);
+      use.bytes += cells().bytes(g, block);
+      use.num_cells += num_cells;
+      for (std::int32_t cell = 0; cell < num_cells; ++cell) {
+        if (is_unread(cells().at(g, block, cell).format())) ++use.num_dropped_cells;
+      }
     }
-    num_budget_cells += std::max(kv.table(g).size(), num_budget_blocks) * cells().cells_per_block(g);
+    num_budget_cells += std::max(kv.table(g).size(), num_budget_blocks) * num_cells;
   }
-  if (num_cells == 0) return 1.0;
-  bytes += num_cells * bookkeeping_bytes_per_cell(cells().has_disk());
-  return static_cast<double>(bytes) /
-         static_cast<double>(num_budget_cells * cell_bytes(KvFormat::kF16, config_.head_dim));
+  if (use.num_cells == 0) return {};
+  use.bytes += use.num_cells * bookkeeping_bytes_per_cell(cells().has_disk());
+  use.full_bytes = num_budget_cells * cell_bytes(KvFormat::kF16, config_.head_dim);
+  return use;
 }
 
 }  // namespace kvasir::kv

@@ -31,6 +31,9 @@ class Demotion {
   void demote_shared(std::span<SequenceKv* const> holders);
   void end();
 
+  // The KV of the sequence in the layers without a window, as it is now.
+  KvUsage measure(const SequenceKv& kv, std::int32_t num_prompt_tokens) const;
+
  private:
   CellStore& cells() { return blocks_.cells(); }
   const CellStore& cells() const { return blocks_.cells(); }
@@ -41,7 +44,6 @@ class Demotion {
   bool apply_agreed(std::int32_t group, BlockId block, std::span<const KvFormat> formats,
                     std::span<SequenceKv* const> holders);
   void postpone(SequenceKv& kv, std::int32_t group, BlockId block, const CellAction& action);
-  double bytes_share(const SequenceKv& kv, std::int32_t num_budget_blocks) const;
 
   const KvCacheConfig& config_;
   BlockStore& blocks_;

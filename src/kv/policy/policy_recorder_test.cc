@@ -115,6 +115,9 @@ TEST_F(Recorded, AStepSaysHowManyBytesAndCellsAreLeft) {
     sum += step.bytes_share_after;
   }
   EXPECT_DOUBLE_EQ(kv.bytes_use.mean_share(), sum / 2);
+  const StepRecord& last = journal_.steps.back();
+  EXPECT_EQ(kv.bytes_use.last().num_dropped_cells, last.num_cells[static_cast<std::size_t>(KvFormat::kGone)]);
+  EXPECT_EQ(kv.bytes_use.last().num_cells, std::accumulate(last.num_cells.begin(), last.num_cells.end(), 0));
   manager_.free(kv);
 }
 

@@ -338,6 +338,7 @@ Usage Generation::total_usage() const {
     total.prompt_tokens += usage.prompt_tokens;
     total.completion_tokens += usage.completion_tokens;
     total.cached_tokens += usage.cached_tokens;
+    total.kv += usage.kv;
   }
   return total;
 }

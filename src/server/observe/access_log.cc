@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/printable.h"
+#include "server/observe/kv_usage_json.h"
 
 namespace kvasir::server::observe {
 namespace {
@@ -36,6 +37,7 @@ void write_generation(JsonWriter& json, const GenerationRecord& record) {
   json.member("prefill_ms", rounded(cost.prefill_ms)).member("decode_ms", rounded(cost.decode_ms));
   json.member("cpu_ms", rounded(cost.cpu_ms)).member("kv_byte_seconds", rounded(cost.kv_byte_seconds));
   json.member("preemptions", cost.num_preemptions);
+  member_kv_usage(json, record.usage.kv);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/observe/kv_usage_json.h"
+
 namespace kvasir::server::api {
 namespace {
 
@@ -12,8 +14,9 @@ void write_usage(JsonWriter& json, const Usage& usage) {
       .member("input_tokens", usage.prompt_tokens - usage.cached_tokens)
       .member("cache_creation_input_tokens", 0)
       .member("cache_read_input_tokens", usage.cached_tokens)
-      .member("output_tokens", usage.completion_tokens)
-      .end_object();
+      .member("output_tokens", usage.completion_tokens);
+  observe::member_kv_usage(json, usage.kv);
+  json.end_object();
 }
 
 void write_stop(JsonWriter& json, FinishReason reason, const std::string& stop_string, bool ends_with_calls) {

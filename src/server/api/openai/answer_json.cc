@@ -4,6 +4,8 @@
 
 #include <ctime>
 
+#include "server/observe/kv_usage_json.h"
+
 namespace kvasir::server::api {
 
 AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& request,
@@ -27,8 +29,7 @@ void write_usage(JsonWriter& json, const Usage& usage) {
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
-  // Not OpenAI's: only where a KV policy has acted.
-  if (usage.kv_bytes_share != 1.0) json.member("kv_bytes_share", usage.kv_bytes_share);
+  observe::member_kv_usage(json, usage.kv);
   json.end_object();
 }
 

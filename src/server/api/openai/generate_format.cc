@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "server/api/openai/answer_json.h"
+#include "server/observe/kv_usage_json.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -23,7 +24,9 @@ std::string object(std::string_view id, std::string_view text, std::span<const T
     json.member_null("finish_reason");
   }
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
-  json.member("cached_tokens", usage.cached_tokens).end_object();
+  json.member("cached_tokens", usage.cached_tokens);
+  observe::member_kv_usage(json, usage.kv);
+  json.end_object();
   return body;
 }
 

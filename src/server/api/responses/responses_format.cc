@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/api/openai/logprobs_json.h"
+#include "server/observe/kv_usage_json.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -29,7 +30,9 @@ void write_token_usage(JsonWriter& json, const Usage& usage) {
       .end_object();
   json.member("output_tokens", usage.completion_tokens);
   json.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
-  json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens).end_object();
+  json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
+  observe::member_kv_usage(json, usage.kv);
+  json.end_object();
 }
 
 void append_event(http::Events& events, std::string_view type, std::string data) {

@@ -1,0 +1,114 @@
+"""usage.kv: an answer says what its KV policy kept, in each API; it is what the KV log has."""
+import json
+import sqlite3
+import unittest
+import urllib.request
+
+from command_line import GEMMA, LLAMA, TIME_LIMIT_S, CommandLineTest
+
+TEXT = "the quick brown fox and the lazy dog in 12 stories " * 4
+BUDGET = {"kv_budget": 0.3, "kv_quality": "best_effort", "temperature": 0, "ignore_eos": True}
+MESSAGES = [{"role": "user", "content": TEXT}]
+
+
+class KvUsage(CommandLineTest):
+    def serve(self, model):
+        process = self.start("serve", model, "--port", "0", "--kv-log", "kv.db", "--access-log", "access.jsonl",
+                             "--no-prefix-cache", "--kv-type", "f16")
+        lines = [process.stdout.readline().decode().rstrip("\n") for _ in range(3)]
+        self.url = lines[1].split()[0] if lines[1] else self.fail(process.stderr.read().decode())
+        self.process = process
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(TIME_LIMIT_S)
+
+    def post(self, path, **body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S) as answer:
+            return answer.read().decode()
+
+    def whole(self, path, **body):
+        return json.loads(self.post(path, **body))
+
+    def streamed(self, path, **body):
+        lines = self.post(path, stream=True, **body).splitlines()
+        return [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
+
+    def logged(self):
+        """(bytes, share, dropped, dropped share) of each sequence, from the rows of its last step."""
+        with sqlite3.connect(self.folder / "kv.db") as log:
+            rows = log.execute("""
+                SELECT q.bytes_share, s.bytes_after,
+                  (SELECT sum(bytes) + 16 * sum(cells) FROM step_formats WHERE step = s.id),
+                  (SELECT sum(cells) FROM step_formats WHERE step = s.id),
+                  (SELECT coalesce(sum(f.cells), 0) FROM step_formats f JOIN formats n ON n.id = f.format
+                     WHERE f.step = s.id AND n.name = 'gone')
+                FROM sequences q JOIN steps s ON s.id = (SELECT max(id) FROM steps WHERE sequence = q.id AND planned)
+                ORDER BY q.id""").fetchall()
+        for share, after, *_ in rows:
+            self.assertEqual(share, after)
+        return [(num_bytes, share, dropped, dropped / cells) for share, _, num_bytes, cells, dropped in rows]
+
+    def check(self, said):
+        self.stop()
+        rows = self.logged()
+        self.assertEqual(len(rows), len(said))
+        for kv, (num_bytes, share, dropped, dropped_share) in zip(said, rows):
+            self.assertEqual(list(kv), ["bytes", "share", "dropped", "dropped_share"])
+            self.assertAlmostEqual(kv["share"], share, places=12)
+            self.assertEqual(kv["dropped"], dropped)
+            self.assertAlmostEqual(kv["dropped_share"], dropped_share, places=12)
+            self.assertLessEqual(abs(kv["bytes"] - num_bytes), 0.2 * num_bytes)
+            self.assertLess(kv["share"], 0.9)
+        self.assertGreater(max(kv["dropped"] for kv in said), 0)
+
+    def test_each_api_says_what_the_log_has(self):
+        self.serve(LLAMA)
+        said = [
+            self.whole("/v1/completions", prompt=TEXT, max_tokens=24, **BUDGET)["usage"],
+            self.streamed("/v1/completions", prompt=TEXT, max_tokens=24, stream_options={"include_usage": True},
+                          **BUDGET)[-1]["usage"],
+            self.whole("/v1/chat/completions", messages=MESSAGES, max_tokens=24, **BUDGET)["usage"],
+            self.streamed("/v1/chat/completions", messages=MESSAGES, max_tokens=24,
+                          stream_options={"include_usage": True}, **BUDGET)[-1]["usage"],
+            self.whole("/v1/responses", input=TEXT, max_output_tokens=24, **BUDGET)["usage"],
+            self.streamed("/v1/responses", input=TEXT, max_output_tokens=24, **BUDGET)[-1]["response"]["usage"],
+            self.whole("/v1/messages", messages=MESSAGES, max_tokens=24, **BUDGET)["usage"],
+            [event for event in self.streamed("/v1/messages", messages=MESSAGES, max_tokens=24, **BUDGET)
+             if event["type"] == "message_delta"][-1]["usage"],
+        ]
+        self.check([usage["kv"] for usage in said])
+        lines = [json.loads(line) for line in (self.folder / "access.jsonl").read_text().splitlines()]
+        self.assertEqual([line["kv"] for line in lines], [usage["kv"] for usage in said])
+
+    def test_without_a_budget_there_is_none_and_a_short_one_is_measured(self):
+        self.serve(LLAMA)
+        self.assertNotIn("kv", self.whole("/v1/completions", prompt=TEXT, max_tokens=4)["usage"])
+        kv = self.whole("/v1/completions", prompt="a", max_tokens=2, **BUDGET)["usage"]["kv"]
+        self.assertGreater(kv["bytes"], 0)
+        self.assertGreater(kv["share"], 0.9)
+        self.assertEqual(kv["dropped"], 0)
+
+    def test_choices_are_added_up(self):
+        self.serve(LLAMA)
+        usage = self.whole("/v1/completions", prompt=TEXT, max_tokens=24, n=3, **BUDGET)["usage"]
+        self.stop()
+        rows = self.logged()
+        self.assertEqual(len(rows), 3)
+        self.assertEqual(usage["kv"]["dropped"], sum(row[2] for row in rows))
+
+    def test_run_says_it_too(self):
+        prompt = self.file("prompt.txt", TEXT.encode())
+        words = ("run", GEMMA, "--raw", "--file", prompt, "--max-tokens", "24", "--ignore-eos", "--temperature", "0")
+        self.assertNotIn("kv", self.json(*words))
+        answer = self.json(*words, "--kv-budget", "0.3", "--kv-quality", "best_effort", "--kv-log", "kv.db")
+        [(_, share, dropped, _)] = self.logged()
+        self.assertAlmostEqual(answer["kv"]["share"], share, places=12)
+        self.assertEqual(answer["kv"]["dropped"], dropped)
+        self.assertEqual(answer["kv"]["share"], answer["memory"]["kv_bytes_share"])
+
+
+if __name__ == "__main__":
+    unittest.main()
