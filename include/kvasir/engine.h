@@ -33,6 +33,7 @@ enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 
 struct EngineConfig {
   std::string model_path;                 // a .gguf file
+  std::string model_name = {};            // the user's name for it, for the KV log; empty: the file's own
   std::int32_t num_threads = 0;           // 0: physical cores this process may use
   std::int32_t max_model_len_tokens = 0;  // 0: the model's trained length, as far as memory allows
   std::int32_t max_num_seqs = 16;

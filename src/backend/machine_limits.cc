@@ -51,10 +51,11 @@ class BandwidthProbe {
   // From working sets of num_bytes a thread.
   ReadBandwidth measure(std::string level, std::int64_t num_bytes) {
     num_bytes = round_down(std::min(num_bytes, slice_bytes()));
+    const double one_thread = read_gb_s(1, num_bytes);
     return {.level = std::move(level),
             .working_set_bytes = num_bytes,
-            .one_thread_gb_s = read_gb_s(1, num_bytes),
-            .all_threads_gb_s = read_gb_s(pool_.num_threads(), num_bytes)};
+            .one_thread_gb_s = one_thread,
+            .all_threads_gb_s = std::max(one_thread, read_gb_s(pool_.num_threads(), num_bytes))};
   }
 
   // From the whole buffer, whether one thread reads it or all do.

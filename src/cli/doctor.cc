@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "base/cpu_load.h"
 #include "base/json_writer.h"
 #include "base/machine.h"
 #include "base/units.h"
@@ -22,6 +24,7 @@ struct Diagnosis {
   std::vector<std::string> isas;  // best first
   std::string isa;                // the one an engine would use now
   MachineLimits limits;
+  std::optional<double> busy_share;  // of the processors' time while these were measured: other programs'
   std::vector<HealthCheck> checks;
 };
 
@@ -36,7 +39,9 @@ Result<Diagnosis> diagnose(const GlobalOptions& globals) {
         fmt::format("--isa: this host runs {}, not '{}'", fmt::join(diagnosis.isas, ", "), diagnosis.isa),
         "isa");
   }
+  const CpuLoadMeter load;
   KVASIR_TRY(diagnosis.limits, measure_limits(globals.threads));
+  diagnosis.busy_share = load.others_share();
   diagnosis.checks = check_health(diagnosis.machine);
   return diagnosis;
 }
@@ -79,7 +84,9 @@ void print_diagnosis_json(const Diagnosis& diagnosis) {
         .member("one_thread_gb_s", level.one_thread_gb_s)
         .end_object();
   }
-  json.end_array().key("checks").begin_array();
+  json.end_array();
+  if (diagnosis.busy_share) json.member("busy_share", *diagnosis.busy_share);
+  json.key("checks").begin_array();
   for (const HealthCheck& check : diagnosis.checks) {
     json.begin_object()
         .member("name", check.name)
@@ -89,6 +96,15 @@ void print_diagnosis_json(const Diagnosis& diagnosis) {
   }
   json.end_array().end_object();
   print(out + "\n");
+}
+
+// Other programs that take this share of the processors slow the probes noticeably.
+constexpr double kBusyShare = 0.1;
+
+std::string describe_busy(double share) {
+  const std::string taken = fmt::format("other programs took {:.0f}% of the processors' time", 100 * share);
+  if (share < kBusyShare) return taken;
+  return taken + ": the speeds above are too low; measure again when the machine is idle";
 }
 
 void print_diagnosis(const Diagnosis& diagnosis) {
@@ -103,6 +119,9 @@ void print_diagnosis(const Diagnosis& diagnosis) {
   for (const ReadBandwidth& level : diagnosis.limits.levels) {
     print(fmt::format("{:<16}reads {:.1f} GB/s, {:.1f} from one thread\n", "  " + level.level,
                       level.all_threads_gb_s, level.one_thread_gb_s));
+  }
+  if (diagnosis.busy_share) {
+    print(fmt::format("{:<16}{}\n", "busy", describe_busy(*diagnosis.busy_share)));
   }
   for (const HealthCheck& check : diagnosis.checks) {
     print(fmt::format("{:<5}{:<18}{}\n", check.ok ? "ok" : "NO", check.name, check.detail));

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/progress_reporter.h"
 #include "cli/build_info.h"
 #include "cli/standard_output.h"
@@ -16,6 +17,7 @@ namespace kvasir::cli {
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
                                   BlockedSignals* signals, const std::string& kv_log) {
   KVASIR_TRY(config.model_path, store::resolve_model(model));
+  config.model_name = printable_line(model);
   config.kv_disk_warning = [](std::string_view line) { say(fmt::format("kvasir: {}", line)); };
   ModelSession session;
   if (!kv_log.empty()) {

@@ -101,17 +101,17 @@ std::string curl_line(const Engine& engine, const std::string& url, const server
                      can_chat ? "chat/completions" : "completions", key, body);
 }
 
-std::string describe_memory(const Engine& engine) {
+std::string describe_memory(const std::string& model, const Engine& engine) {
   const ModelInfo& info = engine.model_info();
-  return fmt::format("{} ({}, {}): {} of weights, {} of KV, up to {} tokens a request", info.name,
+  return fmt::format("{} ({}, {}): {} of weights, {} of KV, up to {} tokens a request", printable_line(model),
                      info.architecture, info.quantization, format_bytes(info.weight_bytes),
                      format_bytes(engine.stats().kv_bytes_total), info.max_model_len_tokens);
 }
 
-void announce(const Engine& engine, const server::Server& server, const server::ServerConfig& config,
-              bool as_json) {
+void announce(const std::string& model, const Engine& engine, const server::Server& server,
+              const server::ServerConfig& config, bool as_json) {
   const std::string url = listening_url(config, server.port());
-  const std::string memory = describe_memory(engine), curl = curl_line(engine, url, config);
+  const std::string memory = describe_memory(model, engine), curl = curl_line(engine, url, config);
   const std::optional<std::uint16_t> grpc_port = server.grpc_port();
   if (!as_json) {
     print(fmt::format("{}\n{} (Ctrl-C stops)\n", memory, url));
@@ -281,7 +281,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.version = build_info().version;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
-  announce(*session.engine, *server, options.server, globals.json);
+  announce(options.model, *session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +

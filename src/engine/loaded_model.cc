@@ -31,6 +31,15 @@ std::string chosen_isa(const EngineConfig& config) {
   return config.isa.empty() && forced != nullptr ? forced : config.isa;
 }
 
+Status check_machine_has(std::int64_t memory_bytes) {
+  const std::int64_t machine_bytes = describe_machine().total_memory_bytes;
+  if (memory_bytes <= machine_bytes) return {};
+  return make_error(ErrorKind::kMachine,
+                    fmt::format("memory: {} is more than the {} of this machine", format_bytes(memory_bytes),
+                                format_bytes(machine_bytes)),
+                    "memory");
+}
+
 Status validate_limits(const EngineConfig& config) {
   const struct {
     const char* name;
@@ -164,6 +173,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
     return make_error(ErrorKind::kCancelled, "loading was stopped");
   };
   KVASIR_CHECKED(validate_limits(config));
+  KVASIR_CHECKED(check_machine_has(config.memory_bytes));
   LoadedModel loaded;
   KVASIR_CHECKED(say("open", 0.0));
   KVASIR_TRY(loaded.opened, open_model(config.model_path));

@@ -84,7 +84,11 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
         warm_up(scheduler_config(config_, loaded_), kv_, runner_, loaded_.info.max_model_len_tokens));
   }
   publish_stats();
-  if (config_.kv_journal != nullptr) config_.kv_journal->begin_run(loaded_.policy_run());
+  if (config_.kv_journal != nullptr) {
+    kv::RunRecord run = loaded_.policy_run();
+    if (!config_.model_name.empty()) run.model = config_.model_name;
+    config_.kv_journal->begin_run(std::move(run));
+  }
   thread_ = std::thread([this] { run(); });
 }
 

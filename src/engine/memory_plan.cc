@@ -61,6 +61,17 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
   return config.max_model_len_tokens > 0 ? config.max_model_len_tokens : model.context_length_tokens;
 }
 
+// A budget of whole MiB that does. `bytes`: all that is needed but what is reserved. Hidden states take their part of
+// what weights leave, the second plan is of weights as packed, and a server reserves an eighth of a large budget.
+std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::int64_t with_margin = bytes + ceil_div(kv_bytes, kHiddenStatesPart - 1) + bytes / 64 + kMiB;
+  const std::int64_t least =
+      reserved_bytes == 0 ? with_margin
+                          : std::max(with_margin + reserved_bytes, ceil_div<std::int64_t>(8 * with_margin, 7));
+  return ceil_div(least, kMiB) * kMiB;
+}
+
 }  // namespace
 
 std::string MemoryPlan::describe() const {
@@ -113,13 +124,19 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
     }
     tokens = low / kv::kTokensPerBlock * kv::kTokensPerBlock;
     if (tokens < std::min<std::int64_t>(length, kMinModelLenTokens)) {
+      const std::int64_t kv_bytes = bytes_for(std::min<std::int64_t>(length, kMinModelLenTokens), nullptr);
+      const std::int64_t sufficient =
+          sufficient_budget(weight_bytes + process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
+                            config.reserved_bytes);
       return make_error(
           ErrorKind::kMachine,
           fmt::format(
               "memory: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
-              "room for {} tokens of KV in {}",
+              "room for {} tokens of KV in {}; --memory {}MiB would do",
               format_bytes(weight_bytes), format_bytes(plan.workspace_bytes), format_bytes(process_bytes),
-              format_bytes(config.reserved_bytes), kMinModelLenTokens, format_bytes(plan.budget_bytes)));
+              format_bytes(config.reserved_bytes), kMinModelLenTokens, format_bytes(plan.budget_bytes),
+              sufficient >> 20),
+          "memory");
     }
   }
   plan.kv_bytes = bytes_for(tokens, &plan.num_blocks);

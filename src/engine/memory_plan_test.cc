@@ -54,5 +54,22 @@ TEST(MemoryPlan, HasRoomForTheTokensOfAStepThoughPromptsAreShort) {
   EXPECT_EQ(plan_of_short.max_prefill_only_tokens, 512);
 }
 
+TEST(MemoryPlan, NamesABudgetThatWouldDo) {
+  for (const std::int64_t reserved : {std::int64_t{0}, 64 * kMiB}) {
+    const auto planned = [&](std::int64_t memory_bytes) {
+      return plan_memory({.memory_bytes = memory_bytes, .reserved_bytes = reserved}, small_model(), kWeightBytes,
+                         40 * kMiB, 4096 * kMiB);
+    };
+    const auto refused = planned(kMiB);
+    ASSERT_FALSE(refused);
+    const std::string& message = refused.error().message;
+    const auto at = message.find("--memory ");
+    ASSERT_NE(at, message.npos) << message;
+    const std::int64_t sufficient = std::stoll(message.substr(at + 9)) * kMiB;
+    EXPECT_TRUE(planned(sufficient)) << message;
+    EXPECT_FALSE(planned(sufficient * 9 / 10)) << message;
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::memory_plan_test

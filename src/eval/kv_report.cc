@@ -37,6 +37,9 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+// Digits behind the point by which labels that lie `step` apart differ.
+int digits_apart(double step) { return std::clamp(static_cast<int>(std::ceil(1 - std::log10(step))), 0, 12); }
+
 struct Point {
   double x, y;
 };
@@ -66,14 +69,16 @@ class Chart {
       return kHeight - kMargin - (value - low) / (high - low) * (kHeight - 2 * kMargin);
     };
     std::string out = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">", kWidth + 160, kHeight);
+    const int digits = digits_apart((high - low) / 5);
     for (int i = 0; i <= 5; ++i) {
       const double value = low + (high - low) * i / 5;
       out += fmt::format(
           "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#eee\"/>"
-          "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.3g}</text>"
+          "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>"
           "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.3g}%</text>",
           kMargin, kWidth - kMargin, y(value), y(value), kMargin - 6, y(value) + 4,
-          scale_ == Scale::kLinear ? value : of_scale(value), x(i / 5.0), kHeight - kMargin + 18,
+          scale_ == Scale::kLinear ? fmt::format("{:.{}f}", value, digits) : fmt::format("{:.3g}", of_scale(value)),
+          x(i / 5.0), kHeight - kMargin + 18,
           100 * of_scale(i / 5.0));
     }
     out += fmt::format(

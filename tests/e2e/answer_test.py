@@ -48,9 +48,17 @@ class Run(CommandLineTest):
     def test_name_of_the_model_cannot_steer_the_terminal(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
         gguf.metadata["general.name"] = gguf_edit.string("evil\x1b[31m\nname")
-        said = self.kvasir("bench", self.file("named.gguf", gguf.content()), "--prompt", "8", "--gen", "2")
+        said = self.kvasir("show", self.file("named.gguf", gguf.content()))
         self.assertIn(rb"evil\x1b[31m\x0aname", said.stdout)
         self.assertNotIn(b"\x1b", said.stdout)
+        said = self.kvasir("bench", self.file("evil\x1b[31m.gguf", gguf.content()), "--prompt", "8", "--gen", "2")
+        self.assertIn(rb"evil\x1b[31m.gguf F32, limits", said.stdout)
+        self.assertNotIn(b"\x1b", said.stdout)
+
+    def test_bench_and_the_kv_log_use_the_name_that_was_typed(self):
+        self.assertTrue(self.kvasir("bench", LLAMA, "--prompt", "8", "--gen", "0").stdout.decode().startswith(LLAMA + " "))
+        self.json("run", LLAMA, "the lazy dog " * 8, "--kv-budget", "0.5", "--kv-log", "kv.db")
+        self.assertEqual(self.json("kv", "explain", "kv.db")[0]["model"], LLAMA)
 
     def test_padding_of_the_vocabulary_is_never_chosen(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
@@ -234,6 +242,7 @@ class Measure(CommandLineTest):
             speed = result["tokens_per_s"]
             self.assertEqual(len(speed["runs"]), 2)
             self.assertTrue(0 < speed["min"] <= speed["median"] <= speed["max"])
+            self.assertTrue(0 < result["share_of_limit"] <= 1)
 
     def test_bench_leaves_kinds_out(self):
         report = self.json("bench", NO_TOKENIZER, "--prompt", "0", "--gen", "4", "--repeat", "1")

@@ -1,6 +1,7 @@
 """Wrong usage, bad files and limits: one line on stderr and the right exit code, never a crash."""
 import os
 import pathlib
+import re
 import unittest
 
 import gguf_edit
@@ -199,7 +200,17 @@ class BeyondLimits(CommandLineTest):
 
     def test_too_little_memory(self):
         self.refusal(MACHINE, "run", LLAMA, "hi", "--memory", "100K", says="memory")
+        for words in (("run", LLAMA, "hi", "--max-tokens", "4"), ("bench", LLAMA, "--prompt", "4", "--gen", "2")):
+            said = self.kvasir(*words, "--memory", "100K", expect=MACHINE).stderr
+            enough = re.search(r"in 100 KiB; --memory (\d+)MiB would do$", said.strip())
+            self.assertTrue(enough, said)
+            self.kvasir(*words, "--memory", enough[1] + "MiB")
         self.refusal(MACHINE, "run", LLAMA, "hi", "--kv-disk", "64MiB", "--kv-disk-dir", "/nowhere", says="/nowhere")
+
+    def test_more_memory_than_the_machine_has(self):
+        for words in (("run", LLAMA, "hi"), ("serve", LLAMA, "--port", "0")):
+            done = self.kvasir(*words, "--memory", "100T", expect=MACHINE)
+            self.assertRegex(done.stderr, r"^kvasir: memory: 100 TiB is more than the [\d.]+ [KMG]iB of this machine\n$")
 
     def test_output_that_cannot_be_written(self):
         text = self.file("text.txt", b"the and in on " * 100)

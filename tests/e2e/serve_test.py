@@ -33,6 +33,7 @@ class Serve(CommandLineTest):
 
     def test_three_lines_say_what_runs_where_and_how_to_ask(self):
         self.serve(LLAMA)
+        self.assertTrue(self.lines[0].startswith(f"{LLAMA} (llama, F32): "), self.lines[0])
         self.assertIn("weights", self.lines[0])
         self.assertTrue(self.url.startswith("http://127.0.0.1:"))
         self.assertTrue(self.lines[2].startswith(f"curl {self.url}/v1/chat/completions"))

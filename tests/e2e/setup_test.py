@@ -1,7 +1,9 @@
 """Settings, completion scripts, version and doctor."""
 import json
+import os
 import shutil
 import subprocess
+import sys
 import unittest
 
 from command_line import BAD_FILE, BINARY, LLAMA, MACHINE, NO, TIME_LIMIT_S, USAGE, CommandLineTest
@@ -185,6 +187,21 @@ class Machine(CommandLineTest):
         healthy = all(check["ok"] for check in report["checks"])
         self.assertEqual(done.returncode, 0 if healthy else NO)
         self.assertGreater(report["limits"]["read_gb_s"], 0)
+        for level in report["read_bandwidth"]:
+            self.assertGreaterEqual(level["all_threads_gb_s"], level["one_thread_gb_s"])
+
+    def test_doctor_says_when_other_programs_take_the_processors(self):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+        try:
+            report = json.loads(self.kvasir("doctor", "--json", expect=None).stdout)
+            said = self.kvasir("doctor", expect=None).stdout.decode()
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        self.assertGreater(report["busy_share"], 0.1)
+        self.assertLessEqual(report["busy_share"], 1)
+        self.assertRegex(said, r"busy +other programs took \d+% .*the speeds above are too low; measure again")
 
     def test_help(self):
         for args in (["--help"], ["run", "--help"], ["eval", "ppl", "--help"]):
