@@ -28,7 +28,6 @@ struct ChatRequest : GenerationRequest {
   std::int32_t top_logprobs = 0;
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // the answer goes on where the last message ends
-  Warnings conversation_warnings;       // of what it holds that is not shown to the model
   std::vector<std::pair<std::string, jinja::Value>> template_kwargs;
 };
 

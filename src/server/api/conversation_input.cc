@@ -144,16 +144,6 @@ std::string left_out_note(std::string_view type) {
   return "[part left out]";
 }
 
-void add_warning(std::string warning, Warnings& warnings) {
-  const bool is_known = std::ranges::find(warnings.messages, warning) != warnings.messages.end();
-  if (is_known || warnings.messages.size() >= Warnings::kMaxWarnings) return;
-  warnings.messages.push_back(std::move(warning));
-}
-
-void append_warnings(const Warnings& more, Warnings& warnings) {
-  for (const std::string& warning : more.messages) add_warning(warning, warnings);
-}
-
 void warn_unknown_members(const FieldInput& message, JsonObject object,
                           std::span<const std::string_view> known, Warnings& warnings) {
   for (const auto [key, json] : object) {
@@ -161,12 +151,12 @@ void warn_unknown_members(const FieldInput& message, JsonObject object,
     const std::string end = fmt::format(".{}\" ignored", printable(key));
     const bool is_named = std::ranges::any_of(
         warnings.messages, [&](const std::string& warning) { return warning.ends_with(end); });
-    if (!is_named) add_warning(fmt::format("unknown field \"{}{}", message.name, end), warnings);
+    if (!is_named) warnings.add(fmt::format("unknown field \"{}{}", message.name, end));
   }
 }
 
 void warn_left_out(const FieldInput& item, std::string_view type, Warnings& warnings) {
-  add_warning(fmt::format("{} of type \"{}\" left out", item.name, printable(type)), warnings);
+  warnings.add(fmt::format("{} of type \"{}\" left out", item.name, printable(type)));
 }
 
 bool ends_with_assistant(const Value& messages) {

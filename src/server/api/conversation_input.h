@@ -26,9 +26,6 @@ ApiResult<MessageContent> read_past_content(const FieldInput& content, Warnings&
 // That note: "[image left out]".
 std::string left_out_note(std::string_view type);
 
-// Adds a warning unless there are enough or it has been given.
-void add_warning(std::string warning, Warnings& warnings);
-void append_warnings(const Warnings& more, Warnings& warnings);
 // Names the members of a message that mean nothing here, each once; a null says nothing.
 void warn_unknown_members(const FieldInput& message, JsonObject object,
                           std::span<const std::string_view> known, Warnings& warnings);

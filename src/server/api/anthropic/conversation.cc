@@ -207,7 +207,7 @@ ApiStatus append_message(const FieldInput& message, Reading& reading) {
   if (const auto content = find_member(object, "content")) {
     KVASIR_TRY(blocks, read_blocks(message.at("content", *content), role, reading));
   } else {
-    add_warning(message.name + ".content is missing: taken as empty", reading.warnings);
+    reading.warnings.add(message.name + ".content is missing: taken as empty");
   }
   warn_unknown_members(message, object, kKnownMembers, reading.warnings);
   const bool has_results = !blocks.results.empty();

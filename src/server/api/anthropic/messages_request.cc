@@ -134,7 +134,7 @@ ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesReques
   const auto messages = find_member(root, "messages");
   if (!messages) return bad_request("messages is missing", "messages", "missing_parameter");
   const FieldInput field{"messages", *messages, limits, {}, &warnings};
-  KVASIR_TRY(request.messages, read_conversation(field, request.system, request.conversation_warnings));
+  KVASIR_TRY(request.messages, read_conversation(field, request.system, warnings));
   request.continue_final_message = ends_with_assistant(request.messages);
   return {};
 }
@@ -158,7 +158,6 @@ ApiResult<MessagesRequest> parse_count_tokens_request(std::string_view body, con
   KVASIR_CHECKED(
       read_fields(document.root(), generation_fields(), messages_fields(), limits, request, warnings));
   KVASIR_CHECKED(read_messages_of(document.root(), limits, request, warnings));
-  append_warnings(request.conversation_warnings, warnings);
   KVASIR_CHECKED(check_single(request, warnings));
   return request;
 }

@@ -19,7 +19,7 @@ constexpr double kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr double kMostInteger = std::numeric_limits<std::int64_t>::max();
 
 ApiStatus read_message_list(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
+  KVASIR_TRY(request.messages, read_messages(field, *field.warnings));
   if (continues_last_message(field)) request.continue_final_message = true;
   return {};
 }
@@ -201,7 +201,6 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& l
   ChatRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), chat_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request, warnings));
-  append_warnings(request.conversation_warnings, warnings);
   keep_allowed_tools(request, warnings);
   if (request.max_completion_tokens) request.sampling.max_tokens = request.max_completion_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;

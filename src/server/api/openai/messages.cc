@@ -41,7 +41,7 @@ ApiResult<std::string> read_role(const FieldInput& message, JsonObject object, W
   if (!is_role_name(role)) {
     return bad_request(fmt::format("{}: \"{}\" is no role; {}", path, printable(role), kKnown), path);
   }
-  add_warning(fmt::format("{}: \"{}\" is for the chat template to know; {}", path, role, kKnown), warnings);
+  warnings.add(fmt::format("{}: \"{}\" is for the chat template to know; {}", path, role, kKnown));
   return role;
 }
 
@@ -100,7 +100,7 @@ ApiResult<std::string> read_reasoning(const FieldInput& message, JsonObject obje
     const auto member = find_member(object, name);
     if (!member) continue;
     if (member->is_string()) return string_of(message.at(name, *member));
-    add_warning(fmt::format("{}.{} is no string and left out", message.name, name), warnings);
+    warnings.add(fmt::format("{}.{} is no string and left out", message.name, name));
   }
   return std::string();
 }
@@ -128,7 +128,7 @@ ApiResult<MessageContent> read_content(const FieldInput& message, JsonObject obj
     const bool is_past = is_assistant || role == "tool";
     KVASIR_TRY(content, is_past ? read_past_content(field, warnings) : read_message_content(field));
   } else if (!is_assistant) {
-    add_warning(message.name + ".content is missing: taken as empty", warnings);
+    warnings.add(message.name + ".content is missing: taken as empty");
   }
   const bool is_empty = content.value.is_string() && content.value.as_string().empty();
   const auto refusal = is_assistant && is_empty ? find_member(object, "refusal") : std::nullopt;

@@ -24,7 +24,7 @@ ApiStatus read_prompt(const FieldInput& field, TextRequest& request) {
 }
 
 ApiStatus read_conversation(const FieldInput& field, TextRequest& request) {
-  KVASIR_TRY(request.messages, read_messages(field, request.conversation_warnings));
+  KVASIR_TRY(request.messages, read_messages(field, *field.warnings));
   return {};
 }
 
@@ -79,7 +79,6 @@ ApiResult<TextRequest> parse_text_request(std::string_view body, const Limits& l
   TextRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), text_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request, warnings));
-  append_warnings(request.conversation_warnings, warnings);
   if (request.prompt && !request.sampling.max_tokens && !request.is_unbounded)
     request.sampling.max_tokens = kDefaultMaxTokens;
   return request;

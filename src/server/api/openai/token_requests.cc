@@ -68,7 +68,6 @@ ApiResult<TokenizeRequest> parse_tokenize_request(std::string_view body, const L
   KVASIR_TRY(const JsonDocument document, JsonDocument::parse(body, limits));
   TokenizeRequest request;
   KVASIR_CHECKED(read_fields(document.root(), chat_fields(), tokenize_fields(), limits, request, warnings));
-  append_warnings(request.conversation_warnings, warnings);
   const bool has_messages = !request.messages.is_undefined();
   if (has_messages == request.prompt.has_value()) {
     return bad_request(has_messages ? "prompt and messages are given, one is wanted" : "prompt is missing",

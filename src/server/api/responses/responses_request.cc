@@ -186,7 +186,7 @@ ApiResult<jinja::Value> read_conversation(JsonElement input, const Limits& limit
     earlier_items.emplace(FieldInput{"previous_response_id", *items, limits});
   }
   return read_input({"input", input, limits, {}, &warnings}, earlier_items ? &*earlier_items : nullptr,
-                    request.instructions, request.conversation_warnings);
+                    request.instructions, warnings);
 }
 
 }  // namespace
@@ -210,7 +210,6 @@ ApiResult<ResponsesRequest> parse_continued_request(std::string_view body, const
     KVASIR_TRY(request.messages, read_conversation(*input, limits, before, request, warnings));
   }
   KVASIR_CHECKED(check(request, warnings));
-  append_warnings(request.conversation_warnings, warnings);
   keep_allowed_tools(request, warnings);
   if (request.max_output_tokens) request.sampling.max_tokens = request.max_output_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
