@@ -223,7 +223,7 @@ Result<int> run_batch(BatchOptions options, const GlobalOptions& globals) {
 
 void add_batch(CLI::App& app, Context& context) {
   auto options = std::make_shared<BatchOptions>();
-  CLI::App* verb = app.add_subcommand("batch", "Answer a file of requests, a line of JSON each");
+  CLI::App* verb = app.add_subcommand("batch", "Answer a file of requests (JSON lines)");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   verb->add_option("IN", options->in, "Requests: OpenAI's batch lines, or bodies alone; - for standard input")
       ->required();
@@ -236,7 +236,7 @@ void add_batch(CLI::App& app, Context& context) {
       ->transform(whole_number(1, 1 << 16))
       ->capture_default_str();
   verb->add_option("--max-wait-ms", options->max_wait_ms,
-                   "How long the first request after a pause waits for others to run with")
+                   "Milliseconds that the first request after a pause waits for others to be batched with")
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
   verb->add_option("--max-tokens", options->max_tokens,

@@ -305,7 +305,7 @@ Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
 
 void add_bench(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* verb = app.add_subcommand("bench", "Tokens per second of prompts and of generation");
+  CLI::App* verb = app.add_subcommand("bench", "Measure prefill and decode speed in tokens per second");
   verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   const CLI::Validator lengths = whole_number(0, kMaxLengthTokens);
   verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
@@ -315,15 +315,15 @@ void add_bench(CLI::App& app, Context& context) {
   verb->add_option("--gen", options->n_gen, "Tokens to generate (0: none)")
       ->transform(lengths)
       ->capture_default_str();
-  verb->add_option("--depth", options->depths, "Tokens before the generated ones, e.g. 0,2048")
+  verb->add_option("--depth", options->depths, "Context tokens before the generated ones, e.g. 0,2048")
       ->delimiter(',')
       ->transform(lengths)
       ->default_str("0");
-  verb->add_option("--batch", options->batches, "Streams at once, e.g. 1,8")
+  verb->add_option("--batch", options->batches, "Concurrent sequences, e.g. 1,8")
       ->delimiter(',')
       ->transform(whole_number(1, 4096))
       ->default_str("1");
-  verb->add_option("--repeat", options->repeat, "Runs that count; one more warms up")
+  verb->add_option("--repeat", options->repeat, "Measured repetitions, after one warm-up run")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   add_kv_type_option(*verb, options->engine);

@@ -122,11 +122,11 @@ Result<int> calibrate(const CalibrateOptions& options, const GlobalOptions& glob
 void add_calibrate_kv(CLI::App& app, Context& context) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* verb = app.add_subcommand(
-      "calibrate-kv", "Measure which KV formats suit a model, and which heads need fine ones");
+      "calibrate-kv", "Calibrate KV-cache compression for a model");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
-  verb->add_option("--file", options->file, "A text of a kind that the model is good at")->required();
+  verb->add_option("--file", options->file, "Calibration text, of a kind that the model is good at")->required();
   verb->add_option("--windows", options->num_windows,
-                   "Windows of 896 tokens, each as it is and with its beginning said again")
+                   "Calibration windows of 896 tokens, each also with its beginning repeated")
       ->transform(whole_number(1, 1000))
       ->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return calibrate(*options, context.options); });

@@ -28,7 +28,7 @@ int print_completion(const std::string& shell, const CLI::App& app, const Global
 
 void add_completion(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* verb = app.add_subcommand("completion", "A completion script for bash, zsh or fish");
+  CLI::App* verb = app.add_subcommand("completion", "Print a completion script for bash, zsh or fish");
   verb->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(one_of({"bash", "zsh", "fish"}));
   on_chosen(*verb, context,
             [shell, &app, &context] { return print_completion(*shell, app, context.options); });

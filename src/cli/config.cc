@@ -40,7 +40,7 @@ int print_settings(const CLI::App& app, Context& context) {
 }  // namespace
 
 void add_config(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("config", "Each setting, its value and where it came from");
+  CLI::App* verb = app.add_subcommand("config", "Print each setting, its value and where it came from");
   on_chosen(*verb, context, [&app, &context] { return print_settings(app, context); });
 }
 

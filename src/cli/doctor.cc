@@ -142,7 +142,7 @@ Result<int> doctor(const GlobalOptions& globals) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("doctor", "What this machine can do, and what stands in the way");
+  CLI::App* verb = app.add_subcommand("doctor", "Measure this machine and check its setup");
   on_chosen(*verb, context, [&context] { return doctor(context.options); });
 }
 

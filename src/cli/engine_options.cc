@@ -40,19 +40,20 @@ WaitingPolicy waiting_policy_of(std::string_view name) {
 
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names) {
   verb.add_option(names, options.ctx_tokens,
-                  "Most tokens of prompt and answer together (0: what the model was trained for)")
+                  "Context length: tokens of prompt and answer together (0: what the model was trained for)")
       ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();
 }
 
 void add_kv_type_option(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--kv-type", options.kv_type, "Numbers in the KV cache; q12: 12 bits each")
+  verb.add_option("--kv-type", options.kv_type, "Data type of the KV cache; q12: 12 bits a value")
       ->check(one_of({"q12", "f16", "f32"}))
       ->capture_default_str();
 }
 
 void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
-  verb.add_option("--kv-policy", kv.policy, "What becomes of keys and values that later tokens have seen")
+  verb.add_option("--kv-policy", kv.policy, "How the KV cache is compressed: quantised by attention (ladder), to one format (k8v4), or with tokens "
+                  "dropped (snapkv)")
       ->check(one_of(kv_policy_names()))
       ->capture_default_str();
   verb.add_option_function<std::string>(
@@ -61,9 +62,7 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
             const Status status = set_kv_budget(text, kv);
             if (!status) throw CLI::ValidationError("--kv-budget", status.error().message);
           },
-          "What a policy may keep of a request's keys and values: a share of their bytes in f16 (0.3, 30%), "
-          "or "
-          "bytes (64MiB)")
+          "Memory for each request's KV cache: a share of its size in f16 (0.3, 30%), or bytes (64MiB)")
       ->default_str("1");
   verb.add_option_function<std::string>(
           "--kv-quality",
@@ -72,9 +71,9 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
               throw CLI::ValidationError("--kv-quality", status.error().message);
             }
           },
-          "How far a policy may go: exact (it does nothing), gate (a ladder drops only what is hardly looked "
-          "at; the "
-          "others drop what their methods say), best_effort (the budget holds whatever it costs)")
+          "Loss that is accepted for the budget: exact (none: the policy is off), gate (the ladder drops only "
+          "tokens with almost no attention; other policies drop by their methods), best_effort (the budget "
+          "always holds)")
       ->check(one_of({"exact", "gate", "best_effort"}))
       ->default_str("gate");
 }
@@ -82,99 +81,98 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv) {
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option(
       "--kv-disk", options.kv_disk,
-      "Keep what a KV policy takes out of memory in a file of at most this size (2GiB): it comes back "
-      "when attention asks for it");
+      "Offload KV that a policy drops to a file of at most this size (2GiB), from which attention gets it "
+      "back");
   verb.add_option(
       "--kv-disk-dir", options.kv_disk_dir,
-      "Where that file is, which has no name and goes with the process (default: the system's folder "
-      "for temporary files)");
+      "Folder of the KV offload file, which is deleted with the process (default: the system's folder for "
+      "temporary files)");
 }
 
 void add_kv_log_option(CLI::App& verb, std::string& path) {
   verb.add_option("--kv-log", path,
-                  "Log what KV policies do and why, into an SQLite file (`kvasir kv explain` reads it)");
+                  "Log each action of the KV policy and its reason to an SQLite file (`kvasir kv explain` reads it)");
 }
 
 void add_fast_option(CLI::App& verb, EngineOptions& options) {
   verb.add_flag(
       "--fast", options.fast,
-      "Weights as bytes with one scale per 256 inputs: faster prompts, more memory, not the file's numbers");
+      "Requantise the weights to int8 (W8A8, one scale per 256 inputs): faster prompts, more memory, slightly "
+      "other logits");
 }
 
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--chat-template", options.chat_template_file,
-                  "A template file instead of the model's own");
+                  "Jinja chat template file to use instead of the model's own");
 }
 
 void add_step_option(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Tokens of one step")
+  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Most tokens in one batch (forward pass)")
       ->transform(whole_number(1, kMaxStepTokens))
       ->capture_default_str();
 }
 
 void add_prefill_only_option(CLI::App& verb, EngineOptions& options) {
   verb.add_flag("--no-prefill-only", options.no_prefill_only,
-                "Keep all layers' keys and values also where a prompt is only scored: more memory, the same "
-                "numbers");
+                "Keep the KV cache of all layers also for prompts that are only scored: more memory, the same "
+                "results");
 }
 
 void add_batching_options(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--max-num-seqs", options.max_num_seqs, "Sequences that run at once")
+  verb.add_option("--max-num-seqs", options.max_num_seqs, "Most sequences in one batch")
       ->transform(whole_number(1, 4096))
       ->capture_default_str();
   add_step_option(verb, options);
-  verb.add_option("--chunk", options.chunk_tokens, "Tokens of one prompt in one step (0: the whole step)")
+  verb.add_option("--chunk", options.chunk_tokens, "Chunked prefill: most tokens of one prompt in one batch (0: a whole batch)")
       ->transform(whole_number(0, kMaxStepTokens))
       ->capture_default_str();
   verb.add_option(
           "--max-step-ms", options.max_step_ms,
-          "How long a step may take that computes prompts while answers are generated (0: as it comes)")
+          "Longest batch with prefill while other sequences are decoding, in milliseconds (0: no limit)")
       ->transform(whole_number(0, 60'000))
       ->capture_default_str();
   verb.add_option(
           "--kv-cache-tokens", options.kv_cache_tokens,
-          "Tokens that the KV cache holds as computed (0: what the sequences take, as far as memory allows)")
+          "Size of the KV cache in tokens, uncompressed (0: for --max-num-seqs full contexts, as far as memory allows)")
       ->transform(whole_number(std::int64_t{0}, kMaxCacheTokens));
-  verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Compute every prompt from its start");
+  verb.add_flag("--no-prefix-cache", options.no_prefix_cache, "Turn prefix caching off: every prompt is computed from its start");
   verb.add_option(
       "--public-prefix", options.public_prefix_files,
-      "A file with a text whose computation all tenants share, where a prompt begins with it or it is "
-      "a chat's system message");
+      "File with a prompt prefix or system message whose KV cache all API keys share");
   add_prefill_only_option(verb, options);
 }
 
 void add_queue_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option(
           "--waiting-policy", options.waiting_policy,
-          "Who of those that wait is next: as they came (fifo), by the request's `priority` (priority), "
-          "then the least served tenant and who gains most (slo-value)")
+          "Order of waiting requests: first come, first served (fifo), by the field `priority` (priority), or by "
+          "priority, then fairly between API keys, then by benefit per byte of KV (slo-value)")
       ->check(one_of(std::vector<std::string>(kWaitingPolicyNames.begin(), kWaitingPolicyNames.end())))
       ->capture_default_str();
   verb.add_option("--ageing-ms", options.ageing_ms,
-                  "After so long in the queue a request counts as one priority better, and again (0: never)")
+                  "Waiting time, in milliseconds, after which a request's priority rises by one, and again (0: never)")
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
   verb.add_option(
           "--ttft-target-ms", options.ttft_target_ms,
-          "Refuse a request at once (503) whose first token others would delay beyond this; thirty times "
-          "as much above priority 0 (0: refuse nobody for it)")
+          "Target for the time to first token: a request that would miss it because of others is refused at once "
+          "(503); thirty times as long above priority 0 (0: no target)")
       ->transform(whole_number(0, 3'600'000))
       ->capture_default_str();
   verb.add_option("--max-queue", options.max_queued_requests,
-                  "Requests that may wait, where each prompt of a list is one, with all its choices; one too "
-                  "many is refused (503), unless its key has less than an equal part of them. Half as many "
-                  "may wait behind priority 0")
+                  "Most waiting requests; a list of prompts counts one each. Beyond it a request is refused (503), "
+                  "unless its API key has less than an equal share of the queue. Half as many may wait above "
+                  "priority 0")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   verb.add_option("--max-queue-kv", options.max_queued_kv_caches,
-                  "Prompt tokens that may wait and are not cached, in times what the KV cache holds, by the "
-                  "same rules, or a "
-                  "prompt of any length where its key has none waiting (0: any number)")
+                  "Most waiting prompt tokens that are not cached, in multiples of the KV cache's size, by the same "
+                  "rules; an API key with nothing waiting may send a prompt of any length (0: no limit)")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   verb.add_option("--queue-timeout", options.queue_timeout_seconds,
-                  "A request of which nothing has begun after so many seconds ends with a 503, or, where its "
-                  "stream has begun with a ping, with an error in it (0: it waits)")
+                  "Seconds after which a request that has not started ends with 503, or with an error event in a "
+                  "stream that has begun (0: it waits)")
       ->transform(whole_number(0, 86'400))
       ->capture_default_str();
 }

@@ -71,10 +71,10 @@ Result<int> health(const HealthOptions& options, const Context& context) {
 void add_health(CLI::App& app, Context& context) {
   auto options = std::make_shared<HealthOptions>();
   CLI::App* verb =
-      app.add_subcommand("health", "Whether a running server takes requests: exit code 0, or 1 if not");
+      app.add_subcommand("health", "Check whether a server takes requests: exit code 0, or 1 if not");
   verb->add_option("URL", options->url,
                    "http://HOST:PORT (default: where `serve` listens with the same settings)");
-  verb->add_option("--timeout-ms", options->timeout_ms, "How long its answer may take")
+  verb->add_option("--timeout-ms", options->timeout_ms, "Most milliseconds to wait for the answer")
       ->transform(whole_number(1, 600'000))
       ->capture_default_str();
   on_chosen(*verb, context, [options, &context] { return health(*options, context); });

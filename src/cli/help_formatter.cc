@@ -4,12 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "cli/option_value.h"
+
 namespace kvasir::cli {
 
 std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
-  const std::string name = "  " + make_option_name(option, is_positional) + make_option_opts(option);
+  std::string name = "  " + make_option_name(option, is_positional);
+  if (!is_positional && option->get_expected_max() > 0) name += " " + value_of(*option).word;
   std::string out = name, line;
-  std::istringstream words(make_option_desc(option));
+  std::istringstream words(full_description(*option));
   const std::string indent(kNameColumns, ' ');
   bool is_beside = name.size() + 1 < kNameColumns;
   const auto end_line = [&] {

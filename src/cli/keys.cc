@@ -151,20 +151,20 @@ CLI::App* add_action(CLI::App& keys, Context& context, const std::shared_ptr<Key
 }  // namespace
 
 void add_keys(CLI::App& app, Context& context) {
-  CLI::App* keys = app.add_subcommand("keys", "API keys of a server");
+  CLI::App* keys = app.add_subcommand("keys", "Manage the API keys of a server");
   keys->require_subcommand(1);
   const auto options = std::make_shared<KeysOptions>();
-  CLI::App* add = add_action(*keys, context, options, "add", "Make a key and print it, once", add_key);
+  CLI::App* add = add_action(*keys, context, options, "add", "Create an API key and print it, once", add_key);
   add->add_option("NAME", options->name, "The tenant's name")->required();
   add->add_option("--rpm", options->limits.requests_per_minute, "Most requests a minute (0: any number)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
   add->add_option(
          "--tpm", options->limits.tokens_per_minute,
-         "Most tokens a minute, of prompts and answers; what answers overdraw is waited for (0: any number)")
+         "Most tokens a minute, of prompts and answers; answers that exceed it delay the next requests (0: no limit)")
       ->transform(whole_number(std::int64_t{0}, kMaxPerMinute));
   add->add_flag("--operator", options->is_operator, "May see in /metrics what others' requests cost");
-  add_action(*keys, context, options, "list", "Names, and since when", list_keys);
-  CLI::App* revoke = add_action(*keys, context, options, "revoke", "Forget a key", revoke_key);
+  add_action(*keys, context, options, "list", "List the names of API keys", list_keys);
+  CLI::App* revoke = add_action(*keys, context, options, "revoke", "Revoke an API key", revoke_key);
   revoke->add_option("NAME", options->name, "The tenant's name")->required();
 }
 

@@ -125,18 +125,18 @@ Result<int> explain(const ExplainOptions& options, const GlobalOptions& globals)
 }  // namespace
 
 void add_kv(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("kv", "What became of keys and values");
+  CLI::App* verb = app.add_subcommand("kv", "Inspect logs of KV-cache compression");
   verb->require_subcommand(1);
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* below = verb->add_subcommand("explain", "Which blocks a KV policy touched, and why");
+  CLI::App* below = verb->add_subcommand("explain", "Show which KV blocks were compressed, and why");
   below->add_option("LOG", options->log, "A file that --kv-log wrote")->required();
   below->add_option("--seq", options->sequence, "The sequence (without: a list of all)")
       ->transform(whole_number(std::int64_t{1}, kMaxNumber));
-  below->add_option("--token", options->token, "What was done once so many tokens were computed")
+  below->add_option("--token", options->token, "Show the actions after so many computed tokens")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
   below
       ->add_option("--block", options->block,
-                   "Each layer and head of one block of 16 tokens, at a token or always")
+                   "Show each layer and head of one block of 16 tokens")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
   on_chosen(*below, context, [options, &context] { return explain(*options, context.options); });
 }

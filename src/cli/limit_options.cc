@@ -20,25 +20,21 @@ std::string meaning_of(const server::Limit& limit) {
 }  // namespace
 
 void add_limit_options(CLI::App& verb, LimitOptions& options) {
-  constexpr auto kGroup = "LIMITS";
   for (const auto member : server::kLimits) {
     server::Limit& limit = options.limits.*member;
     verb.add_option("--" + std::string(limit.flag), limit.max, meaning_of(limit))
         ->transform(whole_number(std::int64_t{1}, limit.most))
-        ->capture_default_str()
-        ->group(kGroup);
+        ->capture_default_str();
   }
   verb.add_flag("--strict-limits", options.limits.are_strict,
-                "Refuse an answer whose max_tokens go beyond the context with 400, rather than cut it")
-      ->group(kGroup);
+                "Refuse an answer whose max_tokens go beyond the context with 400, rather than cut it");
   for (std::size_t i = 0; i < server::kTimeLimits.size(); ++i) {
     const server::TimeLimit& limit = server::kTimeLimits[i];
     options.seconds[i] = std::chrono::duration_cast<std::chrono::seconds>(options.limits.*limit.time).count();
     verb.add_option("--" + std::string(limit.flag), options.seconds[i],
                     fmt::format("Seconds {}; else {}", limit.what, limit.answer))
         ->transform(whole_number(std::int64_t{1}, kMostSeconds))
-        ->capture_default_str()
-        ->group(kGroup);
+        ->capture_default_str();
   }
 }
 

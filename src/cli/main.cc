@@ -17,6 +17,7 @@
 
 #include "cli/build_info.h"
 #include "cli/help_formatter.h"
+#include "cli/help_layout.h"
 #include "cli/number_range.h"
 #include "cli/settings.h"
 #include "cli/sigbus_handler.h"
@@ -118,6 +119,7 @@ int run_command(int argc, char** argv) {
   Context context;
   add_global_options(app, context.options);
   add_verbs(app, context);
+  lay_out_help(app);
   take_one_value_a_flag(app);
   auto settings = apply_settings(app);
   if (!settings) return report(settings.error());

@@ -60,7 +60,7 @@ Result<int> print_page(const std::string& verb_name, const CLI::App& app, const 
 void add_man(CLI::App& app, Context& context) {
   auto options = std::make_shared<ManOptions>();
   CLI::App* verb = app.add_subcommand("man", "The manual page of the program or of a verb, for man -l -");
-  verb->add_option("VERB", options->verb, "Which verb's (default: the program's)");
+  verb->add_option("VERB", options->verb, "Verb of the page (default: the program)");
   verb->add_option("--folder", options->folder, "Write every page into this folder instead");
   on_chosen(*verb, context, [options, &app, &context] {
     return options->folder.empty() ? print_page(options->verb, app, context.options)

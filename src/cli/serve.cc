@@ -324,7 +324,7 @@ void add_tracing_options(CLI::App& verb, server::observe::TracingFlags& flags) {
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
-  CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP, as OpenAI's clients expect it");
+  CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP with the APIs of OpenAI and Anthropic");
   verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
@@ -334,42 +334,41 @@ void add_serve(CLI::App& app, Context& context) {
       ->transform(whole_number(0, 65535))
       ->capture_default_str();
   verb->add_option("--grpc-port", options->server.grpc_port,
-                   "Speak gRPC on this port too (0: any free one): proto/kvasir/v1/kvasir.proto")
+                   "gRPC port (0: any free one; off without it): proto/kvasir/v1/kvasir.proto")
       ->transform(whole_number(0, 65535));
-  verb->add_option("--served-model-name", options->server.served_model_name, "What clients call the model");
+  verb->add_option("--served-model-name", options->server.served_model_name, "Model name in the API (default: as MODEL)");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,
-                   "A file that `kvasir keys` wrote: requests must bring one of its keys");
+                   "File of `kvasir keys add`: requests need one of its API keys");
   verb->add_option("--access-log", options->server.access_log_file,
-                   "A line of JSON for each request and what it took, never what it said (-: stderr)");
+                   "Access log: a JSON line for each request with its cost, without its text (-: stderr)");
   verb->add_option("--state-dir", options->server.state_dir,
-                   "A folder for stored responses, files and batches, which a restart keeps (default: in memory)");
+                   "Folder for stored responses, files and batches, which a restart keeps (default: in memory)");
   verb->add_option("--state-bytes", options->state_bytes,
-                   "What they may take there: beyond it, the oldest leave (default: 1G)");
+                   "Limit of what is stored: beyond it, the oldest leave (default: 1G)");
   add_tracing_options(*verb, options->tracing);
   verb->add_option("--metrics-alias", options->server.metrics_alias,
-                   "Give the metrics another server's names too, for dashboards made for it")
+                   "Export the metrics under another server's names too, for its dashboards")
       ->check(one_of({"vllm"}));
   verb->add_option("--tls-cert", options->server.tls_certificate_file,
-                   "A PEM file with the certificate and its chain: the server speaks HTTPS")
+                   "PEM file with the certificate chain: turns HTTPS on")
       ->check(names_a_file);
-  verb->add_option("--tls-key", options->server.tls_key_file, "A PEM file with the certificate's key")
+  verb->add_option("--tls-key", options->server.tls_key_file, "PEM file with the private key")
       ->check(names_a_file);
   verb->add_option("--allowed-host", options->server.allowed_hosts,
-                   "Names under which a server that listens on loopback may be asked, e.g. behind a proxy")
+                   "Host header values that are accepted on loopback besides localhost, e.g. a proxy's name")
       ->delimiter(',');
   verb->add_option("--cors-origin", options->server.cors_origins,
-                   "Web pages that may call, besides those of localhost and of app://, tauri:// and "
-                   "vscode-webview:// (none: without these): origins like https://chat.example, "
-                   "https://*.example or http://box:*, or * for all")
+                   "CORS origins besides localhost, app://, tauri:// and vscode-webview:// (none: without these): "
+                   "like https://chat.example, https://*.example or http://box:*, or * for all")
       ->delimiter(',');
   verb->add_option("--base-path", options->server.base_path,
-                   "Answer below this path too, e.g. /llm, for a proxy that passes it on");
+                   "Path prefix under which the API answers too, e.g. /llm behind a reverse proxy");
   add_limit_options(*verb, options->limits);
   verb->add_option(
       "--request-memory", options->request_memory,
       "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
-  verb->add_option("--drain-timeout", options->drain_seconds, "Seconds that running requests have at the end")
+  verb->add_option("--drain-timeout", options->drain_seconds, "Graceful shutdown: seconds for running requests to finish")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();
   add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
@@ -377,17 +376,11 @@ void add_serve(CLI::App& app, Context& context) {
   add_fast_option(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
-  verb->footer(
-      "Examples:\n"
-      "  kvasir serve smollm2:135m                   at http://127.0.0.1:8080, with a page for a browser\n"
-      "  kvasir serve model.gguf --host 0.0.0.0 --api-keys keys.txt\n"
-      "  kvasir --memory 8G serve model.gguf --kv-budget 0.25\n"
-      "  kvasir serve model.gguf --ttft-target-ms 2000   refuses requests that would wait longer");
   const auto print_reference = [] {
     print(server::api_reference());
     throw CLI::Success();
   };
-  verb->add_flag_callback("--api-reference", print_reference, "Print what the API takes, as Markdown")
+  verb->add_flag_callback("--api-reference", print_reference, "Print the API reference as Markdown")
       ->trigger_on_parse();
   on_chosen(*verb, context, [options, &context] { return serve(*options, context.options); });
 }

@@ -115,14 +115,14 @@ Result<int> tokenize(const TokenizeOptions& options, const GlobalOptions& global
 
 void add_tokenize(CLI::App& app, Context& context) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* verb = app.add_subcommand("tokenize", "Text to token ids, or back with --decode");
+  CLI::App* verb = app.add_subcommand("tokenize", "Tokenise text, or decode token ids with --decode");
   verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
   CLI::Option* text = verb->add_option("TEXT", options->words, "The text or, with --decode, the ids");
-  verb->add_option("--file", options->file, "Read it from a file")->excludes(text);
+  verb->add_option("--file", options->file, "Read the text from a file")->excludes(text);
   CLI::Option* special = verb->add_flag(
       "--special", options->special,
-      "Control tokens in the text mean themselves (the default); --decode shows them");
-  verb->add_flag("--no-special", options->no_special, "Control tokens in the text are plain text")
+      "Parse special tokens in the text (the default); --decode shows them");
+  verb->add_flag("--no-special", options->no_special, "Special tokens in the text are plain text")
       ->excludes(special);
   verb->add_flag("--no-bos", options->no_bos, "Add neither BOS nor EOS");
   verb->add_flag("--decode", options->decode, "Ids to text");

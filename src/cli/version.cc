@@ -37,7 +37,7 @@ int print_version(const GlobalOptions& globals) {
 }  // namespace
 
 void add_version(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("version", "Version, compiler, instruction sets");
+  CLI::App* verb = app.add_subcommand("version", "Print version, compiler and instruction sets");
   on_chosen(*verb, context, [&context] { return print_version(context.options); });
 }
 
