@@ -13,6 +13,8 @@ struct ForeignName {
 };
 
 constexpr auto kForeignFlags = std::to_array<ForeignName>({
+    {"--model-path", "the model comes first, or is --model"},
+    {"--hf-repo", "a model is fetched by: kvasir pull NAME"},
     {"-ngl", "there is no GPU backend yet: leave it out"},
     {"--gpu-layers", "there is no GPU backend yet: leave it out"},
     {"--n-gpu-layers", "there is no GPU backend yet: leave it out"},
@@ -58,6 +60,10 @@ constexpr auto kForeignFlags = std::to_array<ForeignName>({
 });
 
 constexpr auto kForeignVerbs = std::to_array<ForeignName>({
+    {"keys remove", "a key is revoked by: kvasir keys revoke NAME --file KEYS"},
+    {"keys delete", "a key is revoked by: kvasir keys revoke NAME --file KEYS"},
+    {"keys rm", "a key is revoked by: kvasir keys revoke NAME --file KEYS"},
+    {"eval perplexity", "perplexity is measured by: kvasir eval ppl MODEL --file TEXT"},
     {"ls", "models are listed by: kvasir list"},
     {"models", "models are listed by: kvasir list"},
     {"ps", "a server's requests are at its page, and in /v1/operations"},

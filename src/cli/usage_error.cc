@@ -65,6 +65,10 @@ std::string verb_path(const CLI::App& app, int argc, char** argv) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::string message = error.what();
   std::ranges::replace(message, '\n', ' ');
+  // "--port: 1 required UINT:0 to 65535 missing"
+  if (const std::size_t at = message.find(": 1 required "); at != message.npos && message.ends_with(" missing")) {
+    message = message.substr(0, at) + ": a value is missing";
+  }
   if (message.starts_with("--model is required")) message.replace(0, std::string_view("--model").size(), "MODEL");
   const auto with_hint = [](std::string text, const std::string& hint) {
     return hint.empty() ? text : std::move(text) + "; " + hint;
@@ -86,8 +90,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     } else if (const auto verbs = verbs_of(*current); !verbs.empty() && !argument.starts_with("-")) {
       const CLI::App* below = find_verb(*current, argument);
       if (below == nullptr) {
-        const std::string hint = foreign_verb_hint(argument);
         const std::string parent = current == &app ? "" : current->get_name() + " ";
+        const std::string hint = foreign_verb_hint(parent + std::string(argument));
         return with_hint("there is no verb '" + parent + printable(argument) + "'",
                          hint.empty() ? did_you_mean("", argument, verbs) : hint);
       }

@@ -62,10 +62,13 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
 }
 
 // A budget of whole MiB that does. `bytes`: all that is needed but what is reserved. Hidden states take their part of
-// what weights leave, the second plan is of weights as packed, and a server reserves an eighth of a large budget.
-std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes) {
-  constexpr std::int64_t kMiB = 1 << 20;
-  const std::int64_t with_margin = bytes + ceil_div(kv_bytes, kHiddenStatesPart - 1) + bytes / 64 + kMiB;
+// what weights leave, and a server reserves an eighth of a large budget. The plan before loading does not know yet
+// what the tokenizer takes (SmolLM2: 430 bytes a token), nor the weights as packed.
+std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes,
+                               std::int64_t vocab_size) {
+  constexpr std::int64_t kMiB = 1 << 20, kTokenizerBytesPerToken = 512;
+  const std::int64_t with_margin = bytes + ceil_div(kv_bytes, kHiddenStatesPart - 1) +
+                                   kTokenizerBytesPerToken * vocab_size + bytes / 64 + 4 * kMiB;
   const std::int64_t least =
       reserved_bytes == 0 ? with_margin
                           : std::max(with_margin + reserved_bytes, ceil_div<std::int64_t>(8 * with_margin, 7));
@@ -127,7 +130,7 @@ Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelCon
       const std::int64_t kv_bytes = bytes_for(std::min<std::int64_t>(length, kMinModelLenTokens), nullptr);
       const std::int64_t sufficient =
           sufficient_budget(weight_bytes + process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
-                            config.reserved_bytes);
+                            config.reserved_bytes, model.vocab_size);
       return make_error(
           ErrorKind::kMachine,
           fmt::format(

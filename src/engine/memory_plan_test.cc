@@ -67,7 +67,7 @@ TEST(MemoryPlan, NamesABudgetThatWouldDo) {
     ASSERT_NE(at, message.npos) << message;
     const std::int64_t sufficient = std::stoll(message.substr(at + 9)) * kMiB;
     EXPECT_TRUE(planned(sufficient)) << message;
-    EXPECT_FALSE(planned(sufficient * 9 / 10)) << message;
+    EXPECT_FALSE(planned(sufficient * 8 / 10)) << message;
   }
 }
 

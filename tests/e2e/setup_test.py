@@ -140,7 +140,7 @@ class Completion(CommandLineTest):
 
         self.assertEqual(zsh("source ./_kvasir"), "compdef _kvasir kvasir\n")
         offered = zsh("fpath=($PWD); autoload -Uz _kvasir; words=(kvasir ru); CURRENT=2; _kvasir").splitlines()
-        self.assertIn("run:Answer one prompt, or talk at the terminal", offered)
+        self.assertIn("run:Answer one prompt, or chat in the terminal", offered)
 
     def test_json(self):
         self.assertEqual(self.json("completion", "fish"), {"shell": "fish", "script": self.script("fish")})

@@ -53,6 +53,13 @@ void add_warnings(const Warnings& warnings, http::ResponseWriter& writer) {
   writer.add_header({"X-Kvasir-Warning", fmt::format("{}", fmt::join(warnings.messages, "; "))});
 }
 
+ApiError with_unknown_field(ApiError error, const Warnings& warnings) {
+  const auto unknown = std::ranges::find_if(
+      warnings.messages, [](const std::string& warning) { return warning.starts_with("unknown field"); });
+  if (error.code == "missing_parameter" && unknown != warnings.messages.end()) error.message += "; " + *unknown;
+  return error;
+}
+
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer) {
   if (!status) writer.respond(error_response(status.error(), writer.request()));
 }

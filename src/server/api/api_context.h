@@ -71,6 +71,9 @@ void add_warnings(const Warnings& warnings, http::ResponseWriter& writer);
 // that changes it. Error: check_context()'s.
 ApiStatus fit_context(const ApiContext& context, Request& request, std::string_view prompt_field,
                       Warnings& warnings);
+// To what a request lacks, the field it has that nobody knows: the name may be misspelt.
+ApiError with_unknown_field(ApiError error, const Warnings& warnings);
+
 // Answers with what the handler could not do, if there is anything.
 void respond_unless(const ApiStatus& status, http::ResponseWriter& writer);
 
@@ -81,7 +84,9 @@ template <class Parse, class Read = std::invoke_result_t<Parse, std::string_view
 Read read_request(const ApiContext& context, http::ResponseWriter& writer, Parse parse) {
   KVASIR_CHECKED(check_limits(context, writer));
   Warnings warnings;
-  KVASIR_TRY(auto request, parse(writer.request().body, context.limits, warnings));
+  auto parsed = parse(writer.request().body, context.limits, warnings);
+  if (!parsed) return std::unexpected(with_unknown_field(std::move(parsed).error(), warnings));
+  auto request = *std::move(parsed);
   if constexpr (std::derived_from<typename Read::value_type, GenerationRequest>) {
     fill_sampling(request.sampling, context.engine.model_info().default_sampling);
   }

@@ -16,7 +16,9 @@ namespace {
 using jinja::Value;
 using simdjson::dom::element_type;
 
-ApiError refusal(simdjson::error_code code, const Limits& limits) {
+constexpr std::size_t kShownBytes = 24;  // of a body that is no JSON
+
+ApiError refusal(simdjson::error_code code, std::string_view body, const Limits& limits) {
   switch (code) {
     case simdjson::EMPTY:
       return {400, "the body is empty; it must be a JSON object"};
@@ -28,7 +30,8 @@ ApiError refusal(simdjson::error_code code, const Limits& limits) {
     case simdjson::INCORRECT_TYPE:
       return {400, "the body must be a JSON object"};
     default:
-      return {400, fmt::format("the body is not valid JSON: {}", simdjson::error_message(code))};
+      return {400, fmt::format("the body is not valid JSON: {}; it begins {}", simdjson::error_message(code),
+                               printable_line(body.substr(0, kShownBytes)))};
   }
 }
 
@@ -161,7 +164,7 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
                          name);
     }
   }
-  if (code) return std::unexpected(refusal(code, limits));
+  if (code) return std::unexpected(refusal(code, body, limits));
   if (const auto path = member_given_twice(root)) {
     const std::string name = path->substr(1);  // without the dot
     return bad_request(name + " is given twice", name);

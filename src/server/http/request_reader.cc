@@ -60,6 +60,10 @@ RequestReader::RequestReader(const Limits& limits, const Router& router)
 ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, std::size_t& consumed) {
   consumed = 0;
   while (!touched_ && input.substr(consumed).starts_with("\r\n")) consumed += 2;  // RFC 9112, 2.2
+  constexpr char kTlsHandshake = 0x16;  // the type of a TLS client's first record (RFC 8446, 5.1)
+  if (!touched_ && input.starts_with(kTlsHandshake)) {
+    return std::unexpected(malformed("a TLS handshake; this port speaks http, not https"));
+  }
   while (!parser_.is_done()) {
     const std::string_view rest = input.substr(consumed);
     if (rest.empty() || (!touched_ && rest == "\r")) break;

@@ -41,6 +41,7 @@ constexpr ForeignPath kForeignPaths[] = {
     {"/api/version", "/version"},
     {"/completion", "/v1/completions"},
     {"/embedding", "/v1/embeddings"},
+    {"/generate_stream", "/v1/completions"},
     {"/livez", "/health/live"},
     {"/ready", "/health/ready"},
     {"/readyz", "/health/ready"},
