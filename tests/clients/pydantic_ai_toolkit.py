@@ -69,9 +69,10 @@ def calls(*to, is_streamed):
 
 def counts_before(server, model, api):
     """It asks how many tokens a prompt has before it sends it, and does not send one that has too many."""
-    agent = Agent(model_of(server, model, api), model_settings={"temperature": 0, "max_tokens": weather.MAX_TOKENS})
 
-    def run_within(input_tokens):
+    def run_within(input_tokens):  # with a client of its own, for it belongs to an event loop
+        agent = Agent(model_of(server, model, api),
+                      model_settings={"temperature": 0, "max_tokens": weather.MAX_TOKENS})
         limits = UsageLimits(count_tokens_before_request=True, input_tokens_limit=input_tokens)
         return asyncio.run(agent.run("Say hi.", usage_limits=limits)).output
 
