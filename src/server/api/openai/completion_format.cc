@@ -23,11 +23,12 @@ std::size_t CompletionFormat::prompt_of(std::int32_t choice) const {
   return static_cast<std::size_t>(choice / options_.choices_per_prompt);
 }
 
-void CompletionFormat::add_echo(Piece& piece, const std::vector<PositionLogprobs>& prompt_logprobs) const {
+void CompletionFormat::add_echo(Piece& piece, const std::vector<PositionLogprobs>& prompt_logprobs) {
   if (options_.echo.empty()) return;
   const EchoedPrompt& prompt = options_.echo[prompt_of(piece.choice)];
   piece.text.insert(0, prompt.text);
   if (prompt_logprobs.size() != prompt.token_ids.size()) return;
+  logprobs_[static_cast<std::size_t>(piece.choice)].begin_echo(prompt.text);
   piece.token_ids.insert(piece.token_ids.begin(), prompt.token_ids.begin(), prompt.token_ids.end());
   piece.logprobs.insert(piece.logprobs.begin(), prompt_logprobs.begin(), prompt_logprobs.end());
 }

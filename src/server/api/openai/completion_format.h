@@ -52,7 +52,7 @@ class CompletionFormat final : public AnswerFormat {
   };
   std::size_t prompt_of(std::int32_t choice) const;
   // Puts the prompt in front.
-  void add_echo(Piece& piece, const std::vector<PositionLogprobs>& prompt_logprobs) const;
+  void add_echo(Piece& piece, const std::vector<PositionLogprobs>& prompt_logprobs);
   // Opens the choice's object, which the caller closes.
   void write_piece(JsonWriter& json, const Piece& piece);
 

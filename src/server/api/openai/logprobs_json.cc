@@ -109,7 +109,12 @@ void LegacyLogprobs::write_alternatives(JsonWriter& json, const PositionLogprobs
 // A token that goes on with a character is where that character is, not after it.
 std::int64_t LegacyLogprobs::next_offset(TokenId token) {
   if (tokenizer_ == nullptr) return offset_;
-  const std::string_view bytes = tokenizer_->decode_next(token, render_special_, at_text_start_);
+  std::string_view bytes = tokenizer_->decode_next(token, render_special_, at_text_start_);
+  if (bytes.empty()) {
+    const std::string_view named = tokenizer_->decode_token(token, /*render_special=*/true);
+    if (echo_.starts_with(named)) bytes = named;
+  }
+  echo_.remove_prefix(std::min(bytes.size(), echo_.size()));
   const bool begins_inside = offset_ > 0 && !bytes.empty() && is_continuation(bytes.front());
   const std::int64_t begin = begins_inside ? offset_ - 1 : offset_;
   offset_ += count_characters(bytes);

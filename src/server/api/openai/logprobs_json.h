@@ -38,6 +38,10 @@ class LegacyLogprobs {
   LegacyLogprobs(const text::Tokenizer* tokenizer, bool render_special, bool at_text_start)
       : tokenizer_(tokenizer), render_special_(render_special), at_text_start_(at_text_start) {}
 
+  // The text that the next tokens were made from, which the client gets as it stands: control tokens that it
+  // names have their place in it. Borrowed until they are written.
+  void begin_echo(std::string_view text) { echo_ = text; }
+
   // A position whose chosen token is kNoToken, the first of a prompt, has no log probability; then `tokens`
   // names it. Requires: one token per position.
   void write(JsonWriter& json, std::span<const TokenId> tokens, std::span<const PositionLogprobs> positions);
@@ -51,6 +55,7 @@ class LegacyLogprobs {
   const text::Tokenizer* tokenizer_;
   bool render_special_;
   bool at_text_start_;
+  std::string_view echo_ = {};  // what is left of it
   std::int64_t offset_ = 0;
 };
 
