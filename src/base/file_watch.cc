@@ -5,7 +5,7 @@
 namespace kvasir {
 namespace {
 
-constexpr std::chrono::seconds kLookInterval{1};
+constexpr std::chrono::milliseconds kLookInterval{500};
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 
 namespace kvasir {
 
-// Looks at most once a second. A file that cannot be used as it is now is tried again each time, as the
+// Looks at most twice a second. A file that cannot be used as it is now is tried again each time, as the
 // reason may lie elsewhere, and is worth one warning.
 //
 // Thread safety: none.

@@ -280,6 +280,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.version = build_info().version;
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
+  options.server.logs = {{.log = "server", .count = [&log_writer] { return log_writer->num_dropped(); }}};
+  if (journal::KvLog* const kv_log = session.kv_log.get(); kv_log != nullptr) {
+    options.server.logs.push_back({.log = "kv", .count = [kv_log] { return kv_log->num_dropped(); }});
+  }
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
   announce(options.model, *session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);

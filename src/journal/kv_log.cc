@@ -49,6 +49,10 @@ KvLog::~KvLog() {
   thread_.join();
 }
 
+std::int64_t KvLog::num_dropped() const {
+  return queue_.num_dropped_steps() + queue_.num_dropped_others() + num_discarded_;
+}
+
 double KvLog::now_ms() const {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   return Milliseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -97,7 +101,7 @@ Status KvLog::write_batch(bool is_last) {
 void KvLog::discard_rest() {
   while (!queue_.is_closed()) {
     queue_.wait();
-    while (queue_.pop()) continue;
+    while (queue_.pop()) ++num_discarded_;
   }
 }
 

@@ -1,6 +1,7 @@
 // The log of what KV policies did, in an SQLite file.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,10 @@ class KvLog final : public kv::PolicyJournal {
   static Result<std::unique_ptr<KvLog>> open(const std::string& path, Options options);
   ~KvLog() override;
 
+  // Steps, begins and ends of sequences that found no room, or came when the log could not be written any more.
+  // May be called from any thread.
+  std::int64_t num_dropped() const;
+
   double now_ms() const override;
   void begin_run(kv::RunRecord run) override { queue_.push(std::move(run)); }
   void begin_sequence(kv::SequenceRecord sequence) override { queue_.push(std::move(sequence)); }
@@ -55,6 +60,7 @@ class KvLog final : public kv::PolicyJournal {
   RowWriter rows_;
   std::int64_t num_missing_logged_ = 0;
   RecordQueue queue_;
+  std::atomic<std::int64_t> num_discarded_{0};
   std::binary_semaphore closing_{0};
   std::thread thread_;  // last: everything else exists while it runs
 };

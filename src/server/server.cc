@@ -55,6 +55,15 @@ std::string served_name(const ServerConfig& config, const ModelInfo& model) {
   return model.name.empty() ? "default" : model.name;
 }
 
+std::vector<observe::DroppedLines> counted_logs(const ServerConfig& config,
+                                                const observe::AccessLog* access_log) {
+  std::vector<observe::DroppedLines> logs = config.logs;
+  if (access_log != nullptr) {
+    logs.push_back({.log = "access", .count = [access_log] { return access_log->num_dropped(); }});
+  }
+  return logs;
+}
+
 Status check_config(const ServerConfig& config) {
   const std::string& base = config.base_path;
   if (!base.empty() && (!base.starts_with('/') || base.ends_with('/') || base.find("//") != base.npos ||
@@ -144,6 +153,7 @@ struct Server::Impl {
             .has_vllm_metrics = config.metrics_alias == "vllm",
             .memory_budget_bytes = config.memory_bytes,
             .tracer = files.tracer.get(),
+            .logs = counted_logs(config, files.access_log.get()),
             .draining = draining},
         router(make_routes(api), config.base_path) {}
 

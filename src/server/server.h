@@ -12,6 +12,7 @@
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
 #include "server/limits.h"
+#include "server/observe/dropped_lines.h"
 #include "server/observe/tracing/tracing_config.h"
 
 namespace kvasir::server {
@@ -30,6 +31,7 @@ struct ServerConfig {
   std::string api_keys_file;                      // whose keys requests must bring; empty: none need to
   std::string access_log_file;                    // a line of JSON for each request; "-": stderr, empty: none
   std::optional<observe::TracingConfig> tracing;  // nothing: nobody is told of requests
+  std::vector<observe::DroppedLines> logs;        // the program's own, for the metrics
   std::string metrics_alias;                      // "vllm": its metric names too; empty: Kvasir's own
   std::string state_dir;                          // of stored responses and files; empty: they are in memory
   std::int64_t state_bytes = std::int64_t{1} << 30;  // that they may have there

@@ -1,4 +1,5 @@
 """--kv-log writes what a KV policy did; `kv explain` says it again."""
+import os
 import sqlite3
 import unittest
 
@@ -102,6 +103,9 @@ class KvLog(CommandLineTest):
         self.refusal(BAD_FILE, "kv", "explain", diary, says="is no KV log")
         self.refusal(BAD_FILE, "run", GEMMA, "hi", "--kv-log", diary, says="is no KV log")
         self.refusal(MACHINE, "run", GEMMA, "hi", "--kv-log", "/nowhere/kv.db", says="/nowhere/kv.db: cannot be opened")
+        os.mkfifo(self.folder / "pipe")
+        self.refusal(MACHINE, "run", GEMMA, "hi", "--kv-log", "pipe", says="pipe: cannot be opened")
+        self.refusal(MACHINE, "run", GEMMA, "hi", "--kv-log", "/dev/null", says="/dev/null: cannot be written")
         self.run_logged(*POLICY)
         self.refusal(USAGE, "kv", "explain", self.log, "--seq", "7", says="has no sequence 7")
         self.refusal(USAGE, "kv", "explain", self.log, "--seq", "1", "--token", "100000", says="acted last at")

@@ -4,9 +4,11 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 from command_line import DONE, LLAMA, MACHINE, TIME_LIMIT_S, USAGE, CommandLineTest
@@ -42,6 +44,28 @@ class Logs(CommandLineTest):
         os.close(write_end)
         self.ask(NUM_REQUESTS)  # a hundred times what the pipe holds
         self.addCleanup(os.close, read_end)
+
+    def test_lines_that_nobody_took_are_counted(self):
+        os.mkfifo(self.folder / "log")
+        self.serve("--access-log", "log", "--kv-log", "kv.db")
+        # Far more than the pipe and what waits for it hold.
+        request = b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: " + b"x" * 120 + b"\r\n\r\n"
+        address = urllib.parse.urlsplit(self.url)
+        with socket.create_connection((address.hostname, address.port)) as client, client.makefile("rb") as answers:
+            for _ in range(60):
+                client.sendall(request * 100)
+                for _ in range(100):
+                    while (line := answers.readline().lower()) != b"\r\n":
+                        if line.startswith(b"content-length: "):
+                            length = int(line.split()[1])
+                    answers.read(length)
+        with urllib.request.urlopen(self.url + "/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        dropped = {line.split('"')[1]: int(line.split()[-1]) for line in lines
+                   if line.startswith("kvasir_log_lines_dropped_total{")}
+        self.assertEqual(sorted(dropped), ["access", "kv", "server"])
+        self.assertGreater(dropped["access"], 0)
+        self.assertEqual((dropped["kv"], dropped["server"]), (0, 0))
 
     def test_a_pipe_without_a_reader_stops_neither_start_nor_requests(self):
         os.mkfifo(self.folder / "log")

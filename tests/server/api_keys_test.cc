@@ -91,6 +91,23 @@ TEST_F(ApiKeys, LetInWhoHasOne) {
   }
 }
 
+TEST_F(ApiKeys, EndTheRunningAnswersOfARevokedOne) {
+  RunningServer server({.answer = std::string(3000, 'x'), .step = 5ms, .max_model_len_tokens = 4096}, config());
+  const std::string ann = "Authorization: Bearer kv-ann", bob = "Authorization: Bearer kv-bob";
+  HttpClient stream(server.port()), whole(server.port()), other(server.port());
+  stream.send(http_request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3000,"stream":true})", {ann}));
+  EXPECT_NE(stream.receive_until("data: ").find(" 200 "), std::string::npos);
+  whole.send(http_request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3000})", {ann}));
+  other.send(http_request("POST", "/v1/completions", R"({"prompt":"a","max_tokens":400,"stream":true})", {bob}));
+  std::this_thread::sleep_for(100ms);
+  const auto revoked_at = std::chrono::steady_clock::now();
+  write({{.name = "bob", .hash = auth::hash_of("kv-bob"), .created = "2026-11-23T00:00:00Z"}});
+  EXPECT_EQ(whole.receive().status, 401);
+  EXPECT_EQ(stream.receive_until("[DONE]").find("[DONE]"), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - revoked_at, 1500ms);
+  EXPECT_NE(other.receive().body.find("[DONE]"), std::string::npos);
+}
+
 TEST_F(ApiKeys, AreAskedForBeforeABodyIsRead) {
   ServerConfig config = this->config();
   config.cors_origins = {"https://page.example"};

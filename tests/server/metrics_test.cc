@@ -56,6 +56,17 @@ TEST(Metrics, ShowStepsAndFormatsOfKv) {
   expect_line(text, "kvasir_kv_format_bytes{format=\"f16\"} 4096");
 }
 
+TEST(Metrics, EscapeForeignText) {
+  const RunningServer server({}, {.served_model_name = "a\"b\\\n\x1b\xff"});
+  const std::string text = metrics_after(server, {});
+  expect_line(text, R"(kvasir_requests_running{model="a\"b\\\\x0a\\x1b\\xff"} 0)");
+}
+
+TEST(Metrics, CountTheLinesThatLogsLost) {
+  const RunningServer server({}, {.logs = {{.log = "kv", .count = [] { return std::int64_t{7}; }}}});
+  expect_line(metrics_after(server, {}), R"(kvasir_log_lines_dropped_total{log="kv"} 7)");
+}
+
 TEST(Metrics, CountRequestsByTheirKind) {
   const RunningServer server;
   const std::string text = metrics_after(

@@ -175,5 +175,18 @@ TEST_F(TlsTest, StartsNoServerWithoutItsFiles) {
   EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
 }
 
+// A client that closes without TLS's own farewell, as most do.
+TEST_F(TlsTest, FreesTheSlotsOfClientsThatAreGone) {
+  const RunningServer server({}, config());
+  for (int i = 0; i < 20; ++i) ask(server.port(), closing_request("GET", "/health/live"));
+  const auto deadline = std::chrono::steady_clock::now() + 1s;
+  bool is_free = false;
+  while (!is_free && std::chrono::steady_clock::now() < deadline) {
+    const Answer metrics = ask(server.port(), closing_request("GET", "/metrics"));
+    is_free = metrics.text.find("kvasir_http_connections 1\n") != std::string::npos;
+  }
+  EXPECT_TRUE(is_free);
+}
+
 }  // namespace
 }  // namespace kvasir::server::tls_test

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
@@ -15,6 +16,7 @@
 #include "server/http/response_writer.h"
 #include "server/id_source.h"
 #include "server/limits.h"
+#include "server/observe/dropped_lines.h"
 #include "server/observe/metrics.h"
 #include "server/observe/refusal_log.h"
 #include "server/request_memory.h"
@@ -48,6 +50,7 @@ struct ApiContext {
   bool has_vllm_metrics = false;            // beside its own
   std::int64_t memory_budget_bytes = 0;     // of the whole process; 0: nobody said
   const observe::Tracer* tracer = nullptr;  // null: nothing is traced
+  std::vector<observe::DroppedLines> logs = {};
   const std::atomic<bool>& draining;
   // How the model's templates write calls.
   std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <algorithm>
 #include <boost/beast/core/string.hpp>
 #include <chrono>
 #include <utility>
@@ -81,6 +82,12 @@ ApiResult<Tenant> KeyRing::admit(const http::Request& request) {
                 .limits = found->limits,
                 .is_operator = found->is_operator,
                 .key_id = hexadecimal(found->hash)};
+}
+
+bool KeyRing::admits_still(const Tenant& tenant) {
+  if (tenant.key_id.empty()) return true;
+  const Keys keys = this->keys();
+  return std::ranges::any_of(*keys, [&](const ApiKey& key) { return hexadecimal(key.hash) == tenant.key_id; });
 }
 
 }  // namespace kvasir::server::auth

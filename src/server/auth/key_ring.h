@@ -19,7 +19,7 @@ namespace kvasir::server::auth {
 bool is_public_path(std::string_view path);
 
 // Asks every request for a key, but those for public paths. A key that is revoked in the file is
-// refused within a second. A file that cannot be read any more leaves the keys as they were until it can, and
+// refused within a second, and its running answers end. A file that cannot be read any more leaves the keys as they were until it can, and
 // is warned of once.
 //
 // Thread safety: admit() may be called from any thread.
@@ -32,6 +32,7 @@ class KeyRing final : public http::Admission {
 
   // The tenant whose key came with the request, without a name where none is needed. Error: 401.
   ApiResult<Tenant> admit(const http::Request& request) override;
+  bool admits_still(const Tenant& tenant) override;
 
  private:
   using Keys = std::shared_ptr<const std::vector<ApiKey>>;

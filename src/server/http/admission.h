@@ -13,6 +13,8 @@ class Admission {
 
   // Whom the request is served for, without a key id where none is needed. Error: 401.
   virtual ApiResult<auth::Tenant> admit(const Request& request) = 0;
+  // Whether the key of a tenant that was admitted is still valid, or none was needed. May be called from any thread.
+  virtual bool admits_still(const auth::Tenant& tenant) = 0;
 };
 
 }  // namespace kvasir::server::http

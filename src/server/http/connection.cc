@@ -77,7 +77,12 @@ void Connection::end_sending(Done done) {
   }
   // As if the client had said so too: waiting for it would take more of a body for an error (RFC 8446, 6.1).
   SSL_set_shutdown(secure_->native_handle(), SSL_RECEIVED_SHUTDOWN);
-  secure_->async_shutdown([this, done = std::move(done)](const error_code&) { done(shut_down_sending()); });
+  secure_->async_shutdown([this, done = std::move(done)](const error_code&) {
+    const error_code error = shut_down_sending();
+    // A read of TLS that is under way may never hear that the client is gone: it goes on without TLS.
+    cancel();
+    done(error);
+  });
 }
 
 error_code Connection::shut_down_sending() {

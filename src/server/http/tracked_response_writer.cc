@@ -10,6 +10,9 @@
 namespace kvasir::server::http {
 namespace {
 
+// With the time in which a key's file is looked at, less than a second.
+constexpr std::chrono::milliseconds kKeyInterval{250};
+
 // The client's own id for its request, to be echoed; only what a log line could hold.
 std::string echoable_id(const Request& request) {
   const std::string* id = request.header("X-Client-Request-Id");
@@ -34,6 +37,7 @@ TrackedResponseWriter::TrackedResponseWriter(boost::asio::any_io_executor execut
       request_(std::move(request)),
       received_at_(received_at),
       route_(context.router.pattern_of(request_)),
+      key_timer_(executor),
       quiet_timer_(std::move(executor)) {
   request_id_ = context.ids.next("req_");
   client_request_id_ = echoable_id(request_);
@@ -53,15 +57,30 @@ void TrackedResponseWriter::attempt(const std::function<void()>& task) {
   try {
     return task();
   } catch (const std::exception&) {
-    // Whoever works on the answer hears of it first: what the engine still does for it is for nobody.
-    if (const auto callback = std::exchange(abort_callback_, nullptr)) callback();
+    give_up({500, "the request could not be processed", {}, "internal_error"});
   }
+}
+
+void TrackedResponseWriter::give_up(const ApiError& error) {
+  // What the engine still does for it is for nobody.
+  if (const auto callback = std::exchange(abort_callback_, nullptr)) callback();
   if (state_ == State::kStreaming) return fail_stream();
-  respond(error_response({500, "the request could not be processed", {}, "internal_error"}, request_));
+  respond(error_response(error, request_));
+}
+
+void TrackedResponseWriter::watch_key() {
+  key_timer_.expires_after(kKeyInterval);
+  key_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || self->state_ == State::kDone) return;
+    if (self->context_.admission->admits_still(self->request_.tenant)) return self->watch_key();
+    self->give_up({401, "the API key was revoked", {}, "invalid_api_key"});
+  });
 }
 
 void TrackedResponseWriter::on_abort(std::function<void()> callback) {
-  if (state_ != State::kDone) abort_callback_ = std::move(callback);
+  if (state_ == State::kDone) return;
+  abort_callback_ = std::move(callback);
+  if (context_.admission != nullptr && !request_.tenant.key_id.empty()) watch_key();
 }
 
 std::vector<Header> TrackedResponseWriter::take_headers() {
@@ -82,6 +101,7 @@ void TrackedResponseWriter::end() {
   abort_callback_ = nullptr;
   quiet_callback_ = nullptr;
   quiet_timer_.cancel();
+  key_timer_.cancel();
 }
 
 void TrackedResponseWriter::note_generation(const observe::GenerationRecord& record) {

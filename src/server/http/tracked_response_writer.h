@@ -61,6 +61,10 @@ class TrackedResponseWriter : public ResponseWriter,
 
  private:
   void wait_until_quiet();
+  // Looks now and then whether the request's key was revoked, and ends the answer then.
+  void watch_key();
+  // Ends an answer that cannot be completed: whoever works on it hears of it first.
+  void give_up(const ApiError& error);
 
   const SessionContext& context_;
   const Request request_;
@@ -76,6 +80,7 @@ class TrackedResponseWriter : public ResponseWriter,
   std::vector<Header> headers_;
   std::function<void()> abort_callback_;
 
+  boost::asio::steady_timer key_timer_;
   boost::asio::steady_timer quiet_timer_;
   std::chrono::milliseconds quiet_{0};
   std::function<void()> quiet_callback_;

@@ -189,6 +189,14 @@ void append_traces(PrometheusText& out, const ExportCounts& traces) {
   }
 }
 
+void append_logs(PrometheusText& out, const std::vector<DroppedLines>& logs) {
+  constexpr std::string_view kName = "log_lines_dropped_total";
+  out.begin(kName, "counter", "Lines of logs that nobody took, by log");
+  for (const DroppedLines& lines : logs) {
+    out.value(kName, prometheus_label("log", lines.log), static_cast<double>(lines.count()));
+  }
+}
+
 void append_process(PrometheusText& out, const ProcessState& process) {
   const auto append = [&](std::string_view name, std::string_view help, std::int64_t value) {
     out.begin(name, "gauge", help);
@@ -223,6 +231,7 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   append_kv_formats(out, engine);
   append_times(out, server, model_label);
   append_server_counts(out, server);
+  append_logs(out, process.logs);
   if (process.traces != nullptr) append_traces(out, *process.traces);
   return text;
 }

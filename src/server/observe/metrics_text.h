@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kvasir/engine.h"
+#include "server/observe/dropped_lines.h"
 #include "server/observe/metrics.h"
 #include "server/observe/tracing/export_counts.h"
 
@@ -19,6 +21,7 @@ struct ProcessState {
   std::int64_t memory_budget_bytes = 0;  // 0: nobody said
   std::int64_t request_memory_bytes = 0;
   std::int64_t request_memory_limit_bytes = 0;  // 0: any
+  const std::vector<DroppedLines>& logs;
   const ExportCounts* traces = nullptr;         // what became of spans; null where there are none
 };
 

@@ -5,15 +5,13 @@
 #include <array>
 #include <iterator>
 
+#include "base/printable.h"
+
 namespace kvasir::server::observe {
 
 std::string prometheus_label(std::string_view name, std::string_view value) {
   std::string label = fmt::format("{}=\"", name);
-  for (const char c : value) {
-    if (c == '\n') {
-      label += "\\n";
-      continue;
-    }
+  for (const char c : printable_line(value)) {
     if (c == '"' || c == '\\') label += '\\';
     label += c;
   }

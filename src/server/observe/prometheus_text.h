@@ -10,7 +10,8 @@
 
 namespace kvasir::server::observe {
 
-// One `name="value"` pair, the value escaped.
+// One `name="value"` pair. The value is escaped: control characters and bytes that are no UTF-8 become \xNN,
+// and what is beyond printable_line()'s length is cut.
 std::string prometheus_label(std::string_view name, std::string_view value);
 
 // Appends to `out`; all names get the prefix. Labels are what stands between the braces.

@@ -23,6 +23,7 @@ void answer_metrics(const ApiContext& context, const Writer& writer) {
       .memory_budget_bytes = context.memory_budget_bytes,
       .request_memory_bytes = context.memory.used_bytes(),
       .request_memory_limit_bytes = context.memory.limit_bytes(),
+      .logs = context.logs,
       .traces = context.tracer == nullptr ? nullptr : &context.tracer->counts()};
   std::string body = observe::metrics_text(stats, context.metrics, process, context.model_name, only_tenant);
   if (context.has_vllm_metrics)
