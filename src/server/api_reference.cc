@@ -51,7 +51,9 @@ constexpr std::string_view kGrpcReference =
     "message "
     "of more bytes than a body may have and\nmetadata of more than headers may have are RESOURCE_EXHAUSTED, "
     "and "
-    "calls beyond `--max-channel-requests` on one\nconnection wait in the client.\n\n";
+    "calls beyond `--max-channel-requests` on one\nconnection wait in the client. A connection that "
+    "cancels more calls than `--max-grpc-resets`, or sends 1,000 frames\nthat carry nothing in 10 s, closes with "
+    "GOAWAY and ENHANCE_YOUR_CALM.\n\n";
 
 void append_limits(std::string& out) {
   constexpr Limits limits;

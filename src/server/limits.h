@@ -38,6 +38,8 @@ struct Limits {
   Limit logit_bias{1024, 400, "logit biases", "max-logit-biases", kMaxLogitBias};
 
   Limit channel_requests{64, 429, "requests at a time on one WebSocket", "max-channel-requests", 4096};
+  // The first ones at once, then a tenth of them a second. Beyond it the connection closes.
+  Limit grpc_resets{500, 0, "gRPC calls of one connection cancelled in 10 s", "max-grpc-resets", 1 << 20};
   Limit connections{4096, 0, "connections", "max-connections", 1 << 20};
   Limit connections_per_address{1024, 0, "connections from one address", "max-connections-per-address",
                                 1 << 20};
@@ -73,6 +75,7 @@ inline constexpr std::array kLimits = {
     &Limits::stop_bytes,
     &Limits::logit_bias,
     &Limits::channel_requests,
+    &Limits::grpc_resets,
     &Limits::connections,
     &Limits::connections_per_address,
     &Limits::output_buffer_bytes,

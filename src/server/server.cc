@@ -292,7 +292,8 @@ Status Server::Impl::open_grpc() {
   const carriers::GrpcConfig grpc_config = {.host = config.host,
                                             .port = *config.grpc_port,
                                             .tls_certificate_file = config.tls_certificate_file,
-                                            .tls_key_file = config.tls_key_file};
+                                            .tls_key_file = config.tls_key_file,
+                                            .warn = config.warn ? config.warn : warn_on_stderr};
   KVASIR_TRY(grpc, carriers::GrpcPort::open(grpc_config, io, session_context));
   return {};
 }

@@ -320,6 +320,80 @@ TEST(Grpc, EndsWhatIsCancelledAndWhatIsTooLate) {
   EXPECT_EQ(server.engine.num_running(), 0);
 }
 
+std::string http2_frame(std::uint8_t type, std::uint8_t flags, std::uint32_t stream, const std::string& payload) {
+  std::string bytes;
+  const auto append = [&](std::uint32_t number, int num_bytes) {
+    for (int i = num_bytes - 1; i >= 0; --i) bytes += static_cast<char>(number >> (8 * i));
+  };
+  append(static_cast<std::uint32_t>(payload.size()), 3);
+  append(type, 1);
+  append(flags, 1);
+  append(stream, 4);
+  return bytes + payload;
+}
+
+// A client's first bytes: the preface, empty settings, and leave to begin.
+std::string http2_greeting() {
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + http2_frame(4, 0, 0, "") + http2_frame(4, 1, 0, "");
+}
+
+// Begins a call of Generate and resets it.
+std::string begun_and_reset(std::uint32_t stream) {
+  std::string head = "\x83\x86";  // POST, http (RFC 7541, A)
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{":path", "/kvasir.v1.Kvasir/Generate"},
+                                    {":authority", "t"},
+                                    {"content-type", "application/grpc"},
+                                    {"te", "trailers"}}) {
+    head += '\0';
+    head += static_cast<char>(name.size()) + name;
+    head += static_cast<char>(value.size()) + value;
+  }
+  return http2_frame(1, 4, stream, head) + http2_frame(3, 0, stream, std::string("\0\0\0\x08", 4));
+}
+
+// The end of a GOAWAY with ENHANCE_YOUR_CALM.
+const std::string kCalm("\0\0\0\x0b", 4);
+
+bool counts_calmed(const RunningServer& server, int count) {
+  return metrics_of(server).find("kvasir_grpc_connections_calmed_total " + std::to_string(count) + "\n") !=
+         std::string::npos;
+}
+
+TEST(Grpc, ClosesAConnectionThatResetsManyCalls) {
+  ServerConfig config = with_grpc();
+  config.limits.grpc_resets.max = 50;
+  const RunningServer server({}, config);
+  HttpClient flood(server.server->grpc_port().value()), calm(server.server->grpc_port().value());
+  std::string calls = http2_greeting(), few = http2_greeting();
+  for (std::uint32_t i = 0; i < 1000; ++i) calls += begun_and_reset(2 * i + 1);
+  for (std::uint32_t i = 0; i < 40; ++i) few += begun_and_reset(2 * i + 1);
+  calm.send(few);
+  flood.send(calls);
+  EXPECT_NE(flood.receive_until(kCalm).find(kCalm), std::string::npos);
+  EXPECT_TRUE(flood.closes_within(5s));
+  EXPECT_FALSE(calm.closes_within(200ms));
+  EXPECT_TRUE(counts_calmed(server, 1));
+  Client other(server);
+  EXPECT_TRUE(Generated(other, prompt()).status.ok());
+}
+
+TEST(Grpc, ClosesAConnectionThatSendsManyEmptyFrames) {
+  const RunningServer server({}, with_grpc());
+  const std::vector<std::string> frames = {http2_frame(6, 0, 0, "12345678"), http2_frame(4, 0, 0, ""),
+                                           http2_frame(0, 0, 1, ""), http2_frame(9, 0, 1, "")};
+  int num_closed = 0;
+  for (const std::string& frame : frames) {
+    SCOPED_TRACE(num_closed);
+    HttpClient flood(server.server->grpc_port().value());
+    std::string bytes = http2_greeting();
+    for (int i = 0; i < 5000; ++i) bytes += frame;
+    flood.send(bytes);
+    EXPECT_TRUE(flood.closes_within(5s));
+    ++num_closed;
+  }
+  EXPECT_FALSE(counts_calmed(server, 0));
+}
+
 TEST(Grpc, IsHealthyUntilItDrains) {
   using grpc::health::v1::HealthCheckRequest;
   using grpc::health::v1::HealthCheckResponse;

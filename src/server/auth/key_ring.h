@@ -18,9 +18,9 @@ namespace kvasir::server::auth {
 // Whether everybody may ask: health, the version, the page and what describes the API.
 bool is_public_path(std::string_view path);
 
-// Asks every request for a key, but those for public paths. A key that is revoked in the file is
-// refused within a second, and its running answers end. A file that cannot be read any more leaves the keys as they were until it can, and
-// is warned of once.
+// Asks every request for a key, but those for public paths. A key that is revoked in the file is refused within a
+// second, and its running answers end. A file that cannot be read any more leaves the keys as they were until it
+// can, and is warned of once.
 //
 // Thread safety: admit() may be called from any thread.
 class KeyRing final : public http::Admission {

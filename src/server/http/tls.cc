@@ -22,10 +22,23 @@ std::unexpected<Error> bad_file(const std::string& path, std::string_view wanted
                     std::string(flag));
 }
 
+int select_h2(SSL*, const unsigned char** chosen, unsigned char* num_chosen, const unsigned char* offered,
+              unsigned num_offered, void*) {
+  static constexpr unsigned char kH2[] = {2, 'h', '2'};
+  unsigned char* found = nullptr;
+  if (SSL_select_next_proto(&found, num_chosen, kH2, sizeof kH2, offered, num_offered) != OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+  *chosen = found;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn) {
-  auto tls = std::unique_ptr<Tls>(new Tls(std::move(certificate_file), std::move(key_file), std::move(warn)));
+Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string key_file, Warn warn,
+                                       Protocol protocol) {
+  auto tls = std::unique_ptr<Tls>(
+      new Tls(std::move(certificate_file), std::move(key_file), std::move(warn), protocol));
   KVASIR_TRY(tls->context_, tls->load());
   return tls;
 }
@@ -33,6 +46,7 @@ Result<std::unique_ptr<Tls>> Tls::open(std::string certificate_file, std::string
 Result<Tls::Context> Tls::load() const {
   auto context = std::make_unique<ssl::context>(ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+  if (protocol_ == Protocol::kHttp2) SSL_CTX_set_alpn_select_cb(context->native_handle(), select_h2, nullptr);
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections hold none
   // OpenSSL says nothing of a file that cannot be opened, and waits for a pipe that nobody writes to.
   KVASIR_CHECKED(check_readable(certificate_file_, "tls-cert"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,9 +20,11 @@ namespace kvasir::server::http {
 class Tls {
  public:
   using Warn = std::function<void(std::string_view line)>;
+  enum class Protocol : std::uint8_t { kHttp1, kHttp2 };  // kHttp2: the client must offer h2 (ALPN)
 
   // PEM files: the certificate with its chain, and its key. Errors: kBadFile.
-  static Result<std::unique_ptr<Tls>> open(std::string certificate_file, std::string key_file, Warn warn);
+  static Result<std::unique_ptr<Tls>> open(std::string certificate_file, std::string key_file, Warn warn,
+                                           Protocol protocol = Protocol::kHttp1);
 
   // As the files have it, or had it a second ago; valid until the next call.
   boost::asio::ssl::context& context();
@@ -29,15 +32,17 @@ class Tls {
  private:
   using Context = std::unique_ptr<boost::asio::ssl::context>;
 
-  Tls(std::string certificate_file, std::string key_file, Warn warn)
+  Tls(std::string certificate_file, std::string key_file, Warn warn, Protocol protocol)
       : certificate_file_(std::move(certificate_file)),
         key_file_(std::move(key_file)),
         warn_(std::move(warn)),
+        protocol_(protocol),
         files_({certificate_file_, key_file_}) {}
   Result<Context> load() const;
 
   const std::string certificate_file_, key_file_;
   const Warn warn_;
+  const Protocol protocol_;
   Context context_;
   FileWatch files_;
 };

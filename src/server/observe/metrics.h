@@ -57,6 +57,7 @@ class ServerMetrics {
   Histogram inter_token{kInterTokenBounds};
   Histogram request{kRequestBounds};  // generations, from the request's arrival to its last token
   std::atomic<std::int64_t> num_connections{0};
+  std::atomic<std::int64_t> num_calmed{0};             // connections that asked for too much
   std::atomic<std::int64_t> num_answering{0};          // requests that arrived and are not fully answered
   std::atomic<std::int64_t> num_answering_at_stop{0};  // when the server began to drain
 

@@ -133,6 +133,9 @@ void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
     out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
               static_cast<double>(server.aborts(cause)));
   }
+  out.begin("grpc_connections_calmed_total", "counter",
+            "gRPC connections closed for cancelling too many calls, or sending too many empty frames");
+  out.value("grpc_connections_calmed_total", "", static_cast<double>(server.num_calmed.load()));
   out.begin("http_connections", "gauge", "Open connections");
   out.value("http_connections", "", static_cast<double>(server.num_connections.load()));
 }

@@ -1,26 +1,31 @@
 #include "server/carriers/grpc/grpc_port.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
 #include <exception>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "grpc/health/v1/health.pb.h"
+#include "server/carriers/grpc/relay.h"
 #include "server/carriers/grpc/service.h"
-#include "server/http/connection.h"
 #include "server/http/listener.h"
+#include "server/http/tls.h"
 
 namespace kvasir::server::carriers {
 namespace {
@@ -28,8 +33,6 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-// How often a certificate's files are looked at.
-constexpr unsigned kTlsSeconds = 1;
 // The time that running calls have when all connections close.
 constexpr std::chrono::milliseconds kCloseTime{200};
 
@@ -37,43 +40,24 @@ int milliseconds(std::chrono::milliseconds time) {
   return static_cast<int>(std::min<std::int64_t>(time.count(), std::numeric_limits<int>::max()));
 }
 
-std::shared_ptr<grpc::ServerCredentials> credentials_of(const GrpcConfig& config) {
-  if (config.tls_certificate_file.empty()) return grpc::InsecureServerCredentials();
-  using namespace grpc::experimental;
-  TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
-      config.tls_key_file, config.tls_certificate_file, kTlsSeconds));
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  return TlsServerCredentials(options);
+// gRPC's end of a pair of sockets, and ours; a small buffer, so that a slow reader is soon felt. Empty: out of
+// descriptors, most likely.
+std::optional<std::pair<int, int>> socket_pair() {
+  constexpr int kBufferBytes = 32 << 10;
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) return std::nullopt;
+  for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof kBufferBytes);
+  return std::pair(ends[0], ends[1]);
 }
-
-// A connection that gRPC reads and writes. The socket is ours as well, and tells when the connection is over,
-// by a shutdown from either side.
-struct OpenConnection {
-  OpenConnection(tcp::socket socket_in, http::ConnectionCounter::Slot slot_in,
-                 const http::SessionContext& context)
-      : socket(std::move(socket_in)),
-        slot(std::move(slot_in)),
-        memory(context.memory),
-        metrics(context.metrics) {
-    memory.set(connection_bytes(context.limits, false));
-    ++metrics.num_connections;
-  }
-  ~OpenConnection() { --metrics.num_connections; }
-
-  tcp::socket socket;
-  http::ConnectionCounter::Slot slot;
-  RequestMemory::Share memory;
-  observe::ServerMetrics& metrics;
-};
 
 }  // namespace
 
-// Accepts connections by itself, so that they count, and hands them to gRPC.
+// Accepts connections by itself, so that they count, and gives gRPC what comes through a relay.
 class RunningGrpcPort final : public GrpcPort {
  public:
   RunningGrpcPort(boost::asio::io_context& io, const http::SessionContext& context)
-      : context_(context),
+      : io_(io),
+        context_(context),
         service_(io, context),
         listener_(io, context.connections,
                   [this](auto socket, auto slot) { hand_over(std::move(socket), std::move(slot)); }) {}
@@ -85,9 +69,7 @@ class RunningGrpcPort final : public GrpcPort {
   std::uint16_t port() const override { return listener_.port(); }
   void start() override { listener_.start(); }
   void begin_drain() override { set_serving(false); }
-  void shut_down() override {
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kCloseTime);
-  }
+  void shut_down() override;
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
@@ -96,8 +78,11 @@ class RunningGrpcPort final : public GrpcPort {
   void set_serving(bool is_serving);
   void hand_over(tcp::socket socket, http::ConnectionCounter::Slot slot);
 
+  boost::asio::io_context& io_;
   const http::SessionContext& context_;
   GrpcService service_;
+  std::unique_ptr<http::Tls> tls_;  // null: none
+  const std::shared_ptr<RelayShare> relays_ = std::make_shared<RelayShare>();
   http::Listener listener_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
@@ -105,6 +90,10 @@ class RunningGrpcPort final : public GrpcPort {
 
 Status RunningGrpcPort::open(const GrpcConfig& config) {
   KVASIR_CHECKED(listener_.open(config.host, config.port));
+  if (!config.tls_certificate_file.empty()) {
+    KVASIR_TRY(tls_, http::Tls::open(config.tls_certificate_file, config.tls_key_file, config.warn,
+                                     http::Tls::Protocol::kHttp2));
+  }
   // Both write of clients' mistakes, in forms of their own.
   gpr_set_log_function([](gpr_log_func_args*) {});
   google::protobuf::SetLogHandler(nullptr);
@@ -114,7 +103,7 @@ Status RunningGrpcPort::open(const GrpcConfig& config) {
   builder.RegisterService(&service_);
   set_limits(builder);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, credentials_of(config));
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, grpc::InsecureServerCredentials());
   server_ = builder.BuildAndStart();
   if (server_ == nullptr)
     return make_error(ErrorKind::kMachine, "--grpc-port: gRPC does not start", "grpc-port");
@@ -148,23 +137,33 @@ void RunningGrpcPort::set_limits(grpc::ServerBuilder& builder) {
   builder.SetResourceQuota(quota);
 }
 
+void RunningGrpcPort::shut_down() {
+  if (server_ == nullptr) return;
+  const auto end = std::chrono::steady_clock::now() + 2 * kCloseTime;
+  server_->Shutdown(std::chrono::system_clock::now() + kCloseTime);
+  // What gRPC said last leaves.
+  while (relays_->num_open > 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 void RunningGrpcPort::hand_over(tcp::socket socket, http::ConnectionCounter::Slot slot) {
-  error_code error;
-  socket.set_option(tcp::no_delay(true), error);
-  socket.non_blocking(true, error);
-  const int descriptor = fcntl(socket.native_handle(), F_DUPFD_CLOEXEC, 0);
-  if (error || descriptor < 0) return;  // it closes; out of descriptors, most likely
+  const auto ends = socket_pair();
+  if (!ends) return;
+  std::shared_ptr<Relay> relay;
   try {
-    const auto connection = std::make_shared<OpenConnection>(std::move(socket), std::move(slot), context_);
-    // Before gRPC has it: an event that has passed wakes nobody.
-    http::wait_until_failed(connection->socket, [connection](const error_code&) {});
+    Relay::Inner inner(socket.get_executor());
+    inner.assign(boost::asio::local::stream_protocol(), ends->first);
+    relay = std::make_shared<Relay>(std::move(socket), std::move(slot), std::move(inner),
+                                    tls_ == nullptr ? nullptr : &tls_->context(), context_, relays_);
+    boost::asio::dispatch(relay->executor(), [relay] { relay->start(); });
   } catch (const std::exception&) {
-    close(descriptor);
+    close(ends->second);
     throw;
   }
   Acceptor::NewConnectionParameters parameters;
   parameters.listener_fd = -1;
-  parameters.fd = descriptor;
+  parameters.fd = ends->second;
   acceptor_->HandleNewConnection(&parameters);
 }
 

@@ -19,6 +19,7 @@ struct GrpcConfig {
   std::uint16_t port = 0;            // 0: any free one
   std::string tls_certificate_file;  // PEM; empty: no TLS
   std::string tls_key_file;
+  std::function<void(std::string_view line)> warn;  // of a certificate that cannot be used any more
 };
 
 // Each call is a request to a path of the HTTP API, so that routes, limits, keys, metrics and the log are
