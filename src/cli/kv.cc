@@ -102,7 +102,7 @@ Result<KvExplanation> explain_sequence(journal::LogReader& log, const ExplainOpt
   return explanation;
 }
 
-Result<int> explain(const ExplainOptions& options, const GlobalOptions& globals) {
+Result<int> explain_policy(const ExplainOptions& options, const GlobalOptions& globals) {
   if (options.token && !options.sequence) {
     return make_error(ErrorKind::kUsage, "--token: needs --seq, the sequence that it is about", "token");
   }
@@ -138,7 +138,7 @@ void add_kv(CLI::App& app, Context& context) {
       ->add_option("--block", options->block,
                    "Show each layer and head of one block of 16 tokens")
       ->transform(whole_number(std::int64_t{0}, kMaxNumber));
-  on_chosen(*below, context, [options, &context] { return explain(*options, context.options); });
+  on_chosen(*below, context, [options, &context] { return explain_policy(*options, context.options); });
 }
 
 }  // namespace kvasir::cli
