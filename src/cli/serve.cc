@@ -14,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/checked_math.h"
@@ -168,7 +169,12 @@ void give_memory_back_at_once() {
 // A thread of gRPC's that waits for a certificate's file to be opened, a pipe by now, does not keep the
 // process.
 void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
-  const std::future<void> closed = std::async(std::launch::async, [&server] { server.reset(); });
+  std::future<void> closed;
+  try {
+    closed = std::async(std::launch::async, [&server] { server.reset(); });
+  } catch (const std::system_error&) {  // no memory for a thread
+    return server.reset();
+  }
   if (closed.wait_for(kCancelGrace) == std::future_status::ready) return;
   logger.error("the server did not close within {} s", kCancelGrace.count());
   std::_Exit(kExitMachine);

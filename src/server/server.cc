@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -319,10 +320,15 @@ void Server::Impl::serve_io() {
 
 // Until the engine is done or somebody asks a second time; then the rest is cancelled.
 void Server::Impl::drain() {
-  std::thread engine_drain([this] {
-    engine.drain(config.drain_ms);
-    stop_signal.raise();
-  });
+  std::thread engine_drain;
+  try {
+    engine_drain = std::thread([this] {
+      engine.drain(config.drain_ms);
+      stop_signal.raise();
+    });
+  } catch (const std::system_error&) {  // no memory for a thread: nobody hears a second signal
+    return engine.drain(config.drain_ms);
+  }
   stop_signal.wait();
   if (num_stops > 1) engine.drain(0);
   engine_drain.join();

@@ -1,5 +1,6 @@
 """Clients that mean harm, without a key: memory, health and slots stay within their bounds."""
 import re
+import resource
 import signal
 import socket
 import struct
@@ -90,6 +91,17 @@ class Attacks(CommandLineTest):
         self.assertEqual(self.metric("kvasir_http_connections"), 1)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+
+    def test_a_server_without_memory_for_a_thread_ends_in_order(self):
+        process = self.serve()
+        self.metric("kvasir_http_connections")
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+            size_bytes = int(re.search(r"VmSize:\s+(\d+)", status.read())[1]) << 10
+        limit_bytes = size_bytes + (4 << 20)  # a thread's stack takes 8 MiB
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+        self.assertEqual(self.metric("kvasir_http_connections"), 1)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT_S), DONE, process.stderr.read().decode())
 
 
 if __name__ == "__main__":
