@@ -15,9 +15,9 @@ struct Group {
   std::span<const std::string_view> flags;  // long names
 };
 
-constexpr std::string_view kModelFlags[] = {"model",  "ctx",  "ctx-size",          "max-model-len", "chat-template",
-                                            "fast",   "file", "served-model-name", "system",        "raw",
-                                            "prompt", "special", "no-special"};
+constexpr std::string_view kModelFlags[] = {"model", "ctx",    "ctx-size", "max-model-len", "chat-template",
+                                            "fast",  "system", "raw",      "special",       "no-special",
+                                            "served-model-name"};
 constexpr std::string_view kSamplingFlags[] = {
     "max-tokens", "temperature", "temp",       "top-k",              "top-p",            "min-p",
     "seed",       "stop",        "ignore-eos", "repetition-penalty", "presence-penalty", "frequency-penalty"};
@@ -36,7 +36,7 @@ constexpr std::string_view kLimitFlags[] = {"request-memory", "strict-limits"};
 
 // The flags of server::kLimits and kTimeLimits are limits too.
 constexpr Group kGroups[] = {
-    {"MODEL AND PROMPT", kModelFlags}, {"SAMPLING", kSamplingFlags}, {"KV CACHE", kKvFlags},
+    {"MODEL", kModelFlags}, {"SAMPLING", kSamplingFlags}, {"KV CACHE", kKvFlags},
     {"BATCHING", kBatchingFlags},      {"QUEUE", kQueueFlags},       {"NETWORK", kNetworkFlags},
     {"STORED OBJECTS", kStateFlags},   {"LOGS AND METRICS", kLogFlags}, {"LIMITS", kLimitFlags},
 };

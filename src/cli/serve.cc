@@ -353,9 +353,9 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--access-log", options->server.access_log_file,
                    "Access log: a JSON line for each request with its cost, without its text (-: stderr)");
   verb->add_option("--state-dir", options->server.state_dir,
-                   "Folder for stored responses, files and batches, which a restart keeps (default: in memory)");
+                   "Folder for stored responses, files and batches (default: in memory, lost at the end)");
   verb->add_option("--state-bytes", options->state_bytes,
-                   "Limit of what is stored: beyond it, the oldest leave (default: 1G)");
+                   "Most bytes of stored objects: beyond it the oldest are deleted (default: 1G)");
   add_tracing_options(*verb, options->tracing);
   verb->add_option("--metrics-alias", options->server.metrics_alias,
                    "Export the metrics under another server's names too, for its dashboards")

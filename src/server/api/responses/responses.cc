@@ -34,8 +34,9 @@ ApiResult<ReadResponses> read_responses(const ApiContext& context, http::Respons
                                         const std::string* before) {
   KVASIR_CHECKED(check_limits(context, writer));
   ReadResponses read;
-  KVASIR_TRY(read.request,
-             parse_continued_request(writer.request().body, context.limits, before, read.warnings));
+  auto parsed = parse_continued_request(writer.request().body, context.limits, before, read.warnings);
+  if (!parsed) return std::unexpected(with_unknown_field(std::move(parsed).error(), read.warnings));
+  read.request = *std::move(parsed);
   fill_sampling(read.request.sampling, context.engine.model_info().default_sampling);
   KVASIR_CHECKED(check_model(context, read.request.model));
   if (context.stored == nullptr && read.request.background) return not_supported("background", "it here");
