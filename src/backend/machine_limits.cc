@@ -64,6 +64,7 @@ class BandwidthProbe {
     bandwidth.all_threads_gb_s = read_gb_s(pool_.num_threads(), slice_bytes());
     if (scope == ProbeScope::kEverything)
       bandwidth.one_thread_gb_s = read_gb_s(1, round_down(buffer_.size_bytes()));
+    bandwidth.all_threads_gb_s = std::max(bandwidth.all_threads_gb_s, bandwidth.one_thread_gb_s);
     return bandwidth;
   }
 
