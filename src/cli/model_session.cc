@@ -36,6 +36,7 @@ Result<ModelSession> open_session(const std::string& model, EngineConfig config,
                std::_Exit(kExitInterrupted);
              }));
   progress.clear();
+  session.weights_watch = std::make_unique<WeightsWatch>(config.model_path);
   if (!globals.quiet) {
     for (const std::string& notice : session.engine->model_info().notices) say("kvasir: " + notice);
   }

@@ -6,6 +6,7 @@
 
 #include "cli/blocked_signals.h"
 #include "cli/verb.h"
+#include "cli/weights_watch.h"
 #include "journal/kv_log.h"
 #include "kvasir/engine.h"
 #include "kvasir/result.h"
@@ -15,6 +16,7 @@ namespace kvasir::cli {
 struct ModelSession {
   std::unique_ptr<journal::KvLog> kv_log;  // null: none was asked for. The engine writes to it until its end
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<WeightsWatch> weights_watch;
   double load_ms = 0.0;
 };
 

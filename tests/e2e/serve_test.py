@@ -31,6 +31,24 @@ class Serve(CommandLineTest):
         with urllib.request.urlopen(self.url + path, timeout=TIME_LIMIT_S) as answer:
             return answer.read().decode()
 
+    def test_a_model_that_is_written_to_ends_the_server(self):
+        model = self.file("model.gguf", pathlib.Path(LLAMA).read_bytes())
+        process = self.serve(model)
+        other = self.file("other.gguf", pathlib.Path(LLAMA).read_bytes())
+        os.chmod(model, 0o600)
+        os.replace(other, model)  # another file under its name: the mapped one stays as it was
+        time.sleep(1.2)
+        self.assertIsNone(process.poll())
+        process.terminate()
+        process.wait(TIME_LIMIT_S)
+
+        process = self.serve(model)
+        with open(model, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"x")
+        self.assertEqual(process.wait(TIME_LIMIT_S), BAD_FILE)
+        self.assertRegex(process.stderr.read().decode(), rf"(?m)^kvasir: {re.escape(model)}: changed since it was opened")
+
     def test_three_lines_say_what_runs_where_and_how_to_ask(self):
         self.serve(LLAMA)
         self.assertTrue(self.lines[0].startswith(f"{LLAMA} (llama, F32): "), self.lines[0])

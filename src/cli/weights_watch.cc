@@ -1,0 +1,96 @@
+#include "cli/weights_watch.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "cli/standard_output.h"
+#include "cli/verb.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kWeightsLookInterval{500};
+
+struct MappedFile {
+  std::string path;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::int64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;
+};
+
+// Nothing: there is no such file.
+std::optional<MappedFile> file_at(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return MappedFile{.path = path,
+                    .device = status.st_dev,
+                    .inode = status.st_ino,
+                    .size_bytes = status.st_size,
+                    .modified_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+// The files of `folder` in /proc/self/maps, whose lines end with a path.
+std::vector<MappedFile> mapped_files_of(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t slash = line.find('/');
+    if (slash == line.npos) continue;
+    std::string path = line.substr(slash);
+    if (std::filesystem::path(path).parent_path() != folder) continue;
+    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
+  }
+  std::vector<MappedFile> files;
+  for (const std::string& path : paths) {
+    if (auto file = file_at(path)) files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+// A shorter file is the SIGBUS handler's.
+bool was_written(const MappedFile& file) {
+  const auto now = file_at(file.path);
+  if (!now || now->device != file.device || now->inode != file.inode) return false;
+  return now->size_bytes > file.size_bytes ||
+         (now->size_bytes == file.size_bytes && now->modified_ns != file.modified_ns);
+}
+
+void watch(const std::stop_token& stop, const std::vector<MappedFile>& files) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  while (!stopped.wait_for(lock, stop, kWeightsLookInterval, [&stop] { return stop.stop_requested(); })) {
+    const auto written = std::ranges::find_if(files, was_written);
+    if (written == files.end()) continue;
+    say(fmt::format("kvasir: {}: changed since it was opened (to replace a file in use, rename another to its name)",
+                    printable_line(written->path)));
+    std::_Exit(kExitBadFile);
+  }
+}
+
+}  // namespace
+
+WeightsWatch::WeightsWatch(const std::string& model_path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::canonical(model_path, error);
+  if (error) return;
+  std::vector<MappedFile> files = mapped_files_of(whole.parent_path().string());
+  if (files.empty()) return;
+  thread_ = std::jthread([files = std::move(files)](const std::stop_token& stop) { watch(stop, files); });
+}
+
+}  // namespace kvasir::cli
