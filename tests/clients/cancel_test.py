@@ -89,9 +89,12 @@ class WebSocket:
     """A connection that closes in the middle of a request."""
 
     def __init__(self, server, prompt):
-        import websockets.sync.client
-        self.connection = websockets.sync.client.connect(
-            f"ws://127.0.0.1:{server.port}/v1/stream", max_size=None, legacy=True)
+        from websockets.sync.client import connect
+        url = f"ws://127.0.0.1:{server.port}/v1/stream"
+        try:
+            self.connection = connect(url, max_size=None, legacy=True)
+        except TypeError:  # versions before 17 know no other way
+            self.connection = connect(url, max_size=None)
         self.ask("long", LONG | {"prompt": prompt, "ignore_eos": True})
 
     def ask(self, name, body):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environments that the tests of this folder run their clients from: build/clients/venv, and
-# build/clients/frameworks for packages that do not go with the newest openai or anthropic.
+# build/clients/{llama_index,pydantic_ai} for packages that do not go with the newest openai or anthropic.
 #
 #   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets, grpcio
 #                                         (conformance_test.py), and those of toolkits_test.py
@@ -15,8 +15,10 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 packages=(openai litellm mcp langchain-openai anthropic websockets
           grpcio grpcio-reflection  # litellm needs mcp for requests with tools
           openai-agents langchain-anthropic instructor openapi-spec-validator)
-# pydantic-ai does not work with anthropic 2, and pip finds a LlamaIndex of years ago beside openai 3.
-frameworks=("llama-index-llms-openai-like>=0.5" "pydantic-ai-slim[openai,anthropic]" "anthropic<2")
+# pip finds a LlamaIndex of years ago beside openai 3. pydantic-ai does not work with anthropic 2, nor do its releases
+# that go with LlamaIndex's openai with anthropic 1.
+llama_index=("llama-index-llms-openai-like>=0.5")
+pydantic_ai=("pydantic-ai-slim[openai,anthropic]" "anthropic<2")
 for word in "$@"; do
   case $word in
     lm-eval) packages+=("lm-eval[api]") ;;
@@ -36,4 +38,5 @@ install() {
 }
 
 install venv "${packages[@]}"
-install frameworks "${frameworks[@]}"
+install llama_index "${llama_index[@]}"
+install pydantic_ai "${pydantic_ai[@]}"

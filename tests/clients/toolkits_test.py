@@ -19,8 +19,8 @@ import weather
 
 # toolkit -> the virtual environment of install.sh that has it, and the package that it must find there.
 TOOLKITS = {"agents": ("venv", "agents"), "langchain": ("venv", "langchain_anthropic"), "litellm": ("venv", "litellm"),
-            "instructor": ("venv", "instructor"), "pydantic_ai": ("frameworks", "pydantic_ai"),
-            "llama_index": ("frameworks", "llama_index")}
+            "instructor": ("venv", "instructor"), "pydantic_ai": ("pydantic_ai", "pydantic_ai"),
+            "llama_index": ("llama_index", "llama_index")}
 
 
 def fault_of(function):
