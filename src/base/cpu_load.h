@@ -14,7 +14,7 @@ struct CpuTicks {
   std::int64_t total = 0;  // and idle
 };
 
-// Of the processors named, from the text of /proc/stat; nothing when it has none of them.
+// Ticks of the processors named, from the text of /proc/stat; nothing when it has none of them.
 std::optional<CpuTicks> parse_cpu_ticks(const std::string& proc_stat, const std::set<int>& cpus);
 
 // Measures from its construction on. Thread safety: none.

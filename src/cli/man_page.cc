@@ -69,7 +69,7 @@ std::string options_of_group(const CLI::App& app, const std::string& group) {
   return out;
 }
 
-// Those without a group, which are with --help, then group by group.
+// Flags without a group, which are with --help, then group by group.
 std::string options_of(const CLI::App& app) {
   const std::string general = app.get_help_ptr()->get_group();
   std::string out = options_of_group(app, general);

@@ -225,7 +225,7 @@ void fit_connections(server::ServerConfig& config, Logger& logger) {
   limits.connections.max = most;
 }
 
-// What is stored without a folder; with one, SQLite's pages.
+// Memory of stored things: all of them without a folder, SQLite's pages with one.
 std::int64_t stored_memory_bytes(std::int64_t request_memory_bytes) {
   constexpr std::int64_t kMost = 64 << 20;
   return std::min(kMost, request_memory_bytes / 16);

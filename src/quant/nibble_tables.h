@@ -1,4 +1,4 @@
-// What the 16 nibbles of a format stand for, where that is no row of neighbouring integers.
+// Tables of the integers that 16 nibbles stand for, where these are no neighbours.
 #pragma once
 
 #include <cstdint>

@@ -279,7 +279,7 @@ TEST(ConversationFit, ATemplateThatWantsToolsGetsNoneOfThem) {
       "a");
 }
 
-// Of Hermes: a list of types, "null" among them, sends its macro round for ever.
+// Hermes's template: a list of types, "null" among them, sends its macro round for ever.
 TEST(ConversationFit, ATemplateThatFailsAtASchemaGetsAPlainOne) {
   constexpr std::string_view kTypes =
       "{% macro type(s) %}{% set names = {'string': 'str', 'integer': 'int'} %}{% if names[s.type] is "

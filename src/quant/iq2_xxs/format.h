@@ -1,6 +1,6 @@
 // IQ2_XXS: value = (scale * (sub_scale[element / 32] + 0.5) / 4) * +-magnitude, with eight magnitudes to an index.
 //
-// Of the eight bytes of 32 elements the first four are indices of kIq2XxsGrid. The other four are one number: 7 bits of
+// 32 elements take eight bytes. Four are indices of kIq2XxsGrid, and four are one number: 7 bits of
 // signs for each index (signs_of), then 4 bits of sub-scale.
 #pragma once
 

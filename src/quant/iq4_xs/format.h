@@ -35,7 +35,7 @@ struct IQ4_XS {
     nibbles_of(block.nibbles + 16 * s, codes);
     for (int i = 0; i < 32; ++i) codes[i] = kIq4Codes[codes[i]];
   }
-  // Of elements 32 s .. 32 s + 31.
+  // The sub-scale of elements 32 s .. 32 s + 31.
   static int sub_scale_of(const Block& block, int s) {
     const int low = block.low_scales[s / 2] >> 4 * (s % 2) & 0x0f;
     const int high = block.high_scales >> 2 * s & 3;

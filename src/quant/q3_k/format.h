@@ -37,7 +37,7 @@ struct Q3_K {
                                                                                   << 2);
     }
   }
-  // Of elements 16 half .. 16 half + 15.
+  // The sub-scale of elements 16 half .. 16 half + 15.
   static int sub_scale_of(const Block& block, int half) {
     // The low nibbles are those of bytes 0-7, then their high ones; bytes 8-11 have the top two bits.
     const int low = block.sub_scales[half % 8] >> 4 * (half / 8) & 0x0f;

@@ -22,7 +22,7 @@ struct FieldRow {
   std::string_view meaning;
 };
 
-// What an endpoint's body may have.
+// The fields that an endpoint's body may have.
 struct FieldTable {
   std::string_view title;
   std::vector<FieldRow> own;

@@ -1,4 +1,4 @@
-// What outlives its request: the store, and work that no connection waits for.
+// The store, and work that no connection waits for: both outlive a request.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -34,7 +34,7 @@ class StoredThings {
 
   stored::StoreThread& store() { return store_; }
   BatchRunner& batches() { return batches_; }
-  // Of one thread.
+  // The executor has one thread.
   boost::asio::any_io_executor executor() { return background_.get_executor(); }
 
   void add_run(const std::string& id, const std::shared_ptr<BackgroundWriter>& run);

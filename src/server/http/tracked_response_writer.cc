@@ -62,7 +62,7 @@ void TrackedResponseWriter::attempt(const std::function<void()>& task) {
 }
 
 void TrackedResponseWriter::give_up(const ApiError& error) {
-  // What the engine still does for it is for nobody.
+  // The engine's further work for it is for nobody.
   if (const auto callback = std::exchange(abort_callback_, nullptr)) callback();
   if (state_ == State::kStreaming) return fail_stream();
   respond(error_response(error, request_));

@@ -412,7 +412,7 @@ Status ObjectStore::make_room(Kind kind, std::int64_t bytes, std::int64_t object
   return {};
 }
 
-// Of the owner with the greatest part of either bound that has something to lose.
+// Drops from the owner with the greatest part of either bound that has something to lose.
 Result<bool> ObjectStore::drop_oldest(Kind kind) {
   const Bounds& bounds = options_.bounds[static_cast<std::size_t>(kind)];
   std::vector<std::pair<double, std::string>> owners;

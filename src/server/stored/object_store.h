@@ -41,7 +41,7 @@ struct Bounds {
   std::int64_t max_objects = 0;
 };
 
-// What is beyond the bounds leaves: of the owner that has most, the object that was used longest ago. One
+// Objects beyond the bounds leave: the one of the owner with most that was used longest ago. One
 // owner's objects cannot drive out those of an owner that has less.
 //
 // Thread safety: none; StoreThread gives it a thread.
@@ -91,7 +91,7 @@ class ObjectStore {
   };
   Result<Listing> list(Kind kind, const std::string& owner, const std::string& parent, const std::string& after,
                        std::int64_t limit, bool is_descending);
-  // What was worked on when the store was open last, of all owners.
+  // All owners' objects that were worked on when the store was open last.
   Result<std::vector<Object>> pinned(Kind kind);
 
   std::int64_t used_bytes(Kind kind) const;

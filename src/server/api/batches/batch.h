@@ -42,7 +42,7 @@ struct Batch {
 std::string batch_json(const Batch& batch);
 // With its tenant in `parent`.
 stored::Object batch_object(const Batch& batch, bool is_pinned);
-// Of an object that batch_object() made.
+// Reads what batch_object() made.
 ApiResult<Batch> batch_of(const stored::Object& object, const Limits& limits);
 
 }  // namespace kvasir::server::api

@@ -27,10 +27,10 @@ std::string batch_endpoints_text();
 // a url that is not the batch's endpoint.
 ApiResult<BatchLine> parse_batch_line(std::string_view line, std::string_view endpoint, const Limits& limits);
 
-// What was answered. Its line ends.
+// A line that was answered. It ends.
 std::string answered_line(const std::string& id, const std::string& custom_id, int status,
                           const std::string& request_id, std::string_view body);
-// What was never asked.
+// A line that was never asked.
 std::string unasked_line(const std::string& id, const std::string& custom_id, std::string_view code,
                          std::string_view message);
 

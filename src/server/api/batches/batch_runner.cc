@@ -165,7 +165,7 @@ void BatchRunner::start_waiting() {
   }
 }
 
-// What was answered before a restart.
+// The lines that were answered before a restart.
 void BatchRunner::load(const RunPtr& run) {
   run->stage = Stage::kLoading;
   store_of(context_).post([this, run, batch = run->batch](stored::ObjectStore& store) {

@@ -36,7 +36,7 @@ class BatchRunner {
 
   // It is stored, and its input file is pinned.
   void add(Batch batch);
-  // What is not asked yet never will be.
+  // Lines that are not asked yet never will be.
   void cancel(const std::string& id, std::int64_t now_s);
   // Goes on with what an earlier process left.
   void resume();

@@ -251,7 +251,7 @@ ApiStatus read_item(const FieldInput& item, Reading& reading) {
   }
   if (std::ranges::find(kResults, type) != kResults.end())
     return read_call_output(item, object, type, reading);
-  // What ran elsewhere, or is about what did: the answer that came of it follows. Clients add kinds of their own.
+  // Items about work that ran elsewhere: the answer that came of it follows. Clients add kinds of their own.
   if (!reading.has_gaps()) {
     reading.first_left_out = item.name + ".type";
     reading.left_out_type = type;

@@ -9,7 +9,7 @@
 namespace kvasir::server::api {
 namespace {
 
-// What attributes say of a value's type goes before the schema. The mark behind them may have their last quote.
+// A type in an attribute goes before the schema's. The mark behind them may have their last quote.
 JsonTypes types_by(std::string_view attributes, JsonTypes types) {
   if (attributes.contains("string=\"true") || attributes.contains("type=\"string")) return kStringType;
   const bool is_json = attributes.contains("string=\"false") || attributes.contains("type=\"");

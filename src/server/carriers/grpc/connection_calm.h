@@ -30,7 +30,7 @@ class ConnectionCalm {
         max_streams_(static_cast<std::size_t>(2 * max_streams)),
         abandoned_(abandoned) {}
 
-  // Of the client's frame. kRefuse: there are too many; kWait: no call may begin yet.
+  // Judges the client's frame. kRefuse: there are too many; kWait: no call may begin yet.
   FrameVerdict take(const Frame& frame, TimePoint now);
   // The server's frame goes out. kPass, or kRefuse.
   FrameVerdict sent(const Frame& frame, TimePoint now);

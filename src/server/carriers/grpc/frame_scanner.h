@@ -22,7 +22,7 @@ struct Frame {
   std::uint32_t stream = 0;
   std::uint32_t error = 0;  // of a reset
 
-  // Of frames that end a stream: kData and kHeaders.
+  // The flag of frames that end a stream: kData and kHeaders.
   bool ends_stream() const { return (flags & 1) != 0; }
 };
 

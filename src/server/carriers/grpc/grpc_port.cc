@@ -141,7 +141,7 @@ void RunningGrpcPort::shut_down() {
   if (server_ == nullptr) return;
   const auto end = std::chrono::steady_clock::now() + 2 * kCloseTime;
   server_->Shutdown(std::chrono::system_clock::now() + kCloseTime);
-  // What gRPC said last leaves.
+  // The last of gRPC's bytes leave.
   while (relays_->num_open > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }

@@ -19,7 +19,7 @@
 
 namespace kvasir::server::carriers {
 
-// What the relays of a port share.
+// State that the relays of a port share.
 struct RelayShare {
   AbandonedCalls abandoned;
   std::atomic<std::int64_t> num_open{0};
@@ -72,7 +72,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   // With a GOAWAY as soon as a frame has ended.
   void refuse();
   void say_goaway(std::size_t num_sent);
-  // What was written last leaves; what the client still sends is thrown away.
+  // The last bytes written leave; the client's further ones are thrown away.
   void linger();
   void throw_away();
   void close();
