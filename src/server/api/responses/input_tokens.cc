@@ -19,17 +19,10 @@ ApiStatus count_input(const ApiContext& context, const Writer& writer, const std
              parse_continued_request(writer->request().body, context.limits, before, warnings));
   KVASIR_CHECKED(check_model(context, request.model));
   if (before == nullptr && !request.previous_response_id.empty()) {
-    const auto load = [owner = owner_of(*writer), id = request.previous_response_id,
-                       limits = &context.limits](stored::ObjectStore& store) {
-      return conversation_until(store, owner, id, *limits);
-    };
-    const auto go_on = [&context, writer](const std::string& conversation) {
-      RequestMemory::Share memory(context.memory, writer->request().tenant.name);
-      ApiStatus counted = plan_answer(*writer, body_memory_bytes(conversation), memory);
-      if (counted) counted = count_input(context, writer, &conversation);
-      respond_unless(counted, *writer);
-    };
-    ask_store(context, writer, load, go_on);
+    continue_conversation(context, writer, request.previous_response_id,
+                          [&context, writer](const std::string& conversation) {
+                            return count_input(context, writer, &conversation);
+                          });
     return {};
   }
   add_warnings(warnings, *writer);

@@ -84,17 +84,10 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::
   KVASIR_TRY(ReadResponses read, read_responses(context, *writer, before));
   ResponsesRequest& request = read.request;
   if (before == nullptr && !request.previous_response_id.empty()) {
-    const auto load = [owner = owner_of(*writer), id = request.previous_response_id,
-                       limits = &context.limits](stored::ObjectStore& store) {
-      return conversation_until(store, owner, id, *limits);
-    };
-    const auto go_on = [&context, writer](const std::string& conversation) {
-      RequestMemory::Share memory(context.memory, writer->request().tenant.name);
-      ApiStatus started = plan_answer(*writer, body_memory_bytes(conversation), memory);
-      if (started) started = start_responses(context, writer, &conversation);
-      respond_unless(started, *writer);
-    };
-    ask_store(context, writer, load, go_on);
+    continue_conversation(context, writer, request.previous_response_id,
+                          [&context, writer](const std::string& conversation) {
+                            return start_responses(context, writer, &conversation);
+                          });
     return {};
   }
   add_warnings(read.warnings, *writer);

@@ -217,6 +217,20 @@ ApiResult<std::string> conversation_until(stored::ObjectStore& store, const std:
   return joined(arrays);
 }
 
+void continue_conversation(const ApiContext& context, const Writer& writer, const std::string& id,
+                           std::function<ApiStatus(const std::string& conversation)> answer) {
+  const auto load = [owner = owner_of(*writer), id, limits = &context.limits](stored::ObjectStore& store) {
+    return conversation_until(store, owner, id, *limits);
+  };
+  const auto go_on = [&context, writer, answer = std::move(answer)](const std::string& conversation) {
+    RequestMemory::Share memory(context.memory, writer->request().tenant.name);
+    ApiStatus answered = plan_answer(*writer, body_memory_bytes(conversation), memory);
+    if (answered) answered = answer(conversation);
+    respond_unless(answered, *writer);
+  };
+  ask_store(context, writer, load, go_on);
+}
+
 ApiResult<std::string> input_of(stored::ObjectStore& store, const stored::Object& response, const Limits& limits) {
   std::vector<std::string> arrays;
   KVASIR_TRY(std::string own, input_items_of(store, response.id, limits));

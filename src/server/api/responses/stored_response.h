@@ -1,11 +1,13 @@
 // Responses that are kept: written when they end, read to go on with a conversation.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "server/api/api_context.h"
+#include "server/api/endpoint.h"
 #include "server/api/responses/responses_format.h"
 #include "server/stored/object_store.h"
 
@@ -37,6 +39,10 @@ Status fail_unfinished(stored::ObjectStore& store);
 // response or one before it is not there or did not end well; the conversation is longer than a body may be.
 ApiResult<std::string> conversation_until(stored::ObjectStore& store, const std::string& owner,
                                           const std::string& id, const Limits& limits);
+// Reads that conversation for the request, takes its memory, and calls `answer` with it as a task of the
+// writer. An error of either, or of `answer`, is the response.
+void continue_conversation(const ApiContext& context, const Writer& writer, const std::string& id,
+                           std::function<ApiStatus(const std::string& conversation)> answer);
 // The items that a response was made from, with those of the conversation before as far as it is there.
 ApiResult<std::string> input_of(stored::ObjectStore& store, const stored::Object& response, const Limits& limits);
 
