@@ -51,6 +51,7 @@ MAY_SEE = {
     "sched": {"base", "kv", "admission"},
     "sampling": {"base"},
     "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h",
+              "io/hf_mapping.h",
               "kernels::RopeStyle", "kernels::kRowsPerGroup"},
     "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/blocks/block_table.h",
                 "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h", "kv/cells/cell_disk.h",

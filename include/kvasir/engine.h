@@ -32,7 +32,7 @@ class PolicyJournal;
 enum class KvCacheType : std::uint8_t { kQ12, kF16, kF32 };
 
 struct EngineConfig {
-  std::string model_path;                 // a .gguf file
+  std::string model_path;                 // a .gguf file, or a folder with config.json and safetensors
   std::string model_name = {};            // the user's name for it, for the KV log; empty: the file's own
   std::int32_t num_threads = 0;           // 0: physical cores this process may use
   std::int32_t max_model_len_tokens = 0;  // 0: the model's trained length, as far as memory allows
@@ -44,6 +44,8 @@ struct EngineConfig {
   KvCacheType kv_cache_type = KvCacheType::kQ12;
   // Block weights as bytes with a scale per 256 inputs: faster prompts, less close to the file.
   bool fast = false;
+  // Float matrices are quantised while they are loaded: "q8_0", "q4_0", "q4_k", "mxfp4"; empty: they stay as they are.
+  std::string quantize = {};
   // Cells that a KV policy takes out of memory are kept in a file of at most this size, and may come back; 0:
   // they are dropped. The file has no name and goes with the engine. It lies in the system's folder for
   // temporary files when `kv_disk_directory` is empty.

@@ -54,7 +54,7 @@ typedef struct kvasir_settings {
 
 kvasir_settings kvasir_default_settings(void);
 
-/* Loads the .gguf file at `path`. `settings` may be NULL: the defaults. *engine is given back with
+/* Loads the .gguf file, or the folder of safetensors, at `path`. `settings` may be NULL: the defaults. *engine is given back with
  * kvasir_free. */
 kvasir_result kvasir_load(const char* path, const kvasir_settings* settings, kvasir_engine** engine);
 

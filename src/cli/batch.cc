@@ -224,7 +224,7 @@ Result<int> run_batch(BatchOptions options, const GlobalOptions& globals) {
 void add_batch(CLI::App& app, Context& context) {
   auto options = std::make_shared<BatchOptions>();
   CLI::App* verb = app.add_subcommand("batch", "Answer a file of requests (JSON lines)");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   verb->add_option("IN", options->in, "Requests: OpenAI's batch lines, or bodies alone; - for standard input")
       ->required();
   verb->add_option("OUT", options->out, "File for the answers, in the order in which they are ready")
@@ -247,7 +247,7 @@ void add_batch(CLI::App& app, Context& context) {
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
   add_chat_template_option(*verb, options->engine);
-  add_fast_option(*verb, options->engine);
+  add_weight_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run_batch(*options, context.options); });
 }
 

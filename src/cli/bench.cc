@@ -306,7 +306,7 @@ Result<int> bench(const BenchOptions& options, const GlobalOptions& globals) {
 void add_bench(CLI::App& app, Context& context) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* verb = app.add_subcommand("bench", "Measure prefill and decode speed in tokens per second");
-  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name, .gguf file or folder")->required();
   const CLI::Validator lengths = whole_number(0, kMaxLengthTokens);
   verb->add_option("--prompt", options->prompts, "Prompt lengths, e.g. 128,512 (0: none)")
       ->delimiter(',')
@@ -330,7 +330,7 @@ void add_bench(CLI::App& app, Context& context) {
   add_kv_policy_options(*verb, options->kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
-  add_fast_option(*verb, options->engine);
+  add_weight_options(*verb, options->engine);
   add_step_option(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return bench(*options, context.options); });
 }

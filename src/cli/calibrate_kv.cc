@@ -123,7 +123,7 @@ void add_calibrate_kv(CLI::App& app, Context& context) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* verb = app.add_subcommand(
       "calibrate-kv", "Calibrate KV-cache compression for a model");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   verb->add_option("--file", options->file, "Calibration text, of a kind that the model is good at")->required();
   verb->add_option("--windows", options->num_windows,
                    "Calibration windows of 896 tokens, each also with its beginning repeated")

@@ -94,11 +94,14 @@ void add_kv_log_option(CLI::App& verb, std::string& path) {
                   "Log each action of the KV policy and its reason to an SQLite file (`kvasir kv explain` reads it)");
 }
 
-void add_fast_option(CLI::App& verb, EngineOptions& options) {
+void add_weight_options(CLI::App& verb, EngineOptions& options) {
   verb.add_flag(
       "--fast", options.fast,
       "Requantise the weights to int8 (W8A8, one scale per 256 inputs): faster prompts, more memory, slightly "
       "other logits");
+  verb.add_option("--quantize", options.quantize,
+                  "Quantise float weights (F32, F16, BF16) while loading; the embedding stays, the head becomes q8_0")
+      ->check(one_of({"q8_0", "q4_0", "q4_k", "mxfp4"}));
 }
 
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
@@ -195,6 +198,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   }
   config.kv_disk_directory = options.kv_disk_dir;
   config.fast = options.fast;
+  config.quantize = options.quantize;
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;

@@ -20,6 +20,7 @@ struct EngineOptions {
   std::int32_t ctx_tokens = 0;  // 0: what the model was trained for, as far as memory allows
   std::string kv_type = "q12";
   bool fast = false;
+  std::string quantize;  // empty: weights stay as they are
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t chunk_tokens = 0;
@@ -49,7 +50,8 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
-void add_fast_option(CLI::App& verb, EngineOptions& options);
+// --fast and --quantize: how weights are loaded.
+void add_weight_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);
 void add_prefill_only_option(CLI::App& verb, EngineOptions& options);

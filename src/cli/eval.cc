@@ -151,13 +151,13 @@ Result<int> write_logits(const EvalOptions& options, const GlobalOptions& global
 }
 
 void add_shared_options(CLI::App& verb, EvalOptions& options) {
-  verb.add_option("MODEL", options.model, "Catalogue name or .gguf file")->required();
+  verb.add_option("MODEL", options.model, "Catalogue name, .gguf file or folder")->required();
   verb.add_option("--file", options.file, "The text to measure on")->required();
   verb.add_option("--ctx", options.engine.ctx_tokens, "Tokens of a window")
       ->transform(whole_number(2, kMaxLengthTokens))
       ->capture_default_str();
   add_kv_type_option(verb, options.engine);
-  add_fast_option(verb, options.engine);
+  add_weight_options(verb, options.engine);
   add_step_option(verb, options.engine);
   add_prefill_only_option(verb, options.engine);
 }

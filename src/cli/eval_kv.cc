@@ -366,7 +366,7 @@ class KvEvaluation {
 void add_eval_kv(CLI::App& eval, Context& context) {
   auto options = std::make_shared<KvEvalOptions>();
   CLI::App* verb = eval.add_subcommand("kv", "Compare KV-cache compression policies with the full cache");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   verb->add_option("--file", options->file, "The text to measure on")->required();
   verb->add_option("--report", options->report,
                    "Folder of the results; rows that are there are not measured again")

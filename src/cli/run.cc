@@ -171,7 +171,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* verb = app.add_subcommand("run", "Answer one prompt, or chat in the terminal");
-  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name, .gguf file or folder")->required();
   CLI::Option* prompt =
       verb->add_option("PROMPT,-p,--prompt", options->prompt,
                        "What to answer (without it: the standard input if piped, else a conversation)");
@@ -192,7 +192,7 @@ void add_run(CLI::App& app, Context& context) {
   add_kv_policy_options(*verb, options->kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
-  add_fast_option(*verb, options->engine);
+  add_weight_options(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   on_chosen(*verb, context, [options, &context] { return run(*options, context.options); });
 }

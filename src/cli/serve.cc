@@ -335,7 +335,7 @@ void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
   CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP with the APIs of OpenAI and Anthropic");
-  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL,-m,--model", options->model, "Catalogue name, .gguf file or folder")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
   add_kv_log_option(*verb, options->engine.kv_log);
@@ -383,7 +383,7 @@ void add_serve(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
   add_kv_type_option(*verb, options->engine);
-  add_fast_option(*verb, options->engine);
+  add_weight_options(*verb, options->engine);
   add_batching_options(*verb, options->engine);
   add_queue_options(*verb, options->engine);
   const auto print_reference = [] {

@@ -141,7 +141,7 @@ int show(const ShowArguments& arguments, const GlobalOptions& options) {
 void add_show(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<ShowArguments>();
   CLI::App* verb = app.add_subcommand("show", "Show what is in a model file");
-  verb->add_option("MODEL", arguments->model, "A name from `kvasir list` or a .gguf file")->required();
+  verb->add_option("MODEL", arguments->model, "A name from `kvasir list`, a .gguf file or a folder")->required();
   verb->add_flag("--tensors", arguments->tensors, "Every tensor with type, size and shape");
   verb->add_flag("--metadata", arguments->metadata, "Every metadata entry");
   verb->callback([arguments, &context] {

@@ -116,7 +116,7 @@ Result<int> tokenize(const TokenizeOptions& options, const GlobalOptions& global
 void add_tokenize(CLI::App& app, Context& context) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* verb = app.add_subcommand("tokenize", "Tokenise text, or decode token ids with --decode");
-  verb->add_option("MODEL", options->model, "Catalogue name or .gguf file")->required();
+  verb->add_option("MODEL", options->model, "Catalogue name, .gguf file or folder")->required();
   CLI::Option* text = verb->add_option("TEXT", options->words, "The text or, with --decode, the ids");
   verb->add_option("--file", options->file, "Read the text from a file")->excludes(text);
   CLI::Option* special = verb->add_flag(

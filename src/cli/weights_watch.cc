@@ -43,15 +43,34 @@ std::optional<MappedFile> file_at(const std::string& path) {
                     .modified_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
-// The files of `folder` in /proc/self/maps, whose lines end with a path.
-std::vector<MappedFile> mapped_files_of(const std::string& folder) {
+// The files that a model's folder leads to: in a cache of the hub they are links to others.
+std::vector<std::string> linked_files(const std::filesystem::path& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    paths.push_back(std::filesystem::canonical(it->path(), ignored).string());
+  }
+  return paths;
+}
+
+// The files in /proc/self/maps, whose lines end with a path, that belong to the model: those beside its file, or
+// those of its folder.
+std::vector<MappedFile> mapped_files_of(const std::filesystem::path& model) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(model, ignored);
+  const std::vector<std::string> in_folder = is_folder ? linked_files(model) : std::vector<std::string>();
+  const auto belongs = [&](const std::string& path) {
+    if (is_folder) return std::ranges::find(in_folder, path) != in_folder.end();
+    return std::filesystem::path(path).parent_path() == model.parent_path();
+  };
   std::vector<std::string> paths;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const std::size_t slash = line.find('/');
     if (slash == line.npos) continue;
     std::string path = line.substr(slash);
-    if (std::filesystem::path(path).parent_path() != folder) continue;
+    if (!belongs(path)) continue;
     if (std::ranges::find(paths, path) == paths.end()) paths.push_back(std::move(path));
   }
   std::vector<MappedFile> files;
@@ -88,7 +107,7 @@ WeightsWatch::WeightsWatch(const std::string& model_path) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::canonical(model_path, error);
   if (error) return;
-  std::vector<MappedFile> files = mapped_files_of(whole.parent_path().string());
+  std::vector<MappedFile> files = mapped_files_of(whole);
   if (files.empty()) return;
   thread_ = std::jthread([files = std::move(files)](const std::stop_token& stop) { watch(stop, files); });
 }

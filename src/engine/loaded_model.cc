@@ -120,6 +120,10 @@ std::int64_t tensor_bytes(const io::WeightSource& source) {
   return bytes;
 }
 
+int threads_of(const EngineConfig& config) {
+  return config.num_threads > 0 ? config.num_threads : usable_physical_cores();
+}
+
 Status load_text(const EngineConfig& config, LoadedModel& loaded) {
   KVASIR_TRY(loaded.tokenizer, in_file(config, loaded.opened.load_tokenizer()));
   KVASIR_TRY(loaded.chat_template, in_file(config, loaded.opened.load_chat_template(config.chat_template)));
@@ -128,8 +132,7 @@ Status load_text(const EngineConfig& config, LoadedModel& loaded) {
 
 Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
                     const model::WeightProgress& progress, LoadedModel& loaded) {
-  const int num_threads = config.num_threads > 0 ? config.num_threads : usable_physical_cores();
-  loaded.pool = std::make_unique<ThreadPool>(num_threads);
+  loaded.pool = std::make_unique<ThreadPool>(threads_of(config));
   KVASIR_TRY(loaded.backend,
              backend::make_cpu_backend(chosen_isa(config), *loaded.pool,
                                        config.fast ? backend::Precision::kFast : backend::Precision::kExact));
@@ -177,6 +180,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgre
   LoadedModel loaded;
   KVASIR_CHECKED(say("open", 0.0));
   KVASIR_TRY(loaded.opened, open_model(config.model_path));
+  if (!config.quantize.empty()) KVASIR_CHECKED(loaded.opened.quantize(config.quantize, threads_of(config)));
   const io::WeightSource& source = loaded.opened.source();
   KVASIR_TRY(const model::ModelConfig model, in_file(config, model::load_config(source)));
 

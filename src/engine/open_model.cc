@@ -1,10 +1,17 @@
 #include "engine/open_model.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <utility>
 
 #include "base/printable.h"
 #include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
+#include "io/hf_config.h"
+#include "io/model_folder.h"
+#include "io/quantized_source.h"
+#include "model/model.h"
 
 namespace kvasir {
 namespace {
@@ -12,19 +19,45 @@ namespace {
 // Beside the default one; tokenizer.chat_templates lists the names. Others, such as "rag", are not used.
 constexpr const char* kForTools = "tokenizer.chat_template.tool_use";
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 }  // namespace
 
-OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source)
-    : source_(std::move(source)), generation_defaults_(read_sampling(source_->metadata())) {}
+OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTexts texts)
+    : source_(std::move(source)), texts_(std::move(texts)), generation_defaults_(read_sampling(source_->metadata())) {}
+
+Result<OpenedModel> OpenedModel::open_folder(const std::string& path) {
+  KVASIR_TRY(const io::HfConfig config, io::HfConfig::open(path));
+  const auto mapping = model::hf_mapping(config.model_type());
+  if (!mapping) return make_error(ErrorKind::kBadFile, printable_line(config.name()) + ": " + mapping.error().message);
+  KVASIR_TRY(io::FolderTexts texts, io::read_folder_texts(path));
+  KVASIR_TRY(auto source, io::open_folder(path, config, **mapping, texts));
+  return OpenedModel(std::move(source), std::move(texts));
+}
 
 Result<OpenedModel> open_model(const std::string& path) {
+  if (is_folder(path)) return OpenedModel::open_folder(path);
   KVASIR_TRY(auto source, io::open_gguf(path));
   return OpenedModel(std::move(source));
 }
 
 Result<OpenedModel> open_model_to_describe(const std::string& path) {
+  if (is_folder(path)) return OpenedModel::open_folder(path);
   KVASIR_TRY(auto source, io::open_gguf(path, io::TensorTypes::kAny));
   return OpenedModel(std::move(source));
+}
+
+Status OpenedModel::quantize(const std::string& type, int num_threads) {
+  const auto dtype = io::load_type_named(type);
+  if (!dtype) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("quantize: must be q8_0, q4_0, q4_k or mxfp4, is {}", printable(type)), "quantize");
+  }
+  source_ = io::quantize_on_load(std::move(source_), *dtype, num_threads);
+  return {};
 }
 
 Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "io/folder_texts.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "kvasir/sampling_params.h"
@@ -24,6 +25,10 @@ class OpenedModel {
 
   const io::WeightSource& source() const { return *source_; }
 
+  // From now on source() gives float matrices in the type of that name (io::load_type_named), made on up to
+  // `num_threads` threads while they are read. Error (kUsage): no type has the name.
+  Status quantize(const std::string& type, int num_threads);
+
   // Null when the model has none. Error (kBadFile): a broken or unsupported one.
   Result<std::unique_ptr<text::Tokenizer>> load_tokenizer() const;
   // `override_source` when it is not empty, else the model's own, with the one it names "tool_use" for
@@ -36,13 +41,16 @@ class OpenedModel {
  private:
   friend Result<OpenedModel> open_model(const std::string& path);
   friend Result<OpenedModel> open_model_to_describe(const std::string& path);
-  explicit OpenedModel(std::unique_ptr<io::WeightSource> source);
+  explicit OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTexts texts = {});
+  static Result<OpenedModel> open_folder(const std::string& path);
 
   std::unique_ptr<io::WeightSource> source_;
+  io::FolderTexts texts_;  // of a folder
   std::optional<SamplingParams> generation_defaults_;
 };
 
-// `path` is a GGUF file, or the first of a split set. Reads no weights. Errors: as io::open_gguf.
+// `path` is a GGUF file, the first of a split set, or a folder with config.json and safetensors. Reads no weights.
+// Errors: as io::open_gguf and io::open_folder; kBadFile for a folder of a model_type that no architecture reads.
 Result<OpenedModel> open_model(const std::string& path);
 // The same for whoever only describes the file: it may have tensors that no kernel reads.
 Result<OpenedModel> open_model_to_describe(const std::string& path);

@@ -9,7 +9,7 @@ namespace kvasir::io {
 
 // The file's size and a hash (FNV-1a, 64 bits) of 64 pieces of 4 KiB spread over it, such as
 // "98308000-9f3c51a0b2d4e677": the same for the same bytes on every machine. It is no protection against
-// forgery. Error (kBadFile): it cannot be read.
+// forgery. Of a folder: the same over all of its safetensors files. Error (kBadFile): it cannot be read.
 Result<std::string> model_fingerprint(const std::string& model_path);
 
 }  // namespace kvasir::io

@@ -78,6 +78,8 @@ ModelSummary summarize(const WeightSource& source) {
   summary.num_layers = int_or_zero(metadata, summary.architecture + ".block_count");
   if (const auto tokens = metadata.find_strings("tokenizer.ggml.tokens"); tokens && *tokens != nullptr) {
     summary.vocab_size = static_cast<std::int64_t>((*tokens)->size());
+  } else {
+    summary.vocab_size = int_or_zero(metadata, "tokenizer.num_tokens");
   }
   summary.has_chat_template = !string_or_empty(metadata, "tokenizer.chat_template").empty();
   return summary;

@@ -1,6 +1,7 @@
 // Where a model's tensors come from, whatever the file format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -33,11 +34,25 @@ class WeightSource {
   virtual std::span<const TensorView> tensors() const = 0;
   // Null when there is no tensor of that name.
   virtual const TensorView* find(std::string_view name) const = 0;
-  // Tells the system that these bytes will not be read again soon (after packing); the view stays valid.
+  // Rows [begin, end) of one of tensors() as a tensor of their own. They point into the file where it holds them as
+  // they are; where they must be computed (a folder's stacked experts, quantised weights) the tensor's own data is
+  // null, and they are written into `scratch`.
+  virtual TensorView rows(const TensorView& tensor, std::int64_t begin, std::int64_t end,
+                          std::vector<std::byte>& scratch) const {
+    (void)scratch;
+    return tensor.rows(begin, end);
+  }
+  // Tells the system that these bytes of the file will not be read again soon (after packing); the view stays valid.
   virtual void release_pages(const TensorView& tensor) const = 0;
+  // The same of what rows [begin, end) of one of tensors() are made of.
+  virtual void release_rows(const TensorView& tensor, std::int64_t begin, std::int64_t end) const {
+    release_pages(tensor.rows(begin, end));
+  }
   virtual std::string_view description() const = 0;  // the path, for messages
   // Tensors that tensors() leaves out; none unless the file was opened to be described.
   virtual std::span<const UnsupportedTensor> unsupported() const { return {}; }
+  // Names of tensors that text needs not, such as those of an image encoder: tensors() does not have them.
+  virtual std::span<const std::string> left_out() const { return {}; }
 };
 
 enum class TensorTypes : std::uint8_t {

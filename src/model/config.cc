@@ -64,6 +64,19 @@ Status read_rope_scaling(const io::WeightSource& source, const std::string& pref
                   printable(*type)));
 }
 
+// Files of pairs and of halves differ in the order of a head's rows. The family knows, unless the file says.
+Status read_rope_style(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
+  KVASIR_TRY(const auto style, metadata.find_string(prefix + "rope.style"));
+  if (!style) return {};
+  if (*style != "halves" && *style != "pairs") {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}rope.style: must be halves or pairs, is '{}'", prefix,
+                                  printable(*style)));
+  }
+  config.rope_style = *style == "pairs" ? kernels::RopeStyle::kInterleaved : kernels::RopeStyle::kHalves;
+  return {};
+}
+
 Status read_rope(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
   const io::Metadata& metadata = source.metadata();
   KVASIR_TRY(auto base, metadata.find_float(prefix + "rope.freq_base"));
@@ -83,6 +96,7 @@ Status read_rope(const io::WeightSource& source, const std::string& prefix, Mode
         fmt::format("metadata {}rope.dimension_count: must be even and at most the head dimension {}, is {}",
                     prefix, config.head_dim, config.rope.rotary_dim));
   }
+  KVASIR_CHECKED(read_rope_style(metadata, prefix, config));
   return read_rope_scaling(source, prefix, config.rope);
 }
 
@@ -133,7 +147,10 @@ Status read_vocab_size(const io::WeightSource& source, ModelConfig& config) {
   const io::Metadata& metadata = source.metadata();
   KVASIR_TRY(const auto* tokens, metadata.find_strings("tokenizer.ggml.tokens"));
   const bool has_tokens = tokens != nullptr && !tokens->empty();
-  const std::int64_t num_tokens = has_tokens ? std::ssize(*tokens) : num_rows;
+  // A folder's tokenizer may know more tokens than the model has.
+  KVASIR_TRY(const auto of_folder, metadata.find_int("tokenizer.num_tokens", 1, kMaxContext));
+  const std::int64_t num_tokens =
+      has_tokens ? std::ssize(*tokens) : std::min(of_folder.value_or(num_rows), num_rows);
   if (num_tokens > num_rows) {
     return make_error(ErrorKind::kBadFile,
                       fmt::format("metadata tokenizer.ggml.tokens: at most as many as token_embd.weight has "

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 
@@ -54,6 +56,7 @@ struct ModelConfig {
   float rms_norm_eps = 1e-5f;
   float attention_scale = 0.0f;  // multiplies q.k
   RopeConfig rope;
+  std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
   std::vector<LayerGroup> layer_groups;  // each layer in exactly one
 
   std::int32_t group_size() const { return num_heads / num_kv_heads; }  // query heads per KV head

@@ -51,6 +51,7 @@ constexpr KnownKey kKnownKeys[] = {
     {"rope.global.freq_base"},
     {"rope.local.freq_base"},
     {"rope.scale_linear"},
+    {"rope.style"},
     {"rope.scaling.type"},
     {"rope.scaling.factor"},
     {"rope.scaling.finetuned"},

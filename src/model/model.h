@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/batch_input.h"
+#include "io/hf_mapping.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "model/config.h"
@@ -70,6 +71,10 @@ Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backen
 // Whether load_model() finds every tensor it wants, of the right shape, and no other. Reads no matrix. Error
 // (kBadFile): the first fault.
 Status check_tensors(const io::WeightSource& source, backend::Backend& backend);
+
+// How a folder whose config.json says so becomes what the architectures read. Error (kBadFile): no architecture has
+// such folders.
+Result<const io::HfMapping*> hf_mapping(std::string_view model_type);
 
 // The configuration alone, layer groups included, without reading any weight.
 Result<ModelConfig> load_config(const io::WeightSource& source);

@@ -28,6 +28,12 @@ Status for_each_slice(const TensorView& tensor, const Visit& visit) {
   return {};
 }
 
+// Rows of the tensor that begin with `begin`.
+Status check(const TensorView& tensor, const TensorView& slice, std::int64_t begin) {
+  if (tensor.data != nullptr) return io::check_finite(tensor, begin, begin + slice.num_rows());
+  return io::check_finite(slice);
+}
+
 }  // namespace
 
 WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress)
@@ -61,10 +67,14 @@ Result<const TensorView*> WeightLoader::find(const std::string& name, std::int64
 Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64_t num_rows,
                                              std::int64_t row_length) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  if (tensor->data == nullptr) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("tensor {}: is stored in a form in which rows cannot be looked up", name));
+  }
   if (!is_dry_ && !used_.contains(name)) {
     const auto check = [&](std::int64_t begin, std::int64_t end) -> Status {
       KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
-      source_.release_pages(tensor->rows(begin, end));
+      source_.release_rows(*tensor, begin, end);
       return {};
     };
     KVASIR_CHECKED(for_each_slice(*tensor, check));
@@ -84,10 +94,10 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
   KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor, use));
   const bool is_checked = used_.contains(name);
   const auto pack = [&](std::int64_t begin, std::int64_t end) -> Status {
-    if (!is_checked) KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
-    const TensorView slice = tensor->rows(begin, end);
+    const TensorView slice = source_.rows(*tensor, begin, end, scratch_);
+    if (!is_checked) KVASIR_CHECKED(check(*tensor, slice, begin));
     backend_.pack_rows(slice, begin, *matrix);
-    source_.release_pages(slice);
+    source_.release_rows(*tensor, begin, end);
     return {};
   };
   KVASIR_CHECKED(for_each_slice(*tensor, pack));
@@ -97,9 +107,14 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
 }
 
 Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::int64_t length) {
-  KVASIR_TRY(const TensorView* tensor, view(name, 1, length));
+  KVASIR_TRY(const TensorView* tensor, find(name, 1, length));
   std::vector<float> out(static_cast<std::size_t>(length));
-  info_of(tensor->dtype).unpack_row(tensor->data, length, out.data());
+  if (!is_dry_) {
+    const TensorView row = source_.rows(*tensor, 0, 1, scratch_);
+    KVASIR_CHECKED(io::check_finite(row));
+    info_of(row.dtype).unpack_row(row.data, length, out.data());
+  }
+  KVASIR_CHECKED(mark_used(name));
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Takes tensors out of a model file by name and shape, and notices tensors that were not taken.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,7 @@ class WeightLoader {
   backend::Backend& backend_;
   WeightProgress progress_;
   std::set<std::string, std::less<>> used_;
+  std::vector<std::byte> scratch_;  // rows that the source computes
   std::int64_t packed_bytes_ = 0;
   bool is_dry_ = false;
 };

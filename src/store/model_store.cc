@@ -52,15 +52,15 @@ std::vector<fs::path> files_with_extension(const fs::path& folder, std::string_v
   return files;
 }
 
-std::unexpected<Error> unusable_folder(std::string_view folder) {
-  if (!files_with_extension(folder, ".safetensors").empty()) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("{}: safetensors folders are not supported yet; convert the model to GGUF",
-                                  printable_line(folder)));
+// A folder as the hub has it. What is wrong inside is said by whoever opens it.
+Result<std::string> resolve_folder(std::string_view folder) {
+  if (is_file(fs::path(folder) / "config.json")) {
+    while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
+    return std::string(folder);
   }
   return make_error(ErrorKind::kBadFile,
-                    fmt::format("{}: is a folder; a model is a .gguf file or a name from "
-                                "`kvasir list`",
+                    fmt::format("{}: is a folder without config.json; a model is a .gguf file, a folder with "
+                                "config.json and safetensors, or a name from `kvasir list`",
                                 printable_line(folder)));
 }
 
@@ -136,7 +136,7 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
   }
   std::error_code error;
   const fs::file_status status = fs::status(fs::path(model), error);
-  if (fs::is_directory(status)) return unusable_folder(model);
+  if (fs::is_directory(status)) return resolve_folder(model);
   if (fs::exists(status)) return std::string(model);
   if (looks_like_path(model)) {
     const bool is_missing = !error || error.value() == ENOENT;
@@ -172,6 +172,7 @@ Result<std::string> resolve_model(const std::string& model) {
   if (models) return models->resolve(model);
   // A file needs no store, and without HOME there is none.
   if (is_file(model)) return model;
+  if (std::error_code ignored; fs::is_directory(model, ignored)) return resolve_folder(model);
   return std::unexpected(models.error());
 }
 

@@ -247,10 +247,11 @@ TEST_F(Store, SaysWhatAModelArgumentCannotBe) {
   EXPECT_EQ(message("tiny"), "tiny is not here yet; get it with: kvasir pull tiny");
   EXPECT_EQ(message("no/such.gguf"), "no/such.gguf: no such file");
   const std::string folder = (home_ / "origin").native();
-  EXPECT_EQ(message(folder), folder + ": is a folder; a model is a .gguf file or a name from `kvasir list`");
-  write(home_ / "origin/model.safetensors", "");
-  EXPECT_EQ(message(folder),
-            folder + ": safetensors folders are not supported yet; convert the model to GGUF");
+  EXPECT_EQ(message(folder), folder +
+                                 ": is a folder without config.json; a model is a .gguf file, a folder with "
+                                 "config.json and safetensors, or a name from `kvasir list`");
+  write(home_ / "origin/config.json", "{}");
+  EXPECT_EQ(*store.resolve(folder + "/"), folder);
   write(home_ / "models/mine.gguf", "x");
   EXPECT_EQ(store.list().back().name, "mine.gguf");
   EXPECT_EQ(*store.resolve((home_ / "models/mine.gguf").native()), (home_ / "models/mine.gguf").native());

@@ -33,7 +33,7 @@ class Dense final : public Decoder {
     if constexpr (kShape.freq_factors) {
       KVASIR_TRY(config_.rope.freq_factors, load_freq_factors(loader, config_.rope));
     }
-    const std::int32_t rope = ropes_.add(config_.rope, kShape.rope);
+    const std::int32_t rope = ropes_.add(config_.rope, config_.rope_style.value_or(kShape.rope));
     for (std::int32_t i = 0; i < config_.num_layers; ++i) {
       Layer layer;
       KVASIR_TRY(layer.attention, load_attention(loader, config_, i, kShape.attention));

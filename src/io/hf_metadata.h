@@ -1,0 +1,35 @@
+// A folder's config.json in GGUF's terms.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/hf_config.h"
+#include "io/hf_mapping.h"
+#include "io/metadata.h"
+#include "kvasir/result.h"
+
+namespace kvasir::io {
+
+using MetadataValues = std::map<std::string, MetadataValue, std::less<>>;
+
+struct HfMetadata {
+  MetadataValues values;
+  // Tensors that GGUF files have and folders do not: a name, and one row.
+  std::vector<std::pair<std::string, std::vector<float>>> vectors;
+};
+
+// Errors: kBadFile naming the key: a wrong type, an activation or RoPE that is not known, or a key that would change
+// numbers and that the mapping does not know.
+Result<HfMetadata> map_config(const HfConfig& config, const HfMapping& mapping);
+
+// The part of it about RoPE. `sizes` are the model's. Errors: as map_config.
+struct HfRopeSizes {
+  std::int64_t head_dim = 0;
+  std::int64_t max_positions = 0;
+};
+Status map_rope(const HfConfig& config, const HfMapping& mapping, const HfRopeSizes& sizes, HfMetadata& metadata);
+
+}  // namespace kvasir::io

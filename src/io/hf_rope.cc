@@ -1,0 +1,277 @@
+// map_rope: rope_parameters, or rope_theta and rope_scaling, as GGUF's keys and tensors.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/printable.h"
+#include "io/hf_metadata.h"
+
+namespace kvasir::io {
+namespace {
+
+using simdjson::dom::object;
+
+constexpr std::int64_t kMaxRotaryDim = 1 << 16;
+
+// One object of RoPE's parameters; without one every value is absent.
+class RopeObject {
+ public:
+  RopeObject(const HfConfig& config, std::optional<object> json) : config_(&config), json_(json) {}
+
+  bool is_there() const { return json_.has_value(); }
+
+  std::optional<simdjson::dom::element> find(std::string_view key) const {
+    simdjson::dom::element value;
+    if (!json_ || json_->at_key(key).get(value) != simdjson::SUCCESS || value.is_null()) return std::nullopt;
+    return value;
+  }
+  Result<std::optional<double>> number(std::string_view key) const {
+    const auto value = find(key);
+    if (!value) return std::nullopt;
+    double number = 0.0;
+    if (value->get_double().get(number) == simdjson::SUCCESS && std::isfinite(number)) return number;
+    return bad(key, fmt::format("must be a number, is {}", printable(simdjson::minify(*value))));
+  }
+  // An absent value, or one that is not above 0, is an error.
+  Result<double> positive(std::string_view key) const {
+    KVASIR_TRY(const auto value, number(key));
+    if (value && *value > 0.0) return *value;
+    return bad(key, value ? fmt::format("must be above 0, is {}", *value) : "is missing");
+  }
+  // "default" where none is given.
+  std::string_view type() const {
+    std::string_view type = "default";
+    for (const char* key : {"rope_type", "type"}) {
+      if (const auto value = find(key); value && value->get_string().get(type) == simdjson::SUCCESS) return type;
+    }
+    return type;
+  }
+  std::optional<object> inner(std::string_view key) const {
+    const auto value = find(key);
+    object json;
+    if (!value || value->get_object().get(json) != simdjson::SUCCESS) return std::nullopt;
+    return json;
+  }
+  std::unexpected<Error> bad(std::string_view key, std::string_view problem) const {
+    return config_->bad(fmt::format("RoPE: {}", key), problem);
+  }
+
+ private:
+  const HfConfig* config_;
+  std::optional<object> json_;
+};
+
+// The parameters of layers that see everything, and those of window layers where they have their own.
+struct RopeObjects {
+  RopeObject full, local;
+};
+
+RopeObjects find_objects(const HfConfig& config) {
+  std::optional<object> json;
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    object found;
+    if (const auto value = config.find(key); value && value->get_object().get(found) == simdjson::SUCCESS) {
+      json = found;
+      break;
+    }
+  }
+  const RopeObject whole(config, json);
+  const auto full = whole.inner("full_attention"), local = whole.inner("sliding_attention");
+  if (!full && !local) return {whole, RopeObject(config, std::nullopt)};
+  return {RopeObject(config, full), RopeObject(config, local)};
+}
+
+double yarn_scale(double factor, double mscale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+class RopeMapper {
+ public:
+  RopeMapper(const HfConfig& config, const HfMapping& mapping, const HfRopeSizes& sizes, HfMetadata& metadata)
+      : config_(config), mapping_(mapping), sizes_(sizes), metadata_(metadata) {}
+
+  Status map() {
+    const auto [full, local] = find_objects(config_);
+    KVASIR_TRY(theta_, theta(full, "rope_theta", mapping_.defaults.rope_theta));
+    put("rope.freq_base", theta_);
+    if (mapping_.defaults.rope_local_theta > 0.0) {
+      KVASIR_TRY(const double base, theta(local, "rope_local_base_freq", mapping_.defaults.rope_local_theta));
+      put("rope.freq_base_swa", base);
+    }
+    KVASIR_CHECKED(map_rotary_dim(full));
+    KVASIR_TRY(const auto temperature, full.number("llama_4_scaling_beta"));
+    if (temperature) put("attention.temperature_scale", *temperature);
+    if (mapping_.rope_by_halves) put("rope.style", std::string("halves"));
+    return map_scaling(full);
+  }
+
+ private:
+  void put(std::string_view key, MetadataValue value) {
+    metadata_.values.insert_or_assign(fmt::format("{}.{}", mapping_.architecture, key), std::move(value));
+  }
+
+  Result<double> theta(const RopeObject& rope, std::string_view old_key, double of_class) const {
+    KVASIR_TRY(auto value, rope.number("rope_theta"));
+    if (!value) {
+      KVASIR_TRY(value, config_.find_number(old_key));
+    }
+    if (!value) {
+      KVASIR_TRY(value, config_.find_number("rotary_emb_base"));  // of GPT-NeoX
+    }
+    const double theta = value.value_or(of_class);
+    if (theta > 0.0) return theta;
+    return config_.bad(old_key, fmt::format("must be above 0, is {}", theta));
+  }
+
+  Status map_rotary_dim(const RopeObject& rope) {
+    KVASIR_TRY(auto factor, rope.number("partial_rotary_factor"));
+    if (!factor) {
+      KVASIR_TRY(factor, config_.find_number("partial_rotary_factor"));
+    }
+    if (!factor) {
+      KVASIR_TRY(factor, config_.find_number("rotary_pct"));
+    }
+    const double share = factor.value_or(mapping_.defaults.rotary_factor);
+    if (!(share > 0.0 && share <= 1.0)) {
+      return config_.bad("partial_rotary_factor", fmt::format("must be above 0 and at most 1, is {}", share));
+    }
+    rotary_dim_ = static_cast<std::int64_t>(static_cast<double>(sizes_.head_dim) * share);
+    if (rotary_dim_ < 2 || rotary_dim_ > kMaxRotaryDim) {
+      return config_.bad("head_dim", fmt::format("leaves {} elements to RoPE, allowed are 2 to {}", rotary_dim_,
+                                                 kMaxRotaryDim));
+    }
+    if (share < 1.0) put("rope.dimension_count", rotary_dim_);
+    return {};
+  }
+
+  Status map_scaling(const RopeObject& rope) {
+    const std::string_view type = rope.type();
+    if (type == "default" || type == "mrope") return {};  // M-RoPE turns text as RoPE does
+    if (type == "linear") {
+      KVASIR_TRY(const double factor, rope.positive("factor"));
+      put("rope.scaling.type", std::string("linear"));
+      put("rope.scaling.factor", factor);
+      return {};
+    }
+    if (type == "llama3") return map_llama3(rope);
+    if (type == "yarn") return map_yarn(rope);
+    if (type == "longrope" || type == "su") return map_longrope(rope);
+    return rope.bad("rope_type", fmt::format("is {}, known are default, linear, llama3, yarn and longrope",
+                                             printable(type)));
+  }
+
+  Result<double> original_length(const RopeObject& rope) const {
+    KVASIR_TRY(auto length, rope.number("original_max_position_embeddings"));
+    if (!length) {
+      KVASIR_TRY(length, config_.find_number("original_max_position_embeddings"));
+    }
+    const double tokens = length.value_or(static_cast<double>(sizes_.max_positions));
+    if (tokens >= 1.0) return tokens;
+    return rope.bad("original_max_position_embeddings", fmt::format("must be at least 1, is {}", tokens));
+  }
+
+  // GGUF has the divisor of each frequency (Llama 3.1's rule by wavelength), in single precision.
+  Status map_llama3(const RopeObject& rope) {
+    KVASIR_TRY(const double factor, rope.positive("factor"));
+    KVASIR_TRY(const double low, rope.positive("low_freq_factor"));
+    KVASIR_TRY(const double high, rope.positive("high_freq_factor"));
+    KVASIR_TRY(const double original, original_length(rope));
+    if (!(high > low)) return rope.bad("high_freq_factor", fmt::format("must be above {}, is {}", low, high));
+    std::vector<float> divisors;
+    for (std::int64_t i = 0; i < rotary_dim_ / 2; ++i) {
+      const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim_);
+      const double wavelength = 2.0 * std::numbers::pi * std::pow(theta_, exponent);
+      double divisor = factor;
+      if (wavelength < original / high) {
+        divisor = 1.0;
+      } else if (wavelength <= original / low) {
+        const double smooth = (original / wavelength - low) / (high - low);
+        divisor = 1.0 / ((1.0 - smooth) / factor + smooth);
+      }
+      divisors.push_back(static_cast<float>(divisor));
+    }
+    put("rope.scaling.type", std::string("llama3"));
+    metadata_.vectors.emplace_back("rope_freqs.weight", std::move(divisors));
+    return {};
+  }
+
+  // GGUF's factor on cos and sin multiplies YaRN's own 0.1 ln(factor) + 1; a folder has the product.
+  Status map_yarn(const RopeObject& rope) {
+    KVASIR_TRY(const double original, original_length(rope));
+    KVASIR_TRY(const auto given, rope.number("factor"));
+    const double factor = given.value_or(static_cast<double>(sizes_.max_positions) / original);
+    if (!(factor > 0.0)) return rope.bad("factor", fmt::format("must be above 0, is {}", factor));
+    put("rope.scaling.type", std::string("yarn"));
+    put("rope.scaling.factor", factor);
+    put("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    KVASIR_TRY(const auto fast, rope.number("beta_fast"));
+    KVASIR_TRY(const auto slow, rope.number("beta_slow"));
+    put("rope.scaling.yarn_beta_fast", fast.value_or(0.0) == 0.0 ? 32.0 : *fast);
+    put("rope.scaling.yarn_beta_slow", slow.value_or(0.0) == 0.0 ? 1.0 : *slow);
+    KVASIR_TRY(auto attention, rope.number("attention_factor"));
+    KVASIR_TRY(const auto mscale, rope.number("mscale"));
+    KVASIR_TRY(const auto mscale_all, rope.number("mscale_all_dim"));
+    if (!attention && mscale.value_or(0.0) != 0.0 && mscale_all.value_or(0.0) != 0.0) {
+      attention = yarn_scale(factor, *mscale) / yarn_scale(factor, *mscale_all);
+    }
+    if (attention) put("rope.scaling.attn_factor", *attention / yarn_scale(factor, 1.0));
+    if (const auto truncate = rope.find("truncate"); truncate) {
+      bool flag = true;
+      if (truncate->get_bool().get(flag) == simdjson::SUCCESS) put("rope.scaling.yarn_truncate", flag);
+    }
+    return {};
+  }
+
+  Status map_longrope(const RopeObject& rope) {
+    KVASIR_TRY(const double original, original_length(rope));
+    for (const auto& [key, tensor] : {std::pair("short_factor", "rope_factors_short.weight"),
+                                      std::pair("long_factor", "rope_factors_long.weight")}) {
+      KVASIR_TRY(std::vector<float> factors, read_factors(rope, key));
+      metadata_.vectors.emplace_back(tensor, std::move(factors));
+    }
+    KVASIR_TRY(const auto given, rope.number("factor"));
+    KVASIR_TRY(auto attention, rope.number("attention_factor"));
+    const double factor = given.value_or(static_cast<double>(sizes_.max_positions) / original);
+    if (!attention) attention = factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+    put("rope.scaling.type", std::string("longrope"));
+    put("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    put("rope.scaling.attn_factor", *attention);
+    return {};
+  }
+
+  Result<std::vector<float>> read_factors(const RopeObject& rope, std::string_view key) const {
+    const auto value = rope.find(key);
+    simdjson::dom::array array;
+    if (!value || value->get_array().get(array) != simdjson::SUCCESS) return rope.bad(key, "must be an array");
+    std::vector<float> factors;
+    for (const simdjson::dom::element item : array) {
+      double factor = 0.0;
+      if (item.get_double().get(factor) != simdjson::SUCCESS || !(factor > 0.0)) {
+        return rope.bad(key, fmt::format("must hold numbers above 0, holds {}", printable(simdjson::minify(item))));
+      }
+      factors.push_back(static_cast<float>(factor));
+    }
+    if (std::ssize(factors) == rotary_dim_ / 2) return factors;
+    return rope.bad(key, fmt::format("must have {} numbers, half of those that RoPE turns, has {}", rotary_dim_ / 2,
+                                     factors.size()));
+  }
+
+  const HfConfig& config_;
+  const HfMapping& mapping_;
+  HfRopeSizes sizes_;
+  HfMetadata& metadata_;
+  double theta_ = 0.0;
+  std::int64_t rotary_dim_ = 0;
+};
+
+}  // namespace
+
+Status map_rope(const HfConfig& config, const HfMapping& mapping, const HfRopeSizes& sizes, HfMetadata& metadata) {
+  return RopeMapper(config, mapping, sizes, metadata).map();
+}
+
+}  // namespace kvasir::io

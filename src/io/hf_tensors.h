@@ -1,0 +1,42 @@
+// A folder's tensors under GGUF's names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/hf_mapping.h"
+#include "io/row_reader.h"
+#include "io/safetensors.h"
+#include "kvasir/result.h"
+#include "tensor/tensor_view.h"
+
+namespace kvasir::io {
+
+class HfQuantization;
+
+struct MappedTensor {
+  TensorView view;  // data is null when the rows are computed
+  RowReaderPtr rows;
+};
+
+struct MappedTensors {
+  std::vector<MappedTensor> tensors;  // in the order of the first stored tensor of each
+  std::vector<std::string> left_out;  // stored names of parts that text needs not
+};
+
+// What of the configuration the names depend on.
+struct HfLayers {
+  std::int64_t num_layers = 0;
+  std::int64_t num_extra_layers = 0;  // behind the others; they guess further tokens, and are left out
+  std::int64_t num_heads = 1;
+};
+
+// Errors: kBadFile naming the tensor: one that the mapping does not know, one of a type or with more axes than can be
+// read, one that two stored tensors make, experts that are missing or differ.
+Result<MappedTensors> map_tensors(std::span<const SafetensorsTensor> stored, const HfMapping& mapping,
+                                  const HfLayers& layers, const HfQuantization& quantization);
+
+}  // namespace kvasir::io
