@@ -76,6 +76,40 @@ TEST_P(FloatKernels, RmsNormAddAddsWhatRmsNormWrites) {
   }
 }
 
+TEST_P(FloatKernels, LayerNormCentresAndDividesByTheDeviation) {
+  for (std::int64_t n : kSizes) {
+    SCOPED_TRACE(trace(n));
+    std::vector<float> x = random_floats(n, 3.0f, n);
+    for (float& value : x) value += 5.0f;
+    const std::vector<float> weight = random_floats(n, 1.0f, n + 1), bias = random_floats(n, 1.0f, n + 2);
+    std::vector<float> out(n + 1, kUntouched);
+    table().layer_norm(x.data(), weight.data(), bias.data(), 1e-2f, n, out.data());
+    double sum = 0.0, squares = 0.0;
+    for (float value : x) sum += value;
+    const double mean = sum / static_cast<double>(n);
+    for (float value : x) squares += (value - mean) * (value - mean);
+    const double factor = 1.0 / std::sqrt(squares / static_cast<double>(n) + 1e-2);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double expected = (x[i] - mean) * factor * weight[i] + bias[i];
+      ASSERT_NEAR(out[i], expected, 3e-6 * (std::abs(weight[i]) + std::abs(bias[i]))) << "at " << i;
+    }
+    EXPECT_EQ(out[n], kUntouched);
+    std::vector<float> in_place = x;
+    table().layer_norm(in_place.data(), weight.data(), bias.data(), 1e-2f, n, in_place.data());
+    EXPECT_TRUE(std::equal(in_place.begin(), in_place.end(), out.begin()));
+  }
+}
+
+TEST_P(FloatKernels, LayerNormOfWhatNoFloatHoldsIsNan) {
+  for (std::int64_t n : kSizes) {
+    if (n == 1) continue;  // one number alone is its mean
+    std::vector<float> x(n, 1e25f), weight(n, 1.0f), out(n);
+    x[0] = -1e25f;
+    table().layer_norm(x.data(), weight.data(), weight.data(), 1e-5f, n, out.data());
+    for (float value : out) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
 TEST_P(FloatKernels, RopeRotatesEveryPairAndKeepsItsLength) {
   for (const RopeStyle style : {RopeStyle::kInterleaved, RopeStyle::kHalves}) {
     for (std::int32_t rotary_dim : {2, 8, 22, 32, 64, 80, 96, 128, 256}) {
@@ -108,20 +142,47 @@ double gelu_tanh(double x) {
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
+double gelu_erf(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
+
 TEST_P(FloatKernels, SiluAndGeluFollowTheirFormulas) {
   std::vector<float> gate = random_floats(4099, 4.0f, 7);
   gate.insert(gate.end(), {0.0f, -0.0f, 1e-20f, -1e-20f, 60.0f, -60.0f, -87.5f, -95.0f, 1e4f, -1e4f});
   const std::int64_t n = static_cast<std::int64_t>(gate.size());
   const std::vector<float> up = random_floats(n, 1.0f, 8);
-  std::vector<float> of_silu(n), of_gelu(n);
+  std::vector<float> of_silu(n), of_gelu(n), of_erf(n);
   table().silu_mul(gate.data(), up.data(), n, of_silu.data());
   table().gelu_tanh_mul(gate.data(), up.data(), n, of_gelu.data());
+  table().gelu_erf_mul(gate.data(), up.data(), n, of_erf.data());
   for (std::int64_t i = 0; i < n; ++i) {
     // The exponent of gelu is rounded to float32 before exp: up to 30 ulp of a tail that is next to nothing.
     const double expected_silu = silu(gate[i]) * up[i], expected_gelu = gelu_tanh(gate[i]) * up[i];
     ASSERT_NEAR(of_silu[i], expected_silu, 5e-7 * std::abs(expected_silu) + 1e-36) << "x = " << gate[i];
     ASSERT_NEAR(of_gelu[i], expected_gelu, 5e-7 * std::abs(expected_gelu) + 1e-8 * std::abs(up[i]))
         << "x = " << gate[i];
+    const double expected_erf = gelu_erf(gate[i]) * up[i];
+    ASSERT_NEAR(of_erf[i], expected_erf, 6e-7 * std::abs(expected_erf) + 1e-8 * std::abs(up[i]))
+        << "x = " << gate[i];
+  }
+}
+
+TEST_P(FloatKernels, AnActivationWithoutAGateIsTheFunctionAlone) {
+  const std::vector<float> x = random_floats(77, 3.0f, 21), ones(77, 1.0f);
+  for (const auto function : {table().silu_mul, table().gelu_tanh_mul, table().gelu_erf_mul}) {
+    std::vector<float> gated(77), alone(77);
+    function(x.data(), ones.data(), 77, gated.data());
+    function(x.data(), nullptr, 77, alone.data());
+    EXPECT_EQ(gated, alone);
+  }
+}
+
+TEST_P(FloatKernels, SoftCapIsATanhOfTheGivenHeight) {
+  std::vector<float> x = random_floats(999, 30.0f, 22);
+  x.insert(x.end(), {0.0f, 1e-3f, -1e-3f, 1e4f, -1e4f});
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<float> out(x.size());
+  table().soft_cap(x.data(), 30.0f, n, out.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    ASSERT_NEAR(out[i], 30.0 * std::tanh(double{x[i]} / 30.0), 6e-6) << "x = " << x[i];
   }
 }
 
@@ -129,15 +190,22 @@ TEST_P(FloatKernels, ElementWiseTailsComputeWhatWholeVectorsDoAndStopAtTheEnd) {
   const std::vector<float> a = random_floats(64, 2.0f, 3), b = random_floats(64, 2.0f, 4);
   for (std::int64_t n = 0; n <= 40; ++n) {
     SCOPED_TRACE(trace(n));
-    for (int op = 0; op < 4; ++op) {
+    for (int op = 0; op < 7; ++op) {
       std::vector<float> whole(64), part(64, kUntouched);
+      if (op == 6) whole = part = b;
       for (auto [out, count] : {std::pair{&whole, std::int64_t{64}}, {&part, n}}) {
         if (op == 0) table().silu_mul(a.data(), b.data(), count, out->data());
         if (op == 1) table().gelu_tanh_mul(a.data(), b.data(), count, out->data());
         if (op == 2) table().add(a.data(), b.data(), count, out->data());
         if (op == 3) table().scale(a.data(), 1.7f, count, out->data());
+        if (op == 4) table().gelu_erf_mul(a.data(), b.data(), count, out->data());
+        if (op == 5) table().soft_cap(a.data(), 1.7f, count, out->data());
+        if (op == 6) table().add_scaled(a.data(), 1.7f, count, out->data());
       }
-      for (std::int64_t i = 0; i < 64; ++i) ASSERT_EQ(part[i], i < n ? whole[i] : kUntouched) << "op " << op;
+      for (std::int64_t i = 0; i < 64; ++i) {
+        const float rest = op == 6 ? b[i] : kUntouched;
+        ASSERT_EQ(part[i], i < n ? whole[i] : rest) << "op " << op;
+      }
     }
   }
   std::vector<float> sum(64), scaled(64);
@@ -147,6 +215,8 @@ TEST_P(FloatKernels, ElementWiseTailsComputeWhatWholeVectorsDoAndStopAtTheEnd) {
     EXPECT_EQ(sum[i], a[i] + b[i]);
     EXPECT_EQ(scaled[i], a[i] * -0.3f);
   }
+  table().add_scaled(a.data(), -0.3f, 64, sum.data());
+  for (std::int64_t i = 0; i < 64; ++i) EXPECT_EQ(sum[i], std::fma(a[i], -0.3f, a[i] + b[i]));
 }
 
 // sum_exp of a single logit is exp itself.
@@ -265,15 +335,18 @@ TEST(FloatKernelsAcrossIsas, AgreeBitForBitWhereThereAreVectors) {
     const std::vector<float> x = random_floats(n, 4.0f, n), y = random_floats(n, 1.0f, n + 1);
     std::vector<std::vector<float>> results;
     for (const KernelTable* table : {avx2, avx512}) {
-      std::vector<float> norm(n), silu_out(n), gelu_out(n), head = x;
+      std::vector<float> norm(n), layer(n), silu_out(n), gelu_out(n), erf_out(n), capped(n), head = x;
       table->rms_norm(x.data(), y.data(), 1e-6f, n, norm.data());
+      table->layer_norm(x.data(), y.data(), x.data(), 1e-6f, n, layer.data());
       table->silu_mul(x.data(), y.data(), n, silu_out.data());
       table->gelu_tanh_mul(x.data(), y.data(), n, gelu_out.data());
+      table->gelu_erf_mul(x.data(), y.data(), n, erf_out.data());
+      table->soft_cap(x.data(), 2.5f, n, capped.data());
       const std::int32_t rotary_dim = static_cast<std::int32_t>(n / 2 * 2);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kInterleaved);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kHalves);
       std::vector<float> all = {static_cast<float>(table->sum_exp(x.data(), 1.0f, n))};
-      for (const auto& part : {norm, silu_out, gelu_out, head})
+      for (const auto& part : {norm, layer, silu_out, gelu_out, erf_out, capped, head})
         all.insert(all.end(), part.begin(), part.end());
       results.push_back(all);
     }

@@ -150,6 +150,9 @@ struct AttentionMergeArgs {
   float* out = nullptr;  // row r goes to out + (r / group_size) * out_stride + (r % group_size) * head_dim
   std::int64_t out_stride = 0;
   float* log_sum_exp = nullptr;  // [num_rows] or null: log of the whole softmax denominator
+  // [group_size] or null, by query head: one more score in the softmax, which has no value (Xiao et al. 2023,
+  // "Efficient streaming language models with attention sinks"; as gpt-oss learns it).
+  const float* sinks = nullptr;
 };
 
 // Rounds K and V of one token and one KV head into its slot of a cell.
@@ -217,13 +220,20 @@ struct KernelTable {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* out);
   // sum[i] += what rms_norm makes of x[i].
   void (*rms_norm_add)(const float* x, const float* weight, float eps, std::int64_t n, float* sum);
+  // out[i] = (x[i] - mean) / sqrt(variance + eps) * weight[i] + bias[i] (Ba et al. 2016), NaN where a sum is no
+  // float. In place allowed.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, std::int64_t n,
+                     float* out);
   // In place on one head; cos/sin are [rotary_dim / 2]; elements past rotary_dim are left alone.
   void (*rope)(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style);
-  void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);  // silu(gate) * up
-  void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n,
-                        float* out);                                        // gelu_tanh(gate) * up
-  void (*add)(const float* a, const float* b, std::int64_t n, float* out);  // a + b
-  void (*scale)(const float* x, float factor, std::int64_t n, float* out);  // x * factor
+  // out = f(gate) * up; of f(gate) alone where up is null.
+  void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*gelu_erf_mul)(const float* gate, const float* up, std::int64_t n, float* out);
+  void (*add)(const float* a, const float* b, std::int64_t n, float* out);       // a + b
+  void (*scale)(const float* x, float factor, std::int64_t n, float* out);       // x * factor
+  void (*add_scaled)(const float* x, float factor, std::int64_t n, float* sum);  // sum += x * factor, fused
+  void (*soft_cap)(const float* x, float cap, std::int64_t n, float* out);       // cap * tanh(x / cap)
   // Returns false when a number is NaN, infinite or beyond the format (it is written as such, or in q12 its
   // whole row as zeros): the caller fails that request, as an infinite key might be just hidden from a query.
   bool (*write_kv)(const KvWriteArgs& args);

@@ -1,4 +1,4 @@
-// RMS normalisation. Included inside an ISA's namespace and target region.
+// RMS and layer normalisation. Included inside an ISA's namespace and target region.
 
 // Four accumulators over 64 inputs at a time, then one over what is left: an order that depends on n alone.
 static float sum_of_squares(const float* x, std::int64_t n) {
@@ -50,5 +50,36 @@ void rms_norm_add(const float* x, const float* weight, float eps, std::int64_t n
     const int rest = static_cast<int>(n - i);
     const F32x16 value = mul(mul(load_partial(x + i, rest), factor), load_partial(weight + i, rest));
     store_partial(sum + i, add(load_partial(sum + i, rest), value), rest);
+  }
+}
+
+// In the order of sum_of_squares: of x - shift, or of its square.
+template <bool kSquares>
+static float sum_of(const float* x, float shift, std::int64_t n) {
+  F32x16 acc[4] = {zero(), zero(), zero(), zero()};
+  const F32x16 shifts = broadcast(shift);
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    const F32x16 value = select(first_lanes(lanes), sub(load_partial(x + i, lanes), shifts), zero());
+    F32x16& sum = acc[i / 16 % 4];
+    sum = kSquares ? fma(value, value, sum) : add(sum, value);
+  }
+  return reduce_add(add(add(acc[0], acc[1]), add(acc[2], acc[3])));
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::int64_t n,
+                float* out) {
+  const auto count = static_cast<float>(n);
+  const float mean = sum_of<false>(x, 0.0f, n) / count;
+  const float squares = sum_of<true>(x, mean, n);
+  F32x16 factor = broadcast(__builtin_nanf(""));
+  if (squares < __builtin_inff()) {
+    factor = div(broadcast(1.0f), sqrt(add(broadcast(squares / count), broadcast(eps))));
+  }
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    const F32x16 centred = mul(sub(load_partial(x + i, lanes), broadcast(mean)), factor);
+    store_partial(out + i, fma(centred, load_partial(weight + i, lanes), load_partial(bias + i, lanes)),
+                  lanes);
   }
 }

@@ -111,7 +111,8 @@ void attention(const AttentionArgs& args) {
 void attention_merge(const AttentionMergeArgs& args) {
   for (std::int64_t row = 0; row < args.num_rows; ++row) {
     const auto counts = [&](std::int64_t c) { return args.partial_sum[c * args.num_rows + row] != 0.0f; };
-    float max = kNoKey;
+    const float sink = args.sinks == nullptr ? kNoKey : args.sinks[row % args.group_size];
+    float max = sink;
     for (std::int64_t c = 0; c < args.num_chunks; ++c) {
       if (counts(c)) max = std::fmax(max, args.partial_max[c * args.num_rows + row]);
     }
@@ -128,6 +129,7 @@ void attention_merge(const AttentionMergeArgs& args) {
       const float* partial = args.partial_out + index * args.head_dim;
       for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = std::fma(weight, partial[d], out[d]);
     }
+    if (args.sinks != nullptr) sum += std::exp(sink - max);
     for (std::int32_t d = 0; d < args.head_dim; ++d) out[d] = sum == 0.0f ? 0.0f : out[d] / sum;
     if (args.log_sum_exp != nullptr) args.log_sum_exp[row] = max + std::log(sum);
   }

@@ -19,6 +19,8 @@ float norm_factor(const float* x, float eps, std::int64_t n) {
   return 1.0f / std::sqrt(mean + eps);
 }
 
+float factor_of(const float* up, std::int64_t i) { return up == nullptr ? 1.0f : up[i]; }
+
 }  // namespace
 
 void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, float* out) {
@@ -29,6 +31,20 @@ void rms_norm(const float* x, const float* weight, float eps, std::int64_t n, fl
 void rms_norm_add(const float* x, const float* weight, float eps, std::int64_t n, float* sum) {
   const float factor = norm_factor(x, eps, n);
   for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i] * factor * weight[i];
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, std::int64_t n,
+                float* out) {
+  double sum = 0.0, squares = 0.0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
+  const double mean = sum / static_cast<double>(n);
+  for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const bool is_finite = squares < static_cast<double>(std::numeric_limits<float>::max());
+  const double factor = is_finite ? 1.0 / std::sqrt(squares / static_cast<double>(n) + eps)
+                                  : std::numeric_limits<double>::quiet_NaN();
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = static_cast<float>((x[i] - mean) * factor * weight[i] + bias[i]);
+  }
 }
 
 void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_dim, RopeStyle style) {
@@ -44,14 +60,21 @@ void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_d
 }
 
 void silu_mul(const float* gate, const float* up, std::int64_t n, float* out) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+  for (std::int64_t i = 0; i < n; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * factor_of(up, i);
 }
 
 void gelu_tanh_mul(const float* gate, const float* up, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i) {
     const double x = gate[i];
     const double gelu = 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
-    out[i] = static_cast<float>(gelu) * up[i];
+    out[i] = static_cast<float>(gelu) * factor_of(up, i);
+  }
+}
+
+void gelu_erf_mul(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i];
+    out[i] = static_cast<float>(0.5 * x * std::erfc(-x * 0.7071067811865476)) * factor_of(up, i);
   }
 }
 
@@ -61,6 +84,15 @@ void add(const float* a, const float* b, std::int64_t n, float* out) {
 
 void scale(const float* x, float factor, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * factor;
+}
+
+void add_scaled(const float* x, float factor, std::int64_t n, float* sum) {
+  for (std::int64_t i = 0; i < n; ++i) sum[i] = std::fma(x[i], factor, sum[i]);
+}
+
+void soft_cap(const float* x, float cap, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<float>(cap * std::tanh(static_cast<double>(x[i]) / cap));
 }
 
 bool write_kv(const KvWriteArgs& args) {

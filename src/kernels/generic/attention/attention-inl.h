@@ -41,12 +41,8 @@ static void start_block(AttentionBlock& block) {
 
 // scores = cap * tanh(scores / cap).
 static void cap_scores(float* scores, int num_rows, float cap) {
-  const F32x16 limit = broadcast(cap), one = broadcast(1.0f);
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(num_rows) * kTokensPerTile; i += 16) {
-    const F32x16 x = div(load(scores + i), limit);
-    const F32x16 e = exp(mul(broadcast(-2.0f), abs(x)));
-    const F32x16 magnitude = mul(limit, div(sub(one, e), add(one, e)));
-    store(scores + i, select(less(x, zero()), sub(zero(), magnitude), magnitude));
+    store(scores + i, capped(load(scores + i), broadcast(cap)));
   }
 }
 
