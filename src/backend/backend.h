@@ -61,21 +61,40 @@ struct MatmulOp {
   Rows tile_maxima = {};
 };
 
-enum class Gate : std::uint8_t { kSilu, kGeluTanh };
+enum class Gate : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
+
+enum class NormKind : std::uint8_t {
+  kNone,   // the row as it is
+  kRms,    // Zhang and Sennrich 2019
+  kLayer,  // Ba et al. 2016
+};
+
+// A normalisation of rows as wide as the weight; the numbers are borrowed.
+struct Norm {
+  NormKind kind = NormKind::kNone;
+  std::span<const float> weight;
+  std::span<const float> bias;  // of kLayer
+  float eps = 0.0f;
+};
 
 // cos and sin of every row's position for one kind of RoPE; valid for one step.
 struct RopeTable {
   std::span<const double> inverse_frequencies;  // [rotary_dim / 2], radians per position
   kernels::RopeStyle style = kernels::RopeStyle::kHalves;
+  float factor = 1.0f;  // on cos and sin (Peng et al. 2023, "YaRN")
 };
 
 // Turns q and k of every row by its position and stores k and v in their pages. With norms, every head of q
-// and k is RMS-normalised first (Qwen 3, Gemma 3).
+// and k is RMS-normalised first (Qwen 3, Gemma 3), or their whole rows (OLMo 2).
 struct RopeAndStoreOp {
   Rows q, k, v;
-  const float* q_norm = nullptr;  // [head_dim] or null
+  const float* q_norm = nullptr;  // [head_dim], or of norms_rows [q.width] and [k.width]; or null
   const float* k_norm = nullptr;
+  bool norms_rows = false;
   float norm_eps = 0.0f;
+  // Where set, q is multiplied by 1 + scale ln(1 + floor(position / length)) last (Llama 4, Ministral 3).
+  float temperature_scale = 0.0f;
+  std::int32_t temperature_length = 1;
   std::int32_t rope_index = 0;  // into the tables given to plan()
   std::int32_t group = 0;       // layer group, and the layer's index inside it
   std::int32_t layer_in_group = 0;
@@ -87,6 +106,7 @@ struct AttendOp {
   std::int32_t layer_in_group = 0;
   float scale = 1.0f;
   float softcap = 0.0f;
+  const float* sinks = nullptr;  // [query heads] or null: kernels::AttentionMergeArgs
 };
 
 // Measures full blocks of one sequence, in their order. A cell that is gone measures 0.
@@ -102,8 +122,7 @@ struct MeasureBlocksOp {
 
 struct HeadOp {
   Rows x;
-  std::span<const float> norm_weight;
-  float norm_eps = 0.0f;
+  Norm norm;
   const Matrix* weight = nullptr;
   Rows logits;
   Rows tile_maxima;
@@ -146,17 +165,19 @@ class Backend {
 
   // x[row] = table[token of row] * scale.
   virtual void embed(const TensorView& table, float scale, Rows x) = 0;
-  // out = rms_norm(x) * weight.
-  virtual void norm(Rows x, std::span<const float> weight, float eps, Activation& out) = 0;
-  // out = rms_norm(x) * weight for rows [first_row, first_row + num_rows) of those that are left; row 0 of
-  // out is first_row's.
-  virtual void norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
-                         std::int32_t num_rows, Rows out) = 0;
+  // out = norm(x).
+  virtual void norm(Rows x, const Norm& norm, Activation& out) = 0;
+  // out = norm(x) for rows [first_row, first_row + num_rows) of those that are left; row 0 of out is
+  // first_row's.
+  virtual void norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
+                         Rows out) = 0;
   // x += rms_norm(y) * weight.
   virtual void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) = 0;
   virtual void matmul(const Activation& in, std::span<const MatmulOp> ops) = 0;
-  // x += W in: the residual stream.
-  virtual void matmul_add(const Activation& in, const Matrix& weight, Rows x) = 0;
+  // op.out += W in + bias: the residual stream.
+  virtual void matmul_add(const Activation& in, const MatmulOp& op) = 0;
+  // x += factor y.
+  virtual void add(Rows y, float factor, Rows x) = 0;
   virtual void rope_and_store(const RopeAndStoreOp& op) = 0;
   virtual void attend(const AttendOp& op, Activation& out) = 0;
   // As attend, for the rows that want logits alone: the last layer needs the others' keys and values, and
@@ -164,10 +185,14 @@ class Backend {
   // alone, numbered from 0. Returns how many there are. Once a batch, and no rope_and_store after it. Queries
   // that are observed are so, wanted or not.
   virtual std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) = 0;
-  // out = gate(gate_rows) * up_rows.
+  // out = gate(gate_rows) * up_rows; where up_rows has no data, gate(gate_rows).
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
-  // logits = W rms_norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
+  // logits = W norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
   virtual void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) = 0;
+
+  // In place: logits * scale, then cap * tanh(logits / cap) where cap > 0. Both keep their order, but may make
+  // neighbours equal.
+  virtual void scale_and_cap(std::span<float> logits, float scale, float cap) = 0;
 
   // Per row of the batch as it was planned: true when a NaN or infinity was met on its way.
   virtual std::span<const std::uint8_t> non_finite_rows() const = 0;

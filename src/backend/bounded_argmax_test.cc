@@ -48,8 +48,7 @@ class Head {
     out.logits.assign(static_cast<std::size_t>(num_rows) * vocab_size, std::nanf(""));
     out.maxima.assign(static_cast<std::size_t>(num_rows) * num_tiles, std::nanf(""));
     backend_.head({.x = x_,
-                   .norm_weight = norm_,
-                   .norm_eps = 1e-6f,
+                   .norm = {.kind = NormKind::kRms, .weight = norm_, .eps = 1e-6f},
                    .weight = matrix_.get(),
                    .logits = {.data = out.logits.data(), .stride = vocab_size, .width = vocab_size},
                    .tile_maxima = {.data = out.maxima.data(), .stride = num_tiles, .width = num_tiles},

@@ -78,7 +78,7 @@ Result<T> in_file(const EngineConfig& config, Result<T> result) {
 }
 
 kv::KvCacheConfig kv_cache_config(const EngineConfig& config, const model::ModelConfig& model,
-                            const MemoryPlan& plan) {
+                                  const MemoryPlan& plan) {
   kv::KvCacheConfig kv{.cells_per_layer = model.num_kv_heads,
                        .head_dim = model.head_dim,
                        .new_cells = format_of_new_cells(config.kv_cache_type, model.head_dim)};
@@ -139,7 +139,8 @@ Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
   loaded.max_logit_rows = static_cast<std::int32_t>(
       std::clamp<std::int64_t>(kMaxLogitFloats / model.vocab_size, 1, 64));
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
-                                      .max_logit_rows = loaded.max_logit_rows};
+                                      .max_logit_rows = loaded.max_logit_rows,
+                                      .context_tokens = config.max_model_len_tokens};
   KVASIR_TRY(loaded.model,
              in_file(config, model::load_model(loaded.opened.source(), *loaded.backend, limits, progress)));
   return {};

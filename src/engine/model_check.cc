@@ -14,6 +14,7 @@
 #include "engine/sampling_metadata.h"
 #include "engine/vocab_metadata.h"
 #include "model/known_keys.h"
+#include "model/left_out_tensors.h"
 #include "model/model.h"
 
 namespace kvasir {
@@ -39,6 +40,16 @@ void add_types(const io::WeightSource& source, std::vector<std::string>& reasons
     reasons.push_back(
         fmt::format("weights of {} are not supported (tensor {}{})", type, names.front(), others));
   }
+}
+
+// Tensors that the model runs without.
+void add_left_out(const io::WeightSource& source, std::vector<std::string>& notices) {
+  const auto config = model::load_config(source);
+  if (!config) return;
+  const std::vector<std::string> names = model::left_out_tensors(source, *config);
+  if (names.empty()) return;
+  const std::string others = names.size() == 1 ? "" : fmt::format(" and {} more", names.size() - 1);
+  notices.push_back(fmt::format("left out, as text does without: tensor {}{}", printable(names.front()), others));
 }
 
 // Missing, superfluous and misshapen tensors.
@@ -77,6 +88,7 @@ std::vector<std::string> notices_about(const io::WeightSource& source, const tex
   if (const auto unknown = model::check_keys(metadata).unknown; !unknown.empty()) {
     notices.push_back(fmt::format("not known, and not taken into account: {}", fmt::join(unknown, ", ")));
   }
+  add_left_out(source, notices);
   std::ranges::move(sampling_notices(metadata), std::back_inserter(notices));
   return notices;
 }

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 #include "backend/kv_layout.h"
 #include "base/check.h"
@@ -34,34 +36,104 @@ Result<std::int32_t> get_int32_or(const io::Metadata& metadata, const std::strin
   return value ? static_cast<std::int32_t>(*value) : fallback;
 }
 
+std::unexpected<Error> wrong_rope(const std::string& prefix, std::string_view key, std::string_view limit,
+                                  double value) {
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("metadata {}rope.{}: must be {}, is {}", prefix, key, limit, value));
+}
+
+// Attention grows with the context that YaRN stretches to: 0.1 ln(factor) more of cos and sin each.
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1.0 ? 1.0 : 0.1 * multiplier * std::log(factor) + 1.0;
+}
+
+Status read_original_context(const io::Metadata& metadata, const std::string& prefix, RopeConfig& rope) {
+  KVASIR_TRY(rope.original_context_tokens,
+             get_int32(metadata, prefix + "rope.scaling.original_context_length", kMaxContext));
+  return {};
+}
+
+Status read_yarn(const io::Metadata& metadata, const std::string& prefix, double factor, RopeConfig& rope) {
+  if (factor == 0.0 || factor == 1.0) return {};  // turns and scales nothing
+  if (factor < 1.0) return wrong_rope(prefix, "scaling.factor", "at least 1", factor);
+  rope.scaling = RopeScaling::kYarn;
+  rope.factor = factor;
+  KVASIR_CHECKED(read_original_context(metadata, prefix, rope));
+  const std::pair<const char*, double*> betas[] = {{"scaling.yarn_beta_fast", &rope.yarn_beta_fast},
+                                                   {"scaling.yarn_beta_slow", &rope.yarn_beta_slow}};
+  for (const auto& [key, value] : betas) {
+    KVASIR_TRY(const auto beta, metadata.find_float(prefix + "rope." + key));
+    if (beta && *beta <= 0.0) return wrong_rope(prefix, key, "above 0", *beta);
+    *value = beta.value_or(*value);
+  }
+  KVASIR_TRY(const auto mix, metadata.find_float(prefix + "rope.scaling.yarn_ext_factor"));
+  if (mix && *mix != 1.0 && *mix >= 0.0) {
+    return wrong_rope(prefix, "scaling.yarn_ext_factor", "1 or absent", *mix);
+  }
+  KVASIR_TRY(const auto rounds, metadata.find_bool(prefix + "rope.scaling.yarn_truncate"));
+  rope.yarn_rounds = rounds.value_or(true);
+  KVASIR_TRY(const auto multiplier, metadata.find_float(prefix + "rope.scaling.yarn_log_multiplier"));
+  rope.attention_factor = yarn_magnitude(factor, 1.0) / yarn_magnitude(factor, multiplier.value_or(0.0));
+  KVASIR_TRY(const auto attention_factor, metadata.find_float(prefix + "rope.scaling.yarn_attn_factor"));
+  if (attention_factor.value_or(0.0) > 0.0) rope.attention_factor = *attention_factor;
+  return {};
+}
+
+// Its divisors are tensors, and some writers name no type.
+Status read_longrope(const io::Metadata& metadata, const std::string& prefix, std::int32_t context_tokens,
+                     RopeConfig& rope) {
+  rope.scaling = RopeScaling::kLongRope;
+  KVASIR_CHECKED(read_original_context(metadata, prefix, rope));
+  const double factor = static_cast<double>(context_tokens) / rope.original_context_tokens;
+  if (factor > 1.0) {
+    rope.attention_factor = std::sqrt(1.0 + std::log(factor) / std::log(rope.original_context_tokens));
+  }
+  return {};
+}
+
 // A factor without a type is linear, and 0 means none, as llama.cpp reads them.
-Status read_rope_scaling(const io::WeightSource& source, const std::string& prefix, RopeConfig& rope) {
+Status read_linear(const std::string& prefix, double factor, RopeConfig& rope) {
+  if (factor < 0.0) return wrong_rope(prefix, "scaling.factor", "above 0", factor);
+  if (factor != 0.0 && factor != 1.0) {
+    rope.scaling = RopeScaling::kLinear;
+    rope.factor = factor;
+  }
+  return {};
+}
+
+Status read_rope_scaling(const io::WeightSource& source, const std::string& prefix,
+                         std::int32_t context_tokens, RopeConfig& rope) {
   const io::Metadata& metadata = source.metadata();
-  KVASIR_TRY(const auto type, metadata.find_string(prefix + "rope.scaling.type"));
+  KVASIR_TRY(const auto found_type, metadata.find_string(prefix + "rope.scaling.type"));
+  const std::string type = found_type.value_or("");
   KVASIR_TRY(auto factor, metadata.find_float(prefix + "rope.scaling.factor"));
   // Files from before rope.scaling.* carry a bare linear factor.
   if (!factor) {
     KVASIR_TRY(factor, metadata.find_float(prefix + "rope.scale_linear"));
   }
-  const double value = factor.value_or(0.0);
-  if (!type || type->empty() || *type == "linear") {
-    if (value < 0.0) {
-      return make_error(ErrorKind::kBadFile,
-                        fmt::format("metadata {}rope.scaling.factor: must be above 0, is {}", prefix, value));
-    }
-    if (value != 0.0 && value != 1.0) {
-      rope.scaling = RopeScaling::kLinear;
-      rope.factor = value;
-    }
+  KVASIR_TRY(const auto attention_factor, metadata.find_float(prefix + "rope.scaling.attn_factor"));
+  if (attention_factor && *attention_factor < 0.0) {
+    return wrong_rope(prefix, "scaling.attn_factor", "above 0", *attention_factor);
+  }
+  const bool has_attention_factor = attention_factor.value_or(0.0) != 0.0;
+  if (type == "longrope" || type == "su" || source.find("rope_factors_long.weight") != nullptr) {
+    KVASIR_CHECKED(read_longrope(metadata, prefix, context_tokens, rope));
+    if (has_attention_factor) rope.attention_factor = *attention_factor;
     return {};
   }
-  if (*type == "none" || *type == "llama3") return {};  // llama3's factors are the tensor rope_freqs.weight
-  // By a factor of 1 YaRN turns and scales nothing.
-  if (*type == "yarn" && (value == 0.0 || value == 1.0)) return {};
-  return make_error(
-      ErrorKind::kBadFile,
-      fmt::format("metadata {}rope.scaling.type: '{}' is not supported (none, linear, llama3 are)", prefix,
-                  printable(*type)));
+  if (type == "yarn") {
+    KVASIR_CHECKED(read_yarn(metadata, prefix, factor.value_or(0.0), rope));
+  } else if (type.empty() || type == "linear") {
+    KVASIR_CHECKED(read_linear(prefix, factor.value_or(0.0), rope));
+  } else if (type != "none" && type != "llama3") {  // llama3's factors are the tensor rope_freqs.weight
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}rope.scaling.type: '{}' is not supported (none, linear, llama3, "
+                    "yarn, longrope are)",
+                    prefix, printable(type)));
+  }
+  if (has_attention_factor) rope.attention_factor *= *attention_factor;
+  return {};
 }
 
 // Files of pairs and of halves differ in the order of a head's rows. The family knows, unless the file says.
@@ -69,9 +141,9 @@ Status read_rope_style(const io::Metadata& metadata, const std::string& prefix, 
   KVASIR_TRY(const auto style, metadata.find_string(prefix + "rope.style"));
   if (!style) return {};
   if (*style != "halves" && *style != "pairs") {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("metadata {}rope.style: must be halves or pairs, is '{}'", prefix,
-                                  printable(*style)));
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}rope.style: must be halves or pairs, is '{}'", prefix, printable(*style)));
   }
   config.rope_style = *style == "pairs" ? kernels::RopeStyle::kInterleaved : kernels::RopeStyle::kHalves;
   return {};
@@ -97,7 +169,7 @@ Status read_rope(const io::WeightSource& source, const std::string& prefix, Mode
                     prefix, config.head_dim, config.rope.rotary_dim));
   }
   KVASIR_CHECKED(read_rope_style(metadata, prefix, config));
-  return read_rope_scaling(source, prefix, config.rope);
+  return read_rope_scaling(source, prefix, config.context_length_tokens, config.rope);
 }
 
 // 0 is what writers put for "the usual".
@@ -133,6 +205,55 @@ Status read_heads(const io::Metadata& metadata, const std::string& prefix, Model
   }
   KVASIR_TRY(const double scale, read_attention_scale(metadata, prefix, config.head_dim));
   config.attention_scale = static_cast<float>(scale);
+  return {};
+}
+
+// Layers that predict further tokens follow the decoder's own, which do without them.
+Status read_num_layers(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
+  KVASIR_TRY(const std::int32_t num_blocks, get_int32(metadata, prefix + "block_count", kMaxLayers));
+  KVASIR_TRY(const auto num_predicting,
+             metadata.find_int(prefix + "nextn_predict_layers", 0, num_blocks - 1));
+  config.num_predicting_layers = static_cast<std::int32_t>(num_predicting.value_or(0));
+  config.num_layers = num_blocks - config.num_predicting_layers;
+  return {};
+}
+
+// Of RMS norms, or of layer norms where the family has those.
+Status read_norm_eps(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
+  std::string key = prefix + "attention.layer_norm_rms_epsilon";
+  if (metadata.find(key) == nullptr && metadata.find(prefix + "attention.layer_norm_epsilon") != nullptr) {
+    key = prefix + "attention.layer_norm_epsilon";
+  }
+  KVASIR_TRY(const double eps, metadata.get_float(key));
+  if (!(eps > 0.0 && eps < 1.0)) {
+    return make_error(ErrorKind::kBadFile, fmt::format("metadata {}: must be in (0, 1), is {}", key, eps));
+  }
+  config.norm_eps = static_cast<float>(eps);
+  return {};
+}
+
+// Factors and caps; 0 is what writers put for none.
+Status read_scales(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
+  const std::pair<const char*, float*> scales[] = {
+      {"attn_logit_softcapping", &config.attention_softcap},
+      {"final_logit_softcapping", &config.final_softcap},
+      {"attention.temperature_scale", &config.temperature_scale},
+      {"embedding_scale", &config.embedding_scale},
+      {"residual_scale", &config.residual_scale},
+      {"logit_scale", &config.logit_scale},
+  };
+  for (const auto& [key, scale] : scales) {
+    KVASIR_TRY(const auto value, metadata.find_float(prefix + key));
+    if (value.value_or(0.0) < 0.0) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("metadata {}{}: must be above 0, is {}", prefix, key, *value));
+    }
+    if (value.value_or(0.0) > 0.0) *scale = static_cast<float>(*value);
+  }
+  if (config.temperature_scale == 0.0f) return {};
+  KVASIR_TRY(config.temperature_length_tokens,
+             get_int32_or(metadata, prefix + "attention.temperature_length", kMaxContext,
+                          std::max(1, config.rope.original_context_tokens)));
   return {};
 }
 
@@ -175,18 +296,6 @@ KvPlace ModelConfig::kv_place(std::int32_t layer) const {
           .layer_in_group = static_cast<std::int32_t>(in_group - group->layers.begin())};
 }
 
-Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config) {
-  const std::string key = config.architecture + ".attention.sliding_window";
-  KVASIR_TRY(const auto window,
-             source.metadata().find_int(key, -1, std::numeric_limits<std::uint32_t>::max()));
-  if (window.value_or(0) == -1) return {};  // none, as an unsigned -1 is
-  if (window.value_or(0) == 0 || *window >= config.context_length_tokens) return {};
-  return make_error(ErrorKind::kBadFile,
-                    fmt::format("metadata {}: must be 0 or at least context_length {}, as sliding-window "
-                                "attention is not supported for this architecture, is {}",
-                                key, config.context_length_tokens, *window));
-}
-
 Result<ModelConfig> read_config(const io::WeightSource& source) {
   const io::Metadata& metadata = source.metadata();
   ModelConfig config;
@@ -194,19 +303,15 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
   const std::string prefix = config.architecture + ".";
   const auto name = metadata.find_string("general.name");
   config.name = name && !name->value_or("").empty() ? **name : config.architecture;
-  KVASIR_TRY(config.num_layers, get_int32(metadata, prefix + "block_count", kMaxLayers));
+  KVASIR_CHECKED(read_num_layers(metadata, prefix, config));
   KVASIR_TRY(config.hidden_size, get_int32(metadata, prefix + "embedding_length", kMaxWidth));
-  KVASIR_TRY(config.intermediate_size, get_int32(metadata, prefix + "feed_forward_length", kMaxWidth));
+  // Models of experts alone have none.
+  KVASIR_TRY(config.intermediate_size, get_int32_or(metadata, prefix + "feed_forward_length", kMaxWidth, 0));
   KVASIR_TRY(config.context_length_tokens, get_int32(metadata, prefix + "context_length", kMaxContext));
   KVASIR_CHECKED(read_heads(metadata, prefix, config));
   KVASIR_CHECKED(read_rope(source, prefix, config));
-  KVASIR_TRY(const double eps, metadata.get_float(prefix + "attention.layer_norm_rms_epsilon"));
-  if (!(eps > 0.0 && eps < 1.0)) {
-    return make_error(
-        ErrorKind::kBadFile,
-        fmt::format("metadata {}attention.layer_norm_rms_epsilon: must be in (0, 1), is {}", prefix, eps));
-  }
-  config.rms_norm_eps = static_cast<float>(eps);
+  KVASIR_CHECKED(read_norm_eps(metadata, prefix, config));
+  KVASIR_CHECKED(read_scales(metadata, prefix, config));
   KVASIR_TRY(const auto experts, metadata.find_int(prefix + "expert_count", 0, kMaxWidth));
   if (experts.value_or(0) > 0) {
     return make_error(ErrorKind::kBadFile,

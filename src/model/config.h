@@ -1,6 +1,7 @@
 // The numbers that shape a decoder, read from a model file and range-checked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,17 +15,27 @@ namespace kvasir::model {
 
 enum class RopeScaling : std::uint8_t {
   kNone,
-  kLinear,  // positions divided by a factor (Chen et al. 2023)
+  kLinear,    // positions divided by a factor (Chen et al. 2023)
+  kYarn,      // slow frequencies divided by it, fast ones not (Peng et al. 2023)
+  kLongRope,  // a divisor per frequency, by the context that is to be used (Ding et al. 2024)
 };
 
 // Rotary embedding of one kind of layer (Su et al. 2021).
 struct RopeConfig {
   double freq_base = 10000.0;
   RopeScaling scaling = RopeScaling::kNone;
-  double factor = 1.0;          // with kLinear
-  std::int32_t rotary_dim = 0;  // leading elements of a head that turn; even, <= head_dim
+  double factor = 1.0;                       // with kLinear and kYarn
+  std::int32_t original_context_tokens = 0;  // with kYarn and kLongRope: of the training before the scaling
+  double yarn_beta_fast = 32.0;              // turns within it from which on a frequency is fast
+  double yarn_beta_slow = 1.0;               // and up to which it is slow
+  bool yarn_rounds = true;                   // the borders between them to whole frequencies
+  double attention_factor = 1.0;             // on cos and sin
+  std::int32_t rotary_dim = 0;     // leading elements of a head that turn; even, <= head_dim; 0: none
+  bool takes_freq_factors = true;  // of the file, where it has them
   // Per-frequency divisors [rotary_dim / 2], e.g. Llama 3's piecewise scaling as GGUF stores it; empty: none.
   std::vector<float> freq_factors;
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 // Layers that share one kind of attention, and so one block table.
@@ -43,8 +54,9 @@ struct ModelConfig {
   std::string architecture;
   std::string name;
   std::int32_t num_layers = 0;
+  std::int32_t num_predicting_layers = 0;  // behind these in the file: of further tokens, and left out
   std::int32_t hidden_size = 0;
-  std::int32_t intermediate_size = 0;
+  std::int32_t intermediate_size = 0;  // of the feed-forward layers; 0: all of them are of experts
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
@@ -53,25 +65,60 @@ struct ModelConfig {
   // tokenizer knows what those stand for. vocab_size when the file has no tokenizer.
   std::int32_t num_tokens = 0;
   std::int32_t context_length_tokens = 0;
-  float rms_norm_eps = 1e-5f;
+  float norm_eps = 1e-5f;
   float attention_scale = 0.0f;  // multiplies q.k
-  RopeConfig rope;
+  float attention_softcap = 0.0f;
+  // Of queries by position, where not 0 (backend::RopeAndStoreOp).
+  float temperature_scale = 0.0f;
+  std::int32_t temperature_length_tokens = 1;
+  float embedding_scale = 1.0f;
+  float residual_scale = 1.0f;  // of what a sub-layer adds to the residual stream
+  float logit_scale = 1.0f;
+  float final_softcap = 0.0f;                    // of logits, after the scale
+  bool has_parallel_residual = false;            // attention and MLP read the same rows
+  RopeConfig rope;                               // of every layer, unless layer_ropes names others
+  std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`
   std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
-  std::vector<LayerGroup> layer_groups;  // each layer in exactly one
+  std::vector<LayerGroup> layer_groups;          // each layer in exactly one
 
   std::int32_t group_size() const { return num_heads / num_kv_heads; }  // query heads per KV head
   std::int32_t q_size() const { return num_heads * head_dim; }
   std::int32_t kv_size() const { return num_kv_heads * head_dim; }
   // Requires: 0 <= layer < num_layers.
   KvPlace kv_place(std::int32_t layer) const;
+  bool has_window(std::int32_t layer) const {
+    return layer_groups[static_cast<std::size_t>(kv_place(layer).group)].window > 0;
+  }
+  bool has_windows() const {
+    return std::ranges::any_of(layer_groups, [](const LayerGroup& group) { return group.window > 0; });
+  }
+  const RopeConfig& rope_of(std::int32_t layer) const {
+    return layer_ropes.empty() ? rope : layer_ropes[static_cast<std::size_t>(layer)];
+  }
+  // Gives each layer the kind that rope_of(layer) returns. After the layers are in their groups.
+  template <class RopeOf>
+  void set_layer_ropes(const RopeOf& rope_of) {
+    layer_ropes.clear();
+    for (std::int32_t layer = 0; layer < num_layers; ++layer) layer_ropes.push_back(rope_of(layer));
+  }
 };
 
 // Reads what all decoder architectures share, under the key prefix `<architecture>.`; one full-attention
 // group. Errors: kBadFile naming the key, the limit and the value.
 Result<ModelConfig> read_config(const io::WeightSource& source);
 
-// For architectures whose layers all see every earlier token: kBadFile when the file asks for a window that
-// its context outgrows (Mistral 7B v0.1), which would be computed wrongly without a sign.
-Status refuse_sliding_window(const io::WeightSource& source, const ModelConfig& config);
+// Which layers of a family see a window only, where its files say so.
+struct WindowPattern {
+  static constexpr std::int64_t kEveryLayer = 0;
+  static constexpr std::int64_t kUnknown = -1;  // the file must have the pattern
+  std::int64_t period = kEveryLayer;            // the last layer of each so many sees every token
+  std::int64_t default_window = 0;              // in tokens, where the file does not say
+};
+
+// Splits the layers into those that see every token and those that see a window: keys
+// attention.sliding_window (absent, 0 or -1: there is none) and attention.sliding_window_pattern, a flag for each
+// layer or a period. Where every layer sees the window or the pattern is unknown, one that is as long as the context
+// is none. Errors: kBadFile.
+Status split_windows(const io::WeightSource& source, const WindowPattern& pattern, ModelConfig& config);
 
 }  // namespace kvasir::model

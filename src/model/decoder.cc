@@ -15,14 +15,18 @@ Decoder::Decoder(ModelConfig config, backend::Backend& backend)
     : config_(std::move(config)), backend_(backend) {}
 
 Status Decoder::load(WeightLoader& loader, const WorkspaceLimits& limits) {
+  const std::int32_t context = limits.context_tokens > 0 ? limits.context_tokens
+                                                         : config_.context_length_tokens;
+  KVASIR_CHECKED(load_freq_factors(loader, context, config_));
   KVASIR_CHECKED(load_layers(loader));
   KVASIR_TRY(embedding_, loader.view("token_embd.weight", config_.vocab_size, config_.hidden_size));
-  KVASIR_TRY(output_norm_, loader.vector("output_norm.weight", config_.hidden_size));
+  KVASIR_TRY(output_norm_,
+             load_norm(loader, "output_norm", norm_kind_, config_.hidden_size, config_.norm_eps));
   const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
   const bool is_large = std::int64_t{config_.vocab_size} * config_.hidden_size >= kLeastSearchedLogitProducts;
   const auto use = is_large ? backend::MatrixUse::kArgmaxHead : backend::MatrixUse::kLayer;
   KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
-  KVASIR_CHECKED(loader.check_all_used());
+  KVASIR_CHECKED(loader.check_all_used(config_));
   if (loader.is_dry()) return {};
   weight_bytes_ = loader.packed_bytes();
   KVASIR_TRY(ws_, make_workspace(backend_, config_, limits));
@@ -36,7 +40,7 @@ void Decoder::forward(const backend::BatchInput& batch) {
 void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) {
   ws_.x = hidden;
   backend_.plan(batch, ropes_.tables());
-  if (layers.first == 0) backend_.embed(*embedding_, embedding_scale_, ws_.x);
+  if (layers.first == 0) backend_.embed(*embedding_, config_.embedding_scale, ws_.x);
   for (std::int32_t layer = layers.first; layer < layers.end; ++layer) {
     run_layer({.op = backend_, .ws = ws_, .config = config_, .layer = layer});
   }
@@ -44,8 +48,7 @@ void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers
 
 Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) {
   backend_.head({.x = ws_.x,
-                 .norm_weight = output_norm_,
-                 .norm_eps = config_.rms_norm_eps,
+                 .norm = output_norm_.op(),
                  .weight = output_.get(),
                  .logits = ws_.logits.rows,
                  .tile_maxima = ws_.logits.tile_maxima,
@@ -54,8 +57,14 @@ Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool argma
   return ws_.logits;
 }
 
+bool Decoder::scale_logits(std::span<float> logits) {
+  if (config_.logit_scale == 1.0f && config_.final_softcap == 0.0f) return false;
+  backend_.scale_and_cap(logits, config_.logit_scale, config_.final_softcap);
+  return true;
+}
+
 backend::Rows Decoder::final_hidden(std::int32_t first_row, std::int32_t num_rows) {
-  backend_.norm_rows(ws_.x, output_norm_, config_.rms_norm_eps, first_row, num_rows, ws_.y);
+  backend_.norm_rows(ws_.x, output_norm_.op(), first_row, num_rows, ws_.y);
   return ws_.y;
 }
 

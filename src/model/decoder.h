@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
-#include <vector>
 
+#include "model/layers/norm.h"
 #include "model/layers/rope.h"
 #include "model/model.h"
 #include "model/weight_loader.h"
@@ -22,6 +23,7 @@ class Decoder : public Model {
   void forward(const backend::BatchInput& batch) final;
   void forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) final;
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) final;
+  bool scale_logits(std::span<float> logits) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
 
   // Loads all of it, or with a dry loader checks that it could. Errors: kBadFile, also for a tensor that
@@ -29,20 +31,21 @@ class Decoder : public Model {
   Status load(WeightLoader& loader, const WorkspaceLimits& limits);
 
  protected:
-  // Names the layers' tensors, and registers their kinds of RoPE in ropes_.
+  // Names the layers' tensors, and registers their kinds of RoPE in ropes_. The file's frequencies are in the
+  // configuration by then.
   virtual Status load_layers(WeightLoader& loader) = 0;
   // One layer, over run.ws.x in place.
   virtual void run_layer(const LayerRun& run) = 0;
 
   ModelConfig config_;
   RopeKinds ropes_;
-  float embedding_scale_ = 1.0f;
+  backend::NormKind norm_kind_ = backend::NormKind::kRms;  // of the last norm
 
  private:
   backend::Backend& backend_;
   Workspace ws_;
   const TensorView* embedding_ = nullptr;
-  std::vector<float> output_norm_;
+  Norm output_norm_;
   std::unique_ptr<backend::Matrix> output_;
   std::int64_t weight_bytes_ = 0;
 };

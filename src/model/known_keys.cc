@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "model/arch/registry.h"
 
 namespace kvasir::model {
 namespace {
@@ -60,6 +61,20 @@ constexpr KnownKey kKnownKeys[] = {
     {"rope.scaling.yarn_attn_factor"},
     {"rope.scaling.yarn_beta_fast"},
     {"rope.scaling.yarn_beta_slow"},
+    {"rope.scaling.yarn_log_multiplier"},
+    {"rope.scaling.yarn_truncate"},
+    {"rope.scaling.attn_factor"},
+    {"rope.dimension_sections"},
+    {"rope.style"},
+    {"attn_logit_softcapping"},
+    {"final_logit_softcapping"},
+    {"attention.temperature_length"},
+    {"attention.temperature_scale"},
+    {"logit_scale"},
+    {"residual_scale"},
+    {"embedding_scale"},
+    {"nextn_predict_layers"},
+    {"n_deepstack_layers"},
     {"expert_count"},
     {"dense_2_feat_in"},
     {"dense_2_feat_out"},
@@ -68,24 +83,16 @@ constexpr KnownKey kKnownKeys[] = {
     {"vision."},
     {"audio."},
     {"mm."},
-    {"final_logit_softcapping", KeyRule::kOff},
-    {"attn_logit_softcapping", KeyRule::kOff},
     {"attention.max_alibi_bias", KeyRule::kOff},
     {"attention.clamp_kqv", KeyRule::kOff},
-    {"attention.temperature_length", KeyRule::kOff},
-    {"attention.temperature_scale", KeyRule::kOff},
     {"rope.scaling.alpha", KeyRule::kOff},
-    {"rope.scaling.yarn_log_multiplier", KeyRule::kOff},
     {"expert_used_count", KeyRule::kOff},
     {"expert_shared_count", KeyRule::kOff},
     {"leading_dense_block_count", KeyRule::kOff},
-    {"nextn_predict_layers", KeyRule::kOff},
     {"use_parallel_residual", KeyRule::kOff},
     {"embedding_length_per_layer_input", KeyRule::kOff},
-    {"rope.scaling.attn_factor", KeyRule::kOne},
-    {"logit_scale", KeyRule::kOne},
-    {"residual_scale", KeyRule::kOne},
-    {"embedding_scale", KeyRule::kOne},
+    {"attention.output_scale", KeyRule::kOne},
+    {"attention.value_scale", KeyRule::kOne},
 };
 
 const KnownKey* find_known(std::string_view suffix) {
@@ -102,6 +109,12 @@ std::optional<double> number_of(const io::Metadata& metadata, std::string_view k
   return number ? *number : std::nullopt;
 }
 
+// Whether the architecture computes a key that is missing in others.
+bool is_computed(const Architecture* architecture, std::string_view suffix) {
+  return architecture != nullptr && !suffix.empty() &&
+         std::ranges::find(architecture->keys, suffix) != architecture->keys.end();
+}
+
 bool is_allowed(std::optional<double> value, KeyRule rule) {
   if (rule == KeyRule::kKnown) return true;
   return value && (*value == 0.0 || (rule == KeyRule::kOne && *value == 1.0));
@@ -114,9 +127,12 @@ KeyReport check_keys(const io::Metadata& metadata) {
   const auto architecture = metadata.find_string("general.architecture");
   if (!architecture || !*architecture) return report;
   const std::string prefix = **architecture + ".";
+  const Architecture* family = find_architecture(**architecture);
   for (const auto& [key, value] : metadata.values()) {
     if (!key.starts_with(prefix)) continue;
-    const KnownKey* known = find_known(std::string_view(key).substr(prefix.size()));
+    const std::string_view suffix = std::string_view(key).substr(prefix.size());
+    if (is_computed(family, suffix)) continue;
+    const KnownKey* known = find_known(suffix);
     if (known == nullptr) {
       report.unknown.push_back(printable(key));
       continue;

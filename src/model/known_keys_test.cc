@@ -17,10 +17,9 @@ KeyReport report_of(const std::string& key, io::MetadataValue value) {
 
 TEST(KnownKeys, NeutralValuesPass) {
   for (const auto& [key, value] :
-       std::vector<std::pair<std::string, io::MetadataValue>>{{"llama.attn_logit_softcapping", 0.0},
-                                                              {"llama.logit_scale", 1.0},
-                                                              {"llama.residual_scale", 0.0},
-                                                              {"llama.rope.scaling.attn_factor", 1.0},
+       std::vector<std::pair<std::string, io::MetadataValue>>{{"llama.attention.clamp_kqv", 0.0},
+                                                              {"llama.attention.value_scale", 1.0},
+                                                              {"llama.attention.output_scale", 0.0},
                                                               {"llama.use_parallel_residual", false},
                                                               {"llama.expert_used_count", std::int64_t{0}},
                                                               {"llama.rope.scaling.finetuned", true},
@@ -34,14 +33,15 @@ TEST(KnownKeys, NeutralValuesPass) {
 
 TEST(KnownKeys, ArithmeticThatIsMissingIsRefused) {
   EXPECT_EQ(
-      report_of("llama.attn_logit_softcapping", 50.0).refused,
-      std::vector<std::string>{"metadata llama.attn_logit_softcapping: must be 0 or absent, as this is not "
+      report_of("llama.attention.clamp_kqv", 50.0).refused,
+      std::vector<std::string>{"metadata llama.attention.clamp_kqv: must be 0 or absent, as this is not "
                                "computed here, is 50"});
-  EXPECT_EQ(report_of("llama.logit_scale", 0.0625).refused,
-            std::vector<std::string>{
-                "metadata llama.logit_scale: must be 1 or absent, as this is not computed here, is 0.0625"});
+  EXPECT_EQ(
+      report_of("llama.attention.value_scale", 0.0625).refused,
+      std::vector<std::string>{"metadata llama.attention.value_scale: must be 1 or absent, as this is not "
+                               "computed here, is 0.0625"});
   EXPECT_EQ(report_of("llama.use_parallel_residual", true).refused.size(), 1u);
-  EXPECT_EQ(report_of("llama.residual_scale", std::string("x")).refused.size(), 1u);
+  EXPECT_EQ(report_of("llama.attention.output_scale", std::string("x")).refused.size(), 1u);
 }
 
 TEST(KnownKeys, NobodyPassesOverAnUnknownKeyInSilence) {

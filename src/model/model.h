@@ -22,6 +22,7 @@ namespace kvasir::model {
 struct WorkspaceLimits {
   std::int32_t max_rows = 512;       // tokens of one step
   std::int32_t max_logit_rows = 64;  // rows of one logits() call
+  std::int32_t context_tokens = 0;   // that requests may use; 0: the model's own
 };
 
 struct Logits {
@@ -57,6 +58,11 @@ class Model {
   // They are valid until the next call. With argmax_only, tiles without a row's greatest logit of a token
   // may be left out, as backend::HeadOp::argmax_of says. Requires: 1 <= num_rows <= max_logit_rows.
   virtual Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) = 0;
+
+  // A row of logits() is as the head gives it: its greatest logits are the model's greatest, but models may scale
+  // and cap them on top. Does that in place, for a row of which more than the greatest is wanted. Returns whether
+  // anything changed; then tile maxima are so no longer.
+  virtual bool scale_logits(std::span<float> logits) = 0;
 
   // The same rows as they go into the head: hidden states after the last norm, [num_rows, hidden_size]. Valid
   // until the next call or forward pass. Requires: 1 <= num_rows <= max_rows.

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "io/finite_check.h"
+#include "model/left_out_tensors.h"
 #include "quant/dtype.h"
 
 namespace kvasir::model {
@@ -16,14 +17,14 @@ namespace {
 // caches between the check and the packing.
 constexpr std::int64_t kSliceBytes = 8 << 20;
 
-// Calls visit(row_begin, row_end) for slices of whole row groups, in order, until one fails.
+// Calls visit(row_begin, row_end) for slices of whole row groups of num_rows rows, in order, until one fails.
 template <class Visit>
-Status for_each_slice(const TensorView& tensor, const Visit& visit) {
+Status for_each_slice(const TensorView& tensor, std::int64_t num_rows, const Visit& visit) {
   constexpr std::int64_t kGroup = kernels::kRowsPerGroup;
   const std::int64_t group_bytes = kGroup * row_bytes(tensor.dtype, tensor.row_length());
   const std::int64_t slice_rows = kGroup * std::max<std::int64_t>(1, kSliceBytes / group_bytes);
-  for (std::int64_t begin = 0; begin < tensor.num_rows(); begin += slice_rows) {
-    KVASIR_CHECKED(visit(begin, std::min(begin + slice_rows, tensor.num_rows())));
+  for (std::int64_t begin = 0; begin < num_rows; begin += slice_rows) {
+    KVASIR_CHECKED(visit(begin, std::min(begin + slice_rows, num_rows)));
   }
   return {};
 }
@@ -77,7 +78,7 @@ Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64
       source_.release_rows(*tensor, begin, end);
       return {};
     };
-    KVASIR_CHECKED(for_each_slice(*tensor, check));
+    KVASIR_CHECKED(for_each_slice(*tensor, num_rows, check));
   }
   KVASIR_CHECKED(mark_used(name));
   return tensor;
@@ -91,19 +92,44 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
     KVASIR_CHECKED(mark_used(name));
     return std::make_unique<backend::Matrix>();
   }
-  KVASIR_TRY(auto matrix, backend_.make_matrix(*tensor, use));
-  const bool is_checked = used_.contains(name);
-  const auto pack = [&](std::int64_t begin, std::int64_t end) -> Status {
-    const TensorView slice = source_.rows(*tensor, begin, end, scratch_);
-    if (!is_checked) KVASIR_CHECKED(check(*tensor, slice, begin));
-    backend_.pack_rows(slice, begin, *matrix);
-    source_.release_rows(*tensor, begin, end);
-    return {};
-  };
-  KVASIR_CHECKED(for_each_slice(*tensor, pack));
+  KVASIR_TRY(auto matrix, pack(*tensor, 0, num_rows, use, used_.contains(name)));
   KVASIR_CHECKED(mark_used(name));
+  return matrix;
+}
+
+Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix_part(const std::string& name,
+                                                                   std::int64_t first_row,
+                                                                   std::int64_t num_rows,
+                                                                   std::int64_t total_rows,
+                                                                   std::int64_t row_length) {
+  KVASIR_TRY(const TensorView* tensor, find(name, total_rows, row_length));
+  KVASIR_CHECKED(mark_used(name));
+  if (is_dry_) return std::make_unique<backend::Matrix>();
+  return pack(*tensor, first_row, num_rows, backend::MatrixUse::kLayer, false);
+}
+
+Result<std::unique_ptr<backend::Matrix>> WeightLoader::pack(const TensorView& tensor, std::int64_t first_row,
+                                                            std::int64_t num_rows, backend::MatrixUse use,
+                                                            bool is_checked) {
+  const TensorView part{.name = tensor.name,
+                        .dtype = tensor.dtype,
+                        .rank = 2,
+                        .shape = {tensor.row_length(), num_rows, 1, 1}};
+  KVASIR_TRY(auto matrix, backend_.make_matrix(part, use));
+  KVASIR_CHECKED(pack_at(tensor, first_row, num_rows, is_checked, 0, *matrix));
   packed_bytes_ += matrix->packed_bytes;
   return matrix;
+}
+
+Status WeightLoader::pack_at(const TensorView& tensor, std::int64_t first_row, std::int64_t num_rows,
+                             bool is_checked, std::int64_t target_row, backend::Matrix& matrix) {
+  return for_each_slice(tensor, num_rows, [&](std::int64_t begin, std::int64_t end) -> Status {
+    const TensorView slice = source_.rows(tensor, first_row + begin, first_row + end, scratch_);
+    if (!is_checked) KVASIR_CHECKED(check(tensor, slice, first_row + begin));
+    backend_.pack_rows(slice, target_row + begin, matrix);
+    source_.release_rows(tensor, first_row + begin, first_row + end);
+    return {};
+  });
 }
 
 Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::int64_t length) {
@@ -123,9 +149,9 @@ Result<std::vector<float>> WeightLoader::optional_vector(const std::string& name
   return vector(name, length);
 }
 
-Status WeightLoader::check_all_used() const {
+Status WeightLoader::check_all_used(const ModelConfig& config) const {
   for (const TensorView& tensor : source_.tensors()) {
-    if (!used_.contains(tensor.name)) {
+    if (!used_.contains(tensor.name) && !is_left_out(tensor.name, config)) {
       return make_error(
           ErrorKind::kBadFile,
           fmt::format("tensor {}: not part of this architecture as Kvasir knows it ({} of {} tensors used)",

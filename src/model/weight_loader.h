@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
+#include "model/config.h"
 
 namespace kvasir::model {
 
@@ -32,6 +33,11 @@ class WeightLoader {
   Result<std::unique_ptr<backend::Matrix>> matrix(const std::string& name, std::int64_t num_rows,
                                                   std::int64_t row_length,
                                                   backend::MatrixUse use = backend::MatrixUse::kLayer);
+  // Outputs [first_row, first_row + num_rows) of a tensor of total_rows, as a matrix of their own: what several
+  // matrices are written in one behind the other.
+  Result<std::unique_ptr<backend::Matrix>> matrix_part(const std::string& name, std::int64_t first_row,
+                                                       std::int64_t num_rows, std::int64_t total_rows,
+                                                       std::int64_t row_length);
   // A vector widened to float32.
   Result<std::vector<float>> vector(const std::string& name, std::int64_t length);
   // Empty when the file has none.
@@ -39,10 +45,16 @@ class WeightLoader {
   // The tensor itself, for row look-ups in its file layout.
   Result<const TensorView*> view(const std::string& name, std::int64_t num_rows, std::int64_t row_length);
   bool has(std::string_view name) const { return source_.find(name) != nullptr; }
+  // 0 when the file has none.
+  std::int64_t num_rows(std::string_view name) const {
+    const TensorView* tensor = source_.find(name);
+    return tensor == nullptr ? 0 : tensor->num_rows();
+  }
   const io::Metadata& metadata() const { return source_.metadata(); }
 
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
-  Status check_all_used() const;
+  // Those that is_left_out() knows may stay.
+  Status check_all_used(const ModelConfig& config) const;
   std::int64_t packed_bytes() const { return packed_bytes_; }
 
  private:
@@ -50,6 +62,13 @@ class WeightLoader {
   Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
                                  std::int64_t row_length) const;
   Status mark_used(const std::string& name);
+  // Rows [first_row, first_row + num_rows) of a tensor as a matrix.
+  Result<std::unique_ptr<backend::Matrix>> pack(const TensorView& tensor, std::int64_t first_row,
+                                                std::int64_t num_rows, backend::MatrixUse use,
+                                                bool is_checked);
+  // The same as the rows from target_row of a matrix.
+  Status pack_at(const TensorView& tensor, std::int64_t first_row, std::int64_t num_rows, bool is_checked,
+                 std::int64_t target_row, backend::Matrix& matrix);
 
   const io::WeightSource& source_;
   backend::Backend& backend_;

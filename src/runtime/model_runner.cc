@@ -160,16 +160,20 @@ void ModelRunner::read_logits(const Part& part, std::size_t begin, std::size_t e
     if (part.results[chunk[i].sequence].error) continue;
     const auto row = static_cast<std::int64_t>(i);
     const auto num_tiles = static_cast<std::size_t>(logits.tile_maxima.width);
-    read_row(chunk[i], part,
-             {.logits = {logits.rows.row(row), num_tokens},
-              .tile_maxima = {logits.tile_maxima.row(row), num_tiles}});
+    LogitView view = {.logits = {logits.rows.row(row), num_tokens},
+                      .tile_maxima = {logits.tile_maxima.row(row), num_tiles}};
+    // By its own request alone: whether neighbours among the greatest become equal must not depend on company.
+    const std::size_t sequence = chunk[i].sequence;
+    const bool reads_all = !wants_argmax_only(chunk[i], part.sequences[sequence], part.tasks[sequence]);
+    if (reads_all && model_.scale_logits(view.logits)) view.tile_maxima = {};
+    read_row(chunk[i], part, view);
   }
 }
 
 void ModelRunner::read_hidden(const Part& part, std::size_t begin, std::size_t end) {
   const std::span<const WantedRow> chunk = std::span(wanted_).subspan(begin, end - begin);
-  const backend::Rows rows =
-      model_.final_hidden(static_cast<std::int32_t>(begin), static_cast<std::int32_t>(chunk.size()));
+  const backend::Rows rows = model_.final_hidden(static_cast<std::int32_t>(begin),
+                                                 static_cast<std::int32_t>(chunk.size()));
   mark_non_finite(part);
   for (std::size_t i = 0; i < chunk.size(); ++i) {
     const WantedRow& wanted = chunk[i];
@@ -195,8 +199,8 @@ void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const Logi
     if (observes(task)) (*task.observer)(wanted.position, row.logits);
     const auto next = static_cast<std::size_t>(wanted.position) + 1;
     if (task.params->prompt_logprobs && wanted.position + 1 < sequence.num_prompt_tokens) {
-      auto logprobs =
-          sampling::logprobs_of(row.logits, sequence.history[next], *task.params->prompt_logprobs, scratch_);
+      auto logprobs = sampling::logprobs_of(row.logits, sequence.history[next], *task.params->prompt_logprobs,
+                                            scratch_);
       if (!logprobs) {
         result.error = std::move(logprobs.error());
         return;

@@ -78,11 +78,14 @@ NAMED = [
 ]
 # What would be computed wrongly.
 REFUSED = [
-    ({"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 4.0)}, "'yarn' is not supported"),
-    ({"llama.rope.scaling.attn_factor": number(F32, 1.5)}, "llama.rope.scaling.attn_factor: must be 1 or absent"),
+    ({"llama.rope.scaling.type": string("yarn"), "llama.rope.scaling.factor": number(F32, 4.0)},
+     "llama.rope.scaling.original_context_length"),
+    ({"llama.rope.scaling.type": string("dynamic")}, "'dynamic' is not supported"),
+    ({"llama.rope.scaling.attn_factor": number(F32, -1.5)}, "llama.rope.scaling.attn_factor: must be above 0"),
     ({"llama.rope.scaling.factor": number(F32, -2.0)}, "rope.scaling.factor: must be above 0"),
-    ({"llama.attn_logit_softcapping": number(F32, 50.0)}, "llama.attn_logit_softcapping: must be 0 or absent"),
-    ({"llama.logit_scale": number(F32, 0.0625)}, "llama.logit_scale: must be 1 or absent"),
+    ({"llama.attention.clamp_kqv": number(F32, 50.0)}, "llama.attention.clamp_kqv: must be 0 or absent"),
+    ({"llama.attention.value_scale": number(F32, 0.0625)}, "llama.attention.value_scale: must be 1 or absent"),
+    ({"llama.attn_logit_softcapping": number(F32, -50.0)}, "llama.attn_logit_softcapping: must be above 0"),
     ({"llama.attention.causal": number(BOOL, 0)}, "llama.attention.causal: must be true or absent"),
     ({"llama.expert_count": number(U32, 8)}, "mixture-of-experts"),
     ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),

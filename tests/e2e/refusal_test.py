@@ -136,8 +136,8 @@ class BadFiles(CommandLineTest):
         tokens = Gguf(pathlib.Path(LLAMA).read_bytes()).strings("tokenizer.ggml.tokens")
         self.refuse_edited("rows, 275, has 276", tokenizer__ggml__tokens=gguf_edit.array(STRING, tokens + ["more"]))
 
-    def test_sliding_window_that_would_be_ignored(self):
-        self.refuse_edited("llama.attention.sliding_window", llama__attention__sliding_window=gguf_edit.number(U32, 64))
+    def test_sliding_window_of_a_nonsensical_length(self):
+        self.refuse_edited("llama.attention.sliding_window", llama__attention__sliding_window=gguf_edit.number(I32, -2))
 
     def test_weights_too_large_to_compute_with(self):
         gguf = Gguf(pathlib.Path(LLAMA).read_bytes())

@@ -178,12 +178,13 @@ void AttentionExecutor::merge_unit(const AttendOp& op, const AttentionUnit& unit
   args.out = out.row(unit.first_row) + std::int64_t{unit.kv_head} * group_size * group.layout.head_dim;
   args.out_stride = out.width;
   args.log_sum_exp = partials.log_sum_exp;
+  if (op.sinks != nullptr) args.sinks = op.sinks + std::int64_t{unit.kv_head} * group_size;
   kernels_.attention_merge(args);
   if (unit.score < 0) return;
   block_scores_.fold(unit, {.max = partials.max,
-                          .sum = partials.sum,
-                          .block_sums = partials.block_sums,
-                          .log_sum_exp = partials.log_sum_exp});
+                            .sum = partials.sum,
+                            .block_sums = partials.block_sums,
+                            .log_sum_exp = partials.log_sum_exp});
 }
 
 }  // namespace kvasir::backend

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/row_loop.h"
 #include "base/check.h"
+#include "base/checked_math.h"
 
 namespace kvasir::backend {
 
@@ -70,24 +71,38 @@ void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
   });
 }
 
-void CpuBackend::norm_into(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
-                           std::int32_t num_rows, CpuActivation& out) {
+void CpuBackend::norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const {
+  switch (norm.kind) {
+    case NormKind::kNone:
+      std::copy(x, x + width, out);
+      break;
+    case NormKind::kRms:
+      kernels_.rms_norm(x, norm.weight.data(), norm.eps, width, out);
+      break;
+    case NormKind::kLayer:
+      kernels_.layer_norm(x, norm.weight.data(), norm.bias.data(), norm.eps, width, out);
+      break;
+  }
+}
+
+void CpuBackend::norm_into(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
+                           CpuActivation& out) {
   for_rows(pool_, num_rows, x.width, [&](std::int32_t i, int worker) {
     const std::int32_t row = first_row + i;
     float* out_row = quantizer_.float_row(out, i, worker);
-    kernels_.rms_norm(x.row(row), weight.data(), eps, x.width, out_row);
+    norm_row(norm, x.row(row), x.width, out_row);
     quantizer_.quantize(out, out_row, i, num_rows, row);
   });
 }
 
-void CpuBackend::norm(Rows x, std::span<const float> weight, float eps, Activation& out) {
-  norm_into(x, weight, eps, 0, rows_.count(), cpu(out));
+void CpuBackend::norm(Rows x, const Norm& norm, Activation& out) {
+  norm_into(x, norm, 0, rows_.count(), cpu(out));
 }
 
-void CpuBackend::norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
-                           std::int32_t num_rows, Rows out) {
+void CpuBackend::norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
+                           Rows out) {
   for_rows(pool_, num_rows, x.width, [&](std::int32_t i, int) {
-    kernels_.rms_norm(x.row(first_row + i), weight.data(), eps, x.width, out.row(i));
+    norm_row(norm, x.row(first_row + i), x.width, out.row(i));
     const auto is_finite = [](float value) { return std::isfinite(value); };
     if (!std::all_of(out.row(i), out.row(i) + x.width, is_finite)) rows_.mark_non_finite(first_row + i);
   });
@@ -101,10 +116,13 @@ void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows
 
 void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {
   CpuActivation& h = cpu(out);
-  const auto multiply = kind == Gate::kSilu ? kernels_.silu_mul : kernels_.gelu_tanh_mul;
+  const auto multiply = kind == Gate::kSilu       ? kernels_.silu_mul
+                        : kind == Gate::kGeluTanh ? kernels_.gelu_tanh_mul
+                                                  : kernels_.gelu_erf_mul;
   for_rows(pool_, rows_.count(), gate_rows.width, [&](std::int32_t row, int worker) {
     float* out_row = quantizer_.float_row(h, row, worker);
-    multiply(gate_rows.row(row), up_rows.row(row), gate_rows.width, out_row);
+    const float* up = up_rows.data == nullptr ? nullptr : up_rows.row(row);
+    multiply(gate_rows.row(row), up, gate_rows.width, out_row);
     quantizer_.quantize(h, out_row, row, rows_.count(), row);
   });
 }
@@ -113,9 +131,13 @@ void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
   matmuls_.run(cpu(in), rows_.count(), ops, false);
 }
 
-void CpuBackend::matmul_add(const Activation& in, const Matrix& weight, Rows x) {
-  const MatmulOp op{.weight = &weight, .out = x};
+void CpuBackend::matmul_add(const Activation& in, const MatmulOp& op) {
   matmuls_.run(cpu(in), rows_.count(), {&op, 1}, true);
+}
+
+void CpuBackend::add(Rows y, float factor, Rows x) {
+  for_rows(pool_, rows_.count(), x.width,
+           [&](std::int32_t row, int) { kernels_.add_scaled(y.row(row), factor, x.width, x.row(row)); });
 }
 
 void CpuBackend::rope_and_store(const RopeAndStoreOp& op) { rope_.rope_and_store(op); }
@@ -143,13 +165,24 @@ std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, Rows x, Activati
 void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) {
   CpuActivation& h = cpu(scratch);
   CHECK(num_rows <= h.max_rows);
-  norm_into(op.x, op.norm_weight, op.norm_eps, first_row, num_rows, h);
+  norm_into(op.x, op.norm, first_row, num_rows, h);
   if (op.argmax_of && cpu(*op.weight).nibble_planes != nullptr && num_rows <= BoundedArgmax::kMaxRows) {
     argmax_.find(op, h.quantized, num_rows);
     return;
   }
   const MatmulOp product{.weight = op.weight, .out = op.logits, .tile_maxima = op.tile_maxima};
   matmuls_.run(h, num_rows, {&product, 1}, false);
+}
+
+void CpuBackend::scale_and_cap(std::span<float> logits, float scale, float cap) {
+  constexpr std::int64_t kLogitsPerTask = 8192;
+  const auto count = std::ssize(logits);
+  pool_.parallel_for(ceil_div(count, kLogitsPerTask), [&](std::int64_t task) {
+    float* x = logits.data() + task * kLogitsPerTask;
+    const std::int64_t n = std::min(kLogitsPerTask, count - task * kLogitsPerTask);
+    if (scale != 1.0f) kernels_.scale(x, scale, n, x);
+    if (cap > 0.0f) kernels_.soft_cap(x, cap, n, x);
+  });
 }
 
 }  // namespace kvasir::backend

@@ -38,17 +38,18 @@ class CpuBackend final : public Backend {
                     std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const TensorView& table, float scale, Rows x) override;
-  void norm(Rows x, std::span<const float> weight, float eps, Activation& out) override;
-  void norm_rows(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
-                 std::int32_t num_rows, Rows out) override;
+  void norm(Rows x, const Norm& norm, Activation& out) override;
+  void norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, Rows out) override;
   void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;
   void matmul(const Activation& in, std::span<const MatmulOp> ops) override;
-  void matmul_add(const Activation& in, const Matrix& weight, Rows x) override;
+  void matmul_add(const Activation& in, const MatmulOp& op) override;
+  void add(Rows y, float factor, Rows x) override;
   void rope_and_store(const RopeAndStoreOp& op) override;
   void attend(const AttendOp& op, Activation& out) override;
   std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
+  void scale_and_cap(std::span<float> logits, float scale, float cap) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return rows_.non_finite(); }
   std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const override {
     return attention_.step_scores(slice, row);
@@ -57,8 +58,8 @@ class CpuBackend final : public Backend {
 
  private:
   // Normalises into `out` and quantises row by row.
-  void norm_into(Rows x, std::span<const float> weight, float eps, std::int32_t first_row,
-                 std::int32_t num_rows, CpuActivation& out);
+  void norm_into(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, CpuActivation& out);
+  void norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const;
 
   const kernels::KernelTable& kernels_;
   ThreadPool& pool_;

@@ -1,5 +1,6 @@
 #include "backend/cpu/rope_executor.h"
 
+#include <cmath>
 #include <utility>
 
 #include "backend/cpu/row_loop.h"
@@ -12,10 +13,12 @@ RopeExecutor::RopeExecutor(const kernels::KernelTable& kernels, ThreadPool& pool
 void RopeExecutor::begin_step(std::span<const RopeTable> ropes) {
   angles_.set_ropes(ropes);
   styles_.clear();
+  factors_.clear();
   offsets_.clear();
   std::int64_t total = 0;
   for (const RopeTable& rope : ropes) {
     styles_.push_back(rope.style);
+    factors_.push_back(rope.factor);
     offsets_.push_back(total);
     total += 2 * static_cast<std::int64_t>(rope.inverse_frequencies.size()) * rows_.count();
   }
@@ -27,8 +30,11 @@ void RopeExecutor::begin_step(std::span<const RopeTable> ropes) {
 void RopeExecutor::compute_angles(std::size_t rope) {
   if (std::exchange(is_computed_[rope], 1) != 0) return;
   const std::int64_t half = angles_.half_dim(rope);
+  if (half == 0) return;
   for_rows(pool_, rows_.count(), half * 64, [&](std::int32_t row, int worker) {
-    angles_.compute(rope, rows_.position_of(row), worker, values_.data() + offsets_[rope] + 2 * half * row);
+    float* values = values_.data() + offsets_[rope] + 2 * half * row;
+    angles_.compute(rope, rows_.position_of(row), worker, values);
+    if (factors_[rope] != 1.0f) kernels_.scale(values, factors_[rope], 2 * half, values);
   });
 }
 
@@ -41,13 +47,21 @@ void RopeExecutor::rope_and_store(const RopeAndStoreOp& op) {
   for_rows(pool_, rows_.count(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
     const float* cos = values_.data() + offsets_[rope] + std::int64_t{2} * half * row;
     const auto turn = [&](Rows rows, const float* norm_weight) {
-      for (float* head = rows.row(row); head < rows.row(row) + rows.width; head += head_dim) {
-        if (norm_weight != nullptr) kernels_.rms_norm(head, norm_weight, op.norm_eps, head_dim, head);
-        kernels_.rope(head, cos, cos + half, 2 * half, styles_[rope]);
+      const std::int32_t normed = op.norms_rows ? rows.width : head_dim;
+      for (float* part = rows.row(row); part < rows.row(row) + rows.width; part += normed) {
+        if (norm_weight != nullptr) kernels_.rms_norm(part, norm_weight, op.norm_eps, normed, part);
+        for (float* head = part; head < part + normed; head += head_dim) {
+          kernels_.rope(head, cos, cos + half, 2 * half, styles_[rope]);
+        }
       }
     };
     turn(op.q, op.q_norm);
     turn(op.k, op.k_norm);
+    if (op.temperature_scale != 0.0f) {
+      const std::int32_t steps = rows_.position_of(row) / op.temperature_length;
+      const auto factor = static_cast<float>(1.0 + op.temperature_scale * std::log1p(steps));
+      kernels_.scale(op.q.row(row), factor, op.q.width, op.q.row(row));
+    }
     store(op, group, row);
   });
 }

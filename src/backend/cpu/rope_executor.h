@@ -35,6 +35,7 @@ class RopeExecutor {
 
   // The current step.
   std::vector<kernels::RopeStyle> styles_;
+  std::vector<float> factors_;             // on cos and sin, by table
   std::vector<std::int64_t> offsets_;      // of each table in values_
   std::vector<std::uint8_t> is_computed_;  // by table
   std::vector<float> values_;              // per table and row: cos then sin, [rotary_dim / 2] each

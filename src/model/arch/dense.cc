@@ -1,78 +1,75 @@
-// Decoders of the Llama shape: pre-norm, grouped-query attention, SwiGLU (Touvron et al. 2023). A row at the
-// end of this file is a family.
-#include <utility>
-#include <vector>
+#include "model/arch/dense.h"
 
-#include "model/arch/registry.h"
-#include "model/decoder.h"
-#include "model/layers/attention.h"
-#include "model/layers/gated_mlp.h"
+#include <fmt/format.h>
+
+#include <string>
+
+#include "model/layers/residual.h"
 
 namespace kvasir::model {
-namespace {
 
-// The parts in which the families differ.
-struct DenseShape {
-  kernels::RopeStyle rope = kernels::RopeStyle::kHalves;
-  bool freq_factors = false;  // of RoPE, one per frequency, where the file has them
-  AttentionParts attention = {};
-};
-
-template <DenseShape kShape>
-class Dense final : public Decoder {
- public:
-  using Decoder::Decoder;
-
- private:
-  struct Layer {
-    Attention attention;
-    GatedMlp mlp;
-  };
-
-  Status load_layers(WeightLoader& loader) override {
-    if constexpr (kShape.freq_factors) {
-      KVASIR_TRY(config_.rope.freq_factors, load_freq_factors(loader, config_.rope));
-    }
-    const std::int32_t rope = ropes_.add(config_.rope, config_.rope_style.value_or(kShape.rope));
-    for (std::int32_t i = 0; i < config_.num_layers; ++i) {
-      Layer layer;
-      KVASIR_TRY(layer.attention, load_attention(loader, config_, i, kShape.attention));
-      KVASIR_TRY(layer.mlp, load_gated_mlp(loader, config_, i));
-      layer.attention.rope = rope;
-      layers_.push_back(std::move(layer));
-    }
-    return {};
-  }
-
-  void run_layer(const LayerRun& run) override {
-    auto& [op, ws, config, index] = run;
-    const auto& [attention, mlp] = layers_[static_cast<std::size_t>(index)];
-
-    op.norm(ws.x, attention.norm, config.rms_norm_eps, *ws.h);
-    if (!run_attention(run, attention)) return;
-    op.matmul_add(*ws.attn, *attention.wo, ws.x);
-
-    op.norm(ws.x, mlp.norm, config.rms_norm_eps, *ws.h);
-    run_gated_mlp(run, mlp, backend::Gate::kSilu);
-    op.matmul_add(*ws.ff, *mlp.down, ws.x);
-  }
-
-  std::vector<Layer> layers_;
-};
-
-Status configure(const io::WeightSource& source, ModelConfig& config) {
-  return refuse_sliding_window(source, config);
+DenseDecoder::DenseDecoder(ModelConfig config, backend::Backend& backend, const DenseShape& shape)
+    : Decoder(std::move(config), backend), shape_(shape) {
+  norm_kind_ = shape.norm;
 }
 
-}  // namespace
+Status DenseDecoder::load_layers(WeightLoader& loader) {
+  if (shape_.has_post_norms && config_.residual_scale != 1.0f) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}.residual_scale: must be 1 for this architecture, is {}",
+                                  config_.architecture, config_.residual_scale));
+  }
+  const kernels::RopeStyle style = config_.rope_style.value_or(shape_.rope);
+  for (std::int32_t i = 0; i < config_.num_layers; ++i) {
+    KVASIR_TRY(Layer layer, load_layer(loader, i));
+    layer.attention.rope = ropes_.add(config_.rope_of(i), style);
+    layers_.push_back(std::move(layer));
+  }
+  return {};
+}
 
-// Llama 1-3, SmolLM2, Mistral, TinyLlama. Llama 3's piecewise scaling of frequencies is stored as divisors.
-const Architecture kLlama = {
-    "llama", configure,
-    load_decoder<Dense<{.rope = kernels::RopeStyle::kInterleaved, .freq_factors = true}>>};
-// Qwen 2 and 2.5 (Yang et al. 2024).
-const Architecture kQwen2 = {"qwen2", configure, load_decoder<Dense<{.attention = {.qkv_bias = true}}>>};
-// Qwen 3 (Yang et al. 2025).
-const Architecture kQwen3 = {"qwen3", configure, load_decoder<Dense<{.attention = {.qk_norm = true}}>>};
+Result<DenseDecoder::Layer> DenseDecoder::load_layer(WeightLoader& loader, std::int32_t index) {
+  Layer layer;
+  KVASIR_CHECKED(load_norms(loader, index, layer));
+  KVASIR_TRY(layer.attention, load_attention(loader, config_, index, shape_.attention));
+  KVASIR_TRY(layer.mlp, load_mlp(loader, config_, index, shape_.mlp));
+  return layer;
+}
+
+Status DenseDecoder::load_norms(WeightLoader& loader, std::int32_t index, Layer& layer) const {
+  const auto load = [&](const char* name, Norm& norm) -> Status {
+    const std::string tensor = fmt::format("blk.{}.{}", index, name);
+    KVASIR_TRY(norm, load_norm(loader, tensor, shape_.norm, config_.hidden_size, config_.norm_eps));
+    return {};
+  };
+  if (shape_.has_pre_norms) {
+    KVASIR_CHECKED(load("attn_norm", layer.attention_norm));
+    if (shape_.mlp_norm == MlpNorm::kOfAttention) {
+      layer.mlp_norm = layer.attention_norm;
+    } else {
+      const bool is_ffn = shape_.mlp_norm == MlpNorm::kFfn;
+      KVASIR_CHECKED(load(is_ffn ? "ffn_norm" : "post_attention_norm", layer.mlp_norm));
+    }
+  }
+  if (!shape_.has_post_norms) return {};
+  KVASIR_CHECKED(load("post_attention_norm", layer.attention_post_norm));
+  return load("post_ffw_norm", layer.mlp_post_norm);
+}
+
+void DenseDecoder::run_layer(const LayerRun& run) {
+  auto& [op, ws, config, index] = run;
+  const Layer& layer = layers_[static_cast<std::size_t>(index)];
+
+  op.norm(ws.x, layer.attention_norm.op(), *ws.h);
+  if (!run_attention(run, layer.attention)) return;
+  if (!config.has_parallel_residual) {
+    add_to_residual(run, *ws.attn, attention_output(layer.attention), layer.attention_post_norm);
+  }
+
+  op.norm(ws.x, layer.mlp_norm.op(), *ws.h);
+  run_mlp(run, layer.mlp);
+  if (config.has_parallel_residual) add_to_residual(run, *ws.attn, attention_output(layer.attention));
+  add_to_residual(run, *ws.ff, mlp_output(layer.mlp), layer.mlp_post_norm);
+}
 
 }  // namespace kvasir::model

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,22 +20,47 @@ const Architecture* const kArchitectures[] = {
 };
 #undef KVASIR_ARCHITECTURE
 
-Result<const Architecture*> find_architecture(const io::WeightSource& source) {
-  KVASIR_TRY(const std::string name, source.metadata().get_string("general.architecture"));
-  std::vector<std::string_view> known;
-  for (const Architecture* architecture : kArchitectures) {
-    if (architecture->name == name) return architecture;
-    known.push_back(architecture->name);
+// A family that is not supported: what is nearest to it, and what it needs beyond that.
+struct Unsupported {
+  std::string_view name, relative, lacks;
+};
+
+#define KVASIR_UNSUPPORTED(name, relative, lacks) {name, relative, lacks},
+constexpr Unsupported kUnsupported[] = {
+#include "model/arch/unsupported.def"
+};
+#undef KVASIR_UNSUPPORTED
+
+std::string unsupported_line(std::string_view name) {
+  const std::string line = fmt::format("metadata general.architecture: '{}' is not supported",
+                                       printable(std::string(name)));
+  const auto* const known = std::ranges::find(kUnsupported, name, &Unsupported::name);
+  if (known != std::end(kUnsupported)) {
+    if (known->relative.empty()) return fmt::format("{}: it is {}", line, known->lacks);
+    return fmt::format("{}: its nearest relative here is {}, and it needs {} as well", line, known->relative,
+                       known->lacks);
   }
-  return make_error(ErrorKind::kBadFile,
-                    fmt::format("metadata general.architecture: '{}' is not supported ({} are)",
-                                printable(name), fmt::join(known, ", ")));
+  std::vector<std::string_view> names;
+  for (const Architecture* architecture : kArchitectures) names.push_back(architecture->name);
+  return fmt::format("{} ({} are)", line, fmt::join(names, ", "));
+}
+
+Result<const Architecture*> architecture_of(const io::WeightSource& source) {
+  KVASIR_TRY(const std::string name, source.metadata().get_string("general.architecture"));
+  if (const Architecture* architecture = find_architecture(name)) return architecture;
+  return make_error(ErrorKind::kBadFile, unsupported_line(name));
 }
 
 }  // namespace
 
+const Architecture* find_architecture(std::string_view name) {
+  const auto* const found = std::ranges::find(kArchitectures, name,
+                                              [](const Architecture* each) { return each->name; });
+  return found == std::end(kArchitectures) ? nullptr : *found;
+}
+
 Result<ModelConfig> load_config(const io::WeightSource& source) {
-  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, read_config(source));
   KVASIR_CHECKED(architecture->configure(source, config));
   return config;
@@ -40,14 +68,14 @@ Result<ModelConfig> load_config(const io::WeightSource& source) {
 
 Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
                                           const WorkspaceLimits& limits, WeightProgress progress) {
-  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, load_config(source));
   WeightLoader loader(source, backend, std::move(progress));
   return architecture->load(std::move(config), loader, backend, limits);
 }
 
 Status check_tensors(const io::WeightSource& source, backend::Backend& backend) {
-  KVASIR_TRY(const Architecture* architecture, find_architecture(source));
+  KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, load_config(source));
   WeightLoader loader = WeightLoader::dry(source, backend);
   KVASIR_CHECKED(

@@ -1,6 +1,7 @@
 // The architectures that Kvasir knows: a line each in architectures.def.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -15,7 +16,12 @@ struct Architecture {
   // load_decoder() of the architecture's class.
   Result<std::unique_ptr<Model>> (*load)(ModelConfig config, WeightLoader& loader, backend::Backend& backend,
                                          const WorkspaceLimits& limits);
+  // Keys after "<name>." that known_keys.cc refuses in general, and that this architecture computes.
+  std::array<std::string_view, 12> keys = {};
 };
+
+// Null when there is none of that name.
+const Architecture* find_architecture(std::string_view name);
 
 #define KVASIR_ARCHITECTURE(name) extern const Architecture name;
 #include "model/arch/architectures.def"

@@ -11,22 +11,28 @@
 
 namespace kvasir::model {
 
-// One layer's. Empty vectors are parts that the architecture does not have.
+// RMS norms of queries and keys before they turn.
+enum class QkNorm : std::uint8_t { kNone, kHeads, kRows };
+
+// One layer's. Empty vectors are parts that the architecture or the file does not have.
 struct Attention {
-  std::vector<float> norm;  // [hidden]
   std::unique_ptr<backend::Matrix> wq, wk, wv, wo;
-  std::vector<float> bq, bk, bv;      // [q_size], [kv_size], [kv_size]
-  std::vector<float> q_norm, k_norm;  // [head_dim]
+  std::vector<float> bq, bk, bv, bo;  // [q_size], [kv_size], [kv_size], [hidden]
+  std::vector<float> q_norm, k_norm;  // [head_dim], or of whole rows
+  std::vector<float> sinks;           // [num_heads]
+  bool norms_rows = false;
   KvPlace kv;
   std::int32_t rope = 0;  // RopeKinds::add
 };
 
 struct AttentionParts {
-  bool qkv_bias = false;
-  bool qk_norm = false;
+  bool qkv_bias = false;  // must be there; else biases are taken where the file has them
+  QkNorm qk_norm = QkNorm::kNone;
+  bool sinks = false;
 };
 
-// Tensors blk.N.attn_*. The place of the keys and values is the layer's own.
+// Tensors blk.N.attn_*: Q, K and V as three, or as one with these rows in turn. The place of the keys and values
+// is the layer's own.
 Result<Attention> load_attention(WeightLoader& loader, const ModelConfig& config, std::int32_t layer,
                                  AttentionParts parts = {});
 
@@ -34,5 +40,8 @@ Result<Attention> load_attention(WeightLoader& loader, const ModelConfig& config
 // last layer only the rows that want logits are left afterwards, in ws.x too: false when there are none, and
 // then nothing is left to do.
 bool run_attention(const LayerRun& run, const Attention& attention);
+
+// The output projection, of ws.attn; where it goes is for the caller to say.
+backend::MatmulOp attention_output(const Attention& attention);
 
 }  // namespace kvasir::model

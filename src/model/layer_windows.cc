@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/config.h"
+
+namespace kvasir::model {
+namespace {
+
+// For each layer whether it looks at a window only. The file has a flag for each, or a period whose last
+// layer sees all: 1 means that all do, 0 that none does.
+Result<std::vector<bool>> read_window_layers(const io::Metadata& metadata, std::int64_t default_period,
+                                             std::int64_t window, const ModelConfig& config) {
+  const std::string key = config.architecture + ".attention.sliding_window_pattern";
+  std::vector<bool> is_local;
+  if (metadata.is_array(key)) {
+    KVASIR_TRY(const auto flags, metadata.find_ints(key));
+    if (std::ssize(*flags) < config.num_layers) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("metadata {}: must have an entry for each of the {} layers, has {}", key,
+                                    config.num_layers, flags->size()));
+    }
+    for (std::int32_t i = 0; i < config.num_layers; ++i) {
+      is_local.push_back((*flags)[static_cast<std::size_t>(i)] != 0);
+    }
+    return is_local;
+  }
+  KVASIR_TRY(const auto pattern, metadata.find_int(key, 0, 1024));
+  if (!pattern && default_period == WindowPattern::kUnknown) {
+    return make_error(
+        ErrorKind::kBadFile,
+        fmt::format("metadata {}: missing, so nobody knows which layers see a window of {} tokens", key,
+                    window));
+  }
+  const std::int64_t period = pattern.value_or(default_period);
+  for (std::int32_t i = 0; i < config.num_layers; ++i) {
+    is_local.push_back(period == 0 || i % period != period - 1);
+  }
+  return is_local;
+}
+
+}  // namespace
+
+Status split_windows(const io::WeightSource& source, const WindowPattern& pattern, ModelConfig& config) {
+  const io::Metadata& metadata = source.metadata();
+  const std::string key = config.architecture + ".attention.sliding_window";
+  KVASIR_TRY(const auto found, metadata.find_int(key, -1, std::numeric_limits<std::uint32_t>::max()));
+  const std::int64_t window = found.value_or(pattern.default_window);
+  const bool is_uniform = pattern.period <= 0;  // nothing but the window tells the layers apart
+  if (window <= 0 || (is_uniform && window >= config.context_length_tokens)) return {};
+  KVASIR_TRY(const std::vector<bool> is_local, read_window_layers(metadata, pattern.period, window, config));
+  LayerGroup global, local;
+  local.window = static_cast<std::int32_t>(std::min<std::int64_t>(window, config.context_length_tokens));
+  for (std::int32_t i = 0; i < config.num_layers; ++i) {
+    (is_local[static_cast<std::size_t>(i)] ? local : global).layers.push_back(i);
+  }
+  config.layer_groups.clear();
+  for (LayerGroup* group : {&global, &local}) {
+    if (!group->layers.empty()) config.layer_groups.push_back(std::move(*group));
+  }
+  return {};
+}
+
+}  // namespace kvasir::model

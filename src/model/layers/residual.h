@@ -1,0 +1,15 @@
+// What a sub-layer adds to the residual stream.
+#pragma once
+
+#include "backend/backend.h"
+#include "model/layers/norm.h"
+#include "model/workspace.h"
+
+namespace kvasir::model {
+
+// ws.x += norm(W in + bias), or the same without a norm, times ModelConfig::residual_scale. Where `product`
+// goes is not read. Requires: a norm is kRms, and the scale is then 1.
+void add_to_residual(const LayerRun& run, const backend::Activation& in, backend::MatmulOp product,
+                     const Norm& norm = {});
+
+}  // namespace kvasir::model

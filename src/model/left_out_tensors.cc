@@ -1,0 +1,48 @@
+#include "model/left_out_tensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <iterator>
+#include <system_error>
+
+namespace kvasir::model {
+namespace {
+
+constexpr std::string_view kPrefixes[] = {
+    "v.",   // vision
+    "mm.",  // what turns its output into embeddings
+    "a.",   // audio
+};
+constexpr std::string_view kNames[] = {
+    "rope_freqs.weight",        // where no layer turns by it
+    "embeddings.position_ids",  // 0, 1, 2, ..
+    "pooler.dense.weight",
+    "pooler.dense.bias",
+};
+constexpr std::string_view kLayerPrefix = "blk.";
+
+}  // namespace
+
+bool is_left_out(std::string_view name, const ModelConfig& config) {
+  if (std::ranges::any_of(kPrefixes, [name](std::string_view prefix) { return name.starts_with(prefix); })) {
+    return true;
+  }
+  if (std::ranges::find(kNames, name) != std::end(kNames) || name.ends_with(".input_scale")) return true;
+  if (!name.starts_with(kLayerPrefix)) return false;
+  std::int32_t layer = 0;
+  const char* begin = name.data() + kLayerPrefix.size();
+  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), layer);
+  return error == std::errc() && layer >= config.num_layers &&
+         layer < config.num_layers + config.num_predicting_layers;
+}
+
+std::vector<std::string> left_out_tensors(const io::WeightSource& source, const ModelConfig& config) {
+  std::vector<std::string> names;
+  for (const TensorView& tensor : source.tensors()) {
+    if (is_left_out(tensor.name, config)) names.emplace_back(tensor.name);
+  }
+  return names;
+}
+
+}  // namespace kvasir::model
