@@ -44,6 +44,15 @@ TEST(KnownKeys, ArithmeticThatIsMissingIsRefused) {
   EXPECT_EQ(report_of("llama.attention.output_scale", std::string("x")).refused.size(), 1u);
 }
 
+TEST(KnownKeys, AnArchitectureMayComputeWhatOthersDoNot) {
+  const auto report = [](const std::string& family) {
+    return check_keys(
+        io::Metadata({{"general.architecture", family}, {family + ".use_parallel_residual", true}}));
+  };
+  EXPECT_TRUE(report("gptneox").refused.empty());
+  EXPECT_EQ(report("glm4").refused.size(), 1u);
+}
+
 TEST(KnownKeys, NobodyPassesOverAnUnknownKeyInSilence) {
   EXPECT_EQ(report_of("llama.attention.shiny_new_scale", 3.0).unknown,
             std::vector<std::string>{"llama.attention.shiny_new_scale"});

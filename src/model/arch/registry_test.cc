@@ -1,0 +1,52 @@
+#include "model/arch/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model/metadata_source.h"
+
+namespace kvasir::model::registry_test {
+namespace {
+
+struct Row {
+  std::string_view name, relative;
+};
+#define KVASIR_UNSUPPORTED(name, relative, lacks) {name, relative},
+constexpr Row kUnsupported[] = {
+#include "model/arch/unsupported.def"
+};
+#undef KVASIR_UNSUPPORTED
+
+std::string error_of(const std::string& architecture) {
+  const auto config = load_config(MetadataSource({{"general.architecture", architecture}}));
+  return config ? "" : config.error().message;
+}
+
+TEST(Registry, AnArchitectureIsSupportedOrInTheTableOfThoseThatAreNotOnce) {
+  std::set<std::string_view> seen;
+  for (const Row& row : kUnsupported) {
+    EXPECT_EQ(find_architecture(row.name), nullptr) << row.name;
+    EXPECT_TRUE(seen.insert(row.name).second) << row.name;
+    EXPECT_TRUE(row.relative.empty() || find_architecture(row.relative) != nullptr) << row.relative;
+  }
+  EXPECT_GE(seen.size(), 100u);
+}
+
+TEST(Registry, SaysWhatAnUnsupportedArchitectureIsNearAndLacks) {
+  EXPECT_EQ(
+      error_of("mamba"),
+      "metadata general.architecture: 'mamba' is not supported: its nearest relative here is llama, and it "
+      "needs Mamba layers as well");
+  EXPECT_EQ(
+      error_of("clip"),
+      "metadata general.architecture: 'clip' is not supported: it is an image encoder, not a language model");
+  EXPECT_NE(error_of("of-tomorrow").find("'of-tomorrow' is not supported (llama, "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvasir::model::registry_test
