@@ -165,6 +165,24 @@ TEST_P(FloatKernels, SiluAndGeluFollowTheirFormulas) {
   }
 }
 
+TEST_P(FloatKernels, SwigluOaiFollowsItsFormula) {
+  std::vector<float> gate = random_floats(999, 6.0f, 31), up = random_floats(999, 6.0f, 32);
+  for (const float value : {0.0f, 7.0f, 7.5f, -7.5f, 60.0f, -60.0f, -95.0f}) {
+    gate.push_back(value);
+    up.push_back(-value);
+  }
+  const auto n = static_cast<std::int64_t>(gate.size());
+  std::vector<float> out(gate.size());
+  table().swiglu_oai(gate.data(), up.data(), n, out.data());
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double g = std::min(double{gate[i]}, 7.0), u = std::clamp(double{up[i]}, -7.0, 7.0);
+    const double glu = g / (1.0 + std::exp(-1.702 * g));
+    // The exponent is rounded to float32 before exp, as gelu's is.
+    ASSERT_NEAR(out[i], glu * (u + 1.0), 4e-6 * std::abs(glu) * (1.0 + std::abs(u)) + 1e-36)
+        << gate[i] << " " << up[i];
+  }
+}
+
 TEST_P(FloatKernels, AnActivationWithoutAGateIsTheFunctionAlone) {
   const std::vector<float> x = random_floats(77, 3.0f, 21), ones(77, 1.0f);
   for (const auto function : {table().silu_mul, table().gelu_tanh_mul, table().gelu_erf_mul}) {
@@ -190,7 +208,7 @@ TEST_P(FloatKernels, ElementWiseTailsComputeWhatWholeVectorsDoAndStopAtTheEnd) {
   const std::vector<float> a = random_floats(64, 2.0f, 3), b = random_floats(64, 2.0f, 4);
   for (std::int64_t n = 0; n <= 40; ++n) {
     SCOPED_TRACE(trace(n));
-    for (int op = 0; op < 7; ++op) {
+    for (int op = 0; op < 8; ++op) {
       std::vector<float> whole(64), part(64, kUntouched);
       if (op == 6) whole = part = b;
       for (auto [out, count] : {std::pair{&whole, std::int64_t{64}}, {&part, n}}) {
@@ -201,6 +219,7 @@ TEST_P(FloatKernels, ElementWiseTailsComputeWhatWholeVectorsDoAndStopAtTheEnd) {
         if (op == 4) table().gelu_erf_mul(a.data(), b.data(), count, out->data());
         if (op == 5) table().soft_cap(a.data(), 1.7f, count, out->data());
         if (op == 6) table().add_scaled(a.data(), 1.7f, count, out->data());
+        if (op == 7) table().swiglu_oai(a.data(), b.data(), count, out->data());
       }
       for (std::int64_t i = 0; i < 64; ++i) {
         const float rest = op == 6 ? b[i] : kUntouched;
@@ -335,18 +354,19 @@ TEST(FloatKernelsAcrossIsas, AgreeBitForBitWhereThereAreVectors) {
     const std::vector<float> x = random_floats(n, 4.0f, n), y = random_floats(n, 1.0f, n + 1);
     std::vector<std::vector<float>> results;
     for (const KernelTable* table : {avx2, avx512}) {
-      std::vector<float> norm(n), layer(n), silu_out(n), gelu_out(n), erf_out(n), capped(n), head = x;
+      std::vector<float> norm(n), layer(n), silu_out(n), gelu_out(n), erf_out(n), capped(n), oai(n), head = x;
       table->rms_norm(x.data(), y.data(), 1e-6f, n, norm.data());
       table->layer_norm(x.data(), y.data(), x.data(), 1e-6f, n, layer.data());
       table->silu_mul(x.data(), y.data(), n, silu_out.data());
       table->gelu_tanh_mul(x.data(), y.data(), n, gelu_out.data());
       table->gelu_erf_mul(x.data(), y.data(), n, erf_out.data());
       table->soft_cap(x.data(), 2.5f, n, capped.data());
+      table->swiglu_oai(x.data(), y.data(), n, oai.data());
       const std::int32_t rotary_dim = static_cast<std::int32_t>(n / 2 * 2);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kInterleaved);
       table->rope(head.data(), y.data(), y.data() + n / 2, rotary_dim, RopeStyle::kHalves);
       std::vector<float> all = {static_cast<float>(table->sum_exp(x.data(), 1.0f, n))};
-      for (const auto& part : {norm, layer, silu_out, gelu_out, erf_out, capped, head})
+      for (const auto& part : {norm, layer, silu_out, gelu_out, erf_out, capped, oai, head})
         all.insert(all.end(), part.begin(), part.end());
       results.push_back(all);
     }

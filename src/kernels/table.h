@@ -230,6 +230,8 @@ struct KernelTable {
   void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*gelu_erf_mul)(const float* gate, const float* up, std::int64_t n, float* out);
+  // g sigmoid(1.702 g) (u + 1), with g the gate but at most 7, and u within [-7, 7] (OpenAI's gpt-oss, 2025).
+  void (*swiglu_oai)(const float* gate, const float* up, std::int64_t n, float* out);
   void (*add)(const float* a, const float* b, std::int64_t n, float* out);       // a + b
   void (*scale)(const float* x, float factor, std::int64_t n, float* out);       // x * factor
   void (*add_scaled)(const float* x, float factor, std::int64_t n, float* sum);  // sum += x * factor, fused

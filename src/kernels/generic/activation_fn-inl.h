@@ -66,6 +66,20 @@ void gelu_erf_mul(const float* gate, const float* up, std::int64_t n, float* out
   gated<GeluErf>(gate, up, n, out);
 }
 
+KVASIR_FORCE_INLINE F32x16 at_most(F32x16 x, F32x16 limit) { return select(less(limit, x), limit, x); }
+
+void swiglu_oai(const float* gate, const float* up, std::int64_t n, float* out) {
+  const F32x16 limit = broadcast(7.0f), least = broadcast(-7.0f);
+  for (std::int64_t i = 0; i < n; i += 16) {
+    const int lanes = n - i < 16 ? static_cast<int>(n - i) : 16;
+    const F32x16 g = at_most(load_partial(gate + i, lanes), limit);
+    const F32x16 below = at_most(load_partial(up + i, lanes), limit);
+    const F32x16 u = select(less(below, least), least, below);
+    const F32x16 glu = sigmoid_times(g, mul(g, broadcast(1.702f)));
+    store_partial(out + i, mul(glu, add(u, broadcast(1.0f))), lanes);
+  }
+}
+
 void add(const float* a, const float* b, std::int64_t n, float* out) {
   std::int64_t i = 0;
   for (; i + 16 <= n; i += 16) store(out + i, add(load(a + i), load(b + i)));

@@ -8,6 +8,7 @@ void rope(float* head, const float* cos, const float* sin, std::int32_t rotary_d
 void silu_mul(const float* gate, const float* up, std::int64_t n, float* out);
 void gelu_tanh_mul(const float* gate, const float* up, std::int64_t n, float* out);
 void gelu_erf_mul(const float* gate, const float* up, std::int64_t n, float* out);
+void swiglu_oai(const float* gate, const float* up, std::int64_t n, float* out);
 void add(const float* a, const float* b, std::int64_t n, float* out);
 void scale(const float* x, float factor, std::int64_t n, float* out);
 void add_scaled(const float* x, float factor, std::int64_t n, float* sum);

@@ -16,6 +16,7 @@ KernelTable make_table(const char* isa) {
       .silu_mul = silu_mul,
       .gelu_tanh_mul = gelu_tanh_mul,
       .gelu_erf_mul = gelu_erf_mul,
+      .swiglu_oai = swiglu_oai,
       .add = add,
       .scale = scale,
       .add_scaled = add_scaled,

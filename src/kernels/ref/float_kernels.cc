@@ -78,6 +78,14 @@ void gelu_erf_mul(const float* gate, const float* up, std::int64_t n, float* out
   }
 }
 
+void swiglu_oai(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double g = gate[i] > 7.0f ? 7.0 : gate[i];
+    const double u = up[i] > 7.0f ? 7.0 : up[i] < -7.0f ? -7.0 : up[i];
+    out[i] = static_cast<float>(g / (1.0 + std::exp(-1.702 * g)) * (u + 1.0));
+  }
+}
+
 void add(const float* a, const float* b, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
