@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "backend/batch_input.h"
+#include "backend/experts.h"
+#include "backend/tensors.h"
 #include "kernels/table.h"
 #include "kv/cells/attention_scores.h"
 #include "kvasir/result.h"
@@ -26,31 +28,7 @@ enum class Precision : std::uint8_t {
 enum class MatrixUse : std::uint8_t {
   kLayer,
   kArgmaxHead,  // of head() with argmax_of, of which it reads half
-};
-
-// A weight matrix in the device's own packing: num_rows outputs of row_length inputs.
-class Matrix {
- public:
-  virtual ~Matrix() = default;
-  std::int64_t num_rows = 0;
-  std::int64_t row_length = 0;
-  std::int64_t packed_bytes = 0;
-};
-
-// A borrowed block of float rows in device memory.
-struct Rows {
-  float* data = nullptr;
-  std::int64_t stride = 0;  // in floats
-  std::int32_t width = 0;
-
-  float* row(std::int64_t index) const { return data + index * stride; }
-};
-
-// Inputs of a matmul: what norm, attend and gate produce. Holds the rows as floats and, where the width
-// allows, quantised to int8 per 32 inputs (kernels/table.h, quantize_row).
-class Activation {
- public:
-  virtual ~Activation() = default;
+  kExperts,     // of ExpertMlpOp: equal ranges of rows, each a whole number of kernels::kRowsPerGroup
 };
 
 struct MatmulOp {
@@ -61,7 +39,12 @@ struct MatmulOp {
   Rows tile_maxima = {};
 };
 
-enum class Gate : std::uint8_t { kSilu, kGeluTanh, kGeluErf };
+enum class Gate : std::uint8_t {
+  kSilu,
+  kGeluTanh,
+  kGeluErf,
+  kSwigluOai,  // clamped, and with 1 added to up (kernels/table.h); always gated
+};
 
 enum class NormKind : std::uint8_t {
   kNone,   // the row as it is
@@ -148,6 +131,8 @@ class Backend {
   virtual Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows,
                                                               std::int32_t max_width) = 0;
   virtual Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) = 0;
+  // Once the matrices of the experts are made.
+  virtual Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) = 0;
 
   // Fixes the batch of the coming ops: positions, attention tasks, rope tables. `batch` is borrowed until the
   // next plan().
@@ -187,6 +172,13 @@ class Backend {
   virtual std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) = 0;
   // out = gate(gate_rows) * up_rows; where up_rows has no data, gate(gate_rows).
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
+  // Chooses the experts of every row.
+  virtual void route(const RouteOp& op, ExpertRows& rows) = 0;
+  // out[row] += scale * the sum of weight * down(gate(row) * up(row)) over the row's experts in ascending
+  // order.
+  virtual void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) = 0;
+  // out[row] += scale * sigmoid(gate_rows[row]) * y[row], with one gate a row.
+  virtual void add_gated(Rows gate_rows, Rows y, float scale, Rows out) = 0;
   // logits = W norm(x): the head, for rows [first_row, first_row + num_rows) of those that are left.
   virtual void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) = 0;
 
@@ -200,7 +192,8 @@ class Backend {
   // `row`: the row whose query it was where the slice has guesses; else 0.
   virtual std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const = 0;
 
-  // Bytes of weights that heads have left unread so far, because only the greatest logits were wanted.
+  // Bytes of weights left unread so far: by heads, because only the greatest logits were wanted, and of experts
+  // that had no rows.
   virtual std::int64_t skipped_weight_bytes() const = 0;
 };
 

@@ -153,6 +153,16 @@ inline ActivationRow activation_row(void* activations, std::int64_t k, std::int6
           is_last ? static_cast<int>(kTokensPerActivationTile - column) : 1};
 }
 
+// Copies a row of num_blocks blocks, bit by bit, into a column of another tile.
+inline void copy_row(const ConstActivationTile& from, std::int64_t column, std::int64_t num_blocks,
+                     const ActivationRow& to) {
+  for (std::int64_t b = 0; b < num_blocks; ++b) {
+    to.block(b) = from.blocks[b * from.width + column];
+    to.outliers(b) = from.outliers[b * from.width + column];
+    to.set_outlier_groups(b, from.outlier_groups[b * kTokensPerActivationTile + column]);
+  }
+}
+
 // Writes the row of a token whose inputs cannot be quantised.
 inline void zero_row(const ActivationRow& row, std::int64_t num_blocks) {
   for (std::int64_t b = 0; b < num_blocks; ++b) {

@@ -37,11 +37,14 @@ Result<std::unique_ptr<Activation>> ActivationQuantizer::make(std::int32_t max_r
 
 void ActivationQuantizer::quantize(CpuActivation& out, const float* floats, std::int32_t row,
                                    std::int32_t num_rows, std::int32_t step_row) {
-  if (!out.is_quantized()) return;
+  if (out.is_quantized()) quantize_to(out.quantized, floats, out.width, row, num_rows, step_row);
+}
+
+void ActivationQuantizer::quantize_to(std::byte* quantized, const float* floats, std::int64_t width,
+                                      std::int32_t row, std::int32_t num_rows, std::int32_t step_row) {
   const auto quantize_row = precision_ == Precision::kFast ? kernels_.quantize_row_w8a8
                                                            : kernels_.quantize_row;
-  const bool finite = quantize_row(floats, out.width, row, num_rows, out.quantized);
-  if (!finite) rows_.mark_non_finite(step_row);
+  if (!quantize_row(floats, width, row, num_rows, quantized)) rows_.mark_non_finite(step_row);
 }
 
 }  // namespace kvasir::backend

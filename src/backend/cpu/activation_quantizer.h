@@ -13,7 +13,7 @@
 
 namespace kvasir::backend {
 
-// Borrows the table and the step's rows. float_row() and quantize() may run on several threads for different
+// Borrows the table and the step's rows. float_row() and quantising may run on several threads for different
 // rows, everything else by one thread.
 class ActivationQuantizer {
  public:
@@ -30,6 +30,9 @@ class ActivationQuantizer {
   // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on step_row.
   void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                 std::int32_t step_row);
+  // The same into num_rows quantised rows of `width` that belong to no activation.
+  void quantize_to(std::byte* quantized, const float* floats, std::int64_t width, std::int32_t row,
+                   std::int32_t num_rows, std::int32_t step_row);
 
  private:
   const kernels::KernelTable& kernels_;

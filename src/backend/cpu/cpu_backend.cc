@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backend/cpu/gate_kernel.h"
 #include "backend/cpu/row_loop.h"
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -16,6 +17,7 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       prefetcher_(pool),
       quantizer_(kernels, pool, precision, rows_),
       matmuls_(kernels, pool, precision, prefetcher_),
+      experts_(kernels, pool, matmuls_, quantizer_, rows_),
       rope_(kernels, pool, rows_),
       attention_(kernels, pool, prefetcher_, rows_),
       cells_(kernels, pool),
@@ -39,6 +41,10 @@ Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
   KVASIR_TRY(auto buffer, AlignedBuffer::allocate(std::int64_t{max_rows} * width * 4));
   row_buffers_.push_back(std::move(buffer));
   return Rows{.data = reinterpret_cast<float*>(row_buffers_.back().data()), .stride = width, .width = width};
+}
+
+Result<std::unique_ptr<ExpertRows>> CpuBackend::make_expert_rows(const ExpertShape& shape) {
+  return experts_.make_expert_rows(shape);
 }
 
 void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes) {
@@ -116,15 +122,25 @@ void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows
 
 void CpuBackend::gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) {
   CpuActivation& h = cpu(out);
-  const auto multiply = kind == Gate::kSilu       ? kernels_.silu_mul
-                        : kind == Gate::kGeluTanh ? kernels_.gelu_tanh_mul
-                                                  : kernels_.gelu_erf_mul;
+  const GateKernel multiply = gate_kernel(kernels_, kind);
   for_rows(pool_, rows_.count(), gate_rows.width, [&](std::int32_t row, int worker) {
     float* out_row = quantizer_.float_row(h, row, worker);
     const float* up = up_rows.data == nullptr ? nullptr : up_rows.row(row);
     multiply(gate_rows.row(row), up, gate_rows.width, out_row);
     quantizer_.quantize(h, out_row, row, rows_.count(), row);
   });
+}
+
+void CpuBackend::route(const RouteOp& op, ExpertRows& rows) {
+  experts_.route(op, static_cast<CpuExpertRows&>(rows));
+}
+
+void CpuBackend::add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) {
+  experts_.add_experts(op, cpu(in), static_cast<CpuExpertRows&>(rows), out);
+}
+
+void CpuBackend::add_gated(Rows gate_rows, Rows y, float scale, Rows out) {
+  experts_.add_gated(gate_rows, y, scale, out);
 }
 
 void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {

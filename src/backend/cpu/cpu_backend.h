@@ -12,6 +12,7 @@
 #include "backend/cpu/attention_executor.h"
 #include "backend/cpu/bounded_argmax.h"
 #include "backend/cpu/cell_executor.h"
+#include "backend/cpu/expert_executor.h"
 #include "backend/cpu/matmul_executor.h"
 #include "backend/cpu/rope_executor.h"
 #include "backend/cpu/step_rows.h"
@@ -31,6 +32,7 @@ class CpuBackend final : public Backend {
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) override;
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
+  Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
   void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
                      std::byte* memory) override;
@@ -48,13 +50,18 @@ class CpuBackend final : public Backend {
   void attend(const AttendOp& op, Activation& out) override;
   std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
+  void route(const RouteOp& op, ExpertRows& rows) override;
+  void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) override;
+  void add_gated(Rows gate_rows, Rows y, float scale, Rows out) override;
   void head(const HeadOp& op, std::int32_t first_row, std::int32_t num_rows, Activation& scratch) override;
   void scale_and_cap(std::span<float> logits, float scale, float cap) override;
   std::span<const std::uint8_t> non_finite_rows() const override { return rows_.non_finite(); }
   std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const override {
     return attention_.step_scores(slice, row);
   }
-  std::int64_t skipped_weight_bytes() const override { return argmax_.skipped_bytes(); }
+  std::int64_t skipped_weight_bytes() const override {
+    return argmax_.skipped_bytes() + experts_.skipped_bytes();
+  }
 
  private:
   // Normalises into `out` and quantises row by row.
@@ -68,6 +75,7 @@ class CpuBackend final : public Backend {
   WeightPrefetcher prefetcher_;
   ActivationQuantizer quantizer_;
   MatmulExecutor matmuls_;
+  ExpertExecutor experts_;
   RopeExecutor rope_;
   AttentionExecutor attention_;
   CellExecutor cells_;

@@ -51,7 +51,9 @@ Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& te
   if (matrix->nibble_planes != nullptr) {
     KVASIR_TRY(matrix->low, allocate(matrix->nibble_planes->low_group_bytes(k)));
   }
-  if (format.reads_floats) float_widths_.insert(tensor.row_length());
+  if (format.reads_floats) {
+    (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(tensor.row_length());
+  }
   return matrix;
 }
 
@@ -76,27 +78,28 @@ void MatmulExecutor::pack_rows(const TensorView& rows, std::int64_t first_row, M
   });
 }
 
-// `tile_groups` groups must not be parted.
-MatmulExecutor::Cut MatmulExecutor::cut_of(const CpuActivation& in, std::int32_t num_rows,
-                                           std::int64_t num_groups, std::int64_t num_bytes,
-                                           std::int64_t tile_groups) const {
-  const std::int64_t exact_panel = num_rows >= kernels::kLeastPanelTokens ? kernels::kGroupsPerPanel : 1;
+MatmulCut MatmulExecutor::cut_of(const MatmulSize& size) const {
+  const bool takes_panels = size.num_tokens >= kernels::kLeastPanelTokens;
+  const std::int64_t exact_panel = takes_panels ? kernels::kGroupsPerPanel : 1;
   const std::int64_t panel = precision_ == Precision::kFast ? kernels::kGroupsPerW8a8Panel : exact_panel;
-  const std::int64_t granule = panel * tile_groups;
-  const std::int64_t least = std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * num_groups, num_bytes));
-  const std::int64_t groups = std::clamp(num_groups / (kTasksPerWorker * pool_.num_threads()), least,
+  const std::int64_t granule = panel * size.tile_groups;
+  const std::int64_t least =
+      std::min(kMaxGroupsPerTask, ceil_div(kMinTaskBytes * size.num_groups, size.num_bytes));
+  const std::int64_t groups = std::clamp(size.num_groups / (kTasksPerWorker * pool_.num_threads()), least,
                                          kMaxGroupsPerTask);
-  const std::int64_t float_tokens = kFloatBytesPerTask / (4 * in.width) / kTokensPerTile * kTokensPerTile;
-  return {.groups_per_task = ceil_div(groups, granule) * granule,
-          .tokens_per_task = in.is_quantized()
-                                 ? kTokensPerTask
-                                 : std::clamp<std::int64_t>(float_tokens, kTokensPerTile, kTokensPerTask)};
+  std::int64_t tokens = kTokensPerTask;
+  if (size.float_width > 0) {
+    tokens = std::clamp<std::int64_t>(
+        kFloatBytesPerTask / (4 * size.float_width) / kTokensPerTile * kTokensPerTile, kTokensPerTile,
+        kTokensPerTask);
+  }
+  return {.groups_per_task = ceil_div(groups, granule) * granule, .tokens_per_task = tokens};
 }
 
 // The product of groups from `group` and tokens from `token`, as many of both as a task has; its outputs are
 // for the caller to place.
-kernels::MatmulArgs MatmulExecutor::part_of(const CpuMatrix& matrix, const CpuActivation& in, const Cut& cut,
-                                            std::int64_t group, std::int64_t token,
+kernels::MatmulArgs MatmulExecutor::part_of(const CpuMatrix& matrix, const CpuActivation& in,
+                                            const MatmulCut& cut, std::int64_t group, std::int64_t token,
                                             std::int32_t num_rows) const {
   kernels::MatmulArgs args;
   args.weights = matrix.packed.data();
@@ -128,8 +131,11 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
   }
   const bool wants_maxima = std::ranges::any_of(
       ops, [](const MatmulOp& op) { return op.tile_maxima.data != nullptr; });
-  const Cut cut = cut_of(in, num_rows, num_groups, num_bytes,
-                         wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1);
+  const MatmulCut cut = cut_of({.num_tokens = num_rows,
+                                .float_width = in.is_quantized() ? 0 : in.width,
+                                .num_groups = num_groups,
+                                .num_bytes = num_bytes,
+                                .tile_groups = wants_maxima ? kLogitsPerTile / kRowsPerGroup : 1});
   const std::int64_t token_tasks = ceil_div<std::int64_t>(num_rows, cut.tokens_per_task);
   std::array<std::int64_t, kMaxOps + 1> first_task{};
   for (std::size_t i = 0; i < ops.size(); ++i) {

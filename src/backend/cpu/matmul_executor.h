@@ -15,6 +15,22 @@
 
 namespace kvasir::backend {
 
+// A product that is to be cut into tasks.
+struct MatmulSize {
+  std::int32_t num_tokens = 0;
+  std::int64_t float_width = 0;  // of the inputs where they are floats, else 0
+  // Of all matrices that share the op.
+  std::int64_t num_groups = 0;
+  std::int64_t num_bytes = 0;
+  std::int64_t tile_groups = 1;  // row groups that must not be parted
+};
+
+// Row groups and tokens of one task.
+struct MatmulCut {
+  std::int64_t groups_per_task;
+  std::int64_t tokens_per_task;
+};
+
 // Borrows the table, the pool and the prefetcher. One caller at a time.
 class MatmulExecutor {
  public:
@@ -26,24 +42,23 @@ class MatmulExecutor {
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use);
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix);
 
-  // Whether a matrix of that row length takes float activations.
+  // Whether a matrix of that row length takes float activations: of those that are no experts', or of those.
   bool reads_floats(std::int64_t row_length) const { return float_widths_.contains(row_length); }
+  bool experts_read_floats(std::int64_t row_length) const {
+    return expert_float_widths_.contains(row_length);
+  }
+  bool reads_floats(const CpuMatrix& matrix) const { return format_of(matrix.dtype).reads_floats; }
+
+  MatmulCut cut_of(const MatmulSize& size) const;
+  void multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const;
 
   // The products of the first num_rows rows of `in` with every matrix of `ops`; `accumulate` adds them to what
   // the outputs are.
   void run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
 
  private:
-  // Row groups and tokens of one task.
-  struct Cut {
-    std::int64_t groups_per_task;
-    std::int64_t tokens_per_task;
-  };
-  Cut cut_of(const CpuActivation& in, std::int32_t num_rows, std::int64_t num_groups, std::int64_t num_bytes,
-             std::int64_t tile_groups) const;
-  kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const Cut& cut,
+  kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const MatmulCut& cut,
                               std::int64_t group, std::int64_t token, std::int32_t num_rows) const;
-  void multiply(const CpuMatrix& matrix, const kernels::MatmulArgs& args) const;
   void finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);
   const kernels::FormatKernels& format_of(DType dtype) const {
     const auto& formats = precision_ == Precision::kFast ? kernels_.w8a8_formats : kernels_.formats;
@@ -54,7 +69,8 @@ class MatmulExecutor {
   ThreadPool& pool_;
   const Precision precision_;
   WeightPrefetcher& prefetcher_;
-  std::set<std::int64_t> float_widths_;  // row lengths of the matrices that take float activations
+  // Row lengths of the matrices that take float activations.
+  std::set<std::int64_t> float_widths_, expert_float_widths_;
 };
 
 }  // namespace kvasir::backend
