@@ -22,13 +22,15 @@ CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
-    parser.add_argument("--arch", choices=["llama", "qwen2", "qwen3", "gemma3"], default="llama")
+    parser.add_argument("--arch", choices=["llama", "qwen2", "qwen3", "qwen3moe", "gemma3"], default="llama")
     parser.add_argument("--type", choices=TYPES, default="F32", help="of the weight matrices")
     parser.add_argument("--second-type", choices=TYPES, help="of attn_v and ffn_down (default: as --type)")
     parser.add_argument("--embedding-type", choices=TYPES, help="of token_embd and output (default: as --type)")
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--embedding", type=int, help="width of the residual stream (256 for K types, else 64)")
     parser.add_argument("--ffn", type=int, help="width of the feed-forward layer (256 for K types, else 96)")
+    parser.add_argument("--experts", type=int, help="of each layer, ffn wide (8 for qwen3moe, else 0: dense layers)")
+    parser.add_argument("--experts-used", type=int, default=2, help="by each token")
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--kv-heads", type=int, default=2)
     parser.add_argument("--head-dim", type=int, help="llama and qwen2: embedding / heads; else 32 (64 for K types)")
@@ -50,6 +52,7 @@ def parse_arguments():
     args.embedding_type = args.embedding_type or args.type
     args.embedding = args.embedding or (256 if wide else 64)
     args.ffn = args.ffn or (256 if wide else 96)
+    args.experts = args.experts if args.experts is not None else 8 if args.arch == "qwen3moe" else 0
     if args.arch in ("llama", "qwen2"):
         args.head_dim = args.head_dim or args.embedding // args.heads
     else:
@@ -127,12 +130,16 @@ def add_metadata(writer, args):
     writer.add_feed_forward_length(args.ffn)
     writer.add_head_count(args.heads)
     writer.add_head_count_kv(args.kv_heads)
-    writer.add_layer_norm_rms_eps(1e-6 if args.arch in ("gemma3", "qwen3") else 1e-5)
+    writer.add_layer_norm_rms_eps(1e-6 if args.arch in ("gemma3", "qwen3", "qwen3moe") else 1e-5)
     writer.add_rope_freq_base(args.rope_base)
     writer.add_vocab_size(args.vocab)
-    if args.head_dim * args.heads != args.embedding or args.arch in ("qwen3", "gemma3"):
+    if args.head_dim * args.heads != args.embedding or args.arch in ("qwen3", "qwen3moe", "gemma3"):
         writer.add_key_length(args.head_dim)
         writer.add_value_length(args.head_dim)
+    if args.experts:
+        writer.add_expert_count(args.experts)
+        writer.add_expert_used_count(args.experts_used)
+        writer.add_expert_feed_forward_length(args.ffn)
     if args.arch == "llama":
         writer.add_rope_dimension_count(args.head_dim)
     if args.arch == "gemma3":
@@ -163,12 +170,17 @@ class TensorWriter:
         self.writer = writer
         self.rng = np.random.default_rng(seed)
 
-    def matrix(self, name, rows, k, weight_type, gain=1.0):
-        weights = self.rng.standard_normal((rows, k), np.float32) * np.float32(gain / np.sqrt(k))
+    def matrix(self, name, rows, k, weight_type, gain=1.0, experts=0):
+        """With experts: a matrix for each, one after the other."""
+        shape = (experts * rows, k) if experts else (rows, k)
+        weights = self.rng.standard_normal(shape, np.float32) * np.float32(gain / np.sqrt(k))
         if weight_type in k_quants.ENCODERS:
             data = k_quants.encode(weight_type, weights)
         else:
             data = gguf.quants.quantize(weights, gguf.GGMLQuantizationType[weight_type])
+        if experts:
+            name = name.replace(".weight", "_exps.weight")
+            data = data.reshape(experts, rows, -1)
         raw = None if weight_type in ("F32", "F16") else gguf.GGMLQuantizationType[weight_type]
         self.writer.add_tensor(name, data, raw_dtype=raw)
 
@@ -196,16 +208,18 @@ def add_tensors(writer, args):
             out.vector(prefix + "attn_q.bias", query, 0.0, 0.2)
             out.vector(prefix + "attn_k.bias", key_value, 0.0, 0.2)
             out.vector(prefix + "attn_v.bias", key_value, 0.0, 0.2)
-        if args.arch in ("qwen3", "gemma3"):
+        if args.arch in ("qwen3", "qwen3moe", "gemma3"):
             out.vector(prefix + "attn_q_norm.weight", args.head_dim, 1.0, 0.1)
             out.vector(prefix + "attn_k_norm.weight", args.head_dim, 1.0, 0.1)
         if args.arch == "gemma3":
             out.vector(prefix + "post_attention_norm.weight", width, 1.0, 0.1)
             out.vector(prefix + "post_ffw_norm.weight", width, 1.0, 0.1)
         out.vector(prefix + "ffn_norm.weight", width, 1.0, 0.1)
-        out.matrix(prefix + "ffn_gate.weight", args.ffn, width, args.type)
-        out.matrix(prefix + "ffn_up.weight", args.ffn, width, args.type)
-        out.matrix(prefix + "ffn_down.weight", width, args.ffn, args.second_type)
+        if args.experts:
+            out.matrix(prefix + "ffn_gate_inp.weight", args.experts, width, "F32", gain=2.0)
+        out.matrix(prefix + "ffn_gate.weight", args.ffn, width, args.type, experts=args.experts)
+        out.matrix(prefix + "ffn_up.weight", args.ffn, width, args.type, experts=args.experts)
+        out.matrix(prefix + "ffn_down.weight", width, args.ffn, args.second_type, experts=args.experts)
 
 
 def main():

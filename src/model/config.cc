@@ -312,13 +312,6 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
   KVASIR_CHECKED(read_rope(source, prefix, config));
   KVASIR_CHECKED(read_norm_eps(metadata, prefix, config));
   KVASIR_CHECKED(read_scales(metadata, prefix, config));
-  KVASIR_TRY(const auto experts, metadata.find_int(prefix + "expert_count", 0, kMaxWidth));
-  if (experts.value_or(0) > 0) {
-    return make_error(ErrorKind::kBadFile,
-                      fmt::format("metadata {}expert_count: mixture-of-experts models are not "
-                                  "supported, the file has {} experts",
-                                  prefix, *experts));
-  }
   KVASIR_CHECKED(read_vocab_size(source, config));
   KVASIR_TRY(const auto causal, metadata.find_bool(prefix + "attention.causal"));
   if (!causal.value_or(true)) {

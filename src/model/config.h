@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
+#include "model/moe_config.h"
 
 namespace kvasir::model {
 
@@ -80,10 +81,12 @@ struct ModelConfig {
   std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`
   std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
   std::vector<LayerGroup> layer_groups;          // each layer in exactly one
+  MoeConfig moe;
 
   std::int32_t group_size() const { return num_heads / num_kv_heads; }  // query heads per KV head
   std::int32_t q_size() const { return num_heads * head_dim; }
   std::int32_t kv_size() const { return num_kv_heads * head_dim; }
+  bool has_dense_layers() const { return !moe.has_experts() || moe.num_leading_dense_layers > 0; }
   // Requires: 0 <= layer < num_layers.
   KvPlace kv_place(std::int32_t layer) const;
   bool has_window(std::int32_t layer) const {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/printable.h"
@@ -130,6 +131,47 @@ Status WeightLoader::pack_at(const TensorView& tensor, std::int64_t first_row, s
     source_.release_rows(tensor, first_row + begin, first_row + end);
     return {};
   });
+}
+
+Result<std::unique_ptr<backend::Matrix>> WeightLoader::stacked_matrix(const std::vector<std::string>& names,
+                                                                      std::int64_t num_rows,
+                                                                      std::int64_t row_length,
+                                                                      backend::MatrixUse use) {
+  auto matrix = std::make_unique<backend::Matrix>();
+  KVASIR_TRY(const TensorView* first, find(names.front(), num_rows, row_length));
+  if (!is_dry_) {
+    const TensorView whole{.name = first->name,
+                           .dtype = first->dtype,
+                           .rank = 2,
+                           .shape = {row_length, std::ssize(names) * num_rows, 1, 1}};
+    KVASIR_TRY(matrix, backend_.make_matrix(whole, use));
+    packed_bytes_ += matrix->packed_bytes;
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    KVASIR_TRY(const TensorView* tensor, find(names[i], num_rows, row_length));
+    if (tensor->dtype != first->dtype) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("tensor {}: must have the type of {}, {}, is {}", names[i], names.front(),
+                                    name_of(first->dtype), name_of(tensor->dtype)));
+    }
+    const std::int64_t target_row = static_cast<std::int64_t>(i) * num_rows;
+    if (!is_dry_) KVASIR_CHECKED(pack_at(*tensor, 0, num_rows, false, target_row, *matrix));
+    KVASIR_CHECKED(mark_used(names[i]));
+  }
+  return matrix;
+}
+
+Result<std::vector<float>> WeightLoader::table(const std::string& name, std::int64_t num_rows,
+                                               std::int64_t row_length) {
+  KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  std::vector<float> out(static_cast<std::size_t>(num_rows * row_length));
+  for (std::int64_t i = 0; i < num_rows && !is_dry_; ++i) {
+    const TensorView row = source_.rows(*tensor, i, i + 1, scratch_);
+    KVASIR_CHECKED(io::check_finite(row));
+    info_of(row.dtype).unpack_row(row.data, row_length, out.data() + i * row_length);
+  }
+  KVASIR_CHECKED(mark_used(name));
+  return out;
 }
 
 Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::int64_t length) {

@@ -38,6 +38,13 @@ class WeightLoader {
   Result<std::unique_ptr<backend::Matrix>> matrix_part(const std::string& name, std::int64_t first_row,
                                                        std::int64_t num_rows, std::int64_t total_rows,
                                                        std::int64_t row_length);
+  // Tensors of num_rows outputs each and of one type as one matrix, in their order. num_rows must be a
+  // multiple of kernels::kRowsPerGroup.
+  Result<std::unique_ptr<backend::Matrix>> stacked_matrix(const std::vector<std::string>& names,
+                                                          std::int64_t num_rows, std::int64_t row_length,
+                                                          backend::MatrixUse use);
+  // A table of num_rows rows widened to float32, row after row.
+  Result<std::vector<float>> table(const std::string& name, std::int64_t num_rows, std::int64_t row_length);
   // A vector widened to float32.
   Result<std::vector<float>> vector(const std::string& name, std::int64_t length);
   // Empty when the file has none.

@@ -87,7 +87,7 @@ REFUSED = [
     ({"llama.attention.value_scale": number(F32, 0.0625)}, "llama.attention.value_scale: must be 1 or absent"),
     ({"llama.attn_logit_softcapping": number(F32, -50.0)}, "llama.attn_logit_softcapping: must be above 0"),
     ({"llama.attention.causal": number(BOOL, 0)}, "llama.attention.causal: must be true or absent"),
-    ({"llama.expert_count": number(U32, 8)}, "mixture-of-experts"),
+    ({"llama.expert_count": number(U32, 8)}, "llama.expert_used_count"),
     ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),
     ({"llama.block_count": number(F32, 1.5)}, "llama.block_count must be an integer"),
     ({"tokenizer.ggml.pre": string("afmoe")}, "'afmoe' is not a known pre-tokenizer"),

@@ -61,7 +61,8 @@ std::vector<Case> cases() {
   if (const char* model = std::getenv("KVASIR_INVARIANCE_MODEL")) return {{model, ""}};
   std::vector<Case> all;
   for (const char* name :
-       {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "gemma3-q5_0"}) {
+       {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "qwen3moe-q4_0",
+        "gemma3-q5_0"}) {
     for (const kernels::Isa& each : kernels::host_isas()) {
       const char* const isa = each.table.isa;
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";

@@ -32,7 +32,11 @@ Result<DenseDecoder::Layer> DenseDecoder::load_layer(WeightLoader& loader, std::
   Layer layer;
   KVASIR_CHECKED(load_norms(loader, index, layer));
   KVASIR_TRY(layer.attention, load_attention(loader, config_, index, shape_.attention));
-  KVASIR_TRY(layer.mlp, load_mlp(loader, config_, index, shape_.mlp));
+  if (config_.moe.has_experts(index)) {
+    KVASIR_TRY(layer.moe, load_moe(loader, config_, index, shape_.moe));
+  } else {
+    KVASIR_TRY(layer.mlp, load_mlp(loader, config_, index, shape_.mlp));
+  }
   return layer;
 }
 
@@ -67,9 +71,13 @@ void DenseDecoder::run_layer(const LayerRun& run) {
   }
 
   op.norm(ws.x, layer.mlp_norm.op(), *ws.h);
-  run_mlp(run, layer.mlp);
+  if (!layer.moe) run_mlp(run, layer.mlp);
   if (config.has_parallel_residual) add_to_residual(run, *ws.attn, attention_output(layer.attention));
-  add_to_residual(run, *ws.ff, mlp_output(layer.mlp), layer.mlp_post_norm);
+  if (layer.moe) {
+    run_moe(run, *layer.moe);
+  } else {
+    add_to_residual(run, *ws.ff, mlp_output(layer.mlp), layer.mlp_post_norm);
+  }
 }
 
 }  // namespace kvasir::model

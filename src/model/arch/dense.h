@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "model/decoder.h"
 #include "model/layers/attention.h"
 #include "model/layers/mlp.h"
+#include "model/layers/moe.h"
 #include "model/layers/norm.h"
 
 namespace kvasir::model {
@@ -31,6 +33,7 @@ struct DenseShape {
   MlpNorm mlp_norm = MlpNorm::kFfn;
   AttentionParts attention = {};
   MlpParts mlp = {};
+  MoeParts moe = {};  // of layers with experts, where the file has them
 };
 
 class DenseDecoder : public Decoder {
@@ -42,6 +45,7 @@ class DenseDecoder : public Decoder {
     Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
     Attention attention;
     Mlp mlp;
+    std::optional<Moe> moe;  // in place of `mlp`
   };
 
   Status load_layers(WeightLoader& loader) override;

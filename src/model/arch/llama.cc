@@ -8,6 +8,7 @@ using kernels::RopeStyle;
 
 // All layers see a window where the file has one (Mistral 7B v0.1).
 Status configure_llama(const io::WeightSource& source, ModelConfig& config) {
+  KVASIR_TRY(config.moe, read_moe_config(source.metadata(), config.architecture + ".", {}));
   return split_windows(source, {.period = WindowPattern::kEveryLayer}, config);
 }
 
@@ -32,7 +33,7 @@ constexpr auto load_llama = load_dense<{.rope = RopeStyle::kInterleaved}>;
 
 }  // namespace
 
-// Llama 1-3, SmolLM2, Mistral, TinyLlama. Llama 3's piecewise scaling of frequencies is stored as divisors.
+// Llama 1-3, SmolLM2, Mistral, TinyLlama, and Mixtral (Jiang et al. 2024) with its experts. Llama 3's piecewise scaling of frequencies is stored as divisors.
 const Architecture kLlama = {"llama", configure_llama, load_llama};
 // Ministral 3: YaRN, and queries that grow with the position.
 const Architecture kMistral3 = {"mistral3", configure_llama, load_llama};

@@ -51,6 +51,18 @@ Result<const Architecture*> architecture_of(const io::WeightSource& source) {
   return make_error(ErrorKind::kBadFile, unsupported_line(name));
 }
 
+// Of an architecture that has no mixture of experts.
+Status refuse_experts(const io::WeightSource& source, const ModelConfig& config) {
+  if (config.moe.has_experts()) return {};
+  const std::string key = config.architecture + ".expert_count";
+  KVASIR_TRY(const auto count, source.metadata().find_int(key, 0, backend::kMaxExperts));
+  if (count.value_or(0) == 0) return {};
+  return make_error(ErrorKind::kBadFile,
+                    fmt::format("metadata {}: must be 0 or absent, as a mixture of experts is not supported "
+                                "for this architecture, is {}",
+                                key, *count));
+}
+
 }  // namespace
 
 const Architecture* find_architecture(std::string_view name) {
@@ -63,6 +75,7 @@ Result<ModelConfig> load_config(const io::WeightSource& source) {
   KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, read_config(source));
   KVASIR_CHECKED(architecture->configure(source, config));
+  KVASIR_CHECKED(refuse_experts(source, config));
   return config;
 }
 
