@@ -37,7 +37,7 @@ struct EngineConfig {
   std::int32_t num_threads = 0;           // 0: physical cores this process may use
   std::int32_t max_model_len_tokens = 0;  // 0: the model's trained length, as far as memory allows
   std::int32_t max_num_seqs = 16;
-  std::int32_t max_num_batched_tokens = 512;
+  std::int32_t max_num_batched_tokens = 0;  // 0: 512, and up to 2048 for a mixture of experts
   std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
   std::int64_t reserved_bytes = 0;   // of that budget, for what the engine's user does beside it
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
@@ -100,7 +100,7 @@ struct ModelInfo {
   std::string quantization;  // e.g. "Q4_1"
   std::int64_t num_parameters = 0;
   std::int64_t num_layer_parameters =
-      0;  // without embedding and head: about the products of one prompt token
+      0;  // without embedding, head and the experts a token does not use: about the products of one prompt token
   std::int64_t weight_bytes = 0;
   std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;
@@ -145,7 +145,7 @@ struct EngineStats {
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of
   std::int64_t skipped_weight_bytes =
-      0;                             // that steps left unread: most of the head where one token is wanted
+      0;  // that steps left unread: most of the head where one token is wanted, and experts without tokens
   std::int64_t kv_blocks_total = 0;  // that there is room for as computed; more of those made coarser
   std::int64_t kv_blocks_used = 0;   // referenced by a sequence
   std::int64_t kv_bytes_total = 0;

@@ -134,7 +134,6 @@ Result<kvasir::EngineConfig> config_of(const char* path, const kvasir_settings& 
   config.max_model_len_tokens = settings.ctx_tokens;
   config.memory_bytes = settings.memory_bytes;
   config.max_num_seqs = settings.max_num_seqs;
-  config.max_num_batched_tokens = std::max(config.max_num_batched_tokens, settings.max_num_seqs);
   config.fast = settings.fast != 0;
   config.prefix_cache = settings.prefix_cache != 0;
   const std::string_view kv_type = settings.kv_type == nullptr ? "q12" : settings.kv_type;

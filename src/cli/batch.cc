@@ -232,9 +232,9 @@ void add_batch(CLI::App& app, Context& context) {
   verb->add_option("--max-batch", options->max_batch, "Sequences that run at once")
       ->transform(whole_number(1, 4096))
       ->capture_default_str();
-  verb->add_option("--max-batch-tokens", options->engine.max_num_batched_tokens, "Tokens of one step")
-      ->transform(whole_number(1, 1 << 16))
-      ->capture_default_str();
+  verb->add_option("--max-batch-tokens", options->engine.max_num_batched_tokens,
+                   "Tokens of one step (0: 512, and up to 2048 for a mixture of experts)")
+      ->transform(whole_number(0, 1 << 16));
   verb->add_option("--max-wait-ms", options->max_wait_ms,
                    "Milliseconds that the first request after a pause waits for others to be batched with")
       ->transform(whole_number(0, 3'600'000))

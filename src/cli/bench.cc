@@ -75,7 +75,9 @@ Result<EngineConfig> engine_config_for(const BenchOptions& options, const std::v
   EngineOptions engine = options.engine;
   engine.max_num_seqs = 1;
   for (const BenchmarkCase& test : cases) engine.max_num_seqs = std::max(engine.max_num_seqs, test.batch);
-  engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_num_seqs);
+  if (engine.max_num_batched_tokens > 0) {
+    engine.max_num_batched_tokens = std::max(engine.max_num_batched_tokens, engine.max_num_seqs);
+  }
   for (const BenchmarkCase& test : cases) {
     engine.ctx_tokens = std::max(engine.ctx_tokens, context_tokens_of(test, engine.max_num_batched_tokens));
   }
@@ -160,9 +162,9 @@ std::string beyond_context(const std::vector<BenchmarkCase>& cases, const Engine
                          ? fmt::format("--prompt {}", longest.n_prompt)
                          : fmt::format("--depth {} --gen {}", longest.depth, longest.n_gen);
   // The first stream generates until the last one's prompt has had its steps.
-  if (longest.batch > 1) {
-    what +=
-        fmt::format(" --batch {} --max-num-batched-tokens {}", longest.batch, config.max_num_batched_tokens);
+  if (longest.batch > 1) what += fmt::format(" --batch {}", longest.batch);
+  if (longest.batch > 1 && config.max_num_batched_tokens > 0) {
+    what += fmt::format(" --max-num-batched-tokens {}", config.max_num_batched_tokens);
   }
   return fmt::format("bench: {} and what follows: {}", what, why);
 }

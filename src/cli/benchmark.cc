@@ -24,7 +24,10 @@ struct RunOutcome {
 
 // Tokens that the stream which starts first gets while the last one still reads its prompt.
 std::int32_t head_start_tokens(const BenchmarkCase& test, std::int32_t max_num_batched_tokens) {
-  const std::int64_t prompt_room = std::max(1, max_num_batched_tokens - test.batch + 1);
+  constexpr std::int32_t kFewestByDefault = 512;
+  const std::int32_t step_tokens =
+      max_num_batched_tokens > 0 ? max_num_batched_tokens : std::max(kFewestByDefault, test.batch);
+  const std::int64_t prompt_room = std::max(1, step_tokens - test.batch + 1);
   const std::int64_t all_prompts = std::int64_t{test.batch} * test.prompt_tokens();
   return static_cast<std::int32_t>((all_prompts + prompt_room - 1) / prompt_room) + 2;
 }

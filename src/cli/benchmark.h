@@ -31,7 +31,7 @@ struct BenchmarkCase {
 // "prompt" or "generation".
 std::string_view name_of(BenchmarkKind kind);
 
-// The context that a case takes on an engine with steps of `max_num_batched_tokens`.
+// The context that a case takes at most on an engine with steps of `max_num_batched_tokens`, 0 for the default.
 std::int32_t context_tokens_of(const BenchmarkCase& test, std::int32_t max_num_batched_tokens);
 
 struct Speed {

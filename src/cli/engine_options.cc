@@ -110,9 +110,9 @@ void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
 }
 
 void add_step_option(CLI::App& verb, EngineOptions& options) {
-  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens, "Most tokens in one batch (forward pass)")
-      ->transform(whole_number(1, kMaxStepTokens))
-      ->capture_default_str();
+  verb.add_option("--max-num-batched-tokens", options.max_num_batched_tokens,
+                  "Most tokens in one batch (forward pass) (0: 512, and up to 2048 for a mixture of experts)")
+      ->transform(whole_number(0, kMaxStepTokens));
 }
 
 void add_prefill_only_option(CLI::App& verb, EngineOptions& options) {

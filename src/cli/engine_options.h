@@ -22,7 +22,7 @@ struct EngineOptions {
   bool fast = false;
   std::string quantize;  // empty: weights stay as they are
   std::int32_t max_num_seqs = 16;
-  std::int32_t max_num_batched_tokens = 512;
+  std::int32_t max_num_batched_tokens = 0;  // 0: as suits the model
   std::int32_t chunk_tokens = 0;
   std::int32_t max_step_ms = 0;
   std::string waiting_policy = "priority";

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/process_memory.h"
 #include "base/units.h"
+#include "engine/batched_tokens.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
@@ -47,7 +48,7 @@ Status validate_limits(const EngineConfig& config) {
   } limits[] = {
       {"threads", config.num_threads, 0, 1024},
       {"max_num_seqs", config.max_num_seqs, 1, 4096},
-      {"max_num_batched_tokens", config.max_num_batched_tokens, 1, 1 << 16},
+      {"max_num_batched_tokens", config.max_num_batched_tokens, 0, 1 << 16},
       {"ctx", config.max_model_len_tokens, 0, 1 << 28},
       {"kv_cache_tokens", config.kv_cache_tokens, 0, 1ll << 32},
       {"memory", config.memory_bytes, 0, 1ll << 50},
@@ -59,7 +60,7 @@ Status validate_limits(const EngineConfig& config) {
                         fmt::format("{}: must be between {} and {}, is {}", name, min, max, value), name);
     }
   }
-  if (config.max_num_batched_tokens < config.max_num_seqs) {
+  if (config.max_num_batched_tokens > 0 && config.max_num_batched_tokens < config.max_num_seqs) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("max_num_batched_tokens: must be at least max_num_seqs {}, is {}",
                                   config.max_num_seqs, config.max_num_batched_tokens),
@@ -171,19 +172,22 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
 
 }  // namespace
 
-Result<LoadedModel> load_model_file(const EngineConfig& config, const LoadProgress& progress) {
+Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadProgress& progress) {
   const auto say = [&](const char* phase, double fraction) -> Status {
     if (!progress || progress(phase, fraction)) return {};
     return make_error(ErrorKind::kCancelled, "loading was stopped");
   };
-  KVASIR_CHECKED(validate_limits(config));
-  KVASIR_CHECKED(check_machine_has(config.memory_bytes));
+  KVASIR_CHECKED(validate_limits(requested));
+  KVASIR_CHECKED(check_machine_has(requested.memory_bytes));
   LoadedModel loaded;
   KVASIR_CHECKED(say("open", 0.0));
-  KVASIR_TRY(loaded.opened, open_model(config.model_path));
-  if (!config.quantize.empty()) KVASIR_CHECKED(loaded.opened.quantize(config.quantize, threads_of(config)));
+  KVASIR_TRY(loaded.opened, open_model(requested.model_path));
+  if (!requested.quantize.empty()) KVASIR_CHECKED(loaded.opened.quantize(requested.quantize, threads_of(requested)));
   const io::WeightSource& source = loaded.opened.source();
-  KVASIR_TRY(const model::ModelConfig model, in_file(config, model::load_config(source)));
+  KVASIR_TRY(const model::ModelConfig model, in_file(requested, model::load_config(source)));
+  loaded.max_num_batched_tokens = batched_tokens(requested, model);
+  EngineConfig config = requested;
+  config.max_num_batched_tokens = loaded.max_num_batched_tokens;
 
   KVASIR_CHECKED(check_disk(config, model.head_dim));
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is

@@ -61,8 +61,10 @@ admission::QueueLimitConfig queue_limit_config(const EngineConfig& config, const
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
-  KVASIR_CHECKED(scheduler_config(config, loaded).validate());
-  return std::make_unique<LocalEngine>(config, std::move(loaded));
+  EngineConfig resolved = config;
+  resolved.max_num_batched_tokens = loaded.max_num_batched_tokens;
+  KVASIR_CHECKED(scheduler_config(resolved, loaded).validate());
+  return std::make_unique<LocalEngine>(resolved, std::move(loaded));
 }
 
 LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)

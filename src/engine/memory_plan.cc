@@ -7,8 +7,10 @@
 #include "backend/kv_layout.h"
 #include "base/checked_math.h"
 #include "base/units.h"
+#include "engine/batched_tokens.h"
 #include "engine/kv_params.h"
 #include "kv/cells/cell.h"
+#include "model/moe_workspace.h"
 
 namespace kvasir {
 namespace {
@@ -35,8 +37,10 @@ std::int64_t blocks_of_sequence(const EngineConfig& config, const model::LayerGr
 }
 
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model) {
+  const std::int64_t intermediate_size = model.has_dense_layers() ? model.intermediate_size : 0;
   const std::int64_t per_row =
-      4ll * (4 * model.hidden_size + 3 * model.q_size() + 2 * model.kv_size() + 4 * model.intermediate_size);
+      4ll * (4 * model.hidden_size + 3 * model.q_size() + 2 * model.kv_size() + 4 * intermediate_size) +
+      model::moe_workspace_row_bytes(model.moe, model.hidden_size);
   return per_row * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
 }
 
@@ -85,9 +89,11 @@ std::string MemoryPlan::describe() const {
   return line + fmt::format(" of {} budget", format_bytes(budget_bytes));
 }
 
-Result<MemoryPlan> plan_memory(const EngineConfig& config, const model::ModelConfig& model,
+Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::ModelConfig& model,
                                std::int64_t weight_bytes, std::int64_t process_bytes,
                                std::int64_t available_bytes) {
+  EngineConfig config = requested;
+  config.max_num_batched_tokens = batched_tokens(requested, model);
   MemoryPlan plan;
   plan.budget_bytes = config.memory_bytes > 0 ? config.memory_bytes : available_bytes / 2;
   plan.weight_bytes = weight_bytes;

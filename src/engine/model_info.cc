@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/printable.h"
 
@@ -20,6 +21,18 @@ std::string main_quantization(const io::WeightSource& source) {
   return largest == elements.end() ? "" : largest->first;
 }
 
+// Elements that a token is multiplied by: of the experts' matrices those of the experts that it uses. They have a
+// name in _exps, or the expert's number before the last dot.
+std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& rule) {
+  if (rule.num_experts == 0) return tensor.num_elements();
+  const std::string_view name = tensor.name;
+  const std::size_t end = name.rfind('.');
+  const bool is_of_experts = name.find("_exps.") != name.npos ||
+                             (name.find(".ffn_") != name.npos && end != name.npos && end > 0 &&
+                              name[end - 1] >= '0' && name[end - 1] <= '9');
+  return is_of_experts ? tensor.num_elements() / rule.num_experts * rule.num_used : tensor.num_elements();
+}
+
 }  // namespace
 
 ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
@@ -31,7 +44,7 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
   info.quantization = main_quantization(source);
   for (const TensorView& tensor : source.tensors()) {
     info.num_parameters += tensor.num_elements();
-    if (tensor.name.starts_with("blk.")) info.num_layer_parameters += tensor.num_elements();
+    if (tensor.name.starts_with("blk.")) info.num_layer_parameters += num_active(tensor, config.moe.rule);
   }
   info.weight_bytes = model.weight_bytes();
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {

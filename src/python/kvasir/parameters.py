@@ -14,7 +14,7 @@ class Settings(TypedDict, total=False):
     ctx: int  #: most tokens of prompt and answer together (what the model was trained for, as far as memory allows)
     memory: int | str  #: for weights, KV and work: bytes, or a text such as "8GiB" (half of what is available)
     max_num_seqs: int  #: sequences that run at once (16)
-    max_num_batched_tokens: int  #: tokens of one step (512)
+    max_num_batched_tokens: int  #: tokens of one step (512, and up to 2048 for a mixture of experts)
     max_step_ms: float  #: how long a step may take that computes prompts while answers are generated; 0: any time (0)
     kv_cache_tokens: int  #: tokens that the KV cache holds as computed (what the sequences take, as far as memory allows)
     kv_type: Literal["q12", "f16", "f32"]  #: numbers in the KV cache; q12: 12 bits each ("q12")
