@@ -2,7 +2,8 @@
 // the same bit for bit, alone, in a batch, in chunks of any size, preempted, from a cached prefix and on any
 // number of threads.
 //
-// Runs on the tiny models of tests/cases/models with every ISA of the host. KVASIR_INVARIANCE_MODEL names a
+// Runs on the tiny models of tests/cases/models with every ISA of the host, and on every golden that is supported
+// (40 prompts, so that rows of a step share experts) with every ISA but `ref`. KVASIR_INVARIANCE_MODEL names a
 // real model to run instead, KVASIR_INVARIANCE_PROMPTS how many prompts of 16-200 tokens (10 or more:
 // fewer do not press each other out of the cache), KVASIR_ISA the kernels.
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "generate.h"
+#include "goldens.h"
 #include "kernels/isa.h"
 
 namespace kvasir::testing::invariance_test {
@@ -46,19 +48,18 @@ struct Case {
   std::string model;
   std::string isa;
   bool fast = false;
+  std::int32_t num_prompts = 12;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.model << " on " << (c.isa.empty() ? "the best ISA" : c.isa) << (c.fast ? " in fast mode" : "");
 }
 
-std::int32_t num_prompts() {
-  const char* count = std::getenv("KVASIR_INVARIANCE_PROMPTS");
-  return count != nullptr ? std::atoi(count) : 12;
-}
-
 std::vector<Case> cases() {
-  if (const char* model = std::getenv("KVASIR_INVARIANCE_MODEL")) return {{model, ""}};
+  if (const char* model = std::getenv("KVASIR_INVARIANCE_MODEL")) {
+    const char* count = std::getenv("KVASIR_INVARIANCE_PROMPTS");
+    return {{.model = model, .isa = "", .num_prompts = count != nullptr ? std::atoi(count) : 12}};
+  }
   std::vector<Case> all;
   for (const char* name :
        {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "qwen3moe-q4_0",
@@ -68,6 +69,21 @@ std::vector<Case> cases() {
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";
       all.push_back({path, isa});
       if (std::string_view(name) == "gemma3-q5_0") all.push_back({path, isa, true});
+    }
+  }
+  return all;
+}
+
+std::vector<Case> golden_cases() {
+  std::vector<Case> all;
+  const auto states = read_golden_states();
+  if (!states || std::getenv("KVASIR_INVARIANCE_MODEL") != nullptr) return all;
+  for (const GoldenState& state : *states) {
+    if (!state.gguf_waits_for.empty()) continue;
+    for (const kernels::Isa& each : kernels::host_isas()) {
+      const std::string isa = each.table.isa;
+      const std::string model = golden_model_path(state.name, GoldenForm::kGguf);
+      if (isa != "ref") all.push_back({.model = model, .isa = isa, .num_prompts = 40});
     }
   }
   return all;
@@ -106,7 +122,7 @@ class Invariance : public ::testing::TestWithParam<Case> {
     config.fast = GetParam().fast;
     config.num_threads = 2;
     config.max_num_seqs = kGroup;
-    config.max_queued_requests = num_prompts();
+    config.max_queued_requests = GetParam().num_prompts;
     config.kv_cache_tokens = 16384;  // a group of the longest prompts with their answers
     config.memory_bytes = 3ll << 30;
     return config;
@@ -122,8 +138,8 @@ class Invariance : public ::testing::TestWithParam<Case> {
   static std::vector<Request> requests(const Engine& engine) {
     const std::int32_t longest = std::min(200, engine.model_info().max_model_len_tokens - kNewTokens);
     std::vector<Request> all;
-    for (auto& prompt :
-         random_prompts(num_prompts(), std::min(16, longest), longest, engine.model_info().vocab_size, 7)) {
+    for (auto& prompt : random_prompts(GetParam().num_prompts, std::min(16, longest), longest,
+                                       engine.model_info().vocab_size, 7)) {
       all.push_back(greedy_request(std::move(prompt), kNewTokens));
       if (all.size() % 2 == 0) all.back().sampling.logprobs = kTopLogprobs;
     }
@@ -168,30 +184,38 @@ class Invariance : public ::testing::TestWithParam<Case> {
     }
     EXPECT_EQ(num_different, 0u) << "of " << answers.size() << " prompts, " << how;
   }
-};
 
-TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
-  const auto engine = load(config());
-  ASSERT_NE(engine, nullptr);
-  const auto expected = solo(*engine);
-  expect_batched_and_cached(*engine, expected);
-  for (const Variation& variation : kVariations) {
-    EngineConfig varied = config();
-    varied.max_chunk_tokens = variation.chunk_tokens;
-    varied.num_threads = variation.num_threads;
-    if (variation.preempts) {  // room for about two sequences: the others are preempted while they grow
-      varied.kv_cache_tokens = 512;
-      varied.max_num_seqs = 4;
-    }
-    const auto other = load(varied);
-    ASSERT_NE(other, nullptr);
-    expect_same(generate(*other, requests(*other)), expected, variation.name);
-    // Where layers have a window, what they need is known beforehand and the others find room in what they
-    // spare.
-    if (!has_window(*other)) {
-      EXPECT_EQ(other->stats().num_preemptions > 0, variation.preempts);
+  static void expect_the_same_however_it_runs() {
+    const auto engine = load(config());
+    ASSERT_NE(engine, nullptr);
+    const auto expected = solo(*engine);
+    expect_batched_and_cached(*engine, expected);
+    for (const Variation& variation : kVariations) {
+      EngineConfig varied = config();
+      varied.max_chunk_tokens = variation.chunk_tokens;
+      varied.num_threads = variation.num_threads;
+      if (variation.preempts) {  // room for about two sequences: the others are preempted while they grow
+        varied.kv_cache_tokens = 512;
+        varied.max_num_seqs = 4;
+      }
+      const auto other = load(varied);
+      ASSERT_NE(other, nullptr);
+      expect_same(generate(*other, requests(*other)), expected, variation.name);
+      // Where layers have a window, what they need is known beforehand and the others find room in what they
+      // spare.
+      if (!has_window(*other)) {
+        EXPECT_EQ(other->stats().num_preemptions > 0, variation.preempts);
+      }
     }
   }
+};
+
+TEST_P(Invariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) { expect_the_same_however_it_runs(); }
+
+// The other tests here are about requests, whatever the architecture.
+class GoldenInvariance : public Invariance {};
+TEST_P(GoldenInvariance, SoloBatchedCachedChunkedPreemptedThreadedAreTheSame) {
+  expect_the_same_however_it_runs();
 }
 
 TEST_P(Invariance, ChoicesShareThePromptAndAgree) {
@@ -223,12 +247,17 @@ TEST_P(Invariance, AttentionScoresAddsUpToOnePerHeadAndLayer) {
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.model.substr(info.param.model.rfind('/') + 1) + "_" + info.param.isa +
-                     (info.param.fast ? "_fast" : "");
+  // Goldens are all "model.gguf", each in its folder.
+  const std::string& path = info.param.model;
+  const std::size_t begin = path.ends_with("/model.gguf") ? path.rfind('/', path.rfind('/') - 1)
+                                                          : path.rfind('/');
+  std::string name = path.substr(begin + 1) + "_" + info.param.isa + (info.param.fast ? "_fast" : "");
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Models, Invariance, ::testing::ValuesIn(cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Goldens, GoldenInvariance, ::testing::ValuesIn(golden_cases()), name_of_case);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GoldenInvariance);  // with KVASIR_INVARIANCE_MODEL
 
 }  // namespace
 }  // namespace kvasir::testing::invariance_test
