@@ -53,7 +53,7 @@ def write_embeddings(folder, model, seed):
     random, embeddings = reference.seeded(seed), []
     for tokens in (5, 70, 320):
         prompt = torch.randint(3, families.VOCAB, (tokens,), generator=random)
-        vector = reference.embedding_of(model, prompt[None])[0]
+        vector = reference.embedding_of(model, folder, prompt[None])[0]
         embeddings.append({"pooling": "mean", "prompt": prompt.tolist(), "vector": vector.tolist()})
     write_json(folder, {"seed": seed, "embeddings": embeddings})
 
@@ -74,6 +74,7 @@ def write_model(family, seed, folder):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(work, folder, copy_function=shutil.copyfile)
     if family.encoder:
+        reference.save_pooling(family, folder, seed)
         write_embeddings(folder, model, seed)
     else:
         write_expected(folder, model, *found, seed)
@@ -88,7 +89,7 @@ def make(name, args):
             continue
         if args.llama_cpp:
             convert.to_gguf(name, args.llama_cpp, folder, folder / "model.gguf", families.VOCAB, family.gguf)
-        size = sum(path.stat().st_size for path in folder.iterdir())
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         print(f"{name}: seed {seed}, {size / 1e3:.0f} KB", flush=True)
         return True
     print(f"{name}: no seed from {args.seed} to {args.seed + args.seeds - 1} gives the margins", flush=True)

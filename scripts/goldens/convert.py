@@ -14,10 +14,10 @@ import torch
 VERSION = "0.3.36"  # of llama-cpp-python, whose vendor/llama.cpp has the converter
 
 
-def byte_tokenizer(vocab):
-    """A tokenizer.json of `vocab` tokens, for converters that count them."""
+def stand_in_tokenizer(vocab, kind):
+    """A tokenizer.json of `vocab` tokens, for converters that count them or look at its kind."""
     return {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
-            "decoder": None, "model": {"type": "BPE", "vocab": {f"t{i}": i for i in range(vocab)}, "merges": []}}
+            "decoder": None, "model": {"type": kind, "vocab": {f"t{i}": i for i in range(vocab)}, "merges": []}}
 
 
 def to_gguf(source, llama_cpp, folder, outfile, vocab, options):
@@ -31,12 +31,13 @@ def to_gguf(source, llama_cpp, folder, outfile, vocab, options):
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work) / source
         shutil.copytree(folder, work)
-        (work / "tokenizer.json").write_text(json.dumps(byte_tokenizer(vocab)))
+        (work / "tokenizer.json").write_text(json.dumps(stand_in_tokenizer(vocab, options.get("tokenizer", "BPE"))))
         config = json.loads((work / "config.json").read_text()) | options.get("config", {})
         (work / "config.json").write_text(json.dumps(config))
         hparams = conversion.ModelBase.load_hparams(work, False)
         architecture = conversion.get_model_architecture(hparams, conversion.ModelType.TEXT)
         base = conversion.get_model_class(architecture, mmproj=False)
+        base = getattr(base, "Ministral3Model", base)  # what Mistral3Model hands all work to
 
         class WithoutVocabulary(base):
             model_arch = base.model_arch
@@ -47,10 +48,13 @@ def to_gguf(source, llama_cpp, folder, outfile, vocab, options):
             def set_gguf_parameters(self):
                 super().set_gguf_parameters()
                 self.gguf_writer.add_vocab_size(vocab)
-                for key, value in options.get("keys", {}).items():
-                    self.gguf_writer.add_key_value(key.format(arch=self.gguf_writer.arch), *value)
+                if "type_vocab_size" in self.hparams:
+                    self.gguf_writer.add_token_type_count(self.hparams["type_vocab_size"])
 
         with torch.inference_mode():
-            WithoutVocabulary(work, gguf.LlamaFileType.MOSTLY_BF16, pathlib.Path(outfile), eager=True,
-                              model_name=f"golden {source}",
-                              sentence_transformers_dense_modules=options.get("dense_modules", False)).write()
+            converter = WithoutVocabulary(work, gguf.LlamaFileType.MOSTLY_BF16, pathlib.Path(outfile), eager=True,
+                                          model_name=f"golden {source}",
+                                          sentence_transformers_dense_modules=(work / "modules.json").is_file())
+            # Keys that the converter reads by a name from before transformers 5.
+            converter.hparams.update(options.get("hparams", {}))
+            converter.write()

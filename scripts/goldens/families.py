@@ -14,6 +14,8 @@ class Family:
     model_type: str  # of the configuration class
     config: dict
     embedding_scale: float = 1.0  # of the random token embeddings
+    bias_spread: float = 0.3  # where biases add up, smaller ones do not drown what differs from token to token
+    dense: tuple = ()  # widths of an encoder's layers behind the pooling
     encoder: bool = False  # hidden states and a pooled embedding instead of logits
     fixed: dict = dataclasses.field(default_factory=dict)  # set on the configuration after it has been made
     gguf: dict = dataclasses.field(default_factory=dict)  # options of convert.py
@@ -65,12 +67,17 @@ GEMMA4_ROPE = {"full_attention": {"rope_type": "proportional", "partial_rotary_f
 LONGROPE = {"rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 128,
             "partial_rotary_factor": 0.75, "short_factor": [1.0, 1.05, 1.1, 1.2, 1.4, 1.7],
             "long_factor": [1.1, 1.3, 1.8, 2.6, 4.0, 6.5]}
+# The converter knows the configuration of before transformers 5 alone.
+NOMIC_GGUF = {"tokenizer": "WordPiece", "config": {
+    "n_positions": 8192, "max_trained_positions": 2048, "activation_function": "swiglu", "causal": False,
+    "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "prenorm": False,
+    "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None}}
 
 FAMILIES = {
     # Dense decoders.
     "llama": Family("llama", sizes(2, ffn=96, rope_parameters=LLAMA3_ROPE, tie_word_embeddings=False)),
     "llama-bias": Family("llama", sizes(2, attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
-    "qwen2": Family("qwen2", narrow(2, hidden=64, ffn=96, heads=4, kv_heads=2, tie_word_embeddings=True)),
+    "qwen2": Family("qwen2", narrow(2, hidden=64, ffn=32, heads=4, kv_heads=2, tie_word_embeddings=True)),
     "qwen3": Family("qwen3", sizes(3, tie_word_embeddings=False)),
     "gemma3": Family("gemma3_text", sizes(
         6, ffn=32, sliding_window=40, query_pre_attn_scalar=16, layer_types=layer_types(*"wwwwwf"),
@@ -91,11 +98,13 @@ FAMILIES = {
             "full_attention": yarn(30000.0, 8.0, attention_factor=1.2079441541679836)})),
     "granite": Family("granite", narrow(
         3, tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2,
-        logits_scaling=4.0)),
-    "starcoder2": Family("starcoder2", narrow(3, rms_norm_eps="absent", norm_epsilon=0.01, tie_word_embeddings=True)),
+        logits_scaling=4.0), embedding_scale=0.3),
+    "starcoder2": Family("starcoder2", narrow(3, rms_norm_eps="absent", norm_epsilon=0.01, tie_word_embeddings=True),
+                         bias_spread=0.1),
     "gptneox": Family("gpt_neox", narrow(
-        3, kv_heads="absent", rms_norm_eps="absent", layer_norm_eps=0.01, rotary_pct=0.5,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5})),
+        3, kv_heads="absent", rms_norm_eps="absent", layer_norm_eps=0.01,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}),
+                      bias_spread=0.1, gguf={"hparams": {"rotary_pct": 0.5}}),
     "glm4": Family("glm4", sizes(2, ffn=96, rope_parameters=DEFAULT_ROPE | {"partial_rotary_factor": 0.5},
                                  attention_bias=True)),
     "cohere2": Family("cohere2", narrow(
@@ -114,7 +123,7 @@ FAMILIES = {
                                      norm_topk_prob=False, tie_word_embeddings=True)),
     "granitemoe": Family("granitemoe", experts(
         2, "num_local_experts", heads=2, kv_heads=1, head_dim=None, embedding_multiplier=3.0, residual_multiplier=0.4,
-        attention_multiplier=0.2, logits_scaling=4.0, tie_word_embeddings=True)),
+        attention_multiplier=0.2, logits_scaling=4.0, tie_word_embeddings=True), embedding_scale=0.3),
     "gpt-oss": Family("gpt_oss", experts(2, "num_local_experts", sliding_window=40, layer_types=layer_types(*"wf"),
                                          rope_parameters=yarn(10000.0, 8.0, truncate=False))),
     "glm4moe": Family("glm4_moe", experts(
@@ -127,7 +136,7 @@ FAMILIES = {
         use_double_wide_mlp=True, hidden_size_per_layer_input=8, vocab_size_per_layer_input=VOCAB,
         final_logit_softcapping=12.0, rope_parameters=GEMMA4_ROPE), embedding_scale=0.3),
     "gemma4-moe": Family("gemma4_text", sizes(
-        2, sliding_window=40, layer_types=layer_types(*"wf"), global_head_dim=32, attention_k_eq_v=True,
+        2, ffn=32, sliding_window=40, layer_types=layer_types(*"wf"), global_head_dim=32, attention_k_eq_v=True,
         num_global_key_value_heads=1, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=8,
         top_k_experts=2, moe_intermediate_size=32, final_logit_softcapping=12.0, rope_parameters=GEMMA4_ROPE), embedding_scale=0.3),
     # Encoders.
@@ -138,8 +147,8 @@ FAMILIES = {
             "full_attention": {"rope_type": "default", "rope_theta": 50000.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}), encoder=True),
     "nomic-bert": Family("nomic_bert", encoded(2, max_position_embeddings=1024, rope_parameters={
-        "rope_type": "default", "rope_theta": 1000.0}), encoder=True),
+        "rope_type": "default", "rope_theta": 1000.0}), encoder=True, gguf=NOMIC_GGUF),
     "gemma-embedding": Family("gemma3_text", sizes(
         6, ffn=32, sliding_window=40, query_pre_attn_scalar=16, layer_types=layer_types(*"wwwwwf"),
-        use_bidirectional_attention=True, rope_parameters=GEMMA_ROPE), encoder=True),
+        use_bidirectional_attention=True, rope_parameters=GEMMA_ROPE), encoder=True, dense=(64, 32)),
 }

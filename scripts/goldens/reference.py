@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -35,22 +36,23 @@ def make_model(family, seed):
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
             if name not in tied and tensor.is_floating_point():
-                values = random_like(name, tensor, random)
+                values = random_like(family, name, tensor, random)
                 if "embed_tokens" in name:
                     values *= family.embedding_scale
                 tensor.copy_(values.bfloat16())
     return model.float()
 
 
-def random_like(name, initial, random):
+def random_like(family, name, initial, random):
     """Random numbers around the reference's own initial value: ones (norms), zeros (biases), else a matrix."""
     noise = torch.randn(initial.shape, generator=random)
     kind = name.split(".")[-1]
     if kind == "sinks":
         return 1.5 * noise
     if initial.dim() < 2:
-        centre = 1.0 if bool((initial == 1).all()) else 0.0
-        return centre + 0.3 * noise
+        if bool((initial == 1).all()):
+            return 1.0 + 0.3 * noise
+        return (family.bias_spread if kind == "bias" else 0.3) * noise
     if any(part in name for part in ("embed", "lm_head")):
         # Rows of different lengths: a few tokens lead clearly, so that greedy choices have a margin. They are small,
         # so that a layer's output is not lost beside the embedding, above all where the head is tied to it.
@@ -67,7 +69,7 @@ def save(model, folder):
     config = json.loads((folder / "config.json").read_text())
     config.pop("transformers_version", None)
     config["dtype"] = "bfloat16"
-    (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    write_json(folder / "config.json", config)
 
 
 def load(family, folder):
@@ -120,8 +122,33 @@ def logits_of(model, ids):
     return model(input_ids=ids, use_cache=False).logits
 
 
+def save_pooling(family, folder, seed):
+    """The layout of sentence-transformers: mean pooling, dense layers without bias, and the direction of the result."""
+    kinds = ["Pooling"] + ["Dense"] * len(family.dense) + ["Normalize"]
+    modules = [("", "Transformer")] + [(f"{i}_{kind}", kind) for i, kind in enumerate(kinds, 1)]
+    write_json(folder / "modules.json", [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(modules)])
+    width, random = family.config["hidden_size"], seeded(seed)
+    write_json(folder / "1_Pooling/config.json", {"word_embedding_dimension": width, "pooling_mode_mean_tokens": True})
+    for i, outputs in enumerate(family.dense, 2):
+        weight = torch.randn(outputs, width, generator=random) / math.sqrt(width)
+        write_json(folder / f"{i}_Dense/config.json", {
+            "in_features": width, "out_features": outputs, "bias": False,
+            "activation_function": "torch.nn.modules.linear.Identity"})
+        safetensors.torch.save_file({"linear.weight": weight.bfloat16()}, folder / f"{i}_Dense/model.safetensors")
+        width = outputs
+
+
+def write_json(path, value):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
 @torch.inference_mode()
-def embedding_of(model, ids):
-    """[batch, hidden]: the direction of the mean of the last hidden states."""
-    hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-    return torch.nn.functional.normalize(hidden.mean(1), dim=-1)
+def embedding_of(model, folder, ids):
+    """[batch, width]: the direction of the mean of the last hidden states, behind the folder's dense layers."""
+    hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.mean(1)
+    for dense in sorted(folder.glob("*_Dense")):
+        hidden = hidden @ safetensors.torch.load_file(dense / "model.safetensors")["linear.weight"].float().T
+    return torch.nn.functional.normalize(hidden, dim=-1)

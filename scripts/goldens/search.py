@@ -20,12 +20,12 @@ def steady_prompt(model, watch, random):
     """Random tokens [PROMPT_TOKENS]; where a router hesitates, the token is replaced until it does not."""
     vocab = model.config.get_text_config().vocab_size
     prompts = torch.randint(3, vocab, (VARIANTS, PROMPT_TOKENS), generator=random)
+    if not watch.hooks:
+        return prompts[0]
     for _ in range(400):
         with watch:
             model(input_ids=prompts, use_cache=False)
             margins = watch.margins_of(VARIANTS)
-        if margins is None:
-            return prompts[0]
         unsure = margins < ROUTER_MARGIN
         first = torch.where(unsure.any(1), unsure.int().argmax(1), PROMPT_TOKENS)
         best = int(first.argmax())
@@ -40,9 +40,11 @@ def steady_prompt(model, watch, random):
 
 @torch.inference_mode()
 def greedy(model, watch, prompts):
-    """Token ids [B, GREEDY_TOKENS], and which answers have all their margins."""
+    """Token ids [B, GREEDY_TOKENS], and which answers have all their margins. Prompts differ in their LAST_TOKENS."""
     steady = torch.ones(len(prompts), dtype=torch.bool)
-    cache, ids, answer = None, prompts, []
+    cache = model(input_ids=prompts[:1, :-LAST_TOKENS], use_cache=True).past_key_values
+    cache.batch_repeat_interleave(len(prompts))
+    ids, answer = prompts[:, -LAST_TOKENS:], []
     for _ in range(GREEDY_TOKENS):
         with watch:
             out = model(input_ids=ids, past_key_values=cache, use_cache=True)
