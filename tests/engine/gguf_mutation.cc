@@ -140,9 +140,9 @@ Result<GgufMutation> MutableGguf::expert(std::int64_t id) const {
   KVASIR_TRY(const io::GgufContents contents, io::parse_gguf(bytes_, "golden"));
   const TensorView* last = nullptr;
   for (const TensorView& tensor : contents.tensors) {
-    const bool is_later = last == nullptr ||
-                          std::stoi(tensor.name.substr(4)) > std::stoi(last->name.substr(4));
-    if (tensor.name.ends_with(".ffn_down_exps.weight") && is_later) last = &tensor;
+    if (!tensor.name.ends_with(".ffn_down_exps.weight")) continue;
+    const auto layer_of = [](const TensorView& each) { return std::stoi(each.name.substr(std::strlen("blk."))); };
+    if (last == nullptr || layer_of(tensor) > layer_of(*last)) last = &tensor;
   }
   if (last == nullptr || id >= last->shape[2])
     return make_error(ErrorKind::kBadFile, fmt::format("tensor ffn_down_exps.weight: has no expert {}", id));
