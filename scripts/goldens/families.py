@@ -39,8 +39,9 @@ def layer_types(*kinds):
 
 
 def yarn(theta, factor, **more):
+    """With eight pairs the ramp's borders are rounded to whole ones: these betas lie where they show."""
     return {"rope_type": "yarn", "rope_theta": theta, "factor": factor, "original_max_position_embeddings": 64,
-            "beta_fast": 32.0, "beta_slow": 1.0} | more
+            "beta_fast": 2.2, "beta_slow": 1.0} | more
 
 
 def narrow(layers, **more):
@@ -57,6 +58,8 @@ def encoded(layers, **more):
                              "layer_norm_eps": 0.01, "max_position_embeddings": 352} | more)
 
 
+# Where GGUF files do not name the base, it is this one.
+UNNAMED_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
 LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 128}
 GEMMA_ROPE = {"full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 50000.0},
@@ -84,7 +87,7 @@ FAMILIES = {
         rope_parameters=GEMMA_ROPE), embedding_scale=0.3),
     "gemma2": Family("gemma2", sizes(
         3, sliding_window=40, query_pre_attn_scalar=16, layer_types=layer_types(*"wfw"), attn_logit_softcapping=8.0,
-        final_logit_softcapping=12.0), embedding_scale=0.3),
+        final_logit_softcapping=12.0, rope_parameters=UNNAMED_ROPE), embedding_scale=0.3),
     "phi3": Family("phi3", narrow(
         2, hidden=64, heads=4, kv_heads=2, rope_parameters=LONGROPE, original_max_position_embeddings=128,
         sliding_window=100, tie_word_embeddings=True)),
@@ -94,8 +97,8 @@ FAMILIES = {
     "olmo2": Family("olmo2", sizes(2, ffn=96, tie_word_embeddings=False)),
     "olmo3": Family("olmo3", sizes(
         4, ffn=32, sliding_window=40, layer_types=layer_types(*"wwwf"), tie_word_embeddings=False, rope_parameters={
-            "sliding_attention": {"rope_type": "default", "rope_theta": 30000.0},
-            "full_attention": yarn(30000.0, 8.0, attention_factor=1.2079441541679836)})),
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": yarn(10000.0, 8.0, attention_factor=1.2079441541679836)})),
     "granite": Family("granite", narrow(
         3, tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2,
         logits_scaling=4.0), embedding_scale=0.3),
@@ -103,7 +106,7 @@ FAMILIES = {
                          bias_spread=0.1),
     "gptneox": Family("gpt_neox", narrow(
         3, kv_heads="absent", rms_norm_eps="absent", layer_norm_eps=0.01,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}),
+        rope_parameters=UNNAMED_ROPE | {"partial_rotary_factor": 0.5}),
                       bias_spread=0.1, gguf={"hparams": {"rotary_pct": 0.5}}),
     "glm4": Family("glm4", sizes(2, ffn=96, rope_parameters=DEFAULT_ROPE | {"partial_rotary_factor": 0.5},
                                  attention_bias=True)),
