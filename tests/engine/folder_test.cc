@@ -112,11 +112,12 @@ TEST_P(FolderOf, AnswersAsTheFileDoes) {
   }
 }
 
-// The tied head becomes Q8_0 in a copy of its own; rows are still looked up in the table as it is.
+// The tied head becomes Q8_0 in a copy of its own; rows are still looked up in the table as it is. Random weights of
+// 64 inputs suffer much; weights of another row or block would give 1.4 and more.
 TEST_F(ModelFolder, IsQuantisedWhileItLoads) {
   write_folder(gguf_path("llama-f32"), folder_);
   const Answers exact = answers_of(folder_);
-  const std::pair<const char*, double> cases[] = {{"q8_0", 0.06}, {"q4_0", 0.6}, {"q4_k", 0.06}, {"mxfp4", 0.6}};
+  const std::pair<const char*, double> cases[] = {{"q8_0", 0.2}, {"q4_0", 1.1}, {"q4_k", 0.2}, {"mxfp4", 1.1}};
   for (const auto& [type, most] : cases) {  // rows of 64 are no blocks of q4_k: they become q8_0
     const double error = difference(exact, answers_of(folder_, type));
     EXPECT_GT(error, 1e-5) << type;
