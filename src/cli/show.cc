@@ -19,15 +19,18 @@
 namespace kvasir::cli {
 namespace {
 
-// Whether the model runs here: the reasons why not, and what about it is a guess.
+// Whether the model runs here: the reasons why not, what about it is a guess, and which tensors stay unused.
 struct Verdict {
   std::vector<std::string> reasons;
   std::vector<std::string> notices;
+  std::vector<std::string> left_out;
 };
 
 Verdict judge(const OpenedModel& model) {
   const auto tokenizer = model.load_tokenizer();
-  return {reasons_not_to_run(model), notices_about(model.source(), tokenizer ? tokenizer->get() : nullptr)};
+  const auto left_out = model.source().left_out();
+  return {reasons_not_to_run(model), notices_about(model.source(), tokenizer ? tokenizer->get() : nullptr),
+          {left_out.begin(), left_out.end()}};
 }
 
 struct ShowArguments {
@@ -72,6 +75,7 @@ int print_description_json(const store::ModelDescription& model, const Verdict& 
       .member("runs", verdict.reasons.empty());
   write_lines(json, "reasons", verdict.reasons);
   write_lines(json, "notices", verdict.notices);
+  write_lines(json, "left_out", verdict.left_out);
   if (arguments.metadata) {
     json.key("metadata").begin_object();
     for (const store::MetadataDescription& entry : model.metadata) json.key(entry.key).raw(entry.json);
@@ -105,6 +109,10 @@ void print_description(const store::ModelDescription& model, const Verdict& verd
   line("runs", verdict.reasons.empty() ? "yes" : "no");
   for (const std::string& reason : verdict.reasons) line("", "- " + reason);
   for (const std::string& notice : verdict.notices) line("note", notice);
+  if (!verdict.left_out.empty()) {
+    line("left out", fmt::format("{} tensors that text does without, such as {}", verdict.left_out.size(),
+                                 printable(verdict.left_out.front())));
+  }
 }
 
 void print_text(const store::ModelDescription& model, const Verdict& verdict,
