@@ -24,6 +24,15 @@ constexpr std::array<int, kAlphabetEnd> kByteOf = [] {
   return byte_of;
 }();
 
+constexpr std::array<char32_t, 0x100> kLetterOf = [] {
+  std::array<char32_t, 0x100> letter_of{};
+  for (std::size_t letter = 0; letter < kAlphabetEnd; ++letter) {
+    if (kByteOf[letter] >= 0)
+      letter_of[static_cast<std::size_t>(kByteOf[letter])] = static_cast<char32_t>(letter);
+  }
+  return letter_of;
+}();
+
 }  // namespace
 
 std::optional<std::string> decode_byte_alphabet(std::string_view text) {
@@ -37,6 +46,13 @@ std::optional<std::string> decode_byte_alphabet(std::string_view text) {
     position += size_bytes;
   }
   return bytes;
+}
+
+std::string encode_byte_alphabet(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char byte : bytes) append_utf8(text, kLetterOf[static_cast<unsigned char>(byte)]);
+  return text;
 }
 
 }  // namespace kvasir::text

@@ -11,4 +11,7 @@ namespace kvasir::text {
 // is meant literally, as in added tokens).
 std::optional<std::string> decode_byte_alphabet(std::string_view text);
 
+// The bytes as byte-level vocabularies write them: " a" is "Ġa".
+std::string encode_byte_alphabet(std::string_view bytes);
+
 }  // namespace kvasir::text
