@@ -78,6 +78,9 @@ FAMILIES = {
     "jais2": [llama3("{1,3}").removesuffix(rf"{SPACE}+(?![^{SPACE}])|{SPACE}+") +
               "".join(rf"{SPACE}{{{n}}}(?![^{SPACE}])|" for n in ["512", "256", "128", "64", "32", "16", "8", "4", "1,2"]) +
               SPACE],
+    "afmoe": [r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",
+              "[一-鿿㐀-䶿豈-\ufaff぀-ゟ゠-ヿ･-ﾟ⼀-\u2fdfเ-\u0e7f\u0e80-\u0effក-\u17ffက-႟ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+", DEEPSEEK3],
+    "chameleon": [r"[\t\n]|    |  ", r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", GPT2],
     "superbpe": [r"\p{N}+", r"(?=(\d{3})+(?!\d))"],
     "default": [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
 }
@@ -96,7 +99,7 @@ TEXTS = [
     "if (x >= 10) {\n\treturn a[i]->b;  // c\n}\n", "def f(x):\n    return f\"{x!r}\\n\"\n", "<|im_start|>user\nhi<|im_end|>",
 ]
 # For the families that have patterns of their own for them.
-LATER_FAMILIES = ("kimi_k2", "spark2_5", "youtu", "tiny_aya", "exaone_moe", "jais2", "superbpe")
+LATER_FAMILIES = ("kimi_k2", "spark2_5", "youtu", "tiny_aya", "exaone_moe", "jais2", "superbpe", "afmoe", "chameleon")
 LATER_TEXTS = [
     "1234567 123456 12345 1234 123 12", "1,234,567.89", "x1234 1234x 1234_5 1234é", "٣٤٥٦٧ 12²3456 ²123", "价格1234元 日本1234人",
     "中文和English混排 a中B文c HTTPServer中Fine don'T中's", "々〇中⺀x ⺀ 、。〿︰﹏", "ㄅㄆㄇ注音 …“引号”——", "カタカナひらがな 東京タワー Tower",

@@ -24,6 +24,8 @@ constexpr std::pair<const char*, TokenId text::VocabData::*> kTokenIds[] = {
     {"tokenizer.ggml.eom_token_id", &text::VocabData::eom},
     {"tokenizer.ggml.unknown_token_id", &text::VocabData::unknown},
     {"tokenizer.ggml.padding_token_id", &text::VocabData::padding},
+    {"tokenizer.ggml.cls_token_id", &text::VocabData::classification},
+    {"tokenizer.ggml.seperator_token_id", &text::VocabData::separator},
     {"tokenizer.ggml.fim_pad_token_id", &text::VocabData::fim_padding},
     {"tokenizer.ggml.fim_rep_token_id", &text::VocabData::fim_repository},
     {"tokenizer.ggml.fim_sep_token_id", &text::VocabData::fim_separator},
@@ -66,6 +68,10 @@ Status read_special_ids(const io::Metadata& metadata, text::VocabData& data) {
   KVASIR_TRY(data.add_bos, metadata.find_bool("tokenizer.ggml.add_bos_token"));
   KVASIR_TRY(data.add_eos, metadata.find_bool("tokenizer.ggml.add_eos_token"));
   KVASIR_TRY(data.add_space_prefix, metadata.find_bool("tokenizer.ggml.add_space_prefix"));
+  KVASIR_TRY(data.add_separator, metadata.find_bool("tokenizer.ggml.add_sep_token"));
+  KVASIR_TRY(data.merge_spaces, metadata.find_bool("tokenizer.ggml.remove_extra_whitespaces"));
+  KVASIR_TRY(data.lowercase, metadata.find_bool("tokenizer.ggml.normalizer.lowercase"));
+  KVASIR_TRY(data.strip_accents, metadata.find_bool("tokenizer.ggml.normalizer.strip_accents"));
   return {};
 }
 
@@ -74,6 +80,10 @@ Status read_token_lists(const io::Metadata& metadata, text::VocabData& data) {
   KVASIR_TRY(const auto* merges, metadata.find_strings("tokenizer.ggml.merges"));
   KVASIR_TRY(const auto scores, metadata.find_floats("tokenizer.ggml.scores"));
   KVASIR_TRY(const auto types, metadata.find_ints("tokenizer.ggml.token_type"));
+  KVASIR_TRY(const auto charsmap, metadata.find_ints("tokenizer.ggml.precompiled_charsmap"));
+  if (charsmap) {  // bytes, with a sign in some files
+    for (const std::int64_t byte : *charsmap) data.charsmap.push_back(static_cast<char>(byte));
+  }
   if (tokens != nullptr) data.tokens = *tokens;
   if (merges != nullptr) data.merges = *merges;
   if (scores) data.scores.assign(scores->begin(), scores->end());

@@ -64,10 +64,12 @@ std::size_t minicpm5_end(std::string_view text, std::size_t begin) {
 
 // DeepSeek LLM's letters with case, in scripts that have it.
 constexpr std::string_view kCasedLetters =
-    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-"
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
+    "ἕἘ-"
     "Ἕἠ-"
     "ὅὈ-Ὅ"
-    "ὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-"
+    "ὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-"
+    "ꚛꜢ-"
     "ꝯꝱ-"
     "ꞇ"
     "Ꞌ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-"
@@ -201,6 +203,31 @@ std::size_t bloom_end(std::string_view text, std::size_t begin) {
   return end > body ? end : begin;
 }
 
+// [一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ]+
+std::size_t afmoe_script_end(std::string_view text, std::size_t begin) {
+  constexpr std::string_view kScripts =
+      "\u4E00-\u9FFF\u3400-\u4DBF\uF900-\uFAFF\u3040-\u309F\u30A0-\u30FF\uFF65-\uFF9F\u2F00-\u2FDF\u0E40-"
+      "\u0E7F"
+      "\u0E80-\u0EFF\u1780-\u17FF\u1000-\u109F\uAA60-\uAA7F\uA9E0-\uA9FF\uAC00-\uD7AF\u1100-\u11FF";
+  return run_end(text, begin, [&](const Character& c) { return in_ranges(kScripts, c.code_point); });
+}
+
+// [\t\n]|    |  (four spaces or two)
+std::size_t chameleon_space_end(std::string_view text, std::size_t begin) {
+  if (text[begin] == '\t' || text[begin] == '\n') return begin + 1;
+  const std::size_t end = run_end(
+      text, begin, [](const Character& c) { return c.code_point == ' '; }, 4);
+  return begin + (end - begin) / 2 * 2;
+}
+
+// [\p{P}!-/:-@\[-`{-~]
+std::size_t one_mark_end(std::string_view text, std::size_t begin) {
+  return one_or_none(text, begin,
+                     [](const Character& c) { return c.is(CharClass::kPunctuation) || is_ascii_mark(c); });
+}
+
+constexpr MatchEnd kAfmoePasses[] = {afmoe_script_end, deepseek3_end};
+constexpr MatchEnd kChameleonPasses[] = {chameleon_space_end, one_number_end, one_mark_end, gpt2_word_end};
 constexpr MatchEnd kMiniCpm5Passes[] = {three_numbers_end, minicpm5_end};
 constexpr MatchEnd kLagunaPasses[] = {line_end, qwen2_end};
 constexpr MatchEnd kDeepSeekLlmPasses[] = {one_line_break_end,  deepseek_cased_end, deepseek_marks_end,
@@ -218,6 +245,10 @@ constexpr MatchEnd kVikingPasses[] = {bloom_end, one_number_end};
 
 std::span<const MatchEnd> passes_of(PretokenizerFamily family) {
   switch (family) {
+    case PretokenizerFamily::kAfmoe:
+      return kAfmoePasses;
+    case PretokenizerFamily::kChameleon:
+      return kChameleonPasses;
     case PretokenizerFamily::kMiniCpm5:
       return kMiniCpm5Passes;
     case PretokenizerFamily::kLaguna:

@@ -65,6 +65,20 @@ void visit_digit_triples(std::string_view numbers, const Visitor& visit) {
   if (pending < numbers.size()) visit(numbers.substr(pending));
 }
 
+constexpr std::size_t kTriple = 3;
+
+// Groups of three numbers; the first one has what is left over.
+void visit_triples_from_end(std::string_view numbers, const Visitor& visit) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < numbers.size(); ++count) at += character_at(numbers, at).size_bytes;
+  std::size_t length = count % kTriple == 0 ? kTriple : count % kTriple;
+  for (std::size_t begin = 0; begin < numbers.size(); length = kTriple) {
+    const std::size_t end = run_end(numbers, begin, is_number, length);
+    visit(numbers.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
 // Four passes, each inside the pieces of the one before: [\p{P}\$\+<=>\^~\|]+, then GPT-2, then \p{N}+,
 // then [0-9][0-9][0-9].
 void visit_default_words(std::string_view text, const Visitor& visit) {
@@ -137,6 +151,12 @@ void Pretokenizer::for_each_word(std::string_view text, const Visitor& visit) co
     }
     case kSuperBpe:
       return visit_grouped_numbers(text, visit);
+    case kAfmoe: {
+      const auto groups = [&](std::string_view numbers) { visit_triples_from_end(numbers, visit); };
+      const auto rest = [&](std::string_view run) { visit_passes(run, passes_of(family_), visit); };
+      return visit_runs(text, is_number, groups, rest);
+    }
+    case kChameleon:
     case kSpark:
     case kYoutu:
     case kMiniCpm5:

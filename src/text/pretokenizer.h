@@ -27,6 +27,7 @@ enum class PretokenizerFamily : std::uint8_t {
   kJais2,      // Llama 3 whose spaces come in powers of two
   kTinyAya,    // GPT-4o with numbers in groups of three from their ends
   kSuperBpe,   // such groups alone: all between them is one word
+  kAfmoe,      // every run of numbers in such groups, the rest as DeepSeek V3 with more scripts
   kMiniCpm5,   // the rest are rows of patterns, see pattern_passes.h
   kLaguna,
   kDeepSeekLlm,
@@ -37,6 +38,7 @@ enum class PretokenizerFamily : std::uint8_t {
   kFalcon,
   kBloom,
   kViking,
+  kChameleon,
   kDefault,  // files that name none: GPT-2 with punctuation and numbers split off
 };
 

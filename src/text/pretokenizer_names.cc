@@ -20,8 +20,7 @@ struct NamedPretokenizer {
   bool adds_bos = false;
 };
 
-// Every name that GGUF files use for one of these families. Left out are encoders whose mask or separator
-// tokens follow rules of their own (jina-v1, jina-v2, roberta, modern-bert).
+// Every name that GGUF files use for one of these families.
 constexpr NamedPretokenizer kNames[] = {
     {"", kDefault},
     {"default", kDefault},
@@ -71,6 +70,12 @@ constexpr NamedPretokenizer kNames[] = {
     {"stablelm2", kQwen2},
     {"jina-v2-de", kGpt2},
     {"jina-v2-es", kGpt2},
+    {"jina-v1-en", kGpt2},
+    {"jina-v2-code", kGpt2},
+    {"modern-bert", kGpt2},
+    {"roberta-bpe", kGpt2},
+    {"chameleon", kChameleon, false, true},
+    {"afmoe", kAfmoe},
     {"tekken", kTekken, true, true},
     {"gpt-4o", kGpt4o},
     {"kanana2", kGpt4o},

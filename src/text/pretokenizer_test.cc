@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Family{"falcon", "falcon"}, Family{"bloom", "bloom"}, Family{"viking", "viking"},
                     Family{"kimi_k2", "kimi-k2"}, Family{"spark2_5", "spark2_5"}, Family{"youtu", "youtu"},
                     Family{"tiny_aya", "tiny_aya"}, Family{"exaone_moe", "exaone-moe"},
-                    Family{"jais2", "jais-2"}, Family{"superbpe", "superbpe"}),
+                    Family{"jais2", "jais-2"}, Family{"superbpe", "superbpe"}, Family{"afmoe", "afmoe"},
+                    Family{"chameleon", "chameleon"}),
     [](const auto& instance) { return instance.param.cases; });
 
 TEST(Pretokenizer, KnowsTheAliasesOfItsFamilies) {
@@ -101,10 +102,10 @@ TEST(Pretokenizer, OnlyLlama3FilesKeepKnownWordsAndAddBos) {
 }
 
 TEST(Pretokenizer, NamesTheOneItDoesNotKnow) {
-  const auto unknown = Pretokenizer::create("afmoe");
+  const auto unknown = Pretokenizer::create("nobody-knows");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().kind, ErrorKind::kBadFile);
-  EXPECT_NE(unknown.error().message.find("'afmoe'"), std::string::npos);
+  EXPECT_NE(unknown.error().message.find("'nobody-knows'"), std::string::npos);
 }
 
 }  // namespace

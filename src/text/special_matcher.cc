@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <queue>
+#include <string>
 #include <tuple>
+
+#include "base/utf8.h"
+#include "text/character.h"
 
 namespace kvasir::text {
 namespace {
@@ -18,21 +22,82 @@ struct Candidate {
 };
 using CandidateQueue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
 
+// The character that ends at this position of any bytes; nothing when they are no character.
+Character character_before(std::string_view text, std::size_t position) {
+  std::size_t begin = position;
+  while (begin > 0 && position - begin < 4) {
+    --begin;
+    const std::string_view bytes = text.substr(begin, position - begin);
+    if (const Utf8Prefix prefix = utf8_prefix(bytes); prefix.valid) {
+      return static_cast<std::size_t>(prefix.num_bytes) == bytes.size() ? character_at(bytes, 0)
+                                                                        : Character{};
+    }
+  }
+  return {};
+}
+
+Character character_behind(std::string_view text, std::size_t position) {
+  if (position >= text.size() || !utf8_prefix(text.substr(position)).valid) return {};
+  return character_at(text, position);
+}
+
+bool is_word_part(const Character& c) {
+  return c.is_letter() || c.is_number() || c.is_mark() || (c.size_bytes > 0 && c.code_point == '_');
+}
+
+std::size_t spaces_begin(std::string_view text, std::size_t end) {
+  for (Character c = character_before(text, end); c.is(CharClass::kWhitespace);
+       c = character_before(text, end)) {
+    end -= c.size_bytes;
+  }
+  return end;
+}
+
+std::size_t spaces_end(std::string_view text, std::size_t begin) {
+  for (Character c = character_behind(text, begin); c.is(CharClass::kWhitespace);
+       c = character_behind(text, begin)) {
+    begin += c.size_bytes;
+  }
+  return begin;
+}
+
 }  // namespace
 
-SpecialMatcher::SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens) : nodes_(1) {
+std::vector<SpecialToken> special_tokens_of(const Vocab& vocab, const std::vector<TokenId>& ids) {
+  std::vector<SpecialToken> tokens;
+  tokens.reserve(ids.size());
+  for (const TokenId id : ids) {
+    tokens.push_back({.id = id, .text = std::string(vocab.text(id)), .is_hidden = vocab.is_hidden(id)});
+  }
+  return tokens;
+}
+
+std::vector<SpecialToken> special_tokens_in(const Vocab& vocab) {
+  std::vector<TokenId> ids;
+  for (TokenId id = 0; id < vocab.num_tokens(); ++id) {
+    if (vocab.is_special(id)) ids.push_back(id);
+  }
+  return special_tokens_of(vocab, ids);
+}
+
+SpecialMatcher::SpecialMatcher(const Vocab& vocab, const std::vector<TokenId>& tokens)
+    : SpecialMatcher(special_tokens_of(vocab, tokens), MatchOrder::kLongestFirst) {}
+
+SpecialMatcher::SpecialMatcher(std::vector<SpecialToken> tokens, MatchOrder order)
+    : order_(order), nodes_(1) {
   first_node_.fill(kNone);
-  std::ranges::sort(tokens, [&](TokenId a, TokenId b) {
-    const std::size_t size_a = vocab.text(a).size();
-    const std::size_t size_b = vocab.text(b).size();
-    return size_a != size_b ? size_a > size_b : a < b;
+  std::erase_if(tokens, [](const SpecialToken& token) { return token.text.empty(); });
+  std::ranges::sort(tokens, [](const SpecialToken& a, const SpecialToken& b) {
+    return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.id < b.id;
   });
   // Shortest first, so that a token's prefixes are already in the trie when it arrives.
   tokens_.resize(tokens.size());
   for (std::size_t rank = tokens.size(); rank-- > 0;) {
-    const std::string_view text = vocab.text(tokens[rank]);
-    tokens_[rank] = {tokens[rank], text.size(), longest_match(text, 0), vocab.is_hidden(tokens[rank])};
-    insert(text, static_cast<std::int32_t>(rank));
+    const SpecialToken& token = tokens[rank];
+    tokens_[rank] = {token.id,         token.text.size(), longest_match(token.text, 0),
+                     token.is_hidden,  token.strips_left, token.strips_right,
+                     token.single_word};
+    insert(token.text, static_cast<std::int32_t>(rank));
   }
 }
 
@@ -109,6 +174,7 @@ std::vector<std::size_t> SpecialMatcher::hidden_starts(std::string_view text) co
 
 std::vector<Fragment> SpecialMatcher::split(std::string_view text,
                                             std::span<const std::size_t> plain_at) const {
+  if (order_ == MatchOrder::kLeftmostLongest) return split_leftmost(text, plain_at);
   std::vector<Candidate> matches;
   for (std::size_t position = 0; position < text.size(); ++position) {
     if (first_node_[static_cast<unsigned char>(text[position])] == kNone) continue;
@@ -138,6 +204,36 @@ std::vector<Fragment> SpecialMatcher::split(std::string_view text,
     rank_at[position] = rank;
   }
   return cut(text, rank_at);
+}
+
+std::vector<Fragment> SpecialMatcher::split_leftmost(std::string_view text,
+                                                     std::span<const std::size_t> plain_at) const {
+  std::vector<Fragment> fragments;
+  std::size_t plain_begin = 0;
+  for (std::size_t position = 0; position < text.size();) {
+    std::int32_t rank = longest_match(text, position);
+    if (rank != kNone && std::ranges::binary_search(plain_at, position)) rank = longest_visible(rank);
+    if (rank == kNone) {
+      ++position;
+      continue;
+    }
+    const Token& token = tokens_[static_cast<std::size_t>(rank)];
+    std::size_t end = position + token.size_bytes;
+    const bool is_inside_word = is_word_part(character_before(text, position)) ||
+                                is_word_part(character_behind(text, end));
+    if (token.single_word && is_inside_word) {
+      position = end;
+      continue;
+    }
+    const std::size_t begin = token.strips_left ? std::max(plain_begin, spaces_begin(text, position))
+                                                : position;
+    if (token.strips_right) end = spaces_end(text, end);
+    if (begin > plain_begin) fragments.push_back({text.substr(plain_begin, begin - plain_begin)});
+    fragments.push_back({text.substr(begin, end - begin), token.id});
+    position = plain_begin = end;
+  }
+  if (plain_begin < text.size()) fragments.push_back({text.substr(plain_begin)});
+  return fragments;
 }
 
 // rank_at: the token that starts at each byte, kNone inside tokens and plain text.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,21 +14,45 @@
 
 namespace kvasir::text {
 
-// A stretch of plain text, or one special token (then the text is the token's).
+// A stretch of plain text, or one special token (then the text is the token's, with white space it strips).
 struct Fragment {
   std::string_view text;
   TokenId token = kNoToken;
 };
 
-// Longer tokens win over shorter ones anywhere in the text; equally long ones go by id, and the same
-// token from left to right. This is what searching the text for one token after the other gives, done in
-// one pass with a trie: time is linear in the text, times the length of the longest token in the worst case.
+// A token that is matched as a whole, and how.
+struct SpecialToken {
+  TokenId id = kNoToken;
+  std::string text = {};
+  bool is_hidden = false;     // see Vocab::is_hidden
+  bool strips_left = false;   // white space before it goes with it
+  bool strips_right = false;  // white space behind it goes with it
+  bool single_word = false;   // it matches only where no word character is beside it
+};
+
+// These tokens as they stand in the vocabulary. Requires: the ids are inside of it.
+std::vector<SpecialToken> special_tokens_of(const Vocab& vocab, const std::vector<TokenId>& ids);
+// The same of all tokens that Vocab::is_special names.
+std::vector<SpecialToken> special_tokens_in(const Vocab& vocab);
+
+// Which of several tokens that overlap in a text is matched.
+enum class MatchOrder : std::uint8_t {
+  // Longer tokens win over shorter ones anywhere in the text; equally long ones go by id, and the same token
+  // from left to right. llama.cpp does this: it searches the text for one token after the other.
+  kLongestFirst,
+  // The token that begins first, and of several the longest, as the library `tokenizers` does.
+  kLeftmostLongest,
+};
+
+// One pass with a trie: time is linear in the text, times the length of the longest token in the worst case.
 //
 // Thread safety: immutable.
 class SpecialMatcher {
  public:
-  // Requires: the ids are inside the vocabulary.
-  SpecialMatcher(const Vocab& vocab, std::vector<TokenId> tokens);
+  // Longest first. Requires: the ids are inside the vocabulary.
+  SpecialMatcher(const Vocab& vocab, const std::vector<TokenId>& tokens);
+  // What a token strips and whether it is a single word only counts for kLeftmostLongest.
+  SpecialMatcher(std::vector<SpecialToken> tokens, MatchOrder order);
 
   // The fragments in order; together they are the text. Views point into the text. No hidden token (see
   // Vocab::is_hidden) begins at one of the byte positions in `plain_at`, which ascend.
@@ -52,15 +77,20 @@ class SpecialMatcher {
     std::size_t size_bytes = 0;
     std::int32_t shorter_rank = kNone;  // the longest other token that this one starts with
     bool is_hidden = false;
+    bool strips_left = false;
+    bool strips_right = false;
+    bool single_word = false;
   };
 
   void insert(std::string_view token, std::int32_t rank);
   std::int32_t child(std::int32_t node, char byte) const;
   std::int32_t longest_match(std::string_view text, std::size_t position) const;
   std::int32_t longest_visible(std::int32_t rank) const;
+  std::vector<Fragment> split_leftmost(std::string_view text, std::span<const std::size_t> plain_at) const;
   bool may_start_hidden(std::string_view text, std::size_t position, std::size_t trimmed_end) const;
   std::vector<Fragment> cut(std::string_view text, const std::vector<std::int32_t>& rank_at) const;
 
+  MatchOrder order_;
   std::vector<Token> tokens_;                 // by rank: longest first
   std::vector<Node> nodes_;                   // [0] is the root
   std::array<std::int32_t, 256> first_node_;  // the root's child by byte

@@ -1,29 +1,41 @@
 #include "text/tokenizer.h"
 
-#include <charconv>
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "text/byte_alphabet.h"
+#include "text/byte_tokens.h"
+#include "text/gguf_pipeline.h"
 
 namespace kvasir::text {
 namespace {
 
-SpecialMatcher make_matcher(const Vocab& vocab, bool include_hidden) {
-  std::vector<TokenId> tokens;
-  for (TokenId id = 0; id < vocab.num_tokens(); ++id) {
-    if (vocab.is_special(id) && (include_hidden || !vocab.is_hidden(id))) tokens.push_back(id);
-  }
-  return SpecialMatcher(vocab, std::move(tokens));
+SpecialMatcher make_matcher(const TokenizerParts& parts, bool include_hidden) {
+  std::vector<SpecialToken> tokens = parts.special_tokens;
+  if (!include_hidden) std::erase_if(tokens, [](const SpecialToken& token) { return token.is_hidden; });
+  return SpecialMatcher(std::move(tokens), parts.match_order);
 }
 
-// "<0x41>" is the byte 0x41.
-std::optional<char> parse_byte_token(std::string_view text) {
-  if (text.size() != 6 || !text.starts_with("<0x") || text.back() != '>') return std::nullopt;
-  unsigned byte = 0;
-  const auto [end, error] = std::from_chars(text.data() + 3, text.data() + 5, byte, 16);
-  if (error != std::errc{} || end != text.data() + 5) return std::nullopt;
-  return static_cast<char>(byte);
+SequenceFrame frame_of(const Vocab& vocab, bool adds_bos, bool adds_eos) {
+  SequenceFrame frame;
+  if (adds_bos && vocab.bos() != kNoToken) frame.before.push_back(vocab.bos());
+  if (adds_eos && vocab.eos() != kNoToken) frame.after.push_back(vocab.eos());
+  if (frame.before.empty() || frame.after.empty()) return frame;
+  const FramePart end = {.token = vocab.eos()};  // RoBERTa's form for pairs
+  frame.pair = {{.token = vocab.bos()}, {.text_index = 0}, end, end, {.text_index = 1}, end};
+  return frame;
+}
+
+// Whether the text begins with these tokens already.
+bool begins_with(const std::vector<Fragment>& fragments, const std::vector<TokenId>& tokens) {
+  if (fragments.size() < tokens.size()) return false;
+  return std::ranges::equal(std::span(fragments).first(tokens.size()), tokens, {}, &Fragment::token);
+}
+
+bool ends_with(const std::vector<TokenId>& ids, const std::vector<TokenId>& tokens) {
+  if (ids.size() < tokens.size()) return false;
+  return std::ranges::equal(std::span(ids).last(tokens.size()), tokens);
 }
 
 std::string unescape_spaces(std::string_view text) {
@@ -41,52 +53,74 @@ std::string unescape_spaces(std::string_view text) {
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::create(VocabData data) {
   const std::vector<std::string> merges = std::exchange(data.merges, {});
-  VocabData rest = {.pre = data.pre,
+  VocabData rest = {.model = data.model,
+                    .pre = data.pre,
+                    .classification = data.classification,
+                    .separator = data.separator,
                     .add_bos = data.add_bos,
                     .add_eos = data.add_eos,
-                    .add_space_prefix = data.add_space_prefix};
-  KVASIR_TRY(Vocab vocab, Vocab::create(std::move(data)));
-  if (vocab.model() == VocabModel::kSentencePiece) {
-    return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(vocab), rest));
+                    .add_space_prefix = data.add_space_prefix,
+                    .add_separator = data.add_separator,
+                    .merge_spaces = data.merge_spaces,
+                    .lowercase = data.lowercase,
+                    .strip_accents = data.strip_accents,
+                    .charsmap = std::exchange(data.charsmap, {})};
+  KVASIR_TRY(Vocab created, Vocab::create(std::move(data)));
+  auto vocab = std::make_unique<const Vocab>(std::move(created));
+  if (vocab->model() == VocabModel::kSentencePiece) {
+    const Vocab& borrowed = *vocab;
+    return std::make_unique<Tokenizer>(
+        TokenizerParts{.vocab = std::move(vocab),
+                       .model = SpmModel(borrowed),
+                       .frame = frame_of(borrowed, rest.add_bos.value_or(true), rest.add_eos.value_or(false)),
+                       .adds_space_prefix = rest.add_space_prefix.value_or(true),
+                       .special_tokens = special_tokens_in(borrowed)});
+  }
+  if (vocab->model() != VocabModel::kByteLevelBpe || is_character_bpe(rest)) {
+    KVASIR_TRY(TokenizerParts parts, make_gguf_pipeline(std::move(vocab), rest, merges));
+    return std::make_unique<Tokenizer>(std::move(parts));
   }
   KVASIR_TRY(const Pretokenizer pretokenizer, Pretokenizer::create(rest.pre));
-  KVASIR_TRY(BpeModel bpe, BpeModel::create(vocab, merges, pretokenizer));
-  return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(vocab), std::move(bpe), rest));
+  KVASIR_TRY(BpeModel bpe, BpeModel::create(*vocab, merges, pretokenizer));
+  const Vocab& borrowed = *vocab;
+  return std::make_unique<Tokenizer>(
+      TokenizerParts{.vocab = std::move(vocab),
+                     .model = std::move(bpe),
+                     .frame = frame_of(borrowed, rest.add_bos.value_or(pretokenizer.adds_bos()),
+                                       rest.add_eos.value_or(false)),
+                     .special_tokens = special_tokens_in(borrowed)});
 }
 
-Tokenizer::Tokenizer(Vocab vocab, BpeModel bpe, const VocabData& data)
-    : vocab_(std::move(vocab)),
-      model_(std::move(bpe)),
-      adds_bos_(data.add_bos.value_or(std::get<BpeModel>(model_).adds_bos()) && vocab_.bos() != kNoToken),
-      adds_eos_(data.add_eos.value_or(false) && vocab_.eos() != kNoToken),
-      user_defined_(make_matcher(vocab_, /*include_hidden=*/false)),
-      all_special_(make_matcher(vocab_, /*include_hidden=*/true)) {
+Tokenizer::Tokenizer(TokenizerParts parts)
+    : parts_(std::move(parts)),
+      is_pipeline_(std::holds_alternative<Pipeline>(parts_.model)),
+      user_defined_(make_matcher(parts_, /*include_hidden=*/false)),
+      all_special_(make_matcher(parts_, /*include_hidden=*/true)) {
   set_token_bytes();
 }
 
-Tokenizer::Tokenizer(Vocab vocab, const VocabData& data)
-    : vocab_(std::move(vocab)),
-      model_(std::in_place_type<SpmModel>, vocab_),
-      adds_bos_(data.add_bos.value_or(true) && vocab_.bos() != kNoToken),
-      adds_eos_(data.add_eos.value_or(false) && vocab_.eos() != kNoToken),
-      adds_space_prefix_(data.add_space_prefix.value_or(true)),
-      user_defined_(make_matcher(vocab_, /*include_hidden=*/false)),
-      all_special_(make_matcher(vocab_, /*include_hidden=*/true)) {
-  set_token_bytes();
+bool Tokenizer::frame_has(const std::vector<TokenId>& tokens, TokenId id) {
+  return id != kNoToken && std::ranges::find(tokens, id) != tokens.end();
 }
 
 void Tokenizer::set_token_bytes() {
-  bytes_begin_.reserve(static_cast<std::size_t>(vocab_.num_tokens()) + 1);
+  bytes_begin_.reserve(static_cast<std::size_t>(vocab().num_tokens()) + 1);
   bytes_begin_.push_back(0);
-  for (TokenId id = 0; id < vocab_.num_tokens(); ++id) {
-    bytes_ += bytes_of(id);
+  for (TokenId id = 0; id < vocab().num_tokens(); ++id) {
+    const std::string bytes = bytes_of(id);
+    bytes_ += bytes;
     bytes_begin_.push_back(bytes_.size());
+    if (!parts_.token_bytes) continue;
+    if (std::string first = parts_.token_bytes(id, /*at_text_start=*/true); first != bytes) {
+      first_bytes_.emplace(id, std::move(first));
+    }
   }
 }
 
 std::string Tokenizer::bytes_of(TokenId id) const {
-  const std::string_view text = vocab_.text(id);
-  switch (vocab_.type(id)) {
+  if (parts_.token_bytes) return parts_.token_bytes(id, /*at_text_start=*/false);
+  const std::string_view text = vocab().text(id);
+  switch (vocab().type(id)) {
     case TokenType::kControl:
     case TokenType::kUnknown:
     case TokenType::kUserDefined:
@@ -95,7 +129,7 @@ std::string Tokenizer::bytes_of(TokenId id) const {
       if (const std::optional<char> byte = parse_byte_token(text)) return std::string(1, *byte);
       return std::string(text);
     case TokenType::kNormal:
-      if (vocab_.model() == VocabModel::kSentencePiece) return unescape_spaces(text);
+      if (vocab().model() == VocabModel::kSentencePiece) return unescape_spaces(text);
       return decode_byte_alphabet(text).value_or(std::string(text));
     case TokenType::kUnused:
     case TokenType::kUndefined:
@@ -107,42 +141,68 @@ std::string Tokenizer::bytes_of(TokenId id) const {
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 2);
-  const std::vector<Fragment> fragments =
-      (options.parse_special ? all_special_ : user_defined_).split(text, options.plain_at);
-  const bool starts_with_bos = !fragments.empty() && fragments.front().token == vocab_.bos();
-  if (options.add_special && adds_bos_ && !starts_with_bos) ids.push_back(vocab_.bos());
+  const std::vector<Fragment> fragments = (options.parse_special ? all_special_ : user_defined_)
+                                              .split(text, options.plain_at);
+  const SequenceFrame& frame = parts_.frame;
+  if (options.add_special && !begins_with(fragments, frame.before)) ids = frame.before;
   bool is_after_special = true;
   for (const Fragment& fragment : fragments) {
     if (fragment.token != kNoToken) {
       ids.push_back(fragment.token);
     } else {
-      encode_plain(fragment.text, is_after_special, ids);
+      encode_plain(fragment.text, is_after_special, fragment.text.data() == text.data(), ids);
     }
     is_after_special = fragment.token != kNoToken;
   }
-  if (options.add_special && adds_eos_ && (ids.empty() || ids.back() != vocab_.eos()))
-    ids.push_back(vocab_.eos());
+  if (options.add_special && !ends_with(ids, frame.after)) {
+    ids.insert(ids.end(), frame.after.begin(), frame.after.end());
+  }
   return ids;
 }
 
-void Tokenizer::encode_plain(std::string_view text, bool is_after_special, std::vector<TokenId>& ids) const {
-  if (const auto* bpe = std::get_if<BpeModel>(&model_)) {
+std::optional<EncodedPair> Tokenizer::encode_pair(std::string_view first, std::string_view second) const {
+  if (parts_.frame.pair.empty()) return std::nullopt;
+  EncodedPair pair;
+  for (const FramePart& part : parts_.frame.pair) {
+    if (part.token != kNoToken) {
+      pair.ids.push_back(part.token);
+    } else {
+      const std::vector<TokenId> ids = encode(part.text_index == 0 ? first : second, {.add_special = false});
+      pair.ids.insert(pair.ids.end(), ids.begin(), ids.end());
+    }
+    pair.token_types.resize(pair.ids.size(), part.token_type);
+  }
+  return pair;
+}
+
+void Tokenizer::encode_plain(std::string_view text, bool is_after_special, bool at_text_start,
+                             std::vector<TokenId>& ids) const {
+  if (const auto* bpe = std::get_if<BpeModel>(&parts_.model)) {
     bpe->encode(text, ids);
+  } else if (const auto* spm = std::get_if<SpmModel>(&parts_.model)) {
+    spm->encode(text, parts_.adds_space_prefix && is_after_special, ids);
   } else {
-    std::get<SpmModel>(model_).encode(text, adds_space_prefix_ && is_after_special, ids);
+    std::get<Pipeline>(parts_.model).encode(text, at_text_start, ids);
   }
 }
 
 std::string_view Tokenizer::decode_token(TokenId id, bool render_special) const {
-  if (!vocab_.contains(id) || (!render_special && vocab_.is_hidden(id))) return {};
+  if (!vocab().contains(id) || (!render_special && vocab().is_hidden(id))) return {};
   const auto index = static_cast<std::size_t>(id);
   return std::string_view(bytes_).substr(bytes_begin_[index], bytes_begin_[index + 1] - bytes_begin_[index]);
 }
 
 std::string_view Tokenizer::decode_next(TokenId id, bool render_special, bool& at_text_start) const {
   std::string_view bytes = decode_token(id, render_special);
-  const bool is_special = !vocab_.contains(id) || vocab_.is_special(id);
-  if (adds_space_prefix_ && at_text_start && !is_special && bytes.starts_with(' ')) bytes.remove_prefix(1);
+  const bool is_special = !vocab().contains(id) || vocab().is_special(id);
+  if (is_pipeline_) {
+    if (!vocab().contains(id) || (vocab().is_hidden(id) && !render_special)) return {};
+    const auto first = at_text_start ? first_bytes_.find(id) : first_bytes_.end();
+    at_text_start = false;
+    return first == first_bytes_.end() ? bytes : std::string_view(first->second);
+  }
+  if (parts_.adds_space_prefix && at_text_start && !is_special && bytes.starts_with(' '))
+    bytes.remove_prefix(1);
   at_text_start = is_special;
   return bytes;
 }

@@ -4,17 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <unordered_map>
 #include <vector>
 
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
-#include "text/bpe.h"
+#include "text/sequence_frame.h"
 #include "text/special_matcher.h"
-#include "text/spm.h"
+#include "text/tokenizer_parts.h"
 #include "text/vocab.h"
 
 namespace kvasir::text {
@@ -30,28 +31,34 @@ struct EncodeOptions {
   std::span<const std::size_t> plain_at = {};
 };
 
-// The ids equal llama.cpp's, with three deviations: a text that already starts with BOS gets no second
-// one; overlong and surrogate UTF-8 counts as invalid; a byte that SentencePiece cannot express becomes
-// the unknown token.
+// The ids of a GGUF file's tokenizer equal llama.cpp's where both follow the model's own; those of a
+// tokenizer.json the library `tokenizers`'. Deviations: a text that already starts with BOS gets no second one;
+// overlong and surrogate UTF-8 counts as invalid; a byte that SentencePiece cannot express becomes the unknown
+// token.
 //
-// decode is the inverse of encode, without the clean-up of spaces before punctuation that some libraries
-// apply. Time is linear in the text but for a logarithm of the longest word.
+// decode is the inverse of encode, as far as normalizers lose nothing. Time is linear in the text but for a
+// logarithm of the longest word.
 //
 // Thread safety: immutable; any thread may call any const function.
 class Tokenizer {
  public:
   // kBadFile when the data is inconsistent or of a kind that is not supported.
   static Result<std::unique_ptr<Tokenizer>> create(VocabData data);
+  explicit Tokenizer(TokenizerParts parts);
 
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  const Vocab& vocab() const { return vocab_; }
-  bool adds_bos() const { return adds_bos_; }
-  bool adds_eos() const { return adds_eos_; }
+  const Vocab& vocab() const { return *parts_.vocab; }
+  bool adds_bos() const { return frame_has(parts_.frame.before, vocab().bos()); }
+  bool adds_eos() const { return frame_has(parts_.frame.after, vocab().eos()); }
 
   // Any bytes are accepted.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
+
+  // Two texts as one sequence, the way a reranker wants them; special tokens in them are text. Empty: the model
+  // has no form for pairs.
+  std::optional<EncodedPair> encode_pair(std::string_view first, std::string_view second) const;
 
   // The byte positions in a user's text where a control token begins, or may begin once more text follows
   // (perhaps after trimming); what EncodeOptions::plain_at is made from.
@@ -65,8 +72,8 @@ class Tokenizer {
   std::string_view decode_token(TokenId id, bool render_special = false) const;
 
   // decode_token for the next token of a text, without the space that encode puts before a text.
-  // at_text_start: whether the next plain text begins a text, that is nothing or a special token comes
-  // before it; kept up to date.
+  // at_text_start: whether the next plain text begins a text, that is nothing comes before it, or (for
+  // SentencePiece) a special token; kept up to date.
   std::string_view decode_next(TokenId id, bool render_special, bool& at_text_start) const;
 
   // The bytes of a whole text. decode(encode(text)) == text for well-formed UTF-8 (with render_special where
@@ -75,23 +82,19 @@ class Tokenizer {
   std::string decode(std::span<const TokenId> ids, bool render_special = false) const;
 
  private:
-  using Model = std::variant<BpeModel, SpmModel>;
-
-  Tokenizer(Vocab vocab, BpeModel bpe, const VocabData& data);
-  Tokenizer(Vocab vocab, const VocabData& data);
+  static bool frame_has(const std::vector<TokenId>& tokens, TokenId id);
   void set_token_bytes();
   std::string bytes_of(TokenId id) const;
-  void encode_plain(std::string_view text, bool is_after_special, std::vector<TokenId>& ids) const;
+  void encode_plain(std::string_view text, bool is_after_special, bool at_text_start,
+                    std::vector<TokenId>& ids) const;
 
-  Vocab vocab_;
-  Model model_;
-  bool adds_bos_ = false;
-  bool adds_eos_ = false;
-  bool adds_space_prefix_ = false;
-  SpecialMatcher user_defined_;           // pieces that are matched in any text
-  SpecialMatcher all_special_;            // and with parse_special
-  std::string bytes_;                     // of all tokens, one after the other
-  std::vector<std::size_t> bytes_begin_;  // num_tokens + 1 positions in bytes_
+  TokenizerParts parts_;
+  bool is_pipeline_ = false;
+  SpecialMatcher user_defined_;                           // pieces that are matched in any text
+  SpecialMatcher all_special_;                            // and with parse_special
+  std::string bytes_;                                     // of all tokens, one after the other
+  std::vector<std::size_t> bytes_begin_;                  // num_tokens + 1 positions in bytes_
+  std::unordered_map<TokenId, std::string> first_bytes_;  // of tokens that differ at the start of a text
 };
 
 }  // namespace kvasir::text

@@ -18,9 +18,27 @@ constexpr std::size_t kMaxTokens = std::size_t{1} << 28;  // ids and table sizes
 Result<VocabModel> parse_model(std::string_view name) {
   if (name == "gpt2") return VocabModel::kByteLevelBpe;
   if (name == "llama") return VocabModel::kSentencePiece;
+  if (name == "bert") return VocabModel::kWordPiece;
+  if (name == "t5") return VocabModel::kUnigram;
+  if (name == "gemma4") return VocabModel::kCharacterBpe;
+  if (name == "tokenizer.json") return VocabModel::kTokenizerJson;
   return make_error(
       ErrorKind::kBadFile,
-      fmt::format("tokenizer.ggml.model '{}' is not supported (gpt2 and llama are)", printable(name)));
+      fmt::format("tokenizer.ggml.model '{}' is not supported (gpt2, llama, bert, t5 and gemma4 are)",
+                  printable(name)));
+}
+
+struct DefaultIds {
+  TokenId bos = kNoToken;
+  TokenId eos = kNoToken;
+  TokenId unknown = kNoToken;
+};
+
+DefaultIds default_ids(VocabModel model) {
+  if (model == VocabModel::kSentencePiece) return {.bos = 1, .eos = 2, .unknown = 0};  // Llama 2
+  if (model == VocabModel::kWordPiece) return {.bos = 101, .unknown = 100};            // BERT: [CLS], [UNK]
+  if (model == VocabModel::kUnigram) return {.eos = 1, .unknown = 2};                  // T5
+  return {};
 }
 
 // Values that GGUF does not define mean what llama.cpp takes them for.
@@ -92,6 +110,8 @@ Status Vocab::set_special_ids(const VocabData& data) {
       {"eom_token_id", data.eom},
       {"unknown_token_id", data.unknown},
       {"padding_token_id", data.padding},
+      {"cls_token_id", data.classification},
+      {"seperator_token_id", data.separator},
       {"fim_pad_token_id", data.fim_padding},
       {"fim_rep_token_id", data.fim_repository},
       {"fim_sep_token_id", data.fim_separator},
@@ -100,9 +120,10 @@ Status Vocab::set_special_ids(const VocabData& data) {
   for (const TokenId id : data.extra_end_of_generation) {
     KVASIR_CHECKED(check_id("(extra end of generation)", id, num_tokens));
   }
-  // SentencePiece files that name no ids mean Llama's: <unk> 0, <s> 1, </s> 2.
-  const auto with_default = [&](TokenId id, TokenId llama_id) {
-    return id == kNoToken && model_ == VocabModel::kSentencePiece && contains(llama_id) ? llama_id : id;
+  // Files that name no ids mean those of the model that each kind was first written for.
+  const DefaultIds defaults = default_ids(model_);
+  const auto with_default = [&](TokenId id, TokenId usual) {
+    return id == kNoToken && contains(usual) ? usual : id;
   };
   VocabData ids = {.eot = data.eot,
                    .eom = data.eom,
@@ -110,12 +131,13 @@ Status Vocab::set_special_ids(const VocabData& data) {
                    .fim_repository = data.fim_repository,
                    .fim_separator = data.fim_separator,
                    .extra_end_of_generation = data.extra_end_of_generation};
-  ids.eos = eos_ = with_default(data.eos, 2);
-  bos_ = with_default(data.bos, 1);
-  unknown_ = with_default(data.unknown, 0);
+  ids.eos = eos_ = with_default(data.eos, defaults.eos);
+  bos_ = with_default(data.bos, defaults.bos);
+  unknown_ = with_default(data.unknown, defaults.unknown);
   padding_ = data.padding;
 
   SpecialTokens special = find_special_tokens(ids, [this](std::string_view text) { return find(text); });
+  if (model_ == VocabModel::kTokenizerJson) keep_html_tag(ids, special);
   const auto set_types = [this](const std::vector<TokenId>& tokens, TokenType type) {
     for (const TokenId id : tokens) types_[static_cast<std::size_t>(id)] = type;
   };
@@ -124,6 +146,15 @@ Status Vocab::set_special_ids(const VocabData& data) {
   set_types(special.normal, TokenType::kNormal);
   end_of_generation_ = std::move(special.end_of_generation);
   return {};
+}
+
+// Gemma's "</s>" is a tag of HTML, which its file says: a token for users, and no end that any file names.
+void Vocab::keep_html_tag(const VocabData& ids, SpecialTokens& special) const {
+  const TokenId id = find("</s>");
+  if (id == kNoToken || type(id) != TokenType::kUserDefined || id == ids.eos) return;
+  if (std::ranges::find(ids.extra_end_of_generation, id) != ids.extra_end_of_generation.end()) return;
+  std::erase(special.control, id);
+  std::erase(special.end_of_generation, id);
 }
 
 bool Vocab::is_end_of_generation(TokenId id) const {

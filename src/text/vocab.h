@@ -16,7 +16,7 @@ namespace kvasir::text {
 
 // The tokenizer metadata of a model file as plain data; the names of the GGUF keys stand beside it.
 struct VocabData {
-  std::string model = {};                      // tokenizer.ggml.model: "gpt2" or "llama"
+  std::string model = {};                      // tokenizer.ggml.model
   std::string pre = {};                        // tokenizer.ggml.pre, empty when the file has none
   std::vector<std::string> tokens = {};        // tokenizer.ggml.tokens, the index is the id
   std::vector<float> scores = {};              // tokenizer.ggml.scores, one per token or none at all
@@ -30,6 +30,8 @@ struct VocabData {
   TokenId eom = kNoToken;
   TokenId unknown = kNoToken;
   TokenId padding = kNoToken;
+  TokenId classification = kNoToken;                  // cls
+  TokenId separator = kNoToken;                       // seperator, as the key spells it
   TokenId fim_padding = kNoToken;                     // fim_pad
   TokenId fim_repository = kNoToken;                  // fim_rep
   TokenId fim_separator = kNoToken;                   // fim_sep
@@ -38,6 +40,11 @@ struct VocabData {
   std::optional<bool> add_bos = {};           // tokenizer.ggml.add_bos_token
   std::optional<bool> add_eos = {};           // tokenizer.ggml.add_eos_token
   std::optional<bool> add_space_prefix = {};  // tokenizer.ggml.add_space_prefix
+  std::optional<bool> add_separator = {};     // tokenizer.ggml.add_sep_token
+  std::optional<bool> merge_spaces = {};      // tokenizer.ggml.remove_extra_whitespaces
+  std::optional<bool> lowercase = {};         // tokenizer.ggml.normalizer.lowercase
+  std::optional<bool> strip_accents = {};     // tokenizer.ggml.normalizer.strip_accents
+  std::string charsmap = {};                  // tokenizer.ggml.precompiled_charsmap, bytes
 };
 
 // The values GGUF files use.
@@ -54,7 +61,13 @@ enum class TokenType : std::uint8_t {
 enum class VocabModel : std::uint8_t {
   kByteLevelBpe,   // "gpt2": merges over bytes written in a printable alphabet
   kSentencePiece,  // "llama": merges by score over characters, U+2581 for a space, byte tokens
+  kWordPiece,      // "bert": U+2581 before pieces that begin a word
+  kUnigram,        // "t5"
+  kCharacterBpe,   // "gemma4": merges over characters of raw UTF-8, U+2581 for a space
+  kTokenizerJson,  // "tokenizer.json": whatever that file says
 };
+
+struct SpecialTokens;
 
 // Token texts, types and the special ids, after the corrections that files in the wild need: tokens
 // with the well-known text of a control or end-of-generation token get that role, whatever the file says.
@@ -104,6 +117,7 @@ class Vocab {
   Vocab(VocabModel model, std::size_t num_tokens) : model_(model), index_(num_tokens) {}
   Status set_tokens(VocabData& data);
   Status set_special_ids(const VocabData& data);
+  void keep_html_tag(const VocabData& ids, SpecialTokens& special) const;
 
   VocabModel model_;
   std::vector<std::string> texts_;

@@ -40,7 +40,8 @@ TEST(Vocab, FindsTokensByText) {
 }
 
 TEST(Vocab, RefusesInconsistentData) {
-  EXPECT_EQ(error_of({.model = "bert"}), "tokenizer.ggml.model 'bert' is not supported (gpt2 and llama are)");
+  EXPECT_EQ(error_of({.model = "rwkv"}),
+            "tokenizer.ggml.model 'rwkv' is not supported (gpt2, llama, bert, t5 and gemma4 are)");
   EXPECT_NE(error_of({.model = "gpt2"}).find("tokens has 0 entries"), std::string::npos);
   EXPECT_EQ(error_of(named({"a", "b", "a"})), "tokenizer.ggml.tokens[2] repeats the text of token 0: 'a'");
   VocabData data = named({"a", "b"});

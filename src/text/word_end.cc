@@ -22,6 +22,8 @@ std::size_t contraction_size(std::string_view text, std::size_t position, bool i
     return ignore_case ? ascii_lower(text[position + i]) : text[position + i];
   };
   const char first = at(1);
+  if (ignore_case && text.substr(position + 1).starts_with("\u017F"))
+    return 3;  // the long s is an s in any case
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
   const char second = at(2);
   const bool is_long = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') ||
