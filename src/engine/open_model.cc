@@ -12,6 +12,7 @@
 #include "io/model_folder.h"
 #include "io/quantized_source.h"
 #include "model/model.h"
+#include "text/hf/tokenizer_json.h"
 
 namespace kvasir {
 namespace {
@@ -61,6 +62,12 @@ Status OpenedModel::quantize(const std::string& type, int num_threads) {
 }
 
 Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {
+  if (!texts_.tokenizer.empty()) {
+    return text::load_tokenizer_json({.tokenizer_json = texts_.tokenizer,
+                                      .tokenizer_config = texts_.tokenizer_config,
+                                      .config = texts_.config,
+                                      .generation_config = texts_.generation_config});
+  }
   KVASIR_TRY(auto vocab, read_vocab(source_->metadata()));
   if (!vocab) return std::unique_ptr<text::Tokenizer>();
   return text::Tokenizer::create(std::move(*vocab));
