@@ -4,7 +4,7 @@
 set -eu
 
 packages="g++ cmake ninja-build python3 python3-pip libfmt-dev libsimdjson-dev libboost-dev libboost-system-dev \
-libcli11-dev libtomlplusplus-dev libzip-dev libssl-dev libsqlite3-dev libedit-dev libgtest-dev \
+libcli11-dev libtomlplusplus-dev libzip-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev libedit-dev libgtest-dev \
 libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

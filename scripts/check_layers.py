@@ -75,7 +75,7 @@ MAY_USE = {
     "kernels": {"libc", "immintrin.h"},
     "backend": {"fmt/"},
     "io": {"libc", "fmt/", "simdjson.h"},
-    "store": {"libc", "fmt/", "openssl/", "toml++/", "zip.h"},
+    "store": {"libc", "fmt/", "simdjson.h", "curl/", "openssl/", "toml++/", "zip.h"},
     "jinja": {"fmt/", "simdjson.h"},
     "text": {"fmt/", "simdjson.h"},
     "kv": {"fmt/"},

@@ -7,8 +7,8 @@
 
 namespace kvasir::cli {
 
-// Pulls the model, with progress, where it is a name of the catalogue whose file is not here. Does nothing for
-// paths, unknown names and models that are here. Errors: those of ModelStore::pull.
+// Pulls the model, with progress, where it is a name of the catalogue or of the hub (hf:OWNER/NAME) that is not here.
+// Does nothing for paths, unknown names and models that are here. Errors: those of ModelStore::pull and pull_hub.
 Status fetch_if_missing(const std::string& model, const GlobalOptions& globals);
 
 }  // namespace kvasir::cli

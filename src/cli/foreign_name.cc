@@ -14,7 +14,8 @@ struct ForeignName {
 
 constexpr auto kForeignFlags = std::to_array<ForeignName>({
     {"--model-path", "the model comes first, or is --model"},
-    {"--hf-repo", "a model is fetched by: kvasir pull NAME"},
+    {"--hf-repo", "a model of the hub is named hf:OWNER/NAME[:FILE]"},
+    {"-hf", "a model of the hub is named hf:OWNER/NAME[:FILE]"},
     {"-ngl", "there is no GPU backend yet: leave it out"},
     {"--gpu-layers", "there is no GPU backend yet: leave it out"},
     {"--n-gpu-layers", "there is no GPU backend yet: leave it out"},

@@ -1,6 +1,7 @@
 // kvasir list: the models of the catalogue and of the store.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -28,7 +29,8 @@ bool has_wrong_size(const store::StoredModel& model) {
 
 const char* state_of(const Row& row) {
   if (!row.model.present) return "not pulled";
-  if (row.model.entry == nullptr) return "own file";
+  if (row.model.origin == store::ModelOrigin::kOwnFile) return "own file";
+  if (row.model.origin == store::ModelOrigin::kHubCache) return "hub cache";
   if (has_wrong_size(row.model) || row.sha256_ok == false) return "damaged";
   return row.sha256_ok ? "verified" : "pulled";
 }
@@ -50,6 +52,7 @@ void write_row(JsonWriter& json, const Row& row) {
       .member("name", model.name)
       .member("state", state_of(row))
       .member("pulled", model.present)
+      .member("source", store::name_of(model.origin))
       .member("path", model.path.native())
       .member("size_bytes", model.size_bytes);
   if (row.sha256_ok) {
@@ -76,11 +79,13 @@ int print_models_json(const std::vector<Row>& rows) {
 }
 
 int print_models(const std::vector<Row>& rows) {
-  constexpr std::string_view kLine = "{:<20} {:>9}  {:<10}  {}\n";
-  print(fmt::format(kLine, "NAME", "SIZE", "STATE", "DESCRIPTION"));
+  constexpr std::string_view kLine = "{:<{}} {:>9}  {:<10}  {}\n";
+  std::size_t width = 20;
+  for (const Row& row : rows) width = std::max(width, printable(row.model.name, 120).size());
+  print(fmt::format(kLine, "NAME", width, "SIZE", "STATE", "DESCRIPTION"));
   for (const Row& row : rows) {
     print(fmt::format(
-        kLine, printable(row.model.name), format_bytes(row.model.size_bytes), state_of(row),
+        kLine, printable(row.model.name, 120), width, format_bytes(row.model.size_bytes), state_of(row),
         row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300)));
   }
   return finish_output();

@@ -153,12 +153,14 @@ std::shared_ptr<Pending> submit(const std::shared_ptr<Session>& session, const n
   return std::make_shared<Pending>(session, std::move(asked));
 }
 
-// The file of a catalogue's model, fetched unless it is here. `progress` as for loading, with bytes.
+// The file of a model of the catalogue, or the file or folder of one of the hub, fetched unless it is here. `progress` as for loading, with bytes.
 std::string pull(nb::handle name, const nb::object& progress) {
   const std::shared_ptr<Session> session =
       Session::create();  // so that an interpreter that ends waits for it
   const store::ModelStore models = value_or_raise(store::ModelStore::open_default());
-  const store::CatalogueEntry* entry = value_or_raise(models.find(text_of("name", name)));
+  const std::string wanted = text_of("name", name);
+  const bool is_of_hub = store::HubName::matches(wanted);
+  const store::CatalogueEntry* entry = is_of_hub ? nullptr : value_or_raise(models.find(wanted));
   std::exception_ptr raised;
   store::TransferEvents events;
   events.progress = [&](const store::Progress& done) {
@@ -173,14 +175,19 @@ std::string pull(nb::handle name, const nb::object& progress) {
       return false;
     }
   };
-  const auto fetch = [&]() -> Result<store::PulledModel> {
+  const auto fetch = [&]() -> Result<std::string> {
     if (session->is_closing()) return make_error(ErrorKind::kUnavailable, "pull: the interpreter ends");
     const Session::Away away(*session);
-    return models.pull(*entry, {}, events);
+    if (is_of_hub) {
+      KVASIR_TRY(const store::PulledHubModel pulled, models.pull_hub(wanted, {}, events));
+      return pulled.path.native();
+    }
+    KVASIR_TRY(const store::PulledModel pulled, models.pull(*entry, {}, events));
+    return pulled.path.native();
   };
-  auto pulled = fetch();
+  auto path = fetch();
   if (raised) std::rethrow_exception(raised);
-  return value_or_raise(std::move(pulled)).path.native();
+  return value_or_raise(std::move(path));
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 #include "base/printable.h"
 #include "base/text_file.h"
 #include "store/file_error.h"
+#include "store/hub/hub_folder.h"
+#include "store/hub/hub_settings.h"
+#include "store/ollama_models.h"
 #include "store/staged_file.h"
 
 namespace kvasir::store {
@@ -64,6 +67,35 @@ Result<std::string> resolve_folder(std::string_view folder) {
                                 printable_line(folder)));
 }
 
+HubFolder hub_folder(const fs::path& home) { return HubFolder(home / "hub"); }
+
+Result<std::string> resolve_ollama(std::string_view model) {
+  KVASIR_TRY(const fs::path path, find_ollama_model(model, ollama_folders()));
+  return path.native();
+}
+
+std::int64_t bytes_below(const fs::path& folder) {
+  std::int64_t sum = 0;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(folder, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (is_file(it->path())) sum += size_of(it->path());
+  }
+  return sum;
+}
+
+// From a removed file or folder up to `top`, which goes too when no snapshot is left in it.
+void remove_empty_folders(fs::path path, const fs::path& top) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) fs::remove(path, error);
+  for (path = path.parent_path(); path != top && path.native().size() > top.native().size();
+       path = path.parent_path()) {
+    if (!fs::is_empty(path, error) || error) return;
+    fs::remove(path, error);
+  }
+  fs::remove_all(top, error);  // "refs" alone is of no use
+}
+
 bool looks_like_path(std::string_view model) {
   return model.find('/') != model.npos || model.ends_with(".gguf") || model == "." || model == "..";
 }
@@ -111,16 +143,40 @@ std::vector<StoredModel> ModelStore::list() const {
   for (const CatalogueEntry& entry : catalogue_.entries()) {
     const fs::path path = path_of(entry);
     const bool present = is_file(path);
-    models.push_back({entry.name, path, present ? size_of(path) : entry.size_bytes, present, &entry});
+    models.push_back({entry.name, path, present ? size_of(path) : entry.size_bytes, present, &entry,
+                      ModelOrigin::kCatalogue});
   }
   for (const fs::path& path : files_with_extension(home_ / "models", ".gguf")) {
     if (std::ranges::find(models, path, &StoredModel::path) != models.end()) continue;
-    models.push_back({path.filename().native(), path, size_of(path), true, nullptr});
+    models.push_back({path.filename().native(), path, size_of(path), true, nullptr, ModelOrigin::kOwnFile});
   }
+  const auto append = [&](const HubFolder& folder, ModelOrigin origin) {
+    for (const HubModelHere& model : folder.list()) {
+      models.push_back({model.name.text(), model.path, model.size_bytes, true, nullptr, origin});
+    }
+  };
+  append(hub_folder(home_), ModelOrigin::kHub);
+  append(HubFolder(hub_cache_folder()), ModelOrigin::kHubCache);
   return models;
 }
 
+std::string_view name_of(ModelOrigin origin) {
+  constexpr std::string_view kNames[] = {"catalogue", "file", "hub", "hub_cache"};
+  return kNames[static_cast<std::size_t>(origin)];
+}
+
+Result<std::string> ModelStore::resolve_hub(std::string_view model) const {
+  KVASIR_TRY(const HubName name, HubName::parse(model));
+  for (const HubFolder& folder : {hub_folder(home_), HubFolder(hub_cache_folder())}) {
+    if (const auto found = folder.find(name)) return found->path.native();
+  }
+  return make_error(ErrorKind::kNotFound,
+                    fmt::format("{0} is not here yet; get it with: kvasir pull {0}", name.text()));
+}
+
 Result<std::string> ModelStore::resolve(std::string_view model) const {
+  if (HubName::matches(model)) return resolve_hub(model);
+  if (is_ollama_name(model)) return resolve_ollama(model);
   if (const CatalogueEntry* entry = catalogue_.find(model)) {
     const fs::path path = path_of(*entry);
     if (!is_file(path)) {
@@ -155,7 +211,42 @@ Result<bool> ModelStore::verify(const CatalogueEntry& entry, const TransferEvent
   return sha256 == entry.sha256;
 }
 
+Result<StoredModel> ModelStore::remove_hub(std::string_view model) const {
+  KVASIR_TRY(const HubName name, HubName::parse(model));
+  const HubFolder ours = hub_folder(home_);
+  const fs::path repository = ours.repository(name);
+  const auto found = ours.find(name);
+  std::error_code error;
+  const bool is_repository = name.revision.empty() && name.file.empty();
+  if (is_repository && fs::is_directory(repository, error)) {
+    StoredModel removed{name.text(), repository, bytes_below(repository), true, nullptr, ModelOrigin::kHub};
+    fs::remove_all(repository, error);
+    if (error) return file_error(repository.native(), "remove", error.value());
+    return removed;
+  }
+  if (found) {
+    for (const fs::path& file : found->files) {
+      fs::remove(file, error);
+      if (error) return file_error(file.native(), "remove", error.value());
+    }
+    remove_empty_folders(found->path, repository);
+    return StoredModel{name.text(), found->path, found->size_bytes, true, nullptr, ModelOrigin::kHub};
+  }
+  if (const auto in_cache = HubFolder(hub_cache_folder()).find(name)) {
+    return make_error(ErrorKind::kNotFound,
+                      fmt::format("{} is in the cache of the hub's own client, which is only read here: {}",
+                                  name.text(), printable_line(in_cache->path.native())));
+  }
+  return make_error(ErrorKind::kNotFound, fmt::format("{} is not in the store", name.text()));
+}
+
 Result<StoredModel> ModelStore::remove(std::string_view name) const {
+  if (HubName::matches(name)) return remove_hub(name);
+  if (is_ollama_name(name)) {
+    return make_error(ErrorKind::kNotFound,
+                      fmt::format("{} belongs to Ollama; remove it with: ollama rm {}", printable_line(name),
+                                  printable_line(name.substr(7))));
+  }
   const std::vector<StoredModel> models = list();
   const auto model = std::ranges::find(models, name, &StoredModel::name);
   if (model == models.end()) return std::unexpected(find(name).error());
@@ -168,6 +259,7 @@ Result<StoredModel> ModelStore::remove(std::string_view name) const {
 }
 
 Result<std::string> resolve_model(const std::string& model) {
+  if (is_ollama_name(model)) return resolve_ollama(model);
   const auto models = ModelStore::open_default();
   if (models) return models->resolve(model);
   // A file needs no store, and without HOME there is none.

@@ -9,17 +9,29 @@
 
 #include "kvasir/result.h"
 #include "store/catalogue.h"
+#include "store/hub/hub_pull.h"
 #include "store/progress.h"
 
 namespace kvasir::store {
 
-// A catalogue entry, or a .gguf file that was put into the store by hand, as `list` shows it.
+enum class ModelOrigin : std::uint8_t {
+  kCatalogue,
+  kOwnFile,   // a .gguf file that was put into the store by hand
+  kHub,       // pulled as hf:OWNER/NAME
+  kHubCache,  // in the cache of the hub's own client, which is only read
+};
+
+// "catalogue", "file", "hub", "hub_cache".
+std::string_view name_of(ModelOrigin origin);
+
+// A model as `list` shows it.
 struct StoredModel {
   std::string name;             // of the entry; of the file when it has none
-  std::filesystem::path path;   // where it is or would be
+  std::filesystem::path path;   // where it is or would be: a file, or a folder
   std::int64_t size_bytes = 0;  // on disk when present, else as the catalogue says
   bool present = false;
-  const CatalogueEntry* entry = nullptr;  // null for a file outside the catalogue
+  const CatalogueEntry* entry = nullptr;  // null outside the catalogue
+  ModelOrigin origin = ModelOrigin::kCatalogue;
 };
 
 struct PullOptions {
@@ -33,9 +45,9 @@ struct PulledModel {
   bool was_present = false;  // already there, size and SHA-256 checked
 };
 
-// Layout below home: models/<file>, catalogue.toml (the user's own additions), staging/ (work in progress,
-// never read as a model). Any number of processes may use one store: a pull holds a lock per model and a
-// model appears under its name only when it is whole and its SHA-256 is right.
+// Layout below home: models/<file>, hub/ (store/hub/hub_pull.h has its layout), catalogue.toml (the user's own
+// additions), staging/ (work in progress, never read as a model). Any number of processes may use one store: a
+// pull holds a lock per model. A model appears under its name only when it is whole and its checksum is right.
 //
 // Thread safety: const members may be called from any thread.
 class ModelStore {
@@ -55,12 +67,14 @@ class ModelStore {
   // Error: kNotFound naming the nearest name.
   Result<const CatalogueEntry*> find(std::string_view name) const;
 
-  // The catalogue in its order, then other .gguf files in the store by name.
+  // The catalogue in its order, other .gguf files in the store by name, models of the hub, and those of the cache
+  // of the hub's own client.
   std::vector<StoredModel> list() const;
 
-  // The file behind a MODEL argument: a catalogue name that was pulled, or a path to a file.
-  // Errors: kNotFound for an unknown name or one not pulled yet; kBadFile for a folder or a path without a
-  // file.
+  // The file or folder behind a MODEL argument: a catalogue name that was pulled, hf:OWNER/NAME that is in the
+  // store or in the cache of the hub's own client, ollama:NAME that Ollama has pulled, or a path. Errors:
+  // kNotFound for an unknown name or one not pulled yet; kUsage for a malformed name; kBadFile for a folder or a
+  // path without a model.
   Result<std::string> resolve(std::string_view model) const;
 
   // Fetches a model, checks it and puts it in place. `events` sees what it does.
@@ -69,15 +83,25 @@ class ModelStore {
   Result<PulledModel> pull(const CatalogueEntry& entry, const PullOptions& options,
                            const TransferEvents& events) const;
 
+  // The same for hf:OWNER/NAME, with HubSettings from the environment. Errors: kUsage for a malformed name, and
+  // those of pull_from_hub.
+  Result<PulledHubModel> pull_hub(std::string_view model, const HubPullOptions& options,
+                                  const TransferEvents& events) const;
+
   // Whether the file of a pulled entry has the SHA-256 of the catalogue; `events` see the reading.
   Result<bool> verify(const CatalogueEntry& entry, const TransferEvents& events) const;
 
-  // Deletes a model's file. Errors: kNotFound when the name is unknown or not pulled; kMachine.
+  // Deletes the files of a model that list() names; hf:OWNER/NAME deletes everything that was pulled of it. The
+  // cache of the hub's own client is never touched. Errors: kNotFound when the name is unknown or not pulled;
+  // kMachine.
   Result<StoredModel> remove(std::string_view name) const;
 
  private:
   ModelStore(std::filesystem::path home, Catalogue catalogue)
       : home_(std::move(home)), catalogue_(std::move(catalogue)) {}
+
+  Result<std::string> resolve_hub(std::string_view model) const;
+  Result<StoredModel> remove_hub(std::string_view model) const;
 
   std::filesystem::path path_of(const CatalogueEntry& entry) const {
     return home_ / "models" / entry.file_name;

@@ -1,32 +1,23 @@
-// ModelStore::pull: lock, fetch into the staging folder, check, put in place.
+// ModelStore::pull and pull_hub. Of the catalogue: lock, fetch into the staging folder, check, put in place.
 #include <fmt/format.h>
-#include <sys/statvfs.h>
 
-#include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "base/printable.h"
 #include "base/units.h"
-#include "store/file_error.h"
 #include "store/file_lock.h"
+#include "store/hub/hub_name.h"
+#include "store/hub/hub_settings.h"
 #include "store/model_source.h"
 #include "store/model_store.h"
 #include "store/staged_file.h"
+#include "store/store_folder.h"
 
 namespace kvasir::store {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return {};
-  // Whatever stands in the way, the user named no such file: it is the machine that cannot.
-  return make_error(ErrorKind::kMachine,
-                    file_error(folder.native(), "create", error.value()).error().message);
-}
 
 // An empty folder while it lives; what an earlier, killed pull left there goes first.
 class ScratchFolder {
@@ -34,7 +25,7 @@ class ScratchFolder {
   static Result<ScratchFolder> create(fs::path path) {
     ScratchFolder folder(std::move(path));
     folder.remove();
-    KVASIR_CHECKED(make_folder(folder.path_));
+    KVASIR_CHECKED(make_store_folder(folder.path_));
     return folder;
   }
   ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
@@ -56,15 +47,12 @@ class ScratchFolder {
 // Says what a fetch needs and refuses to start one that cannot end well.
 Status check_disk(const ModelSource& source, const CatalogueEntry& entry, const fs::path& folder,
                   const TransferEvents& events) {
-  struct statvfs disk = {};
-  if (::statvfs(folder.c_str(), &disk) != 0)
-    return file_error(folder.native(), "ask for its free space", errno);
-  const auto free_bytes = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
-  const std::string need =
-      fmt::format("{} needs {} of disk while it is fetched and keeps {}; {} has {} free", entry.name,
-                  format_bytes(source.peak_disk_bytes()), format_bytes(entry.size_bytes), folder.native(),
-                  format_bytes(free_bytes));
-  if (source.peak_disk_bytes() > free_bytes) return make_error(ErrorKind::kMachine, need);
+  KVASIR_TRY(const std::int64_t available_bytes, free_bytes(folder));
+  const std::string need = fmt::format("{} needs {} of disk while it is fetched and keeps {}; {} has {} free",
+                                       entry.name, format_bytes(source.peak_disk_bytes()),
+                                       format_bytes(entry.size_bytes), folder.native(),
+                                       format_bytes(available_bytes));
+  if (source.peak_disk_bytes() > available_bytes) return make_error(ErrorKind::kMachine, need);
   events.note(need);
   return {};
 }
@@ -75,7 +63,7 @@ Status fetch_from(ModelSource& source, const CatalogueEntry& entry, const fs::pa
   KVASIR_CHECKED(check_disk(source, entry, final_path.parent_path(), events));
   events.note(fmt::format("source: {}; license: {}", source.description(), entry.license));
   KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / entry.file_name, entry.size_bytes));
-  KVASIR_CHECKED(make_folder(scratch.path() / "parts"));
+  KVASIR_CHECKED(make_store_folder(scratch.path() / "parts"));
   KVASIR_CHECKED(source.fetch(file, scratch.path() / "parts", events));
   return file.publish(final_path, entry.sha256);
 }
@@ -102,8 +90,8 @@ Result<PulledModel> ModelStore::pull(const CatalogueEntry& entry, const PullOpti
   KVASIR_TRY(const std::vector<Origin> origins, wanted_origins(entry, options));
   const fs::path final_path = path_of(entry);
   const fs::path staging = home_ / "staging" / entry.file_name;
-  KVASIR_CHECKED(make_folder(final_path.parent_path()));
-  KVASIR_CHECKED(make_folder(staging.parent_path()));
+  KVASIR_CHECKED(make_store_folder(final_path.parent_path()));
+  KVASIR_CHECKED(make_store_folder(staging.parent_path()));
   KVASIR_TRY(const FileLock lock, FileLock::acquire(staging.native() + ".lock", [&] {
                return events.progress({"waiting for another pull", 0, 0});
              }));
@@ -121,6 +109,13 @@ Result<PulledModel> ModelStore::pull(const CatalogueEntry& entry, const PullOpti
     if (failure.kind == ErrorKind::kCancelled) break;
   }
   return std::unexpected(failure);
+}
+
+Result<PulledHubModel> ModelStore::pull_hub(std::string_view model, const HubPullOptions& options,
+                                            const TransferEvents& events) const {
+  KVASIR_TRY(const HubName name, HubName::parse(model));
+  KVASIR_TRY(const HubSettings settings, HubSettings::from_environment());
+  return pull_from_hub(settings, name, home_, options, events);
 }
 
 }  // namespace kvasir::store

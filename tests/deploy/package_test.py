@@ -60,7 +60,7 @@ class Package(unittest.TestCase):
 
     def test_libraries_are_found_by_their_symbols(self):
         depends = run("dpkg-deb", "-f", self.package, "Depends")
-        for library in ("libc6 (>= ", "libfmt", "libsimdjson", "libssl", "libsqlite3", "libedit", "libzip"):
+        for library in ("libc6 (>= ", "libfmt", "libsimdjson", "libssl", "libsqlite3", "libedit", "libzip", "libcurl"):
             self.assertIn(library, depends)
 
     def test_shells_read_the_completions(self):

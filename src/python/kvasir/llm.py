@@ -179,7 +179,7 @@ class LLM:
 
 
 def pull(name: str, *, progress: Callable[[str, int, int], object] | None = None) -> str:
-    """Fetches a model of the catalogue, unless it is here and right, and returns its path. `progress` is called with a
+    """Fetches a model of the catalogue, or hf:OWNER/NAME, unless it is here and right, and returns its path. `progress` gets a
     phase, the bytes so far and all of them (0: not known)."""
     return _kvasir.pull(name, _progress(progress))
 
