@@ -3,7 +3,7 @@
 # build/clients/{llama_index,pydantic_ai} for packages that do not go with the newest openai or anthropic.
 #
 #   tests/clients/install.sh              openai, litellm, langchain-openai, anthropic, websockets, grpcio
-#                                         (conformance_test.py), and those of toolkits_test.py
+#                                         (conformance_test.py), huggingface_hub, and those of toolkits_test.py
 #   tests/clients/install.sh lm-eval      also lm-eval (lm_eval_test.py)
 #   tests/clients/install.sh guidellm     also guidellm (guidellm_test.py)
 #   tests/clients/install.sh page         also selenium (tests/page; the browser is Debian's chromium and chromium-driver)
@@ -14,7 +14,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 packages=(openai litellm mcp langchain-openai anthropic websockets
           grpcio grpcio-reflection  # litellm needs mcp for requests with tools
-          openai-agents langchain-anthropic instructor openapi-spec-validator)
+          openai-agents langchain-anthropic instructor openapi-spec-validator huggingface_hub)
 # pip finds a LlamaIndex of years ago beside openai 3. pydantic-ai does not work with anthropic 2, nor do its releases
 # that go with LlamaIndex's openai with anthropic 1.
 llama_index=("llama-index-llms-openai-like>=0.5")
