@@ -286,6 +286,9 @@ void Server::Impl::keep_things(std::unique_ptr<stored::ObjectStore> store) {
   api.max_batch_lines = config.max_batch_lines;
   stored = std::make_unique<api::StoredThings>(api, std::move(store));
   api.stored = stored.get();
+  if (auth::KeyRing* const keys = files.keys.get(); keys != nullptr) {
+    stored->watch_keys([keys](const auth::Tenant& tenant) { return keys->admits_still(tenant); });
+  }
   stored->batches().resume();
 }
 

@@ -251,6 +251,29 @@ TEST(Batches, AnotherKeyFindsNothing) {
   EXPECT_EQ(server.engine.last_request().tenant, "ann");
 }
 
+TEST(Batches, ARevokedKeysBatchesFail) {
+  const StateFolder folder;
+  ServerConfig config;
+  config.api_keys_file = folder.keys();
+  const RunningServer server({.answer = std::string(3000, 'a'), .step = 5ms, .max_model_len_tokens = 4096}, config);
+  const std::vector<std::string> ann = {"Authorization: Bearer kv-ann"};
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += chat_line(std::to_string(i)) + "\n";
+  const std::string file = text_at(upload_as(server, lines, "batch", ann).body, "/id");
+  const std::string body =
+      fmt::format(R"({{"input_file_id":"{}","endpoint":"{}","completion_window":"24h"}})", file, kChat);
+  const std::string path = "/v1/batches/" + text_at(ask(server, "POST", "/v1/batches", body, ann).body, "/id");
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() > 0; }));
+  folder.keys_of({"bob"});
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 0; }));
+  folder.keys();
+  ClientResponse ended;
+  EXPECT_TRUE(eventually([&] { return (ended = ask(server, "GET", path, {}, ann)).status == 200; }));
+  EXPECT_EQ(text_at(ended.body, "/status"), "failed");
+  EXPECT_EQ(text_at(ended.body, "/errors/data/0/code"), "invalid_api_key");
+  EXPECT_EQ(server.engine.num_running(), 0) << "no further line is asked";
+}
+
 TEST(Batches, ARestartAsksOnlyWhatHasNoAnswer) {
   const StateFolder folder;
   ServerConfig config;

@@ -38,12 +38,15 @@ class StateFolder {
   StateFolder& operator=(const StateFolder&) = delete;
 
   // A file with the keys kv-ann and kv-bob.
-  std::string keys() const {
+  std::string keys() const { return keys_of({"ann", "bob"}); }
+  // The same file with the keys of these names.
+  std::string keys_of(const std::vector<std::string>& names) const {
     std::filesystem::create_directories(path);
-    const auto key = [](const char* name, const char* secret) {
-      return auth::ApiKey{.name = name, .hash = auth::hash_of(secret), .created = "2026-11-23T00:00:00Z"};
-    };
-    EXPECT_TRUE(auth::write_key_file(path + "/keys", {key("ann", "kv-ann"), key("bob", "kv-bob")}));
+    std::vector<auth::ApiKey> keys;
+    for (const std::string& name : names) {
+      keys.push_back({.name = name, .hash = auth::hash_of("kv-" + name), .created = "2026-11-23T00:00:00Z"});
+    }
+    EXPECT_TRUE(auth::write_key_file(path + "/keys", keys));
     return path + "/keys";
   }
 

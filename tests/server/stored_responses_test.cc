@@ -219,5 +219,30 @@ TEST(StoredResponses, AnotherKeyFindsNothing) {
   EXPECT_EQ(ask(server, "GET", path, {}, ann).status, 200);
 }
 
+TEST(StoredResponses, ARevokedKeysBackgroundRunsEnd) {
+  const StateFolder folder;
+  ServerConfig config;
+  config.api_keys_file = folder.keys();
+  const RunningServer server({.answer = std::string(3000, 'a'), .step = 5ms, .max_model_len_tokens = 4096}, config);
+  const std::vector<std::string> ann = {"Authorization: Bearer kv-ann"}, bob = {"Authorization: Bearer kv-bob"};
+  const auto path_of = [&](const std::vector<std::string>& key) {
+    const ClientResponse queued = ask(server, "POST", "/v1/responses",
+                                      R"({"input":"Hi","background":true,"max_output_tokens":3000})", key);
+    return "/v1/responses/" + text_at(queued.body, "/id");
+  };
+  const std::string anns = path_of(ann), bobs = path_of(bob);
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 2; }));
+  const auto revoked_at = std::chrono::steady_clock::now();
+  folder.keys_of({"bob"});
+  EXPECT_TRUE(eventually([&] { return server.engine.num_running() == 1; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - revoked_at, 1500ms);
+  EXPECT_EQ(text_at(ask(server, "GET", bobs, {}, bob).body, "/status"), "in_progress");
+  folder.keys();
+  ClientResponse ended;
+  EXPECT_TRUE(eventually([&] { return (ended = ask(server, "GET", anns, {}, ann)).status == 200; }));
+  EXPECT_EQ(text_at(ended.body, "/status"), "failed");
+  EXPECT_EQ(text_at(ended.body, "/error/message"), "the API key was revoked");
+}
+
 }  // namespace
 }  // namespace kvasir::server::stored_responses_test

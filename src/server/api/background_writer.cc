@@ -23,9 +23,17 @@ void BackgroundWriter::attempt(const std::function<void()>& task) {
   try {
     return task();
   } catch (const std::exception&) {
-    if (const auto callback = std::exchange(abort_, nullptr)) callback();
+    fail({500, "the request could not be processed", {}, "internal_error"});
   }
-  respond(error_response({500, "the request could not be processed", {}, "internal_error"}, request_));
+}
+
+void BackgroundWriter::fail(const ApiError& error) {
+  if (const auto callback = std::exchange(abort_, nullptr)) callback();
+  respond(error_response(error, request_));
+}
+
+void BackgroundWriter::give_up(const ApiError& error) {
+  post([this, error] { fail(error); });
 }
 
 void BackgroundWriter::abort() {
@@ -56,7 +64,7 @@ void BackgroundWriter::end(const http::Response* response) {
   if (const auto answered = std::exchange(answered_, nullptr)) answered(response);
   if (client_ == nullptr) return;
   const auto client = std::exchange(client_, nullptr);
-  if (response != nullptr) {
+  if (response != nullptr && !has_client_stream_) {
     client->post([client, copy = *response] { client->respond(copy); });
   } else {
     client->post([client] { client->fail_stream(); });
@@ -70,6 +78,7 @@ void BackgroundWriter::respond(http::Response response) {
 void BackgroundWriter::begin_stream() {
   if (!answered_) return;
   if (client_ != nullptr) {
+    has_client_stream_ = true;
     return client_->post([client = client_] {
       client->begin_stream();
       client->when_quiet(kFollowerPing, [client] { client->ping(); });

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "server/api_error.h"
 #include "server/http/response_writer.h"
 #include "server/observe/metrics.h"
 
@@ -14,7 +15,7 @@ namespace kvasir::server::api {
 // Gives the answer to a callback. A stream has nobody to go to and is refused, unless a client follows it: that
 // client gets all that is written, and its leaving changes nothing.
 //
-// Thread safety: as ResponseWriter's; abort() from any thread.
+// Thread safety: as ResponseWriter's; abort() and give_up() from any thread.
 class BackgroundWriter final : public http::ResponseWriter,
                                public std::enable_shared_from_this<BackgroundWriter> {
  public:
@@ -31,8 +32,10 @@ class BackgroundWriter final : public http::ResponseWriter,
 
   // Before anything is written.
   void set_follower(std::shared_ptr<http::ResponseWriter> client) { client_ = std::move(client); }
-  // Whoever works on the answer stops.
+  // Whoever works on the answer stops. There is none.
   void abort();
+  // The same, and the error is the answer.
+  void give_up(const ApiError& error);
   bool is_over() const { return answered_ == nullptr; }  // from its tasks
 
   const http::Request& request() const override { return request_; }
@@ -53,6 +56,7 @@ class BackgroundWriter final : public http::ResponseWriter,
 
  private:
   void attempt(const std::function<void()>& task);
+  void fail(const ApiError& error);
   void end(const http::Response* response);
   void end_stream(bool has_failed);
 
@@ -61,6 +65,7 @@ class BackgroundWriter final : public http::ResponseWriter,
   Answered answered_;  // null: it is over
   observe::ServerMetrics* const metrics_;
   std::shared_ptr<http::ResponseWriter> client_;
+  bool has_client_stream_ = false;  // its head was sent
   std::function<void()> abort_;
   const Clock::time_point received_at_ = Clock::now();
 };

@@ -2,9 +2,63 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <vector>
+
 #include "base/printable.h"
 
 namespace kvasir::server::api {
+namespace {
+
+// With the time in which a key's file is looked at, less than a second.
+constexpr std::chrono::milliseconds kKeyInterval{250};
+
+const ApiError kRevoked = {401, "the API key was revoked", {}, "invalid_api_key"};
+
+}  // namespace
+
+StoredThings::~StoredThings() {
+  is_closing_ = true;
+  boost::asio::post(background_, [this] { key_timer_.cancel(); });
+  batches_.stop();
+  background_.join();
+}
+
+void StoredThings::watch_keys(AdmitsStill admits_still) {
+  admits_still_ = std::move(admits_still);
+  boost::asio::post(background_, [this] { await_look(); });
+}
+
+void StoredThings::await_look() {
+  if (is_closing_) return;
+  key_timer_.expires_after(kKeyInterval);
+  key_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    try {
+      end_revoked();
+    } catch (const std::exception&) {
+      // Out of memory: the next look tries again.
+    }
+    await_look();
+  });
+}
+
+void StoredThings::end_revoked() {
+  std::vector<std::shared_ptr<BackgroundWriter>> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, run] : runs_) {
+      if (auto running = run.lock()) runs.push_back(std::move(running));
+    }
+  }
+  for (const auto& run : runs) {
+    if (!admits_still_(run->request().tenant)) run->give_up(kRevoked);
+  }
+  batches_.fail_where(
+      [this](const auth::Tenant& tenant) { return !admits_still_(tenant); },
+      {.code = kRevoked.code, .message = kRevoked.message});
+}
 
 void StoredThings::add_run(const std::string& id, const std::shared_ptr<BackgroundWriter>& run) {
   const std::lock_guard lock(mutex_);

@@ -1,8 +1,11 @@
 // The store, and work that no connection waits for: both outlive a request.
 #pragma once
 
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,10 +28,7 @@ class StoredThings {
   StoredThings(ApiContext& context, std::unique_ptr<stored::ObjectStore> store)
       : batches_(context, background_.get_executor()), store_(std::move(store)) {}
   // Requires: the engine has ended all requests.
-  ~StoredThings() {
-    batches_.stop();
-    background_.join();
-  }
+  ~StoredThings();
   StoredThings(const StoredThings&) = delete;
   StoredThings& operator=(const StoredThings&) = delete;
 
@@ -37,14 +37,25 @@ class StoredThings {
   // The executor has one thread.
   boost::asio::any_io_executor executor() { return background_.get_executor(); }
 
+  // Ends the work of keys that are valid no more, within a second. Call it once. `admits_still` is called on
+  // the executor.
+  using AdmitsStill = std::function<bool(const auth::Tenant& tenant)>;
+  void watch_keys(AdmitsStill admits_still);
+
   void add_run(const std::string& id, const std::shared_ptr<BackgroundWriter>& run);
   void remove_run(const std::string& id);
   void abort_run(const std::string& id);
 
  private:
+  void await_look();
+  void end_revoked();
+
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<BackgroundWriter>> runs_;  // guarded
+  AdmitsStill admits_still_;                                     // null: nobody was asked for a key
+  std::atomic<bool> is_closing_{false};
   boost::asio::thread_pool background_{1};
+  boost::asio::steady_timer key_timer_{background_};
   BatchRunner batches_;
   stored::StoreThread store_;  // last: what it runs at the end may post to all of the above
 };

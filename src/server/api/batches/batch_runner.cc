@@ -104,6 +104,14 @@ void BatchRunner::cancel(const std::string& id, std::int64_t cancelled_at_s) {
   });
 }
 
+void BatchRunner::fail_where(std::function<bool(const auth::Tenant& tenant)> is_meant, BatchError error) {
+  post([this, is_meant = std::move(is_meant), error = std::move(error)] {
+    for (const RunPtr& run : std::vector(runs_)) {
+      if (is_meant(run->batch.tenant)) fail(run, error);
+    }
+  });
+}
+
 void BatchRunner::resume() {
   store_of(context_).post([this](stored::ObjectStore& store) {
     const auto unfinished = store.pinned(stored::Kind::kBatch);
@@ -172,6 +180,7 @@ void BatchRunner::load(const RunPtr& run) {
     const auto output = store.part_names(batch.output_file_id()), errors = store.part_names(batch.error_file_id());
     post([this, run, output = output.value_or(std::vector<std::string>()),
           errors = errors.value_or(std::vector<std::string>())] {
+      if (run->stage == Stage::kEnded) return;
       Batch& loaded = run->batch;
       loaded.num_completed = std::ssize(output);
       loaded.num_failed = std::ssize(errors);

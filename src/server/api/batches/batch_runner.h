@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,7 +26,7 @@ namespace kvasir::server::api {
 // room (429, 503) is asked again. Each answer is stored before the next line of its batch counts as done, so that a
 // restart goes on where the process ended.
 //
-// Thread safety: add(), cancel(), resume() and stop() from any thread; the rest runs on the executor, of one thread.
+// Thread safety: add(), cancel(), fail_where(), resume() and stop() from any thread; the rest runs on the executor, of one thread.
 class BatchRunner {
  public:
   // Borrows the context, which has a store.
@@ -38,6 +39,8 @@ class BatchRunner {
   void add(Batch batch);
   // Lines that are not asked yet never will be.
   void cancel(const std::string& id, std::int64_t now_s);
+  // Batches of these keys fail with the error.
+  void fail_where(std::function<bool(const auth::Tenant& tenant)> is_meant, BatchError error);
   // Goes on with what an earlier process left.
   void resume();
   // Nothing more is asked; lines under way are given up and asked again after a restart.
