@@ -52,7 +52,7 @@ class Metrics(unittest.TestCase):
         shown = {name for _, expression, _ in panel_expressions() for name in re.findall(r"kvasir_\w+", expression)}
         for name in ("draining", "kv_format_bytes", "queue_age_seconds", "step_seconds_bucket", "step_sequences_bucket",
                      "start_stage_seconds_bucket", "inter_token_seconds_bucket", "prefix_cache_hits_tokens_total",
-                     "requests_too_late_total", "requests_beyond_queue_total", "resident_bytes"):
+                     "requests_too_late_total", "requests_beyond_queue_total", "resident_bytes", "log_lines_dropped_total"):
             self.assertIn("kvasir_" + name, shown)
 
     def test_panels_have_ids_descriptions_and_places_of_their_own(self):
