@@ -14,17 +14,16 @@
 
 namespace kvasir::cli {
 
+void warn_of_session(std::string_view line) { say(fmt::format("kvasir: {}", line)); }
+
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
-                                  BlockedSignals* signals, const std::string& kv_log) {
+                                  BlockedSignals* signals, const std::string& kv_log, const SessionWarn& warn) {
   KVASIR_TRY(config.model_path, store::resolve_model(model));
   config.model_name = printable_line(model);
-  config.kv_disk_warning = [](std::string_view line) { say(fmt::format("kvasir: {}", line)); };
+  config.kv_disk_warning = warn;
   ModelSession session;
   if (!kv_log.empty()) {
-    KVASIR_TRY(session.kv_log, journal::KvLog::open(kv_log, {.version = build_info().version,
-                                                             .warn = [](std::string_view line) {
-                                                               say(fmt::format("kvasir: {}", line));
-                                                             }}));
+    KVASIR_TRY(session.kv_log, journal::KvLog::open(kv_log, {.version = build_info().version, .warn = warn}));
     config.kv_journal = session.kv_log.get();
   }
   ProgressReporter progress({.quiet = globals.quiet});

@@ -1,8 +1,10 @@
 // A MODEL argument as a running engine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "cli/blocked_signals.h"
 #include "cli/verb.h"
@@ -24,8 +26,12 @@ struct ModelSession {
 // loading ends the process with kExitInterrupted: there is nothing to keep yet. With `kv_log` what KV
 // policies do is logged in that file. Errors: as store::resolve_model, Engine::load and
 // journal::KvLog::open.
+// `warn` is told what goes wrong while the session is there, from any thread.
+using SessionWarn = std::function<void(std::string_view line)>;
+void warn_of_session(std::string_view line);  // on stderr
 Result<ModelSession> open_session(const std::string& model, EngineConfig config, const GlobalOptions& globals,
-                                  BlockedSignals* signals = nullptr, const std::string& kv_log = {});
+                                  BlockedSignals* signals = nullptr, const std::string& kv_log = {},
+                                  const SessionWarn& warn = warn_of_session);
 
 // As open_session, of a model that text is measured on. Errors: kBadFile too when the file has no tokenizer.
 Result<ModelSession> open_text_session(const std::string& model, EngineConfig config,

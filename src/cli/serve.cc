@@ -273,19 +273,19 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.request_memory_bytes = config.reserved_bytes - options.server.stored_memory_bytes;
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
+  options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   KVASIR_TRY(options.server.tracing, tracing_config(options.tracing, logger));
   fit_connections(options.server, logger);
   raise_descriptor_limit(options.server.limits, logger);
   KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
   KVASIR_TRY(const ModelSession session,
-             open_session(options.model, config, globals, &signals, options.engine.kv_log));
+             open_session(options.model, config, globals, &signals, options.engine.kv_log, options.server.warn));
   if (options.server.served_model_name.empty()) {
     options.server.served_model_name = default_served_name(options.model);
   }
   options.server.drain_ms = 1000 * options.drain_seconds;
   options.server.version = build_info().version;
-  options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
   options.server.logs = {{.log = "server", .count = [&log_writer] { return log_writer->num_dropped(); }}};
   if (journal::KvLog* const kv_log = session.kv_log.get(); kv_log != nullptr) {
     options.server.logs.push_back({.log = "kv", .count = [kv_log] { return kv_log->num_dropped(); }});

@@ -1,18 +1,15 @@
 // The log of what KV policies did, in an SQLite file.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <semaphore>
 #include <string>
 #include <string_view>
 #include <thread>
 
-#include "sqlite/database.h"
 #include "journal/record_queue.h"
-#include "journal/row_writer.h"
 #include "kv/policy/journal.h"
 #include "kvasir/result.h"
 
@@ -23,13 +20,15 @@ namespace kvasir::journal {
 // the log says how many (runs.dropped_steps). A log that can no longer be written never ends a request: it
 // warns once and goes on without.
 //
-// Thread safety: as kv::PolicyJournal wants it. Destroy it after the engine; the rest is written then.
+// Thread safety: as kv::PolicyJournal wants it. Destroy it after the engine; the rest is written then, for at most
+// `close_time`. A disk that takes longer keeps the thread, not its owner, and a warning says so.
 class KvLog final : public kv::PolicyJournal {
  public:
   struct Options {
     std::string version;                              // of this program
-    std::function<void(std::string_view line)> warn;  // called on the writing thread; must be set
+    std::function<void(std::string_view line)> warn;  // called on the writing thread and at the end; must be set
     RecordQueue::Limits limits = {};
+    std::chrono::milliseconds close_time{10'000};  // longer than SQLite waits for another process's lock
   };
 
   // Goes on with a log that is there. Errors: kBadFile (the file is something else), kMachine (it cannot be
@@ -42,27 +41,17 @@ class KvLog final : public kv::PolicyJournal {
   std::int64_t num_dropped() const;
 
   double now_ms() const override;
-  void begin_run(kv::RunRecord run) override { queue_.push(std::move(run)); }
-  void begin_sequence(kv::SequenceRecord sequence) override { queue_.push(std::move(sequence)); }
-  void add_step(kv::StepRecord step) override { queue_.push(std::move(step)); }
-  void end_sequence(kv::SequenceEnd end) override { queue_.push(std::move(end)); }
+  void begin_run(kv::RunRecord run) override;
+  void begin_sequence(kv::SequenceRecord sequence) override;
+  void add_step(kv::StepRecord step) override;
+  void end_sequence(kv::SequenceEnd end) override;
 
  private:
-  KvLog(std::string path, Options options, std::unique_ptr<sqlite::Database> database, RowWriter rows);
-  void write_until_closed();
-  Status write_batch(bool is_last);
-  std::int64_t num_missing_steps() const { return queue_.num_dropped_steps() + rows_.num_left_out_steps(); }
-  void discard_rest();
+  class Writer;
+  explicit KvLog(std::shared_ptr<Writer> writer);
 
-  const std::string path_;
-  const Options options_;
-  const std::unique_ptr<sqlite::Database> database_;
-  RowWriter rows_;
-  std::int64_t num_missing_logged_ = 0;
-  RecordQueue queue_;
-  std::atomic<std::int64_t> num_discarded_{0};
-  std::binary_semaphore closing_{0};
-  std::thread thread_;  // last: everything else exists while it runs
+  const std::shared_ptr<Writer> writer_;  // shared with the thread
+  std::thread thread_;
 };
 
 }  // namespace kvasir::journal

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,10 +33,12 @@ class KvLogFile : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<KvLog> open(RecordQueue::Limits limits = {}) {
+  std::unique_ptr<KvLog> open(RecordQueue::Limits limits = {},
+                              std::chrono::milliseconds close_time = std::chrono::minutes(1)) {
     auto log = KvLog::open(path_, {.version = "1.2.3",
                                    .warn = [this](std::string_view line) { warnings_.emplace_back(line); },
-                                   .limits = limits});
+                                   .limits = limits,
+                                   .close_time = close_time});
     EXPECT_TRUE(log) << log.error().message;
     return log ? std::move(*log) : nullptr;
   }
@@ -153,6 +157,25 @@ TEST_F(KvLogFile, ThatBreaksWarnsOnceAndTakesWhatComesAllTheSame) {
   }
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_NE(warnings_[0].find("kv.db: cannot be written: "), std::string::npos) << warnings_[0];
+}
+
+TEST_F(KvLogFile, WhoseDiskStallsKeepsNobodyAtTheEnd) {
+  std::unique_ptr<KvLog> log = open({}, std::chrono::milliseconds(100));
+  auto blocker = sqlite::Database::open(path_, sqlite::Database::Access::kReadWrite);
+  log->begin_run(run());
+  while (number("SELECT count(*) FROM runs") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  ASSERT_TRUE(blocker && blocker->execute("BEGIN IMMEDIATE"));  // for which SQLite waits for seconds
+  log->begin_sequence(sequence(1));
+  const auto began = std::chrono::steady_clock::now();
+  log.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("kv.db: its disk did not take the last records within 0.1 s"), std::string::npos);
+  ASSERT_TRUE(blocker->execute("COMMIT"));  // what its thread has, it writes
+  for (int tries = 0; tries < 500 && number("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL") == 0; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(number("SELECT count(*) FROM sequences"), 1);
 }
 
 TEST_F(KvLogFile, GoesOnWithALogThatIsThere) {

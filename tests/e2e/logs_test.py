@@ -1,10 +1,12 @@
 """A log whose reader stalls, a pipe that nobody reads, a file at its limit: requests go on, and SIGTERM ends the server."""
+import contextlib
 import fcntl
 import json
 import os
 import resource
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -66,6 +68,18 @@ class Logs(CommandLineTest):
         self.assertEqual(sorted(dropped), ["access", "kv", "server"])
         self.assertGreater(dropped["access"], 0)
         self.assertEqual((dropped["kv"], dropped["server"]), (0, 0))
+
+    def test_a_kv_log_that_breaks_is_a_line_of_the_servers_log(self):
+        process = self.serve("--kv-log", "kv.db")
+        with contextlib.closing(sqlite3.connect(self.folder / "kv.db")) as database:
+            database.execute("DROP TABLE steps")
+        body = json.dumps({"prompt": [20] * 150, "max_tokens": 4, "kv_budget": 0.3}).encode()
+        request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_S):
+            pass
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+        self.assertRegex(process.stderr.read().decode(), r"(?m)^\d{4}-\S+ warning kv\.db: cannot be written: ")
 
     def test_a_pipe_without_a_reader_stops_neither_start_nor_requests(self):
         os.mkfifo(self.folder / "log")
