@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 using Time = ConnectionCalm::TimePoint;
 
 const Time kStart = Time() + 1h;
+const http::MinTransferRate kMessageRate(1000ms, 1000);  // bytes a second
 
 Frame headers(std::uint32_t stream) { return {.type = FrameType::kHeaders, .flags = 4, .stream = stream}; }
 Frame reset_of(std::uint32_t stream, std::uint32_t error = 8) {
@@ -21,7 +22,7 @@ Frame ping() { return {.type = static_cast<FrameType>(6), .num_bytes = 8}; }
 
 TEST(ConnectionCalm, RefusesTheResetBeyondTheMost) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(3, 64, abandoned, kStart);
+  ConnectionCalm calm(3, 64, kMessageRate, abandoned, kStart);
   for (std::uint32_t stream = 1; stream <= 7; stream += 2) {
     ASSERT_EQ(calm.take(headers(stream), kStart), FrameVerdict::kPass);
     EXPECT_EQ(calm.take(reset_of(stream), kStart), stream < 7 ? FrameVerdict::kPass : FrameVerdict::kRefuse);
@@ -30,7 +31,7 @@ TEST(ConnectionCalm, RefusesTheResetBeyondTheMost) {
 
 TEST(ConnectionCalm, LetsATenthOfThemThroughEachSecond) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(10, 64, abandoned, kStart);
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
   for (std::uint32_t i = 0; i < 100; ++i) {
     const Time now = kStart + i * 1000ms;
     ASSERT_EQ(calm.take(headers(2 * i + 1), now), FrameVerdict::kPass);
@@ -40,7 +41,7 @@ TEST(ConnectionCalm, LetsATenthOfThemThroughEachSecond) {
 
 TEST(ConnectionCalm, CountsResetsThatTheServerWasMadeToSend) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(1, 64, abandoned, kStart);
+  ConnectionCalm calm(1, 64, kMessageRate, abandoned, kStart);
   for (const std::uint32_t stream : {1, 3, 5, 7}) (void)calm.take(headers(stream), kStart);
   EXPECT_EQ(calm.sent(reset_of(1, 0), kStart), FrameVerdict::kPass) << "it had all that it needed";
   EXPECT_EQ(calm.sent(reset_of(3, 7), kStart), FrameVerdict::kPass) << "no call had begun";
@@ -50,7 +51,7 @@ TEST(ConnectionCalm, CountsResetsThatTheServerWasMadeToSend) {
 
 TEST(ConnectionCalm, CountsFramesThatCarryNothing) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(10, 64, abandoned, kStart);
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
   for (int i = 0; i < ConnectionCalm::kMaxEmptyFrames; ++i) {
     ASSERT_EQ(calm.take(ping(), kStart), FrameVerdict::kPass) << i;
   }
@@ -64,7 +65,7 @@ TEST(ConnectionCalm, CountsFramesThatCarryNothing) {
 
 TEST(ConnectionCalm, LetsNoCallBeginWhileManyAreAbandoned) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(10, 64, abandoned, kStart);
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
   abandoned.add(2000, kStart);
   EXPECT_EQ(calm.take(headers(1), kStart), FrameVerdict::kWait);
   EXPECT_EQ(calm.take(headers(1), kStart + 900ms), FrameVerdict::kWait);
@@ -75,7 +76,7 @@ TEST(ConnectionCalm, LetsNoCallBeginWhileManyAreAbandoned) {
 TEST(ConnectionCalm, AbandonsTheStreamsOfAConnectionThatEnds) {
   AbandonedCalls abandoned;
   abandoned.add(999, kStart);
-  ConnectionCalm calm(10, 64, abandoned, kStart);
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
   (void)calm.take(headers(1), kStart);
   calm.end(kStart);
   EXPECT_FALSE(abandoned.are_few(kStart));
@@ -83,12 +84,43 @@ TEST(ConnectionCalm, AbandonsTheStreamsOfAConnectionThatEnds) {
 
 TEST(ConnectionCalm, RefusesTwiceTheStreamsThatMayBe) {
   AbandonedCalls abandoned;
-  ConnectionCalm calm(10, 2, abandoned, kStart);
+  ConnectionCalm calm(10, 2, kMessageRate, abandoned, kStart);
   for (const std::uint32_t stream : {1, 3, 5, 7}) {
     EXPECT_EQ(calm.take(headers(stream), kStart), FrameVerdict::kPass);
   }
   EXPECT_EQ(calm.take(headers(5), kStart), FrameVerdict::kPass) << "the end of what the client says in it";
   EXPECT_EQ(calm.take(headers(9), kStart), FrameVerdict::kRefuse);
+}
+
+TEST(ConnectionCalm, AsksForTheEndOfCallsWhoseMessageIsLate) {
+  AbandonedCalls abandoned;
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
+  const auto data = [](std::uint32_t stream, std::uint32_t num_bytes, std::uint8_t flags = 0) {
+    return Frame{.type = FrameType::kData, .flags = flags, .num_bytes = num_bytes, .stream = stream};
+  };
+  for (const std::uint32_t stream : {1, 3, 5, 7}) (void)calm.take(headers(stream), kStart);
+  EXPECT_EQ(calm.take(data(3, 9, 1), kStart), FrameVerdict::kPass) << "all is there";
+  EXPECT_EQ(calm.sent(headers(5), kStart), FrameVerdict::kPass) << "it is answered already";
+  EXPECT_EQ(calm.take(data(7, 500), kStart + 900ms), FrameVerdict::kPass) << "it comes at half the rate";
+  EXPECT_EQ(calm.take(ping(), kStart + 1100ms), FrameVerdict::kWait);
+  EXPECT_EQ(calm.messages().late(kStart + 1100ms), 1u);
+  calm.messages().end(1);
+  EXPECT_EQ(calm.take(ping(), kStart + 1100ms), FrameVerdict::kPass);
+  EXPECT_EQ(calm.messages().late(kStart + 1400ms), std::nullopt);
+  EXPECT_EQ(calm.messages().late(kStart + 1600ms), 7u);
+  calm.messages().end(7);
+  EXPECT_FALSE(calm.messages().are_awaited());
+}
+
+TEST(ConnectionCalm, WaitsForNoMessageOfACallThatIsOver) {
+  AbandonedCalls abandoned;
+  ConnectionCalm calm(10, 64, kMessageRate, abandoned, kStart);
+  (void)calm.take(headers(1), kStart);
+  (void)calm.take(reset_of(1), kStart);
+  Frame whole = headers(3);
+  whole.flags |= 1;
+  (void)calm.take(whole, kStart);
+  EXPECT_FALSE(calm.messages().are_awaited());
 }
 
 TEST(FrameScanner, FindsTheSameFramesHoweverTheBytesAreCut) {

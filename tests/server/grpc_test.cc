@@ -337,8 +337,8 @@ std::string http2_greeting() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + http2_frame(4, 0, 0, "") + http2_frame(4, 1, 0, "");
 }
 
-// Begins a call of Generate and resets it.
-std::string begun_and_reset(std::uint32_t stream) {
+// Begins a call of Generate, without its message.
+std::string begun_call(std::uint32_t stream) {
   std::string head = "\x83\x86";  // POST, http (RFC 7541, A)
   for (const auto& [name, value] : {std::pair<std::string, std::string>{":path", "/kvasir.v1.Kvasir/Generate"},
                                     {":authority", "t"},
@@ -348,7 +348,11 @@ std::string begun_and_reset(std::uint32_t stream) {
     head += static_cast<char>(name.size()) + name;
     head += static_cast<char>(value.size()) + value;
   }
-  return http2_frame(1, 4, stream, head) + http2_frame(3, 0, stream, std::string("\0\0\0\x08", 4));
+  return http2_frame(1, 4, stream, head);
+}
+
+std::string begun_and_reset(std::uint32_t stream) {
+  return begun_call(stream) + http2_frame(3, 0, stream, std::string("\0\0\0\x08", 4));
 }
 
 // The end of a GOAWAY with ENHANCE_YOUR_CALM.
@@ -373,6 +377,26 @@ TEST(Grpc, ClosesAConnectionThatResetsManyCalls) {
   EXPECT_TRUE(flood.closes_within(5s));
   EXPECT_FALSE(calm.closes_within(200ms));
   EXPECT_TRUE(counts_calmed(server, 1));
+  Client other(server);
+  EXPECT_TRUE(Generated(other, prompt()).status.ok());
+}
+
+TEST(Grpc, EndsACallWhoseMessageDoesNotCome) {
+  ServerConfig config = with_grpc();
+  config.limits.body_timeout = 300ms;
+  const RunningServer server({}, config);
+  const auto end_of = [](char stream) { return std::string("\x01\x05\0\0\0", 5) + stream; };  // HEADERS, the last
+  HttpClient slow(server.server->grpc_port().value());
+  slow.send(http2_greeting() + begun_call(1));
+  EXPECT_NE(slow.receive_until(end_of(1)).find(end_of(1)), std::string::npos);
+  // A message that is cut off; the connection goes on.
+  slow.send(begun_call(3) + http2_frame(0, 0, 3, std::string("\0\0\0\0\x09h", 6)));
+  EXPECT_NE(slow.receive_until(end_of(3)).find(end_of(3)), std::string::npos);
+  EXPECT_FALSE(slow.closes_within(200ms));
+  EXPECT_TRUE(counts_calmed(server, 0));
+  // A frame that does not end keeps calls from ending.
+  slow.send(begun_call(5) + http2_frame(0, 0, 5, std::string(100, 'x')).substr(0, 50));
+  EXPECT_TRUE(slow.closes_within(5s));
   Client other(server);
   EXPECT_TRUE(Generated(other, prompt()).status.ok());
 }

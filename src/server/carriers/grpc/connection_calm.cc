@@ -25,9 +25,19 @@ bool ConnectionCalm::Allowance::take(TimePoint now) {
 }
 
 FrameVerdict ConnectionCalm::take(const Frame& frame, TimePoint now) {
+  if (messages_.late(now)) return FrameVerdict::kWait;
+  const FrameVerdict verdict = judge(frame, now);
+  if (verdict != FrameVerdict::kPass) return verdict;
+  if (frame.type == FrameType::kData) messages_.moved(frame.stream, frame.num_bytes, now);
+  const bool may_end = frame.type == FrameType::kHeaders || frame.type == FrameType::kData;
+  if (may_end && frame.ends_stream()) messages_.end(frame.stream);
+  return verdict;
+}
+
+FrameVerdict ConnectionCalm::judge(const Frame& frame, TimePoint now) {
   switch (frame.type) {
     case FrameType::kHeaders:
-      return frame.stream > last_stream_ ? open(frame.stream, now) : FrameVerdict::kPass;
+      return frame.stream > last_stream_ ? open(frame, now) : FrameVerdict::kPass;
     case FrameType::kReset:
       return reset(frame.stream, now);
     case FrameType::kData:
@@ -42,19 +52,22 @@ FrameVerdict ConnectionCalm::take(const Frame& frame, TimePoint now) {
 FrameVerdict ConnectionCalm::sent(const Frame& frame, TimePoint now) {
   if (frame.type == FrameType::kReset && frame.error != 0 && frame.error != kRefusedStream) return reset(frame.stream, now);
   const bool may_end = frame.type == FrameType::kHeaders || frame.type == FrameType::kData;
+  if (may_end) messages_.end(frame.stream);
   if (frame.type == FrameType::kReset || (may_end && frame.ends_stream())) streams_.erase(frame.stream);
   return FrameVerdict::kPass;
 }
 
-FrameVerdict ConnectionCalm::open(std::uint32_t stream, TimePoint now) {
+FrameVerdict ConnectionCalm::open(const Frame& frame, TimePoint now) {
   if (streams_.size() >= max_streams_) return FrameVerdict::kRefuse;
   if (!abandoned_.are_few(now)) return FrameVerdict::kWait;
-  streams_.insert(stream);
-  last_stream_ = stream;
+  streams_.insert(frame.stream);
+  last_stream_ = frame.stream;
+  messages_.begin(frame.stream, now);
   return FrameVerdict::kPass;
 }
 
 FrameVerdict ConnectionCalm::reset(std::uint32_t stream, TimePoint now) {
+  messages_.end(stream);
   if (streams_.erase(stream) == 0) return unless_too_many(empty_frames_.take(now));
   abandoned_.add(1, now);
   return unless_too_many(resets_.take(now));
@@ -62,6 +75,7 @@ FrameVerdict ConnectionCalm::reset(std::uint32_t stream, TimePoint now) {
 
 void ConnectionCalm::end(TimePoint now) {
   abandoned_.add(static_cast<std::int64_t>(streams_.size()), now);
+  for (const std::uint32_t stream : streams_) messages_.end(stream);
   streams_.clear();
 }
 

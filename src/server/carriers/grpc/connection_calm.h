@@ -8,6 +8,7 @@
 
 #include "server/carriers/grpc/abandoned_calls.h"
 #include "server/carriers/grpc/frame_scanner.h"
+#include "server/carriers/grpc/late_messages.h"
 
 namespace kvasir::server::carriers {
 
@@ -24,19 +25,24 @@ class ConnectionCalm {
 
   // gRPC keeps the limit of streams itself, but only of a client that has acknowledged it: twice as many are too
   // many whatever it said. `abandoned` outlives this.
-  ConnectionCalm(std::int64_t max_resets, std::int64_t max_streams, AbandonedCalls& abandoned, TimePoint now)
+  // `message_rate` is that of a call's message.
+  ConnectionCalm(std::int64_t max_resets, std::int64_t max_streams, http::MinTransferRate message_rate,
+                 AbandonedCalls& abandoned, TimePoint now)
       : resets_{max_resets, now},
         empty_frames_{kMaxEmptyFrames, now},
         max_streams_(static_cast<std::size_t>(2 * max_streams)),
+        messages_(message_rate),
         abandoned_(abandoned) {}
 
-  // Judges the client's frame. kRefuse: there are too many; kWait: no call may begin yet.
+  // Judges the client's frame. kRefuse: there are too many; kWait: no call may begin yet, or one is to be ended
+  // first (messages()).
   FrameVerdict take(const Frame& frame, TimePoint now);
   // The server's frame goes out. kPass, or kRefuse.
   FrameVerdict sent(const Frame& frame, TimePoint now);
   // The connection is over: its streams are abandoned.
   void end(TimePoint now);
 
+  LateMessages& messages() { return messages_; }
   std::uint32_t last_stream() const { return last_stream_; }
 
  private:
@@ -49,11 +55,13 @@ class ConnectionCalm {
     bool take(TimePoint now);
   };
 
-  FrameVerdict open(std::uint32_t stream, TimePoint now);
+  FrameVerdict judge(const Frame& frame, TimePoint now);
+  FrameVerdict open(const Frame& frame, TimePoint now);
   FrameVerdict reset(std::uint32_t stream, TimePoint now);
 
   Allowance resets_, empty_frames_;
   const std::size_t max_streams_;
+  LateMessages messages_;
   AbandonedCalls& abandoned_;
   std::unordered_set<std::uint32_t> streams_;  // that the server has not ended
   std::uint32_t last_stream_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace kvasir::server::carriers {
@@ -13,6 +14,10 @@ using Clock = std::chrono::steady_clock;
 
 // Until a connection asks again whether its call may begin.
 constexpr std::chrono::milliseconds kPause{10};
+// How often late messages are looked for.
+constexpr std::chrono::milliseconds kLook{250};
+
+http::MinTransferRate message_rate(const Limits& limits) { return {limits.body_timeout, limits.min_bytes_per_s}; }
 
 }  // namespace
 
@@ -30,9 +35,11 @@ Relay::Relay(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot 
       context_(context),
       share_(std::move(share)),
       memory_(context.memory),
-      calm_(context.limits.grpc_resets.max, context.limits.channel_requests.max, share_->abandoned, Clock::now()),
+      calm_(context.limits.grpc_resets.max, context.limits.channel_requests.max, message_rate(context.limits),
+            share_->abandoned, Clock::now()),
       deadline_(client_.executor()),
-      pause_(client_.executor()) {
+      pause_(client_.executor()),
+      look_(client_.executor()) {
   memory_.set(connection_bytes(context.limits, client_.is_secure()));
   ++context_.metrics.num_connections;
   ++share_->num_open;
@@ -75,14 +82,17 @@ void Relay::judge_client() {
   const auto now = Clock::now();
   const auto scanned =
       in_.scanner.scan(in_.bytes(), [&](const Frame& frame) { return calm_.take(frame, now); });
+  watch_messages();
   if (scanned.num_passed > 0) return to_grpc(scanned.num_passed, 0, scanned.verdict);
   go_on(scanned.verdict);
 }
 
 void Relay::to_grpc(std::size_t num_bytes, std::size_t num_sent, FrameVerdict verdict) {
+  is_passing_ = true;
   inner_.async_write_some(boost::asio::buffer(in_.buffer.data() + num_sent, num_bytes - num_sent),
                           [self = shared_from_this(), num_bytes, num_sent, verdict](const error_code& error,
                                                                                     std::size_t num_more) {
+                            self->is_passing_ = false;
                             if (self->is_closed_ || self->is_lingering_) return;
                             if (error) return;  // gRPC is done with it: what it has said is read to its end
                             const std::size_t sum = num_sent + num_more;
@@ -95,6 +105,7 @@ void Relay::to_grpc(std::size_t num_bytes, std::size_t num_sent, FrameVerdict ve
 void Relay::go_on(FrameVerdict verdict) {
   if (is_refused_ || verdict == FrameVerdict::kRefuse) return refuse();
   if (verdict == FrameVerdict::kPass) return read_client();
+  end_late_calls();
   pause_.expires_after(kPause);
   pause_.async_wait([self = shared_from_this()](const error_code& error) {
     if (!error && !self->is_closed_) self->judge_client();
@@ -135,6 +146,42 @@ void Relay::to_client(std::size_t num_bytes, std::size_t num_sent) {
                      });
 }
 
+void Relay::watch_messages() {
+  if (is_looking_ || !calm_.messages().are_awaited()) return;
+  is_looking_ = true;
+  look_.expires_after(kLook);
+  look_.async_wait([self = shared_from_this()](const error_code& error) {
+    self->is_looking_ = false;
+    if (error || self->is_closed_ || self->is_refused_ || self->is_lingering_) return;
+    self->end_late_calls();
+    // A frame that does not end lets no call end.
+    const auto now = Clock::now();
+    LateMessages& messages = self->calm_.messages();
+    if (messages.late(now) && now - messages.first_deadline() > self->context_.limits.body_timeout) {
+      return self->refuse();
+    }
+    self->watch_messages();
+  });
+}
+
+// Between two frames of the client; otherwise it is called again.
+void Relay::end_late_calls() {
+  const auto now = Clock::now();
+  error_code error;
+  inner_.non_blocking(true, error);
+  while (!is_passing_ && in_.scanner.is_between_frames()) {
+    const std::optional<std::uint32_t> stream = calm_.messages().late(now);
+    if (!stream) return;
+    std::array<char, FrameScanner::kHeadBytes> end{};
+    end[4] = 1;  // DATA without bytes, the last (RFC 9113, 6.1)
+    for (std::size_t i = 0; i < 4; ++i) end[5 + i] = static_cast<char>(*stream >> (24 - 8 * i));
+    const std::size_t num_bytes = inner_.write_some(boost::asio::buffer(end), error);
+    if (error == boost::asio::error::would_block) return;
+    if (error || num_bytes < end.size()) return refuse();
+    calm_.messages().end(*stream);
+  }
+}
+
 void Relay::set_deadline(std::chrono::milliseconds time) {
   deadline_.expires_after(time);
   deadline_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -148,6 +195,7 @@ void Relay::refuse() {
   if (!is_lingering_) set_deadline(http::kLingerTime);
   if (is_lingering_ || is_sending_ || !out_.scanner.is_between_frames()) return;
   is_lingering_ = true;  // so that reads under way end
+  look_.cancel();
   ++context_.metrics.num_calmed;
   error_code ignored;
   inner_.close(ignored);
@@ -172,6 +220,7 @@ void Relay::say_goaway(std::size_t num_sent) {
 
 void Relay::linger() {
   is_lingering_ = true;
+  look_.cancel();
   pause_.cancel();
   set_deadline(http::kLingerTime);
   client_.cancel();  // a read of the client may be under way
@@ -196,6 +245,7 @@ void Relay::close() {
   if (std::exchange(is_closed_, true)) return;
   deadline_.cancel();
   pause_.cancel();
+  look_.cancel();
   error_code ignored;
   inner_.close(ignored);
   client_.close();

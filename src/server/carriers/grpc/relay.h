@@ -68,6 +68,10 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void judge_grpc();
   void to_client(std::size_t num_bytes, std::size_t num_sent);
 
+  // Calls whose message is late end: gRPC gets the end of their side, and answers.
+  void watch_messages();
+  void end_late_calls();
+
   void set_deadline(std::chrono::milliseconds time);
   // With a GOAWAY as soon as a frame has ended.
   void refuse();
@@ -87,6 +91,9 @@ class Relay : public std::enable_shared_from_this<Relay> {
   Way in_{FrameScanner::kPrefaceBytes}, out_{0};
   boost::asio::steady_timer deadline_;  // of the handshake and the lingering
   boost::asio::steady_timer pause_;     // until a call may begin
+  boost::asio::steady_timer look_;      // for late messages
+  bool is_looking_ = false;
+  bool is_passing_ = false;             // to gRPC
   bool is_sending_ = false;             // to the client
   bool is_refused_ = false;
   bool is_lingering_ = false;
