@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/lone_surrogates.h"
 #include "base/printable.h"
 
 namespace kvasir::cli {
@@ -55,7 +56,11 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
   const auto refuse = [](std::string why) { return make_error(ErrorKind::kBadFile, std::move(why)); };
   simdjson::dom::parser parser;
   simdjson::dom::object object, body;
-  if (parser.parse(line).get(object) != simdjson::SUCCESS) return refuse("not a JSON object");
+  auto code = parser.parse(line).get(object);
+  if (code == simdjson::STRING_ERROR) {
+    if (const auto replaced = with_replaced_lone_surrogates(line)) code = parser.parse(*replaced).get(object);
+  }
+  if (code != simdjson::SUCCESS) return refuse("not a JSON object");
   BatchRequest batch{.custom_id = std::to_string(number), .request = {.method = "POST"}};
   const bool has_envelope = object["body"].get(body) == simdjson::SUCCESS;
   if (!has_envelope) body = object;

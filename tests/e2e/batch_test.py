@@ -51,7 +51,7 @@ class Batch(CommandLineTest):
         self.assertEqual(status, {"good": 200, "bad": 400, "stream": 400, "nowhere": 404})
 
     def test_one_answer_has_one_name(self):
-        lines = [line("a"), line("3"), {"prompt": "Hello", "max_tokens": 2}, line("a", "Another"), line("b")]
+        lines = [line("a"), line("3"), {"prompt": "Hello", "max_tokens": 2}, line("a", "Another"), line("b", "cut \ud83d")]
         done = self.kvasir("batch", LLAMA, self.requests(lines), "out.jsonl", expect=NO)
         self.assertIn("in.jsonl:3: custom_id 3 is that of line 2", done.stderr)
         self.assertIn("in.jsonl:4: custom_id a is that of line 1", done.stderr)

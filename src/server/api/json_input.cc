@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lone_surrogates.h"
 #include "base/printable.h"
 
 namespace kvasir::server::api {
@@ -155,6 +156,9 @@ ApiResult<JsonDocument> JsonDocument::parse(std::string_view body, const Limits&
   JsonObject root;
   auto code = parser->allocate(body.size() + 1, static_cast<std::size_t>(limits.json_depth.max));
   if (!code) code = parser->parse(body.data(), body.size()).get_object().get(root);
+  if (code == simdjson::STRING_ERROR) {
+    if (const auto replaced = with_replaced_lone_surrogates(body)) return parse(*replaced, limits);
+  }
   if (code == simdjson::NUMBER_ERROR) {
     const auto path = oversized_integer(body, limits.json_depth.max);
     if (path && path->starts_with('.')) {

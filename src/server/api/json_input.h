@@ -27,7 +27,8 @@ using JsonArray = simdjson::dom::array;
 class JsonDocument {
  public:
   // Errors (400): not JSON, nested too deep, invalid UTF-8, an integer beyond 64 bits (names the field), no
-  // object, a member given twice: of which readers take the first and others the last (RFC 8259, 4).
+  // object, a member given twice: of which readers take the first and others the last (RFC 8259, 4). Half of a
+  // surrogate pair is read as U+FFFD.
   static ApiResult<JsonDocument> parse(std::string_view body, const Limits& limits);
 
   JsonObject root() const { return root_; }

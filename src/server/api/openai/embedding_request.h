@@ -21,6 +21,7 @@ struct EmbeddingRequest {
   bool is_base64 = false;
   std::optional<std::int64_t> dimensions;
   bool add_special_tokens = true;
+  bool parse_special = true;  // control tokens in a text mean themselves
   std::int32_t priority = 0;
 };
 

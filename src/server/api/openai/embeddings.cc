@@ -23,7 +23,8 @@ ApiStatus start_embeddings(ApiContext& context, const Writer& writer) {
   for (const PlainPrompt& input : asked.inputs) {
     Request request;
     KVASIR_TRY(request.prompt_token_ids,
-               encode_prompt(input, context.engine, {.add_special = asked.add_special_tokens}));
+               encode_prompt(input, context.engine,
+                             {.parse_special = asked.parse_special, .add_special = asked.add_special_tokens}));
     request.pooling = asked.pooling;
     request.sampling.max_tokens = 0;
     request.use_prefix_cache = false;
