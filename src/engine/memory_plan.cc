@@ -10,6 +10,7 @@
 #include "engine/batched_tokens.h"
 #include "engine/kv_params.h"
 #include "kv/cells/cell.h"
+#include "kv/kv_cache_config.h"
 #include "model/moe_workspace.h"
 
 namespace kvasir {
@@ -34,6 +35,28 @@ std::int64_t blocks_of_sequence(const EngineConfig& config, const model::LayerGr
   std::int64_t tokens = num_tokens;
   if (group.window > 0) tokens = std::min<std::int64_t>(tokens, group.window + config.max_num_batched_tokens);
   return ceil_div<std::int64_t>(tokens, kv::kTokensPerBlock) + (group.window > 0 ? 1 : 0);
+}
+
+struct KvSize {
+  std::vector<std::int64_t> num_blocks;  // per layer group
+  std::int64_t num_bytes = 0;
+  std::int64_t num_block_ids = 0;
+};
+
+// For so many tokens in the groups without a window, in sequences of at most `length`.
+KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model, std::int64_t length,
+                    std::int64_t num_tokens) {
+  KvSize size;
+  for (const model::LayerGroup& group : model.layer_groups) {
+    std::int64_t blocks = ceil_div<std::int64_t>(num_tokens, kv::kTokensPerBlock);
+    if (group.window > 0) {
+      blocks = std::min(blocks + 2, 2 * config.max_num_seqs * blocks_of_sequence(config, group, length));
+    }
+    size.num_blocks.push_back(blocks);
+    size.num_bytes += blocks * block_bytes(config, model, group);
+    size.num_block_ids += blocks * kv::kBlockIdsPerRoom;
+  }
+  return size;
 }
 
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model) {
@@ -108,32 +131,25 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
   const std::int64_t room = shared_bytes - plan.workspace_bytes;
 
   // Everything scales with the number of tokens that the full groups hold; find the most that fits.
-  const auto bytes_for = [&](std::int64_t tokens, std::vector<std::int32_t>* num_blocks) {
-    std::int64_t bytes = 0;
-    for (const model::LayerGroup& group : model.layer_groups) {
-      std::int64_t blocks = ceil_div<std::int64_t>(tokens, kv::kTokensPerBlock);
-      if (group.window > 0) {
-        blocks = std::min(blocks + 2, 2 * config.max_num_seqs * blocks_of_sequence(config, group, length));
-      }
-      bytes += blocks * block_bytes(config, model, group);
-      if (num_blocks != nullptr) num_blocks->push_back(static_cast<std::int32_t>(blocks));
-    }
-    return bytes;
+  const auto kv_for = [&](std::int64_t tokens) { return kv_of_tokens(config, model, length, tokens); };
+  const auto fits = [&](std::int64_t tokens) {
+    const KvSize kv = kv_for(tokens);
+    return kv.num_bytes <= room && kv.num_block_ids <= kv::kMaxBlockIds;
   };
   // Sequences share no block but by prefix, so each takes its last one whole.
   const std::int64_t length_in_blocks =
       ceil_div<std::int64_t>(length, kv::kTokensPerBlock) * kv::kTokensPerBlock;
   std::int64_t tokens =
       config.kv_cache_tokens > 0 ? config.kv_cache_tokens : config.max_num_seqs * length_in_blocks;
-  if (bytes_for(tokens, nullptr) > room) {
+  if (!fits(tokens)) {
     std::int64_t low = 0, high = tokens;  // the largest number of tokens in [low, high) that fits
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
-      (bytes_for(middle, nullptr) <= room ? low : high) = middle;
+      (fits(middle) ? low : high) = middle;
     }
     tokens = low / kv::kTokensPerBlock * kv::kTokensPerBlock;
     if (tokens < std::min<std::int64_t>(length, kMinModelLenTokens)) {
-      const std::int64_t kv_bytes = bytes_for(std::min<std::int64_t>(length, kMinModelLenTokens), nullptr);
+      const std::int64_t kv_bytes = kv_for(std::min<std::int64_t>(length, kMinModelLenTokens)).num_bytes;
       const std::int64_t sufficient =
           sufficient_budget(weight_bytes + process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
                             config.reserved_bytes, model.vocab_size);
@@ -148,7 +164,9 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
           "memory");
     }
   }
-  plan.kv_bytes = bytes_for(tokens, &plan.num_blocks);
+  const KvSize kv = kv_for(tokens);
+  plan.kv_bytes = kv.num_bytes;
+  for (const std::int64_t blocks : kv.num_blocks) plan.num_blocks.push_back(static_cast<std::int32_t>(blocks));
   plan.max_model_len_tokens = static_cast<std::int32_t>(std::min(length, tokens));
   return plan;
 }

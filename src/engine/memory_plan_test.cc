@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/kv_cache_config.h"
+
 namespace kvasir::memory_plan_test {
 namespace {
 
@@ -52,6 +54,19 @@ TEST(MemoryPlan, LeavesRoomForTheProgramAndWhatIsReserved) {
 TEST(MemoryPlan, HasRoomForTheTokensOfAStepThoughPromptsAreShort) {
   const MemoryPlan plan_of_short = plan({.max_model_len_tokens = 128, .memory_bytes = 2048 * kMiB});
   EXPECT_EQ(plan_of_short.max_prefill_only_tokens, 512);
+}
+
+TEST(MemoryPlan, HasNoMoreBlocksThanTheKvCacheTakes) {
+  model::ModelConfig model = small_model();
+  model.num_layers = model.num_kv_heads = 1;
+  model.head_dim = 32;
+  model.context_length_tokens = 10'485'760;
+  model.layer_groups = {{.layers = {0}}};
+  const auto planned = plan_memory({.memory_bytes = 4096 * 1024 * kMiB}, model, kWeightBytes, 40 * kMiB, kMiB).value();
+  kv::KvCacheConfig kv{.cells_per_layer = 1, .head_dim = 32};
+  kv.groups = {{.num_blocks = planned.num_blocks[0], .cells_per_block = 1}};
+  EXPECT_TRUE(kv.validate()) << kv.validate().error().message;
+  EXPECT_EQ(planned.max_model_len_tokens, 10'485'760);
 }
 
 TEST(MemoryPlan, NamesABudgetThatWouldDo) {

@@ -12,6 +12,7 @@
 #include "base/checked_math.h"
 #include "base/printable.h"
 #include "io/byte_cursor.h"
+#include "io/foreign_file.h"
 #include "io/gguf_metadata.h"
 
 namespace kvasir::io {
@@ -99,6 +100,10 @@ std::string shape_text(const TensorView& view) {
   return fmt::format("{}", fmt::join(view.shape.begin(), view.shape.begin() + view.rank, "x"));
 }
 
+std::string_view begin_of(std::span<const std::byte> bytes, std::size_t max_bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), max_bytes)};
+}
+
 class GgufReader {
  public:
   GgufReader(std::span<const std::byte> bytes, TensorTypes types)
@@ -131,10 +136,12 @@ class GgufReader {
     if (bytes_.empty()) return bad_bytes("header: the file is empty");
     const auto magic = cursor_.take_text(4);
     if (!magic || *magic != "GGUF") {
-      const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
-                                   std::min<std::size_t>(bytes_.size(), 4));
+      const std::string_view start = begin_of(bytes_, 4);
       if (start == "FUGG")
         return bad_bytes("header: a big-endian GGUF file, only little-endian ones are supported");
+      if (const std::string_view foreign = foreign_file(begin_of(bytes_, 256)); !foreign.empty()) {
+        return bad_bytes(fmt::format("header: not a GGUF file but {}", foreign));
+      }
       return bad_bytes(fmt::format("header: not a GGUF file: it starts with \"{}\" instead of \"GGUF\"",
                                    printable(start)));
     }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -34,9 +33,8 @@ Status KvCacheConfig::validate() const {
                                 group.window_tokens));
     }
   }
-  constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max() / (4 * kTokensPerBlock);
-  if (total > kMaxBlocks) {
-    return refuse(fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlocks, total));
+  if (total > kMaxBlockIds) {
+    return refuse(fmt::format("KV cache: at most {} blocks in all, got {}", kMaxBlockIds, total));
   }
   return {};
 }

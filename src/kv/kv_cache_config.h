@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kv/blocks/layer_group.h"
@@ -13,6 +14,9 @@
 #include "kvasir/result.h"
 
 namespace kvasir::kv {
+
+// Most ids of blocks in all groups together, kBlockIdsPerRoom for each block: positions of cells fit 32 bits.
+inline constexpr std::int64_t kMaxBlockIds = std::numeric_limits<std::int32_t>::max() / (4 * kTokensPerBlock);
 
 struct KvCacheConfig {
   std::vector<LayerGroup> groups;

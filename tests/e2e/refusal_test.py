@@ -80,6 +80,9 @@ class BadFiles(CommandLineTest):
 
     def test_wrong_magic(self):
         self.refuse_model(self.file("text.gguf", b"this is no model " * 100), "not a GGUF file")
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 145000000\n"
+        self.refuse_model(self.file("pointer.gguf", pointer), "git lfs pull")
+        self.refuse_model(self.file("page.gguf", b"<!DOCTYPE html>\n<html><body>Sign in</body></html>"), "web page")
 
     def test_folder(self):
         self.refuse_model(str(self.folder), str(self.folder))
