@@ -55,6 +55,24 @@ std::string telling_run(std::string_view text) {
   return std::string(best.substr(0, kLongest));
 }
 
+const std::vector<Value>* several_calls_of(const Value& message) {
+  const Value* calls = find_message_member(message, "tool_calls");
+  const bool are_several = calls != nullptr && calls->is_list() && calls->as_list().items.size() > 1;
+  return are_several ? &calls->as_list().items : nullptr;
+}
+
+// Where there are several calls in a message: the first or the last alone.
+Value with_one_call_each(const Value& messages, bool is_last) {
+  std::vector<Value> changed;
+  for (const Value& message : messages.as_list().items) {
+    const auto* calls = several_calls_of(message);
+    changed.push_back(calls == nullptr ? message
+                                       : with_member(message, "tool_calls",
+                                                     Value::list({is_last ? calls->back() : calls->front()})));
+  }
+  return Value::list(std::move(changed));
+}
+
 // Tells two forms of one conversation apart.
 std::string outline_of(const Value& messages) {
   std::string outline;
@@ -86,6 +104,9 @@ class Fitting {
     inputs_.messages = with_reasoning_named(inputs.messages, source_);
     is_generic_ = inputs.has_generic_tools || (!inputs.tools.is_none() && !source_.contains("tools"));
     has_calls_ = has_member_anywhere(inputs.messages, "tool_calls");
+    has_several_calls_ = std::ranges::any_of(inputs.messages.as_list().items, [](const Value& message) {
+      return several_calls_of(message) != nullptr;
+    });
     if (is_generic_ && !inputs.tools.is_none()) tools_text_ = tools_as_text(inputs.tools);
     globals_ = inputs;
     globals_.tools = is_generic_ ? Value::none() : as_foreign(inputs.tools);
@@ -98,7 +119,6 @@ class Fitting {
       if (!run.empty()) telling_.push_back(std::move(run));
     }
     if (!tools_text_.empty()) telling_.push_back(telling_run(tools_text_));
-    for (const Value& message : inputs.messages.as_list().items) add_telling_of_calls(message);
   }
 
   Result<TracedText> run() {
@@ -142,7 +162,7 @@ class Fitting {
     std::vector<Form::Tools> all = {Form::Tools::kAsCame};
     const bool has_results = has_role(inputs_.messages, "tool");
     if (has_results) all.push_back(Form::Tools::kTextInResults);
-    if (!telling_of_calls_.empty()) all.push_back(Form::Tools::kOneCallEach);
+    if (has_several_calls_) all.push_back(Form::Tools::kOneCallEach);
     if (has_calls_) all.push_back(Form::Tools::kCallsAsText);
     if (has_calls_ || has_results) all.push_back(Form::Tools::kAllAsText);
     return all;
@@ -178,7 +198,7 @@ class Fitting {
       if (!first_error_) first_error_ = std::move(rendered).error();
       return {};
     }
-    const bool is_whole = shows_all(form, rendered->bytes());
+    const bool is_whole = shows_all(form, rendered->bytes()) && shows_every_call(form, messages, rendered->bytes());
     const bool shows_parts_raw = form.contents != Form::Contents::kText && !inputs_.keeps_parts &&
                                  (rendered->bytes().contains("'type': 'text'") ||
                                   rendered->bytes().contains("\"type\": \"text\""));
@@ -187,37 +207,34 @@ class Fitting {
     return {};
   }
 
-  // Some templates show only the first of several calls.
-  void add_telling_of_calls(const Value& message) {
-    const Value* calls = find_message_member(message, "tool_calls");
-    if (calls == nullptr || !calls->is_list() || calls->as_list().items.size() < 2) return;
-    for (const Value& call : calls->as_list().items) {
-      const Value* function = find_message_member(call, "function");
-      const Value* arguments = function == nullptr ? nullptr : find_message_member(*function, "arguments");
-      if (arguments == nullptr) continue;
-      std::string run = telling_run(arguments->is_string() ? arguments->as_string()
-                                                           : value_as_json(*arguments));
-      if (!run.empty()) telling_of_calls_.push_back(std::move(run));
+  // Some templates show only one of several calls: without the others their text is the same.
+  bool shows_every_call(const Form& form, const Value& messages, const std::string& rendered) {
+    if (!has_several_calls_ || form.tools >= Form::Tools::kOneCallEach) return true;
+    for (const bool is_last : {false, true}) {
+      ChatTemplateInputs fewer = globals_;
+      fewer.messages = as_foreign(with_one_call_each(messages, is_last));
+      ++num_trials_;
+      const auto without = template_.render_traced(make_globals(fewer));
+      if (without && without->bytes() == rendered) return false;
     }
+    return true;
   }
 
   bool shows_all(const Form& form, const std::string& rendered) const {
     const bool hides_calls = has_calls_ && form.tools < Form::Tools::kCallsAsText &&
                              !source_.contains("tool_calls");
-    return !hides_calls && std::ranges::all_of(telling_of_calls_, [&](const std::string& run) {
-      return rendered.contains(run);
-    }) && std::ranges::all_of(telling_, [&](const std::string& run) { return rendered.contains(run); });
+    return !hides_calls &&
+           std::ranges::all_of(telling_, [&](const std::string& run) { return rendered.contains(run); });
   }
 
   ChatTemplateInputs inputs_;
   const ChatTemplate& template_;
   const std::string_view source_;
   bool is_generic_ = false;
-  bool has_calls_ = false;
+  bool has_calls_ = false, has_several_calls_ = false;
   std::string tools_text_;
   ChatTemplateInputs globals_;
-  std::vector<std::string> telling_;           // of what must be shown
-  std::vector<std::string> telling_of_calls_;  // of messages with several
+  std::vector<std::string> telling_;  // of what must be shown
   std::set<std::string> tried_;
   std::size_t num_trials_ = 0;
   std::size_t tried_bytes_ = 0;

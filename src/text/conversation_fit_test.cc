@@ -309,6 +309,20 @@ TEST(ConversationFit, SeveralCallsAreSeveralMessagesWhereTheTemplateShowsOne) {
       "user:a;bcall:one;tool:c;call:two;tool:d;user:e;");
 }
 
+// The arguments are named alike, and the user has said what they say.
+TEST(ConversationFit, CallsThatLookAlikeAreAllShown) {
+  for (const std::string index : {"0", "-1"}) {
+    const std::string text = shown(
+        "{% for m in messages %}{% if m.tool_calls %}call:{{ m.tool_calls[" + index +
+            "].function.arguments.town }};{% else %}{{ m.role }}:{{ m.content }};{% endif %}{% endfor %}",
+        R"([{"role":"user","content":"Rome, Oslo"},{"role":"assistant","content":"","tool_calls":
+               [{"id":"1","function":{"name":"f","arguments":{"town":"Rome"}}},
+                {"id":"2","function":{"name":"f","arguments":{"town":"Oslo"}}}]},
+               {"role":"tool","tool_call_id":"1","content":"c"},{"role":"tool","tool_call_id":"2","content":"d"}])");
+    EXPECT_EQ(text, "user:Rome, Oslo;call:Rome;tool:c;call:Oslo;tool:d;");
+  }
+}
+
 TEST(ConversationFit, FunctionsAreTheNameThatFirefunctionHasForTools) {
   EXPECT_EQ(shown_with_tools("{{ 'tools: ' + functions }} {{ messages[0].content }}",
                              R"([{"role":"user","content":"a"}])",
