@@ -54,6 +54,18 @@ const FamilyCase kCases[] = {
      "<invoke name=\"add\">\n<parameter name=\"a\">1</parameter>\n<parameter name=\"b\">[2,3]</parameter>\n"
      "</invoke>\n</minimax:tool_call>",
      "", kRome, kSum},
+    {"minimax-m3",
+     "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"weather\">]<]minimax[>[<city>Rome]<]minimax[>[</city>"
+     "]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name=\"add\">]<]minimax[>[<a>1]<]minimax[>[</a>]<]minimax[>[<b>"
+     "]<]minimax[>[<item>2]<]minimax[>[</item>]<]minimax[>[<item>3]<]minimax[>[</item>]<]minimax[>[</b>"
+     "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+     "", kRome, kSum},
+    {"minimax-m3",
+     "<mm:think>Hm.</mm:think>Now.]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"weather\">]<]minimax[>[<where>"
+     "]<]minimax[>[<street>A < B & \"C\"]<]minimax[>[</street>]<]minimax[>[<tags>]<]minimax[>[<item>x]<]minimax[>[</item>"
+     "]<]minimax[>[<item>7]<]minimax[>[</item>]<]minimax[>[</tags>]<]minimax[>[</where>]<]minimax[>[</invoke>\n"
+     "]<]minimax[>[</tool_call>",
+     "<mm:think>Hm.</mm:think>Now.", R"({"where":{"street":"A < B & \"C\"","tags":["x",7]}})", nullptr},
     {"glm-4", "weather\n{\"city\": \"Rome\"}", "", kRome, nullptr},
     {"glm-4", "\nweather\n{\"city\": \"Rome\"}<|assistant|>add\n{\"a\": 1, \"b\": [2, 3]}", "", kRome, kSum},
     {"glm-4.5",

@@ -21,6 +21,8 @@ std::unique_ptr<CallParser> make_call_parser(const ToolCallSyntax& syntax,
       return make_keyed_json_call(syntax, tools);
     case ToolCallLayout::kTagged:
       return make_tagged_call(syntax, tools);
+    case ToolCallLayout::kNested:
+      return make_nested_call(syntax, tools);
     case ToolCallLayout::kDict:
     case ToolCallLayout::kPythonic:
       return make_loose_call(syntax, tools);

@@ -62,6 +62,8 @@ std::unique_ptr<CallParser> make_keyed_json_call(const ToolCallSyntax& syntax,
                                                  std::span<const ToolSignature> tools);
 std::unique_ptr<CallParser> make_tagged_call(const ToolCallSyntax& syntax,
                                              std::span<const ToolSignature> tools);
+std::unique_ptr<CallParser> make_nested_call(const ToolCallSyntax& syntax,
+                                             std::span<const ToolSignature> tools);
 std::unique_ptr<CallParser> make_loose_call(const ToolCallSyntax& syntax,
                                             std::span<const ToolSignature> tools);
 

@@ -12,6 +12,7 @@ enum class ToolCallLayout : std::uint8_t {
   kJson,       // {"name": N, "arguments": A}
   kNamedJson,  // N, perhaps a mark, A
   kTagged,     // N, then each argument between marks: its key, its value
+  kNested,     // N, then each argument as an element, in which there may be others
   kDict,       // call:N{key:value, ..}, strings between marks of their own
   kPythonic,   // N(key=value, ..)
   kKeyedJson,  // {N: A}
@@ -52,6 +53,9 @@ struct ToolCallSyntax {
   std::string_view value_close = {};
   bool has_cdata = false;        // a value may stand in <![CDATA[ ]]>
   bool has_value_lines = false;  // a line break behind key_close and before value_close is not the value's
+
+  // kNested, with call_open, call_close and name_close. It comes before each tag.
+  std::string_view tag_mark = {};
 
   // kDict
   std::string_view quote = {};  // before a string, and behind it
