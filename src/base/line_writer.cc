@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 namespace kvasir {
@@ -54,7 +55,13 @@ LineWriter::LineWriter(int fd, OnTrouble on_trouble) : fd_(fd), on_trouble_(std:
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {  // no memory for a thread
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (fd_ >= 0) close(fd_);
+    throw;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -90,20 +97,29 @@ std::int64_t LineWriter::num_dropped() const {
 void LineWriter::run() {
   std::string lines;
   for (;;) {
-    std::int64_t num_dropped = 0;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      lines.clear();
-      lines.swap(waiting_);
-      num_dropped = std::exchange(num_dropped_untold_, 0);
+    try {
+      if (!write_waiting(lines)) return;
+    } catch (const std::exception&) {  // no memory to say what is wrong
+      const std::lock_guard lock(mutex_);
+      ++num_dropped_;
     }
-    if (num_dropped > 0) {
-      tell(true, fmt::format("nobody takes its lines: {} were dropped", num_dropped));
-    }
-    write_all(lines);
   }
+}
+
+// What waits, or comes. False: it has ended.
+bool LineWriter::write_waiting(std::string& lines) {
+  std::int64_t num_dropped = 0;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
+    if (waiting_.empty()) return false;
+    lines.clear();
+    lines.swap(waiting_);
+    num_dropped = std::exchange(num_dropped_untold_, 0);
+  }
+  if (num_dropped > 0) tell(true, fmt::format("nobody takes its lines: {} were dropped", num_dropped));
+  write_all(lines);
+  return true;
 }
 
 void LineWriter::write_all(std::string_view lines) {

@@ -43,6 +43,7 @@ class LineWriter {
   LineWriter(int fd, OnTrouble on_trouble);
 
   void run();
+  bool write_waiting(std::string& lines);
   void write_all(std::string_view lines);
   bool write_line(std::string_view line);
   bool wait_for_room();

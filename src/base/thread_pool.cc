@@ -39,13 +39,20 @@ ThreadPool::ThreadPool(int num_threads)
       expected_(new ExpectedReads[static_cast<std::size_t>(num_threads)]) {
   CHECK(num_threads >= 1);
   threads_.reserve(static_cast<std::size_t>(num_threads) - 1);
-  for (int worker = 1; worker < num_threads; ++worker) {
-    threads_.emplace_back([this, worker] { worker_main(worker); });
-    pthread_setname_np(threads_.back().native_handle(), "kvasir-worker");
+  try {
+    for (int worker = 1; worker < num_threads; ++worker) {
+      threads_.emplace_back([this, worker] { worker_main(worker); });
+      pthread_setname_np(threads_.back().native_handle(), "kvasir-worker");
+    }
+  } catch (...) {  // no memory for a thread
+    stop();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   operation_.fetch_add(1);
   operation_.notify_all();

@@ -93,6 +93,7 @@ class ThreadPool {
   template <class Ready>
   bool spin_until(int worker, const Ready& ready);
   void wait_until_done();
+  void stop();
   void worker_main(int worker);
   // The operation after `seen`, once there is one.
   std::uint32_t next_operation(int worker, std::uint32_t seen);

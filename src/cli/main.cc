@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/build_info.h"
@@ -151,7 +152,11 @@ int main(int argc, char** argv) {
   try {
     return kvasir::cli::run_command(argc, argv);
   } catch (const std::bad_alloc&) {
-    std::fputs("kvasir: out of memory (see --memory)\n", stderr);
+    std::fputs("kvasir: out of memory (see --memory, ulimit -v)\n", stderr);
+    return kvasir::cli::kExitMachine;
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "kvasir: the system refuses: %s (a thread takes memory, see ulimit -v and ulimit -u)\n",
+                 error.code().message().c_str());
     return kvasir::cli::kExitMachine;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kvasir: internal error: %s\n", error.what());

@@ -23,6 +23,7 @@
 #include "base/line_writer.h"
 #include "base/logger.h"
 #include "base/machine.h"
+#include "base/memory_reserve.h"
 #include "base/printable.h"
 #include "base/units.h"
 #include "cli/blocked_signals.h"
@@ -130,7 +131,8 @@ void announce(const std::string& model, const Engine& engine, const server::Serv
 // The first signal drains, the second ends the process, finished or not; so does time, when the drain takes
 // kCancelGrace longer than it may.
 Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog, ServiceManager& manager,
-                               std::chrono::seconds drain, BlockedSignals& signals, Logger& logger) {
+                               std::chrono::seconds drain, BlockedSignals& signals, MemoryReserve& reserve,
+                               Logger& logger) {
   using Clock = std::chrono::steady_clock;
   std::future<Status> finished = std::async(std::launch::async, [&server] { return server.run(); });
   int num_signals = 0;
@@ -141,6 +143,7 @@ Result<int> serve_until_signal(server::Server& server, SystemdWatchdog watchdog,
       std::_Exit(kExitMachine);
     }
     watchdog.beat();
+    reserve.refill();
     const std::optional<int> signal = signals.take(kServeSignalInterval);
     // A terminal that closes hangs up more than once.
     if (!signal || (*signal == SIGHUP && num_signals > 0)) continue;
@@ -293,12 +296,13 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
   announce(options.model, *session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
+  MemoryReserve reserve;
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 listening_url(options.server, server->port()));
   const Result<int> exit_code =
       serve_until_signal(*server, SystemdWatchdog(*session.engine, *server, manager), manager,
-                         std::chrono::seconds(options.drain_seconds), signals, logger);
+                         std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
   close_server(std::move(server), logger);
   return exit_code;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <semaphore>
 #include <utility>
@@ -113,7 +114,11 @@ void KvLog::Writer::warn(const std::string& line) {
 void KvLog::Writer::run() {
   ::pthread_setname_np(::pthread_self(), "kvasir-kv-log");
   take_lowest_priority();
-  write_until_closed();
+  try {
+    write_until_closed();
+  } catch (const std::exception&) {  // out of memory
+    discard_rest();
+  }
   done_.release();
 }
 

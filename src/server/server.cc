@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_reserve.h"
 #include "base/printable.h"
 #include "server/api/api_context.h"
 #include "server/api/openai/answer_json.h"
@@ -159,6 +160,7 @@ struct Server::Impl {
         router(make_routes(api), config.base_path) {}
 
   Status open_grpc();
+  Result<std::vector<std::thread>> start_io_threads();
   void keep_things(std::unique_ptr<stored::ObjectStore> store);
   void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
   void serve_io();
@@ -262,10 +264,7 @@ Status Server::run() {
   Impl& impl = *impl_;
   impl.listener.start();
   if (impl.grpc != nullptr) impl.grpc->start();
-  std::vector<std::thread> threads;
-  for (std::int32_t i = 0; i < impl.config.num_io_threads; ++i) {
-    threads.emplace_back([&impl] { impl.serve_io(); });
-  }
+  KVASIR_TRY(std::vector<std::thread> threads, impl.start_io_threads());
   impl.stop_signal.wait();
   impl.metrics.num_answering_at_stop = impl.metrics.num_answering.load();
   impl.draining = true;
@@ -309,7 +308,22 @@ void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::Conn
   boost::asio::dispatch(session->executor(), [session] { session->start(); });
 }
 
+// As many as there is memory for. Error (kMachine): for none.
+Result<std::vector<std::thread>> Server::Impl::start_io_threads() {
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(config.num_io_threads));
+  try {
+    for (std::int32_t i = 0; i < config.num_io_threads; ++i) threads.emplace_back([this] { serve_io(); });
+  } catch (const std::system_error& error) {
+    if (threads.empty()) {
+      return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.code().message()));
+    }
+  }
+  return threads;
+}
+
 void Server::Impl::serve_io() {
+  const MemoryReserve::Spared spared;  // what fails here ends a connection
   const auto work = boost::asio::make_work_guard(io);
   while (!io.stopped()) {
     try {

@@ -70,6 +70,13 @@ void Connection::send_at_once() {
   socket().set_option(boost::asio::ip::tcp::no_delay(true), ignored);
 }
 
+void Connection::send_last(std::string_view bytes) {
+  if (is_secure()) return;
+  (void)!::send(socket().native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  error_code ignored;
+  socket().shutdown(Socket::shutdown_send, ignored);
+}
+
 void Connection::end_sending(Done done) {
   if (!is_secure()) {
     const error_code error = shut_down_sending();

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace kvasir::server::http {
 
@@ -48,6 +49,8 @@ class Connection {
   // Until the socket fails while nothing is read from it.
   void wait_for_error(Done done);
   void send_at_once();  // small pieces are not held back for more
+  // At once and as far as it goes, before a close(). Not with TLS, which takes memory.
+  void send_last(std::string_view bytes);
   // No more will be written, and with TLS the client is told. Bytes that still arrive may be read to be
   // thrown away: they are not deciphered any more. Lives until `done` is called.
   void end_sending(Done done);

@@ -77,6 +77,11 @@ void Http1ResponseWriter::abort(AbortCause cause) {
   end_aborted(cause);
 }
 
+void Http1ResponseWriter::give_up_unsaid() {
+  const auto session = session_;
+  if (session != nullptr) session->give_up();
+}
+
 void Http1ResponseWriter::when_sent(std::function<void()> callback) {
   if (state() != State::kDone) session_->when_sent(std::move(callback));
 }

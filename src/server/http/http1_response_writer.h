@@ -38,6 +38,7 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
   // The connection is gone: nothing will be sent, and whoever works on the answer hears of it. Only an answer
   // that is not over is aborted.
   void abort(AbortCause cause);
+  void give_up_unsaid() override;
 
  private:
   void send_head(const Response& response, BodyFraming framing, State state);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <string_view>
 #include <utility>
 
 #include "server/api_error.h"
@@ -12,6 +13,17 @@
 namespace kvasir::server::http {
 
 using boost::system::error_code;
+
+namespace {
+
+// What a client is told when there is no memory to make an answer.
+constexpr std::string_view kNoMemory =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 109\r\n"
+    "Retry-After: 2\r\nConnection: close\r\n\r\n"
+    "{\"error\":{\"message\":\"out of memory for the request\",\"type\":\"server_error\",\"param\":null,"
+    "\"code\":\"overloaded\"}}\n";
+
+}  // namespace
 
 Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot slot,
                  boost::asio::ssl::context* tls, const SessionContext& context)
@@ -33,11 +45,15 @@ void Session::start() {
   if (!connection_.is_secure()) return begin();
   set_deadline(std::chrono::steady_clock::now() + context_.limits.header_timeout);
   connection_.handshake([self = shared_from_this()](const error_code& error) {
-    if (self->state_ == State::kClosed) return;
-    if (!error) return self->begin();
-    if (!self->connection_.falls_back(error)) return self->close();
-    self->refuse({400, "this port speaks HTTPS, the request came as plain HTTP", {}, "https_required"});
+    self->attempt([&] { self->on_handshake(error); });
   });
+}
+
+void Session::on_handshake(const error_code& error) {
+  if (state_ == State::kClosed) return;
+  if (!error) return begin();
+  if (!connection_.falls_back(error)) return close();
+  refuse({400, "this port speaks HTTPS, the request came as plain HTTP", {}, "https_required"});
 }
 
 void Session::begin() {
@@ -55,7 +71,7 @@ void Session::read() {
   reading_ = true;
   connection_.read_some(boost::asio::buffer(read_buffer_),
                         [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
-                          self->on_read(error, num_bytes);
+                          self->attempt([&] { self->on_read(error, num_bytes); });
                         });
 }
 
@@ -163,7 +179,8 @@ void Session::set_deadline(std::chrono::steady_clock::time_point when) {
   deadline_.expires_at(when);
   deadline_.async_wait([self = shared_from_this()](const error_code& error) {
     // A wait whose timer has fired cannot be cancelled any more; then the new expiry tells.
-    if (!error && self->deadline_.expiry() <= std::chrono::steady_clock::now()) self->on_deadline();
+    if (error || self->deadline_.expiry() > std::chrono::steady_clock::now()) return;
+    self->attempt([&] { self->on_deadline(); });
   });
 }
 
@@ -299,7 +316,7 @@ void Session::write_some() {
   });
   connection_.write_some(boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),
                          [self = shared_from_this()](const error_code& error, std::size_t num_bytes) {
-                           self->on_written(error, num_bytes);
+                           self->attempt([&] { self->on_written(error, num_bytes); });
                          });
 }
 
@@ -342,7 +359,7 @@ void Session::on_answered() {
   will_advance_ = true;
   boost::asio::post(connection_.executor(), [self = shared_from_this()] {
     self->will_advance_ = false;
-    if (self->state_ == State::kReading) self->advance();
+    if (self->state_ == State::kReading) self->attempt([&] { self->advance(); });
   });
 }
 
@@ -359,6 +376,24 @@ void Session::abort(AbortCause cause) {
   }
   close();
   if (answer != nullptr) answer->abort(cause);
+}
+
+void Session::give_up() {
+  if (state_ == State::kClosed) return;
+  const auto answer = std::exchange(answer_, nullptr);
+  const bool is_open = state_ == State::kReading || (state_ == State::kAnswering && answer != nullptr && !answer->has_begun());
+  if (is_open && unsent_bytes() == 0) connection_.send_last(kNoMemory);
+  if (state_ == State::kAnswering) {
+    --context_.metrics.num_answering;
+    context_.metrics.count_abort(AbortCause::kOutOfMemory);
+  }
+  close();
+  if (answer == nullptr) return;
+  try {
+    answer->abort(AbortCause::kOutOfMemory);
+  } catch (const std::exception&) {
+    // Its work ends with it.
+  }
 }
 
 void Session::linger() {

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -52,7 +53,20 @@ class Session : public std::enable_shared_from_this<Session> {
     kClosed,
   };
 
+  // Work that runs short of memory ends the connection and nothing else.
+  template <class Work>
+  void attempt(const Work& work) {
+    try {
+      work();
+    } catch (const std::exception&) {
+      give_up();
+    }
+  }
+  // Takes no memory. A client whose answer has not begun gets a 503.
+  void give_up();
+
   // Reading.
+  void on_handshake(const boost::system::error_code& error);
   void begin();
   void read();
   void on_read(const boost::system::error_code& error, std::size_t num_bytes);

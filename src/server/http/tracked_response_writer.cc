@@ -2,6 +2,7 @@
 
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "server/api_error.h"
@@ -56,8 +57,18 @@ void TrackedResponseWriter::post(std::function<void()> task) {
 void TrackedResponseWriter::attempt(const std::function<void()>& task) {
   try {
     return task();
+  } catch (const std::bad_alloc&) {
+    give_up_or_end(503, "out of memory: the request could not be processed", "overloaded");
   } catch (const std::exception&) {
-    give_up({500, "the request could not be processed", {}, "internal_error"});
+    give_up_or_end(500, "the request could not be processed", "internal_error");
+  }
+}
+
+void TrackedResponseWriter::give_up_or_end(int status, const char* message, const char* code) {
+  try {
+    give_up({status, message, {}, code});
+  } catch (const std::exception&) {
+    give_up_unsaid();
   }
 }
 

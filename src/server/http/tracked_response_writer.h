@@ -33,7 +33,8 @@ class TrackedResponseWriter : public ResponseWriter,
   void on_abort(std::function<void()> callback) override;
   void when_quiet(std::chrono::milliseconds quiet, std::function<void()> callback) override;
 
-  // A task that throws, in practice for want of memory, ends this response. The others do not notice.
+  // A task that throws, in practice for want of memory, ends this response with an error, or without a word where
+  // there is no memory for that either. The others do not notice.
   void attempt(const std::function<void()>& task);
 
  protected:
@@ -57,6 +58,8 @@ class TrackedResponseWriter : public ResponseWriter,
   // The same for an answer that is not over; whoever works on it hears of it. The log has its line when it is
   // known what the engine took.
   void end_aborted(AbortCause cause);
+  // There is no memory to say anything: the answer ends, and its connection if need be.
+  virtual void give_up_unsaid() = 0;
   observe::AccessRecord record() const;
 
  private:
@@ -65,6 +68,7 @@ class TrackedResponseWriter : public ResponseWriter,
   void watch_key();
   // Ends an answer that cannot be completed: whoever works on it hears of it first.
   void give_up(const ApiError& error);
+  void give_up_or_end(int status, const char* message, const char* code);
 
   const SessionContext& context_;
   const Request request_;

@@ -62,7 +62,7 @@ class ServerMetrics {
   std::atomic<std::int64_t> num_answering_at_stop{0};  // when the server began to drain
 
  private:
-  std::array<std::atomic<std::int64_t>, 3> aborts_{};
+  std::array<std::atomic<std::int64_t>, http::kAbortCauses.size()> aborts_{};
   std::array<Histogram, 5> start_stages_{
       Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},
       Histogram{kTimeToFirstTokenBounds}, Histogram{kTimeToFirstTokenBounds},

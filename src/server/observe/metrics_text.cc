@@ -128,8 +128,7 @@ void append_server_counts(PrometheusText& out, const ServerMetrics& server) {
         static_cast<double>(count));
   }
   out.begin("http_aborts_total", "counter", "Answers that did not reach their client, by cause");
-  for (const http::AbortCause cause :
-       {http::AbortCause::kDisconnected, http::AbortCause::kSlowReader, http::AbortCause::kCancelled}) {
+  for (const http::AbortCause cause : http::kAbortCauses) {
     out.value("http_aborts_total", prometheus_label("cause", name_of(cause)),
               static_cast<double>(server.aborts(cause)));
   }

@@ -1,6 +1,7 @@
 #include "server/carriers/grpc/call_response_writer.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "server/carriers/grpc/message_json.h"
@@ -182,6 +183,14 @@ void CallResponseWriter::abort(http::AbortCause cause) {
   }
   outgoing_.clear();
   finish_line();
+}
+
+void CallResponseWriter::give_up_unsaid() {
+  try {
+    abort(http::AbortCause::kOutOfMemory);
+  } catch (const std::exception&) {
+    finish_line();
+  }
 }
 
 void CallResponseWriter::on_cancelled() {

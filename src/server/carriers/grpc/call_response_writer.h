@@ -49,6 +49,7 @@ class CallResponseWriter final : public http::TrackedResponseWriter {
   void when_sent(std::function<void()> callback) override;
 
  private:
+  void give_up_unsaid() override;
   std::shared_ptr<CallResponseWriter> self() {
     return std::static_pointer_cast<CallResponseWriter>(shared_from_this());
   }

@@ -57,7 +57,9 @@ void Channel::start() {
 void Channel::read() {
   stream_.async_read_some(
       input_, kReadBytes,
-      [self = shared_from_this()](const error_code& error, std::size_t) { self->on_read(error); });
+      [self = shared_from_this()](const error_code& error, std::size_t) {
+        self->attempt([&] { self->on_read(error); });
+      });
 }
 
 void Channel::on_read(const error_code& error) {
@@ -176,7 +178,9 @@ void Channel::write() {
   watch_reader();
   stream_.async_write(
       boost::asio::buffer(outgoing_.front().text),
-      [self = shared_from_this()](const error_code& error, std::size_t) { self->on_written(error); });
+      [self = shared_from_this()](const error_code& error, std::size_t) {
+        self->attempt([&] { self->on_written(error); });
+      });
 }
 
 void Channel::on_written(const error_code& error) {
@@ -239,6 +243,14 @@ void Channel::close(CloseCode code) {
   if (!outgoing_.empty()) return;
   stream_.async_close(
       code, [self = shared_from_this()](const error_code&) { self->abort(http::AbortCause::kDisconnected); });
+}
+
+void Channel::give_up() {
+  try {
+    abort(http::AbortCause::kOutOfMemory);
+  } catch (const std::exception&) {
+    // The connection is closed by then.
+  }
 }
 
 void Channel::abort(http::AbortCause cause) {

@@ -74,6 +74,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Says why, once everything is sent.
   void close(CloseCode code);
   void abort(http::AbortCause cause);
+  // Short of memory: the connection ends.
+  void give_up();
+  template <class Work>
+  void attempt(const Work& work) {
+    try {
+      work();
+    } catch (const std::exception&) {
+      give_up();
+    }
+  }
 
   static constexpr std::size_t kReadBytes = 16 << 10;
 

@@ -76,6 +76,11 @@ void ChannelResponseWriter::abort(http::AbortCause cause) {
   if (cause == http::AbortCause::kCancelled) channel->send(end_message(id_, name_of(cause)), true);
 }
 
+void ChannelResponseWriter::give_up_unsaid() {
+  const auto channel = channel_;
+  if (channel != nullptr) channel->give_up();
+}
+
 void ChannelResponseWriter::when_sent(std::function<void()> callback) {
   if (state() != State::kDone) channel_->when_sent(std::move(callback));
 }

@@ -32,6 +32,7 @@ class ChannelResponseWriter final : public http::TrackedResponseWriter {
   void abort(http::AbortCause cause);
 
  private:
+  void give_up_unsaid() override;
   void begin(const http::Response& response, State state);
   void finish_stream(std::string_view how);
   void finish();
