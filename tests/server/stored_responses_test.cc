@@ -63,7 +63,6 @@ TEST(StoredResponses, AreGivenAndForgotten) {
   const std::string path = "/v1/responses/" + text_at(answer.body, "/id");
   EXPECT_EQ(text_at(answer.body, "/store"), "true");
   EXPECT_EQ(ask(server, "GET", path).body, answer.body);
-  EXPECT_EQ(ask(server, "GET", path + "?stream=true").status, 400);
   const ClientResponse deleted = ask(server, "DELETE", path);
   EXPECT_EQ(deleted.status, 200);
   EXPECT_EQ(text_at(deleted.body, "/deleted"), "true");
@@ -78,6 +77,56 @@ TEST(StoredResponses, AStreamIsKeptAsItsLastEventSays) {
   const ClientResponse stored = ask(server, "GET", "/v1/responses/" + text_at(last, "/response/id"));
   EXPECT_EQ(stored.status, 200);
   EXPECT_EQ(stored.body, text_at(last, "/response"));
+}
+
+// The data of each event.
+std::vector<std::string> events_of(const std::string& stream) {
+  std::vector<std::string> events;
+  for (std::size_t at = stream.find("data: "); at != std::string::npos; at = stream.find("data: ", at)) {
+    at += 6;
+    events.push_back(stream.substr(at, stream.find('\n', at) - at));
+  }
+  return events;
+}
+
+TEST(StoredResponses, AreStreamedAgainAsTheyWere) {
+  const RunningServer server;
+  const ClientResponse first = ask(server, "POST", "/v1/responses", R"({"input":"Hi","stream":true})");
+  const auto live = events_of(first.body);
+  const std::string path = "/v1/responses/" + text_at(live.back(), "/response/id") + "?stream=true";
+  const auto again = events_of(ask(server, "GET", path).body);
+  std::vector<std::string> types;
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    types.push_back(text_at(again[i], "/type"));
+    EXPECT_EQ(text_at(again[i], "/sequence_number"), std::to_string(i));
+  }
+  EXPECT_EQ(types, (std::vector<std::string>{"response.created", "response.in_progress", "response.output_item.added",
+                                             "response.content_part.added", "response.output_text.delta",
+                                             "response.output_text.done", "response.content_part.done",
+                                             "response.output_item.done", "response.completed"}));
+  EXPECT_EQ(again[0], live[0]);
+  EXPECT_EQ(text_at(again[2], "/item"), text_at(live[2], "/item"));
+  EXPECT_EQ(text_at(again[3], "/part"), text_at(live[3], "/part"));
+  EXPECT_EQ(text_at(again[4], "/delta"), "Hello, world!");
+  EXPECT_EQ(text_at(again.back(), "/response"), text_at(live.back(), "/response"));
+  EXPECT_EQ(events_of(ask(server, "GET", path + "&starting_after=6").body),
+            std::vector<std::string>(again.begin() + 7, again.end()));
+  EXPECT_EQ(events_of(ask(server, "GET", path + "&starting_after=99").body).size(), 1u);
+  EXPECT_EQ(ask(server, "GET", path + "&starting_after=x").status, 400);
+  EXPECT_EQ(ask(server, "GET", "/v1/responses/resp_none?stream=true").status, 404);
+}
+
+TEST(StoredResponses, AStreamWaitsForTheEndOfABackgroundRun) {
+  const RunningServer server(FakeEngine::Options{.step = 40ms});
+  const std::string id =
+      text_at(ask(server, "POST", "/v1/responses", R"({"input":"Hi","background":true})").body, "/id");
+  HttpClient client(server.port());
+  client.send(http_request("GET", "/v1/responses/" + id + "?stream=true", ""));
+  const auto events = events_of(client.receive().body);
+  ASSERT_EQ(events.size(), 9u);
+  EXPECT_EQ(text_at(events[0], "/response/status"), "in_progress");
+  EXPECT_EQ(text_at(events[4], "/delta"), "Hello, world!");
+  EXPECT_EQ(text_at(events[8], "/type"), "response.completed");
 }
 
 TEST(StoredResponses, StoreFalseKeepsNothing) {

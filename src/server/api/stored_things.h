@@ -71,9 +71,11 @@ ApiResult<std::string> stored_page(stored::ObjectStore& store, stored::Kind kind
                                    const PageQuery& page, const std::string& parent);
 
 // Runs task(ObjectStore&), which gives an ApiResult<T>, on the store's thread, and then(T) as a task of the
-// writer, or answers with the error. Neither runs for a client that has gone. Both must be copyable.
+// writer, or answers with the error. Neither runs for a client that has gone. Both must be copyable. `end` is for a
+// stream that has begun: an error is no answer any more.
 template <class Task, class Then>
-void ask_store(const ApiContext& context, const Writer& writer, Task task, Then then) {
+void ask_store(const ApiContext& context, const Writer& writer, Task task, Then then,
+               std::function<void()> end = nullptr) {
   if (const ApiStatus has_store = check_store(context); !has_store) return respond_unless(has_store, *writer);
   const auto is_gone = std::make_shared<bool>(false);
   writer->on_abort([is_gone] { *is_gone = true; });
@@ -88,8 +90,9 @@ void ask_store(const ApiContext& context, const Writer& writer, Task task, Then 
     }
     writer->post([=]() mutable {
       if (*is_gone) return;
-      if (!*outcome) return writer->respond(error_response(outcome->error(), writer->request()));
-      then(std::move(**outcome));
+      if (*outcome) return then(std::move(**outcome));
+      writer->respond(error_response(outcome->error(), writer->request()));
+      if (end) end();
     });
   });
 }

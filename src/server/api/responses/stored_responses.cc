@@ -9,6 +9,7 @@
 #include "server/api/json_input.h"
 #include "server/api/list_page.h"
 #include "server/api/responses/stored_response.h"
+#include "server/api/responses/stored_stream.h"
 #include "server/api/stored_things.h"
 
 namespace kvasir::server::api {
@@ -27,7 +28,7 @@ ApiResult<stored::Object> find_response(stored::ObjectStore& store, const std::s
 void get_response(ApiContext& context, const Writer& writer, const std::string& id) {
   const auto stream = http::query_value(writer->request().query, "stream");
   if (stream && (*stream == "true" || *stream == "1")) {
-    return respond_unless(not_supported("stream", "the stream of a stored response"), *writer);
+    return stream_stored_response(context, writer, id);
   }
   const auto find = [owner = owner_of(*writer), id](stored::ObjectStore& store) {
     return find_response(store, owner, id);
@@ -128,7 +129,7 @@ extern const Endpoint kResponseInputItems = {
     .answer = list_input_items};
 extern const Endpoint kStoredResponse = {.method = "GET",
                                          .pattern = "/v1/responses/*",
-                                         .meaning = "a response that was stored",
+                                         .meaning = "a response that was stored; `stream`, `starting_after`",
                                          .answer = get_response};
 extern const Endpoint kDeleteResponse = {.method = "DELETE",
                                          .pattern = "/v1/responses/*",
