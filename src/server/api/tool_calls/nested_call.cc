@@ -69,7 +69,7 @@ std::string json_of(const Element& element, JsonTypes types) {
 
 class NestedCall final : public CallParser {
  public:
-  using CallParser::CallParser;
+  NestedCall(const ToolCallSyntax& syntax, std::span<const ToolSignature> tools) : CallParser(syntax, tools) {}
 
   TextStep step(char byte) override;
 
