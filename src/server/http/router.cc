@@ -89,11 +89,13 @@ std::string_view Router::nearest_pattern(std::string_view path) const {
   for (const Route& route : routes_) {
     const std::string_view pattern = route.pattern;
     patterns.push_back(pattern);
-    if (pattern.size() > 1 && path.ends_with(pattern) && pattern.size() > nearest.size()) nearest = pattern;
+    // Azure has other paths before the same ends.
+    const std::string_view end = pattern.starts_with("/v1/") ? pattern.substr(3) : pattern;
+    if (pattern.size() > 1 && path.ends_with(end) && pattern.size() > nearest.size()) nearest = pattern;
   }
-  if (!nearest.empty()) return nearest;
   const auto known = std::ranges::find(kForeignPaths, path, &ForeignPath::path);
   if (known != std::end(kForeignPaths) && knows(known->ours)) return known->ours;
+  if (!nearest.empty()) return nearest;
   return nearest_name(path, patterns);
 }
 

@@ -20,6 +20,10 @@ ApiStatus read_prompt(const FieldInput& field, CompletionRequest& request) {
 }
 
 ApiStatus read_logprobs(const FieldInput& field, CompletionRequest& request) {
+  if (field.json.is_bool()) {  // as chats have it; vLLM reads true as 1
+    if (field.json.get_bool().value()) request.sampling.logprobs = 1;
+    return {};
+  }
   KVASIR_TRY(const std::int64_t count, integer_within(field, field.limits.top_logprobs));
   request.sampling.logprobs = static_cast<std::int32_t>(count);
   return {};
@@ -34,7 +38,7 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
      {},
      "begin the answer with the prompt; with logprobs, also its own",
      read_boolean<&CompletionRequest::echo>},
-    {"logprobs", "integer", {0, kMaxInt32}, "alternatives for each token", read_logprobs},
+    {"logprobs", "integer or boolean", {0, kMaxInt32}, "alternatives for each token; true: 1", read_logprobs},
     {"add_special_tokens",
      "boolean",
      {},
