@@ -61,16 +61,40 @@ const std::vector<Value>* several_calls_of(const Value& message) {
   return are_several ? &calls->as_list().items : nullptr;
 }
 
-// Where there are several calls in a message: the first or the last alone.
-Value with_one_call_each(const Value& messages, bool is_last) {
+enum class Calls : std::uint8_t { kNone, kFirst, kLast };
+
+// The messages with so much of each one's calls.
+Value with_calls(const Value& messages, Calls wanted) {
   std::vector<Value> changed;
   for (const Value& message : messages.as_list().items) {
-    const auto* calls = several_calls_of(message);
-    changed.push_back(calls == nullptr ? message
-                                       : with_member(message, "tool_calls",
-                                                     Value::list({is_last ? calls->back() : calls->front()})));
+    const Value* calls = find_message_member(message, "tool_calls");
+    if (calls == nullptr || !calls->is_list() || calls->as_list().items.empty()) {
+      changed.push_back(message);
+      continue;
+    }
+    std::vector<Value> left;
+    if (wanted == Calls::kFirst) left = {calls->as_list().items.front()};
+    if (wanted == Calls::kLast) left = {calls->as_list().items.back()};
+    changed.push_back(with_member(message, "tool_calls", Value::list(std::move(left))));
   }
   return Value::list(std::move(changed));
+}
+
+// Up to the first message with calls of which `is_meant` is true, and their results; nothing: there is none.
+template <class IsMeant>
+std::optional<Value> beginning_with_calls(const Value& messages, IsMeant is_meant) {
+  const std::vector<Value>& items = messages.as_list().items;
+  const auto meant = std::ranges::find_if(items, [&](const Value& message) {
+    return find_message_member(message, "tool_calls") != nullptr && is_meant(message);
+  });
+  if (meant == items.end()) return std::nullopt;
+  const auto end = std::find_if(meant + 1, items.end(), [](const Value& message) { return role_of(message) != "tool"; });
+  return Value::list(std::vector<Value>(items.begin(), end));
+}
+
+bool says_something(const Value& message) {
+  const Value* content = find_message_member(message, "content");
+  return content != nullptr && !content_text(*content).empty();
 }
 
 // Tells two forms of one conversation apart.
@@ -99,7 +123,8 @@ Value with_reasoning_named(const Value& messages, std::string_view source) {
 
 class Fitting {
  public:
-  Fitting(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template)
+  // `no_tools` is what the template gets where tools are text.
+  Fitting(const ChatTemplateInputs& inputs, const ChatTemplate& chat_template, Value no_tools = Value::none())
       : inputs_(inputs), template_(chat_template), source_(chat_template.source()) {
     inputs_.messages = with_reasoning_named(inputs.messages, source_);
     is_generic_ = inputs.has_generic_tools || (!inputs.tools.is_none() && !source_.contains("tools"));
@@ -109,7 +134,7 @@ class Fitting {
     });
     if (is_generic_ && !inputs.tools.is_none()) tools_text_ = tools_as_text(inputs.tools);
     globals_ = inputs;
-    globals_.tools = is_generic_ ? Value::none() : as_foreign(inputs.tools);
+    globals_.tools = is_generic_ ? std::move(no_tools) : as_foreign(inputs.tools);
     globals_.documents = as_foreign(inputs.documents);
     for (auto& [name, value] : globals_.extra) value = as_foreign(value);
     for (const Value& message : inputs.messages.as_list().items) {
@@ -135,9 +160,9 @@ class Fitting {
   // In the order in which they are tried.
   std::vector<Form> forms() const {
     std::vector<Form> all;
-    for (const bool has_text_arguments : {false, true}) {
-      if (has_text_arguments && !has_calls_) continue;
-      for (const Form::Tools tools : tool_forms()) {
+    for (const Form::Tools tools : tool_forms()) {
+      for (const bool has_text_arguments : {false, true}) {
+        if (has_text_arguments && (!has_calls_ || tools >= Form::Tools::kCallsAsText)) continue;
         for (const bool starts_with_user : {false, true}) {
           for (const bool merges_roles : {false, true}) {
             for (int system = 0; system <= static_cast<int>(Form::System::kInUser); ++system) {
@@ -163,6 +188,7 @@ class Fitting {
     const bool has_results = has_role(inputs_.messages, "tool");
     if (has_results) all.push_back(Form::Tools::kTextInResults);
     if (has_several_calls_) all.push_back(Form::Tools::kOneCallEach);
+    if (has_calls_) all.push_back(Form::Tools::kCallsApart);
     if (has_calls_) all.push_back(Form::Tools::kCallsAsText);
     if (has_calls_ || has_results) all.push_back(Form::Tools::kAllAsText);
     return all;
@@ -198,7 +224,7 @@ class Fitting {
       if (!first_error_) first_error_ = std::move(rendered).error();
       return {};
     }
-    const bool is_whole = shows_all(form, rendered->bytes()) && shows_every_call(form, messages, rendered->bytes());
+    const bool is_whole = shows_all(form, rendered->bytes()) && shows_calls(form, messages);
     const bool shows_parts_raw = form.contents != Form::Contents::kText && !inputs_.keeps_parts &&
                                  (rendered->bytes().contains("'type': 'text'") ||
                                   rendered->bytes().contains("\"type\": \"text\""));
@@ -207,17 +233,29 @@ class Fitting {
     return {};
   }
 
-  // Some templates show only one of several calls: without the others their text is the same.
-  bool shows_every_call(const Form& form, const Value& messages, const std::string& rendered) {
-    if (!has_several_calls_ || form.tools >= Form::Tools::kOneCallEach) return true;
-    for (const bool is_last : {false, true}) {
-      ChatTemplateInputs fewer = globals_;
-      fewer.messages = as_foreign(with_one_call_each(messages, is_last));
-      ++num_trials_;
-      const auto without = template_.render_traced(make_globals(fewer));
-      if (without && without->bytes() == rendered) return false;
-    }
-    return true;
+  // Some templates show no calls beside a content, or only one of several: without them their text is the same. The
+  // beginning of the conversation tells.
+  bool shows_calls(const Form& form, const Value& messages) {
+    if (!has_calls_ || form.tools >= Form::Tools::kCallsAsText) return true;
+    const auto several = beginning_with_calls(messages, [](const Value& m) { return several_calls_of(m) != nullptr; });
+    if (several && (is_same_with(*several, Calls::kFirst) || is_same_with(*several, Calls::kLast))) return false;
+    auto any = beginning_with_calls(messages, says_something);
+    if (!any) any = beginning_with_calls(messages, [](const Value&) { return true; });
+    return !any || !is_same_with(*any, Calls::kNone);
+  }
+
+  bool is_same_with(const Value& messages, Calls wanted) {
+    const auto whole = trial_of(messages), other = trial_of(with_calls(messages, wanted));
+    return whole && other && *whole == *other;
+  }
+
+  std::optional<std::string> trial_of(const Value& messages) {
+    ++num_trials_;
+    ChatTemplateInputs inputs = globals_;
+    inputs.messages = as_foreign(messages);
+    auto rendered = template_.render_traced(make_globals(inputs));
+    if (!rendered) return std::nullopt;
+    return rendered->bytes();
   }
 
   bool shows_all(const Form& form, const std::string& rendered) const {
@@ -272,6 +310,7 @@ Result<TracedText> fit(const ChatTemplateInputs& inputs, const ChatTemplate& cha
   for (const ChatTemplateInputs& other : others) {
     if (auto rendered = Fitting(other, chat_template).run()) return rendered;
   }
+  if (auto rendered = Fitting(inputs, chat_template, Value::list({})).run()) return rendered;
   return prompt;
 }
 

@@ -296,6 +296,20 @@ TEST(ConversationFit, ATemplateThatFailsAtASchemaGetsAPlainOne) {
             "x:str,y:int,z:str,a");
 }
 
+// Command R+'s.
+TEST(ConversationFit, AFailingTemplateLearnsOfWhatArraysAndObjectsAre) {
+  constexpr std::string_view kTypes =
+      "{% macro type(s) %}{% if s.type == 'array' %}[{{ type(s['items']) }}]{% elif s.type == 'object' %}"
+      "{ {{- type(s.additionalProperties) -}} }{% elif s.type == 'string' %}str{% else %}{{ type(s) }}{% endif %}"
+      "{% endmacro %}{% for t in tools %}{% for n, s in t.function.parameters.properties | items %}"
+      "{{ n }}:{{ type(s) + s.description }},{% endfor %}{% endfor %}{{ messages[0].content }}";
+  EXPECT_EQ(shown_with_tools(kTypes, R"([{"role":"user","content":"a"}])",
+                             R"([{"type":"function","function":{"name":"f","parameters":{"type":"object",
+                                 "properties":{"x":{"type":"array"},"y":{"type":"object","additionalProperties":false},
+                                 "z":{"type":"array","items":{"type":"object"}}}}}}])"),
+            "x:[str],y:{str},z:[{str}],a");
+}
+
 TEST(ConversationFit, SeveralCallsAreSeveralMessagesWhereTheTemplateShowsOne) {
   EXPECT_EQ(
       shown("{% for m in messages %}{% if m.tool_calls %}{{ m.content }}call:"
@@ -321,6 +335,31 @@ TEST(ConversationFit, CallsThatLookAlikeAreAllShown) {
                {"role":"tool","tool_call_id":"1","content":"c"},{"role":"tool","tool_call_id":"2","content":"d"}])");
     EXPECT_EQ(text, "user:Rome, Oslo;call:Rome;tool:c;call:Oslo;tool:d;");
   }
+}
+
+// DeepSeek R1's templates.
+TEST(ConversationFit, CallsAreApartWhereATemplateShowsThemBesideNoContent) {
+  constexpr std::string_view kApart =
+      "{% for m in messages %}{% if m.role == 'assistant' and m.content is none %}call:"
+      "{{ m.tool_calls[0].function.arguments.x }};{% else %}{{ m.role }}:{{ m.content }};{% endif %}{% endfor %}";
+  EXPECT_EQ(shown(kApart, R"([{"role":"user","content":"a"},{"role":"assistant","content":"b","tool_calls":
+               [{"id":"1","function":{"name":"f","arguments":{"x":"one"}}}]},
+               {"role":"tool","tool_call_id":"1","content":"c"},{"role":"assistant","content":"","tool_calls":
+               [{"id":"2","function":{"name":"f","arguments":{"x":"two"}}}]}])"),
+            "user:a;assistant:b;call:one;tool:c;call:two;");
+}
+
+// Command R+'s template for tools, whose calls cannot be read by their marks alone.
+TEST(ConversationFit, ATemplateThatWantsAListGetsAnEmptyOneWhereToolsAreText) {
+  ChatTemplateInputs inputs;
+  inputs.messages = Value::from_json(R"([{"role":"system","content":"a"},{"role":"user","content":"b"}])").value();
+  inputs.tools = Value::from_json(R"([{"type":"function","function":{"name":"f"}}])").value();
+  inputs.has_generic_tools = true;
+  const auto chat_template =
+      ChatTemplate::parse("{% for t in tools %}{{ t.name }}{% endfor %}" + std::string(kPlain)).value();
+  const auto text = render_fitted(inputs, chat_template);
+  ASSERT_TRUE(text) << text.error().message;
+  EXPECT_TRUE(text->bytes().starts_with("system:a\n\nYou may call functions")) << text->bytes();
 }
 
 TEST(ConversationFit, FunctionsAreTheNameThatFirefunctionHasForTools) {

@@ -132,6 +132,20 @@ void split_calls(Messages& messages) {
   messages = std::move(changed);
 }
 
+void set_calls_apart(Messages& messages) {
+  Messages changed;
+  for (Value& message : messages) {
+    if (find_message_member(message, "tool_calls") == nullptr) {
+      changed.push_back(std::move(message));
+      continue;
+    }
+    const Value content = content_of(message);
+    if (!is_empty_text(content)) changed.push_back(new_message("assistant", content));
+    changed.push_back(with_member(message, "content", Value::none()));
+  }
+  messages = std::move(changed);
+}
+
 void write_arguments_as_text(Messages& messages) {
   for (Value& message : messages) {
     const Value* calls = find_message_member(message, "tool_calls");
@@ -256,7 +270,7 @@ void shape_contents(Form::Contents contents, Messages& messages) {
     const Value content = content_of(message);
     if (contents == Form::Contents::kText && content.is_list() && is_textual(content)) {
       message = with_member(message, "content", Value::string(content_text(content)));
-    } else if (contents == Form::Contents::kParts && !content.is_list()) {
+    } else if (contents == Form::Contents::kParts && !content.is_list() && !content.is_none()) {
       message = with_member(message, "content", Value::list(parts_of(content)));
     }
   }
@@ -303,6 +317,7 @@ Value in_form(const Value& messages, const ConversationForm& form, const std::st
   if (form.contents == Form::Contents::kText) shape_contents(form.contents, changed);
   if (!tools_text.empty()) add_tools_text(tools_text, changed);
   if (form.tools == Form::Tools::kOneCallEach) split_calls(changed);
+  if (form.tools == Form::Tools::kCallsApart) set_calls_apart(changed);
   if (form.tools >= Form::Tools::kCallsAsText) write_tools_as_text(form.tools, changed);
   if (form.has_text_arguments) write_arguments_as_text(changed);
   place_systems(form.system, changed);

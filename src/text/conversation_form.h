@@ -29,6 +29,7 @@ struct ConversationForm {
     kAsCame,
     kTextInResults,  // what the user says behind a result goes with it, for templates that want an answer first
     kOneCallEach,    // a message for each call, with its result behind it
+    kCallsApart,     // what is said with calls is a message before theirs, whose content is none
     kCallsAsText,
     kAllAsText,  // calls and results (see generic_tools.h)
   };

@@ -85,6 +85,40 @@ Value plain_schema(const Value& schema) {
   return Value::dict(std::move(entries));
 }
 
+Value with_description(const Value& schema) {
+  if (!schema.is_dict() || schema.as_dict().find("description") != nullptr) return schema;
+  Entries entries = schema.as_dict().entries();
+  set_member("description", Value::string(""), entries);
+  return Value::dict(std::move(entries));
+}
+
+// Command R+'s template wants to know of what every array and every object within the parameters is.
+Value with_element_types(const Value& schema, bool is_outermost) {
+  if (!schema.is_dict()) return schema;
+  Entries entries = schema.as_dict().entries();
+  std::string type;
+  for (auto& [key, value] : entries) {
+    const std::string& name = key.as_string();
+    if (name == "type" && value.is_string()) type = value.as_string();
+    if (name == "items" || name == "additionalProperties") value = with_element_types(value, false);
+    if (name != "properties" || !value.is_dict()) continue;
+    Entries properties = value.as_dict().entries();
+    for (auto& property : properties) {
+      property.second = with_description(with_element_types(property.second, false));
+    }
+    value = Value::dict(std::move(properties));
+  }
+  const std::string_view of_elements = type == "array" ? "items" : type == "object" ? "additionalProperties" : "";
+  if (of_elements.empty() || is_outermost) return Value::dict(std::move(entries));
+  const auto has_schema = std::ranges::any_of(entries, [&](const auto& entry) {
+    return entry.first.as_string() == of_elements && entry.second.is_dict();
+  });
+  if (!has_schema) {
+    set_member(of_elements, Value::dict({{Value::string("type"), Value::string("string")}}), entries);
+  }
+  return Value::dict(std::move(entries));
+}
+
 }  // namespace
 
 Value with_plain_schemas(const Value& tools) {
@@ -99,7 +133,7 @@ Value with_plain_schemas(const Value& tools) {
       continue;
     }
     Entries members = function->as_dict().entries();
-    set_member("parameters", plain_schema(*schema), members);
+    set_member("parameters", with_element_types(plain_schema(*schema), /*is_outermost=*/true), members);
     Entries entries = tool.as_dict().entries();
     set_member("function", Value::dict(std::move(members)), entries);
     plain.push_back(Value::dict(std::move(entries)));

@@ -120,6 +120,15 @@ TEST(DetectSyntax, ReadsTheFormsOfTodaysTemplates) {
                            "<|start_header_id|>assistant<|end_header_id|>\n\n>>>"),
             "functionary-3.2");
   EXPECT_EQ(family_of("{% if tools %}List of tools: <|im_start|>{% endif %}"), "lfm2.5");
+  const std::string action = R"({"tool_name": "{{ f.name }}", "parameters": {{ f.arguments | tojson(indent=4) }}})";
+  EXPECT_EQ(family_of_call("\nAction:\n```json\n[\n" + each(action + "{% if not loop.last %},\n{% endif %}") + "\n]```\n"),
+            "command-r");
+  const std::string ns = "]<]minimax[>[";
+  EXPECT_EQ(family_of_call(ns + "<tool_call>\n" +
+                           each(ns + "<invoke name=\"{{ f.name }}\">{% for k, v in f.arguments | items %}" + ns +
+                                "<{{ k }}>{{ v }}" + ns + "</{{ k }}>{% endfor %}" + ns + "</invoke>\n") +
+                           ns + "</tool_call>"),
+            "minimax-m3");
 }
 
 TEST(DetectSyntax, ReadsCallsWithoutAMark) {
