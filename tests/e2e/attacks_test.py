@@ -1,4 +1,5 @@
 """Clients that mean harm, without a key: memory, health and slots stay within their bounds."""
+import json
 import re
 import resource
 import signal
@@ -7,9 +8,10 @@ import struct
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
-from command_line import DONE, LLAMA, TIME_LIMIT_S, CommandLineTest
+from command_line import DONE, INTERRUPTED, LLAMA, MACHINE, TIME_LIMIT_S, CommandLineTest
 
 NUM_CONNECTIONS = 4
 NUM_CALLS = 10000  # of each; gRPC held 27 KiB for one that was reset
@@ -71,6 +73,11 @@ class Attacks(CommandLineTest):
         self.assertEqual(connections, 1)
 
     @staticmethod
+    def size_kib(process):
+        with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+            return int(re.search(r"VmSize:\s+(\d+)", status.read())[1])
+
+    @staticmethod
     def peak_kib(process):
         with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
             return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
@@ -95,12 +102,64 @@ class Attacks(CommandLineTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
 
+    def test_a_start_without_memory_ends_in_words(self):
+        process = self.serve("--memory", "600M")
+        size_kib = self.size_kib(process)
+        if size_kib > 4 << 20:
+            self.skipTest("a sanitizer's process takes terabytes of addresses")
+        self.end(process)
+        kib, ends = 64 << 10, set()
+        while kib < size_kib + (4 << 10):
+            limit_bytes = kib << 10
+            process = self.start("serve", LLAMA, "--port", "0", "--memory", "600M",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)))
+            has_started = len([process.stdout.readline() for _ in range(3)][2]) > 0
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(TIME_LIMIT_S)
+            said = process.stderr.read().decode().splitlines()
+            with self.subTest(kib=kib, said=said):
+                self.assertIn(code, (DONE, MACHINE, INTERRUPTED, -signal.SIGTERM))
+                self.assertTrue(code != MACHINE or said[-1].startswith("kvasir: "))
+                self.assertTrue(code == DONE or not has_started or code == MACHINE)
+            ends.add(code)
+            kib += (size_kib - (60 << 10)) // 24
+        self.assertIn(MACHINE, ends)
+
+    def test_requests_without_memory_end(self):
+        process = self.serve("--memory", "600M")
+        limit_bytes = (self.size_kib(process) << 10) + (32 << 20)
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+        statuses = []
+
+        def ask(num_words):
+            body = json.dumps({"prompt": "a " * num_words, "max_tokens": 8}).encode()
+            request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=15) as answer:
+                    statuses.append(answer.status)
+            except urllib.error.HTTPError as refused:
+                statuses.append(refused.code)
+            except TimeoutError:
+                statuses.append("timeout")
+            except OSError:
+                statuses.append("closed")
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in (10, 100, 2000000, 100, 3000000, 50, 10) * 3]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertNotIn("timeout", statuses)
+        self.assertLessEqual(statuses.count("closed"), 6, statuses)  # the large ones, where TCP loses what was said
+        ask(10)
+        self.assertEqual(statuses[-1], 200)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
+
     def test_a_server_without_memory_for_a_thread_ends_in_order(self):
         process = self.serve()
         self.metric("kvasir_http_connections")
-        with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
-            size_bytes = int(re.search(r"VmSize:\s+(\d+)", status.read())[1]) << 10
-        limit_bytes = size_bytes + (4 << 20)  # a thread's stack takes 8 MiB
+        limit_bytes = (self.size_kib(process) << 10) + (4 << 20)  # a thread's stack takes 8 MiB
         resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         self.await_no_other_connection()
         process.send_signal(signal.SIGTERM)

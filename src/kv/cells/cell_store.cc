@@ -1,6 +1,7 @@
 #include "kv/cells/cell_store.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -27,7 +28,7 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
     const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
     const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
     auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
-    CHECK(memory.has_value());  // a thousandth of the cells' own, which there is
+    if (!memory) throw std::bad_alloc();  // where even a thousandth of the cells' own is too much (ulimit -v)
     GroupCells& added = groups_.emplace_back(group.cells_per_block, stride, std::move(*memory));
     added.refs = added.memory.as<KvCellRef>().data();
   }
