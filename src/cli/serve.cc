@@ -293,10 +293,10 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   if (journal::KvLog* const kv_log = session.kv_log.get(); kv_log != nullptr) {
     options.server.logs.push_back({.log = "kv", .count = [kv_log] { return kv_log->num_dropped(); }});
   }
+  MemoryReserve reserve;
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
   announce(options.model, *session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
-  MemoryReserve reserve;
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 listening_url(options.server, server->port()));

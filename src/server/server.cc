@@ -314,9 +314,9 @@ Result<std::vector<std::thread>> Server::Impl::start_io_threads() {
   threads.reserve(static_cast<std::size_t>(config.num_io_threads));
   try {
     for (std::int32_t i = 0; i < config.num_io_threads; ++i) threads.emplace_back([this] { serve_io(); });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // no memory for a thread
     if (threads.empty()) {
-      return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.code().message()));
+      return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.what()));
     }
   }
   return threads;
