@@ -69,6 +69,10 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
   if (const std::size_t at = message.find(": 1 required "); at != message.npos && message.ends_with(" missing")) {
     message = message.substr(0, at) + ": a value is missing";
   }
+  constexpr std::string_view kTwice = ": At Most 1 required but received ";
+  if (const std::size_t at = message.find(kTwice); at != message.npos) {
+    message = message.substr(0, at) + ": given " + message.substr(at + kTwice.size()) + " times, once is enough";
+  }
   if (message.starts_with("--model is required")) message.replace(0, std::string_view("--model").size(), "MODEL");
   const auto with_hint = [](std::string text, const std::string& hint) {
     return hint.empty() ? text : std::move(text) + "; " + hint;
