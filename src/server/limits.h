@@ -25,6 +25,8 @@ struct Limits {
   Limit header_bytes{16 << 10, 431, "bytes of headers", "max-header-bytes", 256 << 10};
   Limit header_count{100, 431, "headers", "max-headers", 1000};
   Limit body_bytes{8 << 20, 413, "bytes in the body", "max-body-bytes", 1 << 30};
+  // An upload takes twice its bytes of the request memory, which may have less.
+  Limit file_bytes{200 << 20, 413, "bytes in the body of a file's upload", "max-file-bytes", 1 << 30};
 
   Limit json_depth{64, 400, "levels of nested JSON", "max-json-depth", 1024};
   Limit messages{4096, 400, "messages", "max-messages", 1 << 20};
@@ -64,6 +66,7 @@ inline constexpr std::array kLimits = {
     &Limits::header_bytes,
     &Limits::header_count,
     &Limits::body_bytes,
+    &Limits::file_bytes,
     &Limits::json_depth,
     &Limits::messages,
     &Limits::tools,

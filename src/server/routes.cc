@@ -28,7 +28,8 @@ std::vector<http::Route> make_routes(api::ApiContext& context) {
     routes.push_back({endpoint->method, endpoint->pattern,
                       [&context, endpoint](const api::Writer& writer, const std::string& rest) {
                         endpoint->answer(context, writer, rest);
-                      }});
+                      },
+                      endpoint->takes_file});
   }
   return routes;
 }

@@ -95,7 +95,7 @@ TEST(Files, LargeContentComesBackWhole) {
 
 TEST(Files, WhatIsNoUploadIsNamed) {
   ServerConfig config;
-  config.limits.body_bytes.max = 4096;
+  config.limits.file_bytes.max = 4096;
   const RunningServer server({}, config);
   EXPECT_EQ(text_at(upload_as(server, "x", "fine-tune").body, "/error/param"), "purpose");
   EXPECT_EQ(text_at(upload_as(server, "").body, "/error/param"), "file");
@@ -103,6 +103,34 @@ TEST(Files, WhatIsNoUploadIsNamed) {
   const ClientResponse large = upload_as(server, std::string(5000, 'x'));
   EXPECT_EQ(large.status, 413);
   EXPECT_NE(large.body.find("4096"), std::string::npos) << large.body;
+}
+
+TEST(Files, HaveALimitOfTheirOwn) {
+  ServerConfig config;
+  config.limits.body_bytes.max = 4096;
+  config.limits.file_bytes.max = 100'000;
+  const RunningServer server({}, config);
+  const std::string id = uploaded(server, std::string(50'000, 'x'));
+  EXPECT_EQ(text_at(ask(server, "GET", "/v1/files/" + id).body, "/bytes"), "50000");
+  const ClientResponse large = upload_as(server, std::string(100'001, 'x'));
+  EXPECT_EQ(large.status, 413);
+  EXPECT_NE(large.body.find("the limit is 100000"), std::string::npos) << large.body;
+  const std::string prompt = R"({"prompt":")" + std::string(5000, 'x') + "\"}";
+  EXPECT_EQ(ask(server, "POST", "/v1/completions", prompt).status, 413);
+  HttpClient chunked(server.port());
+  chunked.send("POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n" +
+               fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", prompt.size(), prompt));
+  EXPECT_EQ(chunked.receive().status, 413);
+}
+
+TEST(Files, TakeTheirMemoryTwice) {
+  ServerConfig config;
+  config.request_memory_bytes = 4 << 20;
+  const RunningServer server({}, config);
+  EXPECT_EQ(upload_as(server, std::string(1 << 20, 'x')).status, 200);
+  const ClientResponse large = upload_as(server, std::string(3 << 20, 'x'));
+  EXPECT_EQ(large.status, 413);
+  EXPECT_NE(large.body.find("--request-memory"), std::string::npos) << large.body;
 }
 
 TEST(Batches, EveryLineIsAnsweredInTheFilesShape) {

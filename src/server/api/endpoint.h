@@ -22,6 +22,7 @@ struct Endpoint {
   void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
   // The fields of its body. Null: it has none.
   FieldTable (*fields)() = nullptr;
+  bool takes_file = false;  // its body is one
 };
 
 }  // namespace kvasir::server::api

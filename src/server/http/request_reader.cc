@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <utility>
@@ -54,7 +55,8 @@ bool has_bare_line_feed(std::string_view text) {
 RequestReader::RequestReader(const Limits& limits, const Router& router)
     : limits_(limits), router_(router) {
   parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes.max));
-  parser_.body_limit(static_cast<std::uint64_t>(limits.body_bytes.max));
+  // The path, which tells which of them holds, is not known before the parser has looked at the length.
+  parser_.body_limit(static_cast<std::uint64_t>(std::max(limits.body_bytes.max, limits.file_bytes.max)));
 }
 
 ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, std::size_t& consumed) {
@@ -95,7 +97,7 @@ ApiError RequestReader::refusal(const boost::beast::error_code& error) const {
     return {limit.status, fmt::format("more than {} {}", limit.max, limit.what), {}, "limit_exceeded"};
   }
   if (error == beast_http::error::body_limit) {
-    const Limit& limit = limits_.body_bytes;
+    const Limit& limit = body_limit();
     const std::string_view length = to_string_view(parser_.get()[beast_http::field::content_length]);
     return {limit.status,
             length.empty() ? fmt::format("more than {} {}", limit.max, limit.what)
@@ -150,11 +152,22 @@ ApiStatus RequestReader::check_header() {
         {},
         "unsupported_encoding"});
   }
+  KVASIR_CHECKED(limit_body());
   const auto expect = message[beast_http::field::expect];
   expects_continue_ = boost::beast::iequals(expect, "100-continue");
   if (!expect.empty() && !expects_continue_) {
     return std::unexpected(ApiError{417, "the only expectation this server meets is 100-continue"});
   }
+  return {};
+}
+
+ApiStatus RequestReader::limit_body() {
+  takes_file_ = router_.takes_file(head_);
+  const auto max = static_cast<std::uint64_t>(body_limit().max);
+  if (parser_.content_length() && *parser_.content_length() > max) {
+    return std::unexpected(refusal(make_error_code(beast_http::error::body_limit)));
+  }
+  parser_.body_limit(max);
   return {};
 }
 

@@ -35,6 +35,9 @@ class RequestReader {
   std::string_view body() const { return parser_.get().body(); }  // as far as it has come
   std::int64_t body_bytes() const { return std::ssize(parser_.get().body()); }
 
+  // Whether the body is a file. Requires: the header is complete.
+  bool takes_file() const { return takes_file_; }
+
   // The request without its body. Empty until the header is complete.
   const Request& head() const { return head_; }
 
@@ -46,6 +49,8 @@ class RequestReader {
 
  private:
   ApiStatus check_header();
+  ApiStatus limit_body();
+  const Limit& body_limit() const { return takes_file_ ? limits_.file_bytes : limits_.body_bytes; }
   ApiError refusal(const boost::beast::error_code& error) const;
 
   const Limits& limits_;
@@ -56,6 +61,7 @@ class RequestReader {
   bool has_request_line_ = false;
   bool header_checked_ = false;
   bool expects_continue_ = false;
+  bool takes_file_ = false;
 };
 
 }  // namespace kvasir::server::http

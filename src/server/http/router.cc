@@ -123,6 +123,11 @@ std::string_view Router::pattern_of(const Request& request) const {
   return route == nullptr ? observe::kNoRoute : route->pattern;
 }
 
+bool Router::takes_file(const Request& request) const {
+  const Route* const route = find(request);
+  return route != nullptr && route->takes_file;
+}
+
 void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {
   const Request& request = writer->request();
   if (const Route* const route = find(request)) {

@@ -19,6 +19,7 @@ struct Route {
   std::string_view method;
   std::string_view pattern;  // a path; "*" is one segment, and at the end any number
   Handler handler;
+  bool takes_file = false;  // its body is one, with a limit of its own
 };
 
 // Unknown paths get 404, known ones with another method 405 with Allow; HEAD is answered as GET (the
@@ -38,6 +39,7 @@ class Router {
   void handle(const std::shared_ptr<ResponseWriter>& writer) const;
   // The pattern of the route that takes the request; kNoRoute when none does.
   std::string_view pattern_of(const Request& request) const;
+  bool takes_file(const Request& request) const;
   // The methods a path takes, "GET, HEAD"; empty for an unknown path.
   std::string allowed_methods(std::string_view path) const;
 

@@ -131,7 +131,9 @@ void Session::advance() {
   note_memory();
   if (!progress) return refuse(progress.error());
   const bool is_complete = *progress == RequestReader::Progress::kComplete;
-  const std::int64_t bytes = is_complete ? body_memory_bytes(reader_->body()) : reader_->body_bytes();
+  const std::int64_t bytes = !is_complete             ? reader_->body_bytes()
+                             : reader_->takes_file() ? 2 * reader_->body_bytes()  // and what is stored of it
+                                                     : body_memory_bytes(reader_->body());
   if (const ApiStatus fits = body_memory_.resize(bytes); !fits) return refuse(fits.error());
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
   if (is_complete) return answer_request();
