@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kEnds = std::to_array<std::string_view>({"completed", "incomplete", "failed", "cancelled"});
 
-std::string_view text_of(JsonObject object, std::string_view name) {
+std::string_view text_member(JsonObject object, std::string_view name) {
   const auto member = find_member(object, name);
   return member && member->is_string() ? member->get_string().value() : std::string_view();
 }
@@ -47,19 +47,19 @@ class Replay {
   }
 
   void add_item(JsonObject item) {
-    if (text_of(item, "type") == "message") {
+    if (text_member(item, "type") == "message") {
       add_of_item("response.output_item.added",
                   with_members(item, {{"status", "\"in_progress\""}, {"content", "[]"}}));
       add_parts(item);
     } else {
-      const bool is_custom = text_of(item, "type") == "custom_tool_call";
+      const bool is_custom = text_member(item, "type") == "custom_tool_call";
       const std::string_view member = is_custom ? "input" : "arguments";
       add_of_item("response.output_item.added",
                   with_members(item, {{"status", "\"in_progress\""}, {member, "\"\""}}));
       const std::string type =
           is_custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
-      add_of_call(item, type + ".delta", "delta", text_of(item, member));
-      add_of_call(item, type + ".done", member, text_of(item, member));
+      add_of_call(item, type + ".delta", "delta", text_member(item, member));
+      add_of_call(item, type + ".done", member, text_member(item, member));
     }
     add_of_item("response.output_item.done", simdjson::minify(item));
     ++output_index_;
@@ -82,8 +82,8 @@ class Replay {
 
   void add_of_call(JsonObject item, std::string_view type, std::string_view member, std::string_view text) {
     std::string data;
-    begin(data, type).member("item_id", text_of(item, "id")).member("output_index", output_index_);
-    if (text_of(item, "type") == "function_call") writer_->member("name", text_of(item, "name"));
+    begin(data, type).member("item_id", text_member(item, "id")).member("output_index", output_index_);
+    if (text_member(item, "type") == "function_call") writer_->member("name", text_member(item, "name"));
     writer_->member(member, text).end_object();
     add(type, std::move(data));
   }
@@ -94,7 +94,7 @@ class Replay {
     std::int64_t index = 0;
     const JsonArray parts = content->get_array().value();
     for (const JsonElement part : parts) {
-      if (part.is_object()) add_part(text_of(item, "id"), index, part.get_object().value());
+      if (part.is_object()) add_part(text_member(item, "id"), index, part.get_object().value());
       ++index;
     }
   }
@@ -115,11 +115,11 @@ class Replay {
     };
     const auto add_text = [&](std::string_view type, std::string_view member) {
       std::string data;
-      begin_part(data, type).member(member, text_of(part, "text")).key("logprobs").raw(logprobs_json).end_object();
+      begin_part(data, type).member(member, text_member(part, "text")).key("logprobs").raw(logprobs_json).end_object();
       add(type, std::move(data));
     };
     add_of_part("response.content_part.added", with_members(part, {{"text", "\"\""}, {"logprobs", "[]"}}));
-    if (!text_of(part, "text").empty()) add_text("response.output_text.delta", "delta");
+    if (!text_member(part, "text").empty()) add_text("response.output_text.delta", "delta");
     add_text("response.output_text.done", "text");
     add_of_part("response.content_part.done", simdjson::minify(part));
   }
@@ -134,14 +134,14 @@ bool is_end(std::string_view status) { return std::ranges::find(kEnds, status) !
 
 bool has_ended(std::string_view response, const Limits& limits) {
   const auto document = JsonDocument::parse(response, limits);
-  return document && is_end(text_of(document->root(), "status"));
+  return document && is_end(text_member(document->root(), "status"));
 }
 
 ApiResult<http::Events> events_of_response(std::string_view response, const Limits& limits) {
   const auto document = JsonDocument::parse(response, limits);
   const auto output = document ? find_member(document->root(), "output") : std::nullopt;
   if (!output || !output->is_array()) return std::unexpected(ApiError{500, "the stored response is damaged"});
-  const std::string_view status = text_of(document->root(), "status");
+  const std::string_view status = text_member(document->root(), "status");
   const std::string begun = with_members(document->root(), {{"status", "\"in_progress\""},
                                                             {"completed_at", "null"},
                                                             {"error", "null"},
