@@ -1,6 +1,7 @@
 #include "cli/chat/conversation_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -17,7 +18,8 @@ class ConversationFile : public testing::Test {
   void write(const std::string& name, const std::string& text) const { std::ofstream(path(name)) << text; }
 
  private:
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "kvasir-conversation";
+  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                        ("kvasir-conversation-" + std::to_string(::getpid()));
 };
 
 std::string error_of(std::string_view json) {

@@ -1,6 +1,7 @@
 #include "cli/chat/input_completion.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,8 @@ class InputCompletion : public testing::Test {
 
   Candidates complete(const std::string& line) const { return complete_input(line, commands_).candidates; }
 
-  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "kvasir-completion";
+  const std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                        ("kvasir-completion-" + std::to_string(::getpid()));
   const std::vector<CompletableCommand> commands_ = {
       {"/save", true}, {"/set", false, {"seed", "stop", "top_k"}}, {"/stats"}};
 };
