@@ -9,6 +9,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -232,7 +233,11 @@ Result<std::unique_ptr<Server>> Server::create(Engine& engine, ServerConfig conf
   KVASIR_TRY(auto store, open_store(config));
   const bool asks_for_keys = files.keys != nullptr;
   auto impl = std::make_unique<Impl>(engine, std::move(config), std::move(origins), std::move(files));
-  impl->keep_things(std::move(store));
+  try {
+    impl->keep_things(std::move(store));
+  } catch (const boost::system::system_error& error) {  // Boost's, no std::system_error
+    return make_error(ErrorKind::kMachine, fmt::format("no thread can be started: {}", error.code().message()));
+  }
   if (!impl->stop_signal.valid()) {
     return make_error(ErrorKind::kMachine, fmt::format("eventfd: {}", std::strerror(errno)));
   }
