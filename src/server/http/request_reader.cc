@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/string.hpp>
+#include <limits>
 #include <utility>
 
 #include "base/printable.h"
@@ -55,8 +55,7 @@ bool has_bare_line_feed(std::string_view text) {
 RequestReader::RequestReader(const Limits& limits, const Router& router)
     : limits_(limits), router_(router) {
   parser_.header_limit(static_cast<std::uint32_t>(limits.header_bytes.max));
-  // The path, which tells which of them holds, is not known before the parser has looked at the length.
-  parser_.body_limit(static_cast<std::uint64_t>(std::max(limits.body_bytes.max, limits.file_bytes.max)));
+  parser_.body_limit(std::numeric_limits<std::uint64_t>::max());  // which limit holds tells the path
 }
 
 ApiResult<RequestReader::Progress> RequestReader::take(std::string_view input, std::size_t& consumed) {
