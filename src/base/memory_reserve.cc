@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 namespace kvasir {
 namespace {
+
+constexpr std::chrono::milliseconds kPause{10};
 
 // operator new knows a function only.
 std::atomic<MemoryReserve*> current_reserve{nullptr};
@@ -14,12 +17,12 @@ thread_local int num_sparing = 0;
 
 void take_from_reserve() {
   MemoryReserve* const reserve = current_reserve;
-  if (num_sparing > 0 || reserve == nullptr || !reserve->release_piece()) throw std::bad_alloc();
+  if (num_sparing > 0 || reserve == nullptr || !reserve->make_room()) throw std::bad_alloc();
 }
 
 }  // namespace
 
-MemoryReserve::MemoryReserve() {
+MemoryReserve::MemoryReserve(std::chrono::milliseconds patience) : patience_(patience) {
   refill();
   current_reserve = this;
   std::set_new_handler(take_from_reserve);
@@ -42,6 +45,18 @@ void MemoryReserve::refill() {
 
 bool MemoryReserve::is_full() const {
   return std::ranges::all_of(pieces_, [](const std::atomic<void*>& piece) { return piece != nullptr; });
+}
+
+bool MemoryReserve::make_room() {
+  using Clock = std::chrono::steady_clock;
+  thread_local Clock::time_point began, last;
+  if (release_piece()) return true;
+  const auto now = Clock::now();
+  if (now - last > 10 * kPause) began = now;  // of this allocation
+  if (now - began >= patience_) return false;
+  std::this_thread::sleep_for(kPause);
+  last = Clock::now();
+  return true;
 }
 
 bool MemoryReserve::release_piece() {

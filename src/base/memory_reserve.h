@@ -3,20 +3,22 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 
 namespace kvasir {
 
 // Where a process may have only so much (ulimit -v) an allocation can fail in any thread. While a reserve is there, a
 // failed `new` gives a piece of it back to the system and tries again, so that the engine, the log and the store go on.
-// Threads of connections take nothing: what fails there ends one connection.
+// Another thread may be faster to take that piece; when all are gone it waits for what others give back, `patience` at
+// most. Threads of connections take nothing: what fails there ends one connection.
 //
 // Thread safety: one at a time in a process; refill() and is_full() from one thread.
 class MemoryReserve {
  public:
   static constexpr std::size_t kPieceBytes = 512 << 10, kNumPieces = 16;
 
-  MemoryReserve();
+  explicit MemoryReserve(std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~MemoryReserve();
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
@@ -24,8 +26,8 @@ class MemoryReserve {
   // Takes what is missing, as far as there is any.
   void refill();
   bool is_full() const;
-  // Gives a piece back; false: there is none. Any thread.
-  bool release_piece();
+  // For the thread whose allocation failed: gives a piece back, or waits. False: it has waited long enough.
+  bool make_room();
 
   // The calling thread takes nothing while this lives.
   class Spared {
@@ -37,6 +39,9 @@ class MemoryReserve {
   };
 
  private:
+  bool release_piece();
+
+  const std::chrono::milliseconds patience_;
   std::array<std::atomic<void*>, kNumPieces> pieces_{};  // not touched: they take addresses, no memory
 };
 

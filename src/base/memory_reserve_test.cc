@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <new>
@@ -32,7 +33,7 @@ class AddressLimit {
 std::unique_ptr<char[]> allocate() { return std::unique_ptr<char[]>(new (std::nothrow) char[256 << 10]); }
 
 TEST(MemoryReserve, HasWhatASystemWithoutMemoryDoesNotGive) {
-  MemoryReserve reserve;
+  MemoryReserve reserve(std::chrono::milliseconds(50));
   ASSERT_TRUE(reserve.is_full());
   std::vector<std::unique_ptr<char[]>> taken;
   taken.reserve(1000);
