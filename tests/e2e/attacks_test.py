@@ -128,7 +128,7 @@ class Attacks(CommandLineTest):
     def test_requests_without_memory_end(self):
         process = self.serve("--memory", "600M")
         self.metric("kvasir_http_connections")  # its threads run
-        limit_bytes = (self.size_kib(process) << 10) + (32 << 20)
+        limit_bytes = (self.size_kib(process) << 10) + (2 << 20)
         resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         statuses = []
 
@@ -151,7 +151,8 @@ class Attacks(CommandLineTest):
         for thread in threads:
             thread.join()
         self.assertNotIn("timeout", statuses)
-        self.assertLessEqual(statuses.count("closed"), 6, statuses)  # the large ones, where TCP loses what was said
+        # Of a large one that is refused while it comes TCP may lose what was said.
+        self.assertLessEqual(statuses.count("closed"), 10, statuses)
         ask(10)
         self.assertEqual(statuses[-1], 200)
         process.send_signal(signal.SIGTERM)
