@@ -136,7 +136,7 @@ class Attacks(CommandLineTest):
             body = json.dumps({"prompt": "a " * num_words, "max_tokens": 8}).encode()
             request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
             try:
-                with urllib.request.urlopen(request, timeout=15) as answer:
+                with urllib.request.urlopen(request, timeout=8) as answer:
                     statuses.append(answer.status)
             except urllib.error.HTTPError as refused:
                 statuses.append(refused.code)
