@@ -128,7 +128,7 @@ class Attacks(CommandLineTest):
     def test_requests_without_memory_end(self):
         process = self.serve("--memory", "600M")
         self.metric("kvasir_http_connections")  # its threads run
-        limit_bytes = (self.size_kib(process) << 10) + (2 << 20)
+        limit_bytes = self.size_kib(process) << 10
         resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
         statuses = []
 
