@@ -165,6 +165,7 @@ struct Server::Impl {
   void keep_things(std::unique_ptr<stored::ObjectStore> store);
   void begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot);
   void serve_io();
+  void note_failure(const char* what);
   void drain();
   void flush();
 
@@ -335,8 +336,17 @@ void Server::Impl::serve_io() {
       io.run();
     } catch (const std::exception& error) {
       // Out of memory in one connection's handler, which ends that connection; the others go on.
-      warn_on_stderr(fmt::format("a connection failed: {}", error.what()));
+      note_failure(error.what());
     }
+  }
+}
+
+// In the log, unless there is no memory for that either.
+void Server::Impl::note_failure(const char* what) {
+  try {
+    refusals.note(fmt::format("a connection failed: {}", what), observe::RefusalLog::Clock::now());
+  } catch (const std::exception&) {
+    // The next one may be said.
   }
 }
 
