@@ -1,5 +1,4 @@
 """Clients that mean harm, without a key: memory, health and slots stay within their bounds."""
-import json
 import re
 import resource
 import signal
@@ -8,7 +7,6 @@ import struct
 import threading
 import time
 import unittest
-import urllib.error
 import urllib.request
 
 from command_line import DONE, INTERRUPTED, LLAMA, MACHINE, TIME_LIMIT_S, CommandLineTest
@@ -124,39 +122,6 @@ class Attacks(CommandLineTest):
             ends.add(code)
             kib += (size_kib - (60 << 10)) // 24
         self.assertIn(MACHINE, ends)
-
-    def test_requests_without_memory_end(self):
-        process = self.serve("--memory", "600M")
-        self.metric("kvasir_http_connections")  # its threads run
-        limit_bytes = self.size_kib(process) << 10
-        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-        statuses = []
-
-        def ask(num_words):
-            body = json.dumps({"prompt": "a " * num_words, "max_tokens": 8}).encode()
-            request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
-            try:
-                with urllib.request.urlopen(request, timeout=8) as answer:
-                    statuses.append(answer.status)
-            except urllib.error.HTTPError as refused:
-                statuses.append(refused.code)
-            except TimeoutError:
-                statuses.append("timeout")
-            except OSError:
-                statuses.append("closed")
-
-        threads = [threading.Thread(target=ask, args=(n,)) for n in (10, 100, 2000000, 100, 3000000, 50, 10) * 3]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertNotIn("timeout", statuses)
-        # Of a large one that is refused while it comes TCP may lose what was said.
-        self.assertLessEqual(statuses.count("closed"), 10, statuses)
-        ask(10)
-        self.assertEqual(statuses[-1], 200)
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(TIME_LIMIT_S), DONE)
 
     def test_a_server_without_memory_for_a_thread_ends_in_order(self):
         process = self.serve()
