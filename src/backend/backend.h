@@ -139,8 +139,7 @@ class Backend {
   virtual void plan(const BatchInput& batch, std::span<const RopeTable> ropes) = 0;
 
   // Writes cells of `memory` anew in coarser formats. No target overlaps a source.
-  virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                             std::byte* memory) = 0;
+  virtual void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) = 0;
 
   // One cell in a coarser format, elsewhere.
   virtual void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,

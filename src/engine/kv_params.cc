@@ -40,9 +40,12 @@ std::optional<KvCacheType> kv_cache_type_named(std::string_view name) {
   return std::nullopt;
 }
 
-kv::KvFormat format_of_new_cells(KvCacheType type, std::int32_t head_dim) {
+kv::KvFormat format_of_new_cells(KvCacheType type, const model::ModelConfig& model) {
   if (type == KvCacheType::kF32) return kv::KvFormat::kF32;
-  const bool is_q12 = type == KvCacheType::kQ12 && kv::supports(kv::KvFormat::kQ12, head_dim);
+  const bool is_q12 = type == KvCacheType::kQ12 &&
+                      std::ranges::all_of(model.layer_groups, [&](const model::LayerGroup& group) {
+                        return kv::supports(kv::KvFormat::kQ12, model.head_dim_of(group));
+                      });
   return is_q12 ? kv::KvFormat::kQ12 : kv::KvFormat::kF16;
 }
 

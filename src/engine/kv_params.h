@@ -10,13 +10,14 @@
 #include "kvasir/engine.h"
 #include "kvasir/request.h"
 #include "kvasir/result.h"
+#include "model/config.h"
 
 namespace kvasir {
 
 // "q12", "f16" and "f32"; nothing for other names.
 std::optional<KvCacheType> kv_cache_type_named(std::string_view name);
 // The format of new cells.
-kv::KvFormat format_of_new_cells(KvCacheType type, std::int32_t head_dim);
+kv::KvFormat format_of_new_cells(KvCacheType type, const model::ModelConfig& model);
 
 // "0.3" and "30%" are shares of the bytes in f16; "64MiB" and "65536" are bytes, at least 4 KiB. Error
 // (kUsage): neither, or out of range; it says what must be, not of which field.

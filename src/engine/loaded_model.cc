@@ -79,18 +79,24 @@ Result<T> in_file(const EngineConfig& config, Result<T> result) {
 }
 
 kv::KvCacheConfig kv_cache_config(const EngineConfig& config, const model::ModelConfig& model,
-                                  const MemoryPlan& plan) {
-  kv::KvCacheConfig kv{.cells_per_layer = model.num_kv_heads,
-                       .head_dim = model.head_dim,
-                       .new_cells = format_of_new_cells(config.kv_cache_type, model.head_dim)};
+                                   const MemoryPlan& plan) {
+  kv::KvCacheConfig kv{.new_cells = format_of_new_cells(config.kv_cache_type, model)};
   for (std::size_t i = 0; i < model.layer_groups.size(); ++i) {
     const model::LayerGroup& group = model.layer_groups[i];
     kv.groups.push_back(
         {.num_blocks = plan.num_blocks[i],
          .window_tokens = group.window,
-         .cells_per_block = static_cast<std::int32_t>(group.layers.size()) * model.num_kv_heads});
+         .cells_per_block = static_cast<std::int32_t>(group.layers.size()) * model.num_kv_heads_of(group),
+         .num_kv_heads = model.num_kv_heads_of(group),
+         .head_dim = model.head_dim_of(group)});
   }
   return kv;
+}
+
+std::int32_t widest_head_dim(const model::ModelConfig& model) {
+  std::int32_t widest = 0;
+  for (const model::LayerGroup& group : model.layer_groups) widest = std::max(widest, model.head_dim_of(group));
+  return widest;
 }
 
 Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
@@ -112,7 +118,7 @@ std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& m
                          const io::WeightSource& source) {
   const TensorView* embedding = source.find("token_embd.weight");
   return (embedding == nullptr ? 0 : embedding->num_bytes()) +
-         kv::CellArena::table_bytes(config.kv_disk_bytes, model.head_dim);
+         kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
 }
 
 std::int64_t tensor_bytes(const io::WeightSource& source) {
@@ -159,8 +165,7 @@ Status reserve_memory(const EngineConfig& config, const model::ModelConfig& mode
   if (config.kv_disk_bytes > 0) {
     KVASIR_TRY(loaded.kv_file, runtime::CellFile::create(config.kv_disk_directory,
                                                          {.backend = loaded.backend.get(),
-                                                          .cells = loaded.kv_memory.data(),
-                                                          .head_dim = loaded.kv.head_dim},
+                                                          .cells = loaded.kv_memory.data()},
                                                          config.kv_disk_warning));
     loaded.kv.disk = {.file = loaded.kv_file.get(), .bytes = config.kv_disk_bytes};
   }
@@ -189,7 +194,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   EngineConfig config = requested;
   config.max_num_batched_tokens = loaded.max_num_batched_tokens;
 
-  KVASIR_CHECKED(check_disk(config, model.head_dim));
+  KVASIR_CHECKED(check_disk(config, widest_head_dim(model)));
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
   // exact.
   const std::int64_t available_bytes = available_memory_bytes();
@@ -222,8 +227,8 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
     backend::KvGroupView& view = views.emplace_back();
     view.layout = {.format = kv.new_cells,
                    .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
-                   .num_kv_heads = config.num_kv_heads,
-                   .head_dim = config.head_dim};
+                   .num_kv_heads = config.num_kv_heads_of(config.layer_groups[i]),
+                   .head_dim = config.head_dim_of(config.layer_groups[i])};
     view.window = config.layer_groups[i].window;
     view.directory = cells.directory(static_cast<std::int32_t>(i));
     view.memory = kv_memory.data();
@@ -234,11 +239,11 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
 kv::RunRecord LoadedModel::policy_run() const {
   const model::ModelConfig& config = model->config();
   kv::RunRecord run{.model = info.name,
-                    .query_heads_per_kv_head = config.group_size(),
-                    .head_dim = config.head_dim,
+                    .query_heads_per_kv_head = config.num_heads / kv.full_group().num_kv_heads,
+                    .head_dim = kv.full_head_dim(),
                     .format_costs = kv.format_costs};
   for (const model::LayerGroup& group : config.layer_groups) {
-    run.groups.push_back({.layers = group.layers, .num_kv_heads = config.num_kv_heads});
+    run.groups.push_back({.layers = group.layers, .num_kv_heads = config.num_kv_heads_of(group)});
   }
   return run;
 }

@@ -22,10 +22,10 @@ constexpr std::int64_t kHiddenStatesPart = 16;   // of what weights leave, one p
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const model::LayerGroup& group) {
   const backend::KvLayout layout{
-      .format = format_of_new_cells(config.kv_cache_type, model.head_dim),
+      .format = format_of_new_cells(config.kv_cache_type, model),
       .num_layers = static_cast<std::int32_t>(group.layers.size()),
-      .num_kv_heads = model.num_kv_heads,
-      .head_dim = model.head_dim};
+      .num_kv_heads = model.num_kv_heads_of(group),
+      .head_dim = model.head_dim_of(group)};
   return layout.block_bytes();
 }
 
@@ -71,7 +71,7 @@ std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfi
 // or for a step's tokens of several, will do.
 std::int32_t prefill_only_tokens(const EngineConfig& config, const model::ModelConfig& model,
                                  std::int64_t length, std::int64_t room) {
-  if (!config.prefill_only) return 0;
+  if (!config.prefill_only || !model.has_equal_kv()) return 0;
   const std::int64_t affordable =
       std::max<std::int64_t>(0, room / kHiddenStatesPart / (4ll * model.hidden_size));
   return static_cast<std::int32_t>(

@@ -48,11 +48,11 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
   }
   info.weight_bytes = model.weight_bytes();
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
-    const std::int64_t block_bytes = kv.groups[i].cells_per_block * kv::cell_bytes(kv.new_cells, kv.head_dim);
+    const std::int64_t block_bytes = kv.groups[i].cells_per_block * kv::cell_bytes(kv.new_cells, kv.groups[i].head_dim);
     info.kv_groups.push_back({.bytes_per_token = block_bytes / kv::kTokensPerBlock,
                               .window_tokens = config.layer_groups[i].window,
                               .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
-                              .num_kv_heads = config.num_kv_heads});
+                              .num_kv_heads = kv.groups[i].num_kv_heads});
   }
   info.num_layers = config.num_layers;
   info.hidden_size = config.hidden_size;

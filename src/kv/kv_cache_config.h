@@ -20,9 +20,7 @@ inline constexpr std::int64_t kMaxBlockIds = std::numeric_limits<std::int32_t>::
 
 struct KvCacheConfig {
   std::vector<LayerGroup> groups;
-  std::int32_t cells_per_layer = 1;  // KV heads; the cells of a group's blocks are a multiple of it
-  std::int32_t head_dim = 64;
-  KvFormat new_cells = KvFormat::kF16;  // or kF32
+  KvFormat new_cells = KvFormat::kF16;  // or kF32; every group's heads support it
   FormatCosts format_costs = usual_format_costs();
   bool prefix_cache = true;
   std::vector<std::vector<TokenId>> public_prefixes;
@@ -32,7 +30,9 @@ struct KvCacheConfig {
   DiskSpace disk = {};                 // where cells go that become ghosts
   std::int32_t max_extra_pages = 64;   // of memory, for policies; fewer than they need only in tests
 
-  // Error (kUsage) naming the field when a group has no block, a negative window, or there is no group.
+  // Error (kUsage) naming the field when a group has no block, a negative window, cells that are no multiple of its
+  // KV heads, or heads that do not support the format; and when there is no group, or when groups without a window
+  // have heads of several widths, which policies do not compare.
   Status validate() const;
   // Bytes of the memory behind the cells' offsets: room for every group's blocks in the format of new cells,
   // and a few pages for policies.
@@ -45,6 +45,12 @@ struct KvCacheConfig {
   const LayerGroup& group(std::int32_t index) const { return groups[static_cast<std::size_t>(index)]; }
   // Cells of a block over the groups without a window.
   std::int64_t num_full_cells() const;
+  // The first group without a window, or the first one; all without a window have heads as wide.
+  const LayerGroup& full_group() const;
+  std::int32_t full_head_dim() const { return full_group().head_dim; }
+  std::int32_t widest_head_dim() const;
+  // Whether all groups have as many KV heads, as wide.
+  bool has_equal_layers() const;
   std::int32_t num_groups() const { return static_cast<std::int32_t>(groups.size()); }
 };
 

@@ -42,7 +42,7 @@ SequenceKv KvCacheManager::open(const CacheScope& scope, bool use_prefix_cache, 
   if (!policy.is_lossy() || policy.policy->memory() == AttentionMemory{}) return kv;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
     kv.scores.emplace_back(policy.policy->memory(), group(g).is_full() ? group(g).cells_per_block : 0,
-                           config_.head_dim, blocks_for(expected_tokens));
+                           group(g).head_dim, blocks_for(expected_tokens));
   }
   return kv;
 }
@@ -287,7 +287,7 @@ std::int64_t KvCacheManager::bytes_missing(const SequenceKv& kv, std::int32_t nu
     const auto new_bytes = static_cast<double>(blocks_.cells().new_block_bytes(g));
     double kept = num_blocks * new_bytes;
     if (group(g).is_full() && kv.policy.is_lossy()) {
-      const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, config_.head_dim);
+      const std::int64_t cell_in_f16 = cell_bytes(KvFormat::kF16, group(g).head_dim);
       const double share = kv.policy.expected_share(config_.num_full_cells() * blocks_for(num_tokens) *
                                                     cell_in_f16);
       // A chunk comes on top of what the whole prompt may keep, from early on.

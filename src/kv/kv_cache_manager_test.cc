@@ -30,6 +30,13 @@ TEST(KvCacheManager, RefusesAConfigurationWithoutBlocks) {
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().message, "KV cache: layer group 0 needs at least 1 block, got 0");
   EXPECT_FALSE(KvCacheConfig({.groups = {{.num_blocks = 1, .window_tokens = -1}}}).validate().has_value());
+  const KvCacheConfig widths{
+      .groups = {{.num_blocks = 1, .head_dim = 64}, {.num_blocks = 1, .head_dim = 128}}};
+  EXPECT_EQ(widths.validate().error().message,
+            "KV cache: groups without a window must have heads of one width, 64 and 128 differ");
+  const KvCacheConfig odd{.groups = {{.num_blocks = 1, .head_dim = 80}}, .new_cells = KvFormat::kQ12};
+  EXPECT_EQ(odd.validate().error().message,
+            "KV cache: the heads of layer group 0 are 80 wide, which q12 does not support");
 }
 
 TEST(KvCacheManager, AllocatesInAllGroupsOrInNone) {
@@ -261,7 +268,7 @@ TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeaves) {
 // The share counts the bytes of f16, so it keeps more of the fewer bytes of 12 bits.
 TEST(KvCacheManager, ExpectsOfASequenceWhatItsPolicyLeavesOfF16) {
   constexpr std::int32_t kHeadDim = 64;
-  KvCacheManager manager({.groups = {{.num_blocks = 8}}, .head_dim = kHeadDim, .new_cells = KvFormat::kQ12});
+  KvCacheManager manager({.groups = {{.num_blocks = 8, .head_dim = kHeadDim}}, .new_cells = KvFormat::kQ12});
   const auto missing = [&](double budget_share) {
     SequenceKv kv = manager.open("", false, 0, {.policy = &ladder_policy(), .budget_share = budget_share});
     return static_cast<double>(manager.bytes_missing(kv, 96, 16));

@@ -27,7 +27,7 @@ KvMap map_of(const KvCacheManager& kv) {
       auto& of_owner = map[static_cast<std::size_t>(*owner)];
       for (std::int32_t cell = 0; cell < cells.cells_per_block(group); ++cell) {
         const KvFormat format = cells.at(group, block, cell).format();
-        of_owner[static_cast<std::size_t>(format)] += cell_bytes(format, cells.head_dim());
+        of_owner[static_cast<std::size_t>(format)] += cell_bytes(format, cells.head_dim(group));
       }
     }
   }

@@ -27,9 +27,12 @@ std::int64_t bytes_of(const KvMap& map, KvOwner owner) {
 
 // Two groups, so that a block has cells of several layers and one that slides.
 TEST(KvMap, SaysWhoseEveryByteIs) {
-  KvCacheManager manager({.groups = {{.num_blocks = 16, .cells_per_block = 4},
-                                     {.num_blocks = 8, .window_tokens = 40, .cells_per_block = 2}},
-                          .cells_per_layer = 2,
+  KvCacheManager manager({.groups = {{.num_blocks = 16, .cells_per_block = 4, .num_kv_heads = 2},
+                                     {.num_blocks = 8,
+                                      .window_tokens = 40,
+                                      .cells_per_block = 2,
+                                      .num_kv_heads = 2,
+                                      .head_dim = 128}},
                           .public_prefixes = {iota_tokens(32, 1000)},
                           .prefix_hash_key = {3, 4}});
   const auto check_sum = [&](const KvMap& map) {

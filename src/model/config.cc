@@ -285,6 +285,12 @@ Status read_vocab_size(const io::WeightSource& source, ModelConfig& config) {
 
 }  // namespace
 
+bool ModelConfig::has_equal_kv() const {
+  return std::ranges::all_of(layer_groups, [this](const LayerGroup& group) {
+    return num_kv_heads_of(group) == num_kv_heads && head_dim_of(group) == head_dim;
+  });
+}
+
 KvPlace ModelConfig::kv_place(std::int32_t layer) const {
   const auto has_layer = [layer](const LayerGroup& group) {
     return std::ranges::binary_search(group.layers, layer);

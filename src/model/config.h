@@ -42,6 +42,8 @@ struct RopeConfig {
 // Layers that share one kind of attention, and so one block table.
 struct LayerGroup {
   std::int32_t window = 0;           // 0: every earlier token; else positions > own - window
+  std::int32_t num_kv_heads = 0;     // 0: the model's
+  std::int32_t head_dim = 0;         // likewise
   std::vector<std::int32_t> layers;  // ascending layer indices
 };
 
@@ -87,6 +89,14 @@ struct ModelConfig {
   std::int32_t q_size() const { return num_heads * head_dim; }
   std::int32_t kv_size() const { return num_kv_heads * head_dim; }
   bool has_dense_layers() const { return !moe.has_experts() || moe.num_leading_dense_layers > 0; }
+  std::int32_t num_kv_heads_of(const LayerGroup& group) const {
+    return group.num_kv_heads > 0 ? group.num_kv_heads : num_kv_heads;
+  }
+  std::int32_t head_dim_of(const LayerGroup& group) const {
+    return group.head_dim > 0 ? group.head_dim : head_dim;
+  }
+  // Whether the KV of every layer has the same size.
+  bool has_equal_kv() const;
   // Requires: 0 <= layer < num_layers.
   KvPlace kv_place(std::int32_t layer) const;
   bool has_window(std::int32_t layer) const {

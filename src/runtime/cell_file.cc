@@ -45,14 +45,14 @@ bool CellFile::fail(std::string_view what) {
   return false;
 }
 
-bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy) {
+bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_dim) {
   const std::byte* bytes = memory_.cells + cell.offset();
   if (cell.format() != copy.format()) {
-    coarser_.resize(static_cast<std::size_t>(kv::cell_bytes(copy.format(), memory_.head_dim)));
-    memory_.backend->convert_cell({bytes, cell.format()}, copy.format(), memory_.head_dim, coarser_.data());
+    coarser_.resize(static_cast<std::size_t>(kv::cell_bytes(copy.format(), head_dim)));
+    memory_.backend->convert_cell({bytes, cell.format()}, copy.format(), head_dim, coarser_.data());
     bytes = coarser_.data();
   }
-  const std::int64_t end = kv::cell_bytes(copy.format(), memory_.head_dim);
+  const std::int64_t end = kv::cell_bytes(copy.format(), head_dim);
   errno = 0;
   for (std::int64_t done = 0; done < end;) {
     const ssize_t count =
@@ -64,9 +64,9 @@ bool CellFile::write(kv::KvCellRef cell, kv::KvCellRef copy) {
   return true;
 }
 
-bool CellFile::read(kv::KvCellRef copy, kv::KvCellRef cell) {
+bool CellFile::read(kv::KvCellRef copy, kv::KvCellRef cell, std::int32_t head_dim) {
   std::byte* bytes = memory_.cells + cell.offset();
-  const std::int64_t end = kv::cell_bytes(copy.format(), memory_.head_dim);
+  const std::int64_t end = kv::cell_bytes(copy.format(), head_dim);
   errno = 0;
   for (std::int64_t done = 0; done < end;) {
     const ssize_t count =

@@ -25,7 +25,6 @@ class CellFile final : public kv::CellDisk {
   struct Memory {
     backend::Backend* backend = nullptr;
     std::byte* cells = nullptr;
-    std::int32_t head_dim = 64;
   };
   // In `directory`; the system's folder for temporary files when that is empty. Error (kMachine) naming it
   // when no file can be made there.
@@ -36,8 +35,8 @@ class CellFile final : public kv::CellDisk {
   CellFile& operator=(const CellFile&) = delete;
   ~CellFile() override;
 
-  bool write(kv::KvCellRef cell, kv::KvCellRef copy) override;
-  bool read(kv::KvCellRef copy, kv::KvCellRef cell) override;
+  bool write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_dim) override;
+  bool read(kv::KvCellRef copy, kv::KvCellRef cell, std::int32_t head_dim) override;
 
  private:
   CellFile(int file, const Memory& memory, std::function<void(std::string_view)> warn)

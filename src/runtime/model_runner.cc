@@ -46,7 +46,6 @@ ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
                          std::int32_t max_logit_rows)
     : model_(model),
       backend_(backend),
-      head_dim_(kv_groups.front().layout.head_dim),
       kv_memory_(kv_groups.front().memory),
       builder_(std::move(kv_groups), true),
       layer_builder_(std::move(prefill_only.kv_groups), false),
@@ -82,7 +81,7 @@ std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
 
 void ModelRunner::convert_cells(const kv::CellConversions& conversions) {
   conversions.for_each_round([this](std::span<const kv::CellConversion> round) {
-    backend_.convert_cells(round, head_dim_, kv_memory_);
+    backend_.convert_cells(round, kv_memory_);
   });
 }
 

@@ -101,7 +101,6 @@ class ModelRunner {
 
   model::Model& model_;
   backend::Backend& backend_;
-  const std::int32_t head_dim_;
   std::byte* const kv_memory_;
   BatchBuilder builder_;
   BatchBuilder layer_builder_;  // of sequences that run layer by layer

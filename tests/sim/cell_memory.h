@@ -22,15 +22,15 @@ class CellMemory {
   // The first token of the block is stored: its cells are its own from here on.
   void begin_block(std::int32_t group, BlockId block);
   // The stamp that all of the cell's bytes hold; none when they are not whole.
-  std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell) const;
-  void fill(kv::KvCellRef cell, std::uint64_t stamp);
+  std::optional<std::uint64_t> stamp_of(kv::KvCellRef cell, std::int32_t head_dim) const;
+  void fill(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp);
   // Empty, or which cell of the block does not hold its bytes any more.
   std::string check(std::int32_t group, BlockId block) const;
 
  private:
   // [begin, end) in memory_.
-  std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell) const;
-  bool holds(kv::KvCellRef cell, std::uint64_t stamp) const;
+  static std::pair<std::size_t, std::size_t> granules(kv::KvCellRef cell, std::int32_t head_dim);
+  bool holds(kv::KvCellRef cell, std::int32_t head_dim, std::uint64_t stamp) const;
   std::string convert_round(std::span<const kv::CellConversion> round);
 
   const kv::KvCacheManager& kv_;

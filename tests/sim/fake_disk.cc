@@ -9,12 +9,12 @@ constexpr std::int32_t kFailurePercent = 5;
 
 }  // namespace
 
-bool FakeDisk::write(kv::KvCellRef cell, kv::KvCellRef copy) {
-  const auto stamp = memory_->stamp_of(cell);
+bool FakeDisk::write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_dim) {
+  const auto stamp = memory_->stamp_of(cell, head_dim);
   if (!stamp) fault_ = "a copy is made of a cell that is not whole";
   if (cell.format() != copy.format() && !kv::is_coarser(copy.format(), cell.format()))
     fault_ = "a copy is finer than its cell";
-  const std::int64_t end = copy.offset() + kv::cell_bytes(copy.format(), head_dim_);
+  const std::int64_t end = copy.offset() + kv::cell_bytes(copy.format(), head_dim);
   if (end > capacity_bytes_) fault_ = "a copy lies behind the end of the file";
   // An older copy in that place is overwritten, whole or in part.
   auto overlapped = copies_.lower_bound(copy.offset());
@@ -25,14 +25,14 @@ bool FakeDisk::write(kv::KvCellRef cell, kv::KvCellRef copy) {
   return true;
 }
 
-bool FakeDisk::read(kv::KvCellRef copy, kv::KvCellRef cell) {
+bool FakeDisk::read(kv::KvCellRef copy, kv::KvCellRef cell, std::int32_t head_dim) {
   const auto found = copies_.find(copy.offset());
   if (found == copies_.end() || found->second.format != copy.format() || cell.format() != copy.format()) {
     fault_ = "a copy is read that was overwritten";
     return false;
   }
   const bool fails = random_.percent(kFailurePercent);
-  memory_->fill(cell, fails ? 0 : found->second.stamp);
+  memory_->fill(cell, head_dim, fails ? 0 : found->second.stamp);
   return !fails;
 }
 

@@ -16,13 +16,10 @@ class FakeDisk final : public kv::CellDisk {
   FakeDisk(std::uint64_t seed, std::int64_t capacity_bytes)
       : random_(seed), capacity_bytes_(capacity_bytes) {}
   // Whose cells it copies. Before the first copy.
-  void attach(CellMemory& memory, std::int32_t head_dim) {
-    memory_ = &memory;
-    head_dim_ = head_dim;
-  }
+  void attach(CellMemory& memory) { memory_ = &memory; }
 
-  bool write(kv::KvCellRef cell, kv::KvCellRef copy) override;
-  bool read(kv::KvCellRef copy, kv::KvCellRef cell) override;
+  bool write(kv::KvCellRef cell, kv::KvCellRef copy, std::int32_t head_dim) override;
+  bool read(kv::KvCellRef copy, kv::KvCellRef cell, std::int32_t head_dim) override;
 
   // Empty, or the first promise that was broken.
   const std::string& fault() const { return fault_; }
@@ -37,7 +34,6 @@ class FakeDisk final : public kv::CellDisk {
   SeededRandom random_;
   const std::int64_t capacity_bytes_;
   CellMemory* memory_ = nullptr;
-  std::int32_t head_dim_ = 0;
   std::map<std::int64_t, Copy> copies_;  // by offset; of each place what was written last
   std::string fault_;
 };

@@ -78,7 +78,7 @@ Simulation::Simulation(std::uint64_t seed, bool verbose)
       holds_(of_holds_.percent(40)),
       first_id_(workload_.requests.size(), SequenceId{-1}),
       max_steps_((holds_ ? 3 : 1) * max_steps(workload_)) {
-  disk_.attach(engine_.cells(), workload_.kv.head_dim);
+  disk_.attach(engine_.cells());
   if (verbose_) fmt::print("{}", describe(workload_));
 }
 
@@ -464,7 +464,7 @@ void Simulation::check_copies() {
         if (copy.is_gone()) continue;
         if (kv_.cells().at(g, BlockId{i}, cell).format() != kv::KvFormat::kGhost)
           fail(fmt::format("group {}: cell {} of block {} is no ghost but has a copy", g, cell, i));
-        used_bytes += kv::cell_bytes(copy.format(), kv_.cells().head_dim());
+        used_bytes += kv::cell_bytes(copy.format(), kv_.cells().head_dim(g));
       }
     }
   }

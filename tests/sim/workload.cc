@@ -16,21 +16,22 @@ constexpr std::array<std::int32_t, 8> kWindows = {1, 2, 15, 16, 17, 33, 48, 70};
 constexpr std::array<std::int32_t, 4> kHashBits = {1, 4, 64, 64};
 constexpr std::array<double, 5> kBudgets = {0.7, 0.4, 0.3, 0.15, 0.1};
 constexpr std::int32_t kHeadDim = 32;
+constexpr std::array<std::int32_t, 4> kWindowHeadDims = {32, 32, 64, 96};  // mostly as the others
 
 kv::KvCacheConfig make_kv(SeededRandom& random) {
   kv::KvCacheConfig kv;
   const std::int32_t shape = random.between(0, 99);
   // Mostly too small for comfort: the interesting things happen when blocks run out.
   const std::int32_t most_blocks = random.percent(70) ? 18 : 60;
-  kv.head_dim = kHeadDim;
   if (shape < 85) {
     kv.groups.push_back(
-        {.num_blocks = random.between(4, most_blocks), .cells_per_block = random.between(1, 3)});
+        {.num_blocks = random.between(4, most_blocks), .cells_per_block = random.between(1, 3), .head_dim = kHeadDim});
   }
   if (shape >= 45) {
     kv.groups.push_back({.num_blocks = random.between(4, most_blocks),
                          .window_tokens = random.pick<std::int32_t>(kWindows),
-                         .cells_per_block = random.between(1, 3)});
+                         .cells_per_block = random.between(1, 3),
+                         .head_dim = random.pick<std::int32_t>(kWindowHeadDims)});
   }
   kv.prefix_cache = random.percent(75);
   kv.prefix_hash_key = {random.bits(), random.bits()};

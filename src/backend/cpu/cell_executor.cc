@@ -6,15 +6,14 @@
 
 namespace kvasir::backend {
 
-void CellExecutor::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                                 std::byte* memory) {
+void CellExecutor::convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) {
   constexpr std::int64_t kConversionsPerTask = 16;
   const auto count = static_cast<std::int64_t>(conversions.size());
   pool_.parallel_for(ceil_div(count, kConversionsPerTask), [&](std::int64_t task) {
     const std::int64_t end = std::min(count, (task + 1) * kConversionsPerTask);
     for (std::int64_t i = task * kConversionsPerTask; i < end; ++i) {
       const kv::CellConversion& conversion = conversions[static_cast<std::size_t>(i)];
-      kernels_.convert_cell({.head_dim = head_dim,
+      kernels_.convert_cell({.head_dim = conversion.head_dim,
                              .from = conversion.from.format(),
                              .to = conversion.to.format(),
                              .source = memory + conversion.from.offset(),

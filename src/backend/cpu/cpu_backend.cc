@@ -54,9 +54,8 @@ void CpuBackend::plan(const BatchInput& batch, std::span<const RopeTable> ropes)
   attention_.begin_step();
 }
 
-void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                               std::byte* memory) {
-  cells_.convert_cells(conversions, head_dim, memory);
+void CpuBackend::convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) {
+  cells_.convert_cells(conversions, memory);
 }
 
 void CpuBackend::convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,

@@ -34,8 +34,7 @@ class CpuBackend final : public Backend {
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;
   void plan(const BatchInput& batch, std::span<const RopeTable> ropes) override;
-  void convert_cells(std::span<const kv::CellConversion> conversions, std::int32_t head_dim,
-                     std::byte* memory) override;
+  void convert_cells(std::span<const kv::CellConversion> conversions, std::byte* memory) override;
   void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
                     std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;

@@ -16,7 +16,7 @@ std::int32_t total_blocks(const KvCacheConfig& config) {
 std::vector<CellStore::Group> cell_groups(const KvCacheConfig& config) {
   std::vector<CellStore::Group> groups;
   for (const LayerGroup& group : config.groups)
-    groups.push_back({group.num_block_ids(), group.cells_per_block});
+    groups.push_back({group.num_block_ids(), group.cells_per_block, group.head_dim});
   return groups;
 }
 
@@ -26,30 +26,29 @@ BlockStore::BlockStore(const KvCacheConfig& config)
     : config_(config),
       index_(config.prefix_hash_key, config.num_groups(), config.prefix_cache ? total_blocks(config) : 0,
              config.prefix_hash_bits),
-      cells_(cell_groups(config), config.new_cells, config.head_dim, config.memory_bytes(),
-             config.num_spare_pages(), config.disk) {
+      cells_(cell_groups(config), config.new_cells, config.memory_bytes(), config.num_spare_pages(),
+             config.disk) {
   for (const LayerGroup& group : config.groups) {
     pools_.emplace_back(group.num_block_ids());
     room_bytes_ += std::int64_t{group.num_blocks} * group.cells_per_block *
-                   cell_bytes(config.new_cells, config.head_dim);
+                   cell_bytes(config.new_cells, group.head_dim);
   }
 }
 
 bool BlockStore::has_empty(std::span<const std::int32_t> num_blocks) const {
-  std::int64_t num_cells = 0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
-    if (pool(g).num_empty_free() < wanted) return false;
-    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
+    if (pool(g).num_empty_free() < num_blocks[static_cast<std::size_t>(g)]) return false;
   }
-  return has_memory_for(num_cells);
+  return has_memory_for(num_blocks);
 }
 
 // Without an eviction.
-bool BlockStore::has_memory_for(std::int64_t num_cells) const {
-  const std::int64_t num_bytes = num_cells * cell_bytes(config_.new_cells, config_.head_dim);
-  return cells_.num_new_cells_available() >= num_cells &&
-         cells_.arena().used_bytes() + num_bytes <= room_bytes_;
+bool BlockStore::has_memory_for(std::span<const std::int32_t> num_blocks) const {
+  std::int64_t num_bytes = 0;
+  for (std::int32_t g = 0; g < num_groups(); ++g) {
+    num_bytes += num_blocks[static_cast<std::size_t>(g)] * cells_.new_block_bytes(g);
+  }
+  return cells_.arena().used_bytes() + num_bytes <= room_bytes_ && cells_.has_room_for(num_blocks);
 }
 
 bool BlockStore::make_room(CacheOwner owner, std::span<const std::int32_t> num_blocks) {
@@ -65,13 +64,10 @@ bool BlockStore::make_room(CacheOwner owner, std::span<const std::int32_t> num_b
 }
 
 bool BlockStore::evict_for(std::span<const std::int32_t> num_blocks) {
-  std::int64_t num_cells = 0;
   for (std::int32_t g = 0; g < num_groups(); ++g) {
-    const std::int32_t wanted = num_blocks[static_cast<std::size_t>(g)];
-    while (pool(g).num_empty_free() < wanted) CHECK(evict_from(g));
-    num_cells += std::int64_t{wanted} * cells_.cells_per_block(g);
+    while (pool(g).num_empty_free() < num_blocks[static_cast<std::size_t>(g)]) CHECK(evict_from(g));
   }
-  while (!has_memory_for(num_cells)) {
+  while (!has_memory_for(num_blocks)) {
     if (!evict_from_fullest()) return false;
   }
   return true;

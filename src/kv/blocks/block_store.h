@@ -52,7 +52,7 @@ class BlockStore {
   std::int64_t num_evictions() const { return num_evictions_; }
 
  private:
-  bool has_memory_for(std::int64_t num_cells) const;
+  bool has_memory_for(std::span<const std::int32_t> num_blocks) const;
   bool evict_for(std::span<const std::int32_t> num_blocks);
   bool evict_from(std::int32_t group);
 

@@ -18,6 +18,8 @@ struct LayerGroup {
   std::int32_t num_blocks = 0;       // that its share of the memory holds in the format of new cells
   std::int32_t window_tokens = 0;    // 0: full attention
   std::int32_t cells_per_block = 1;  // layers times KV heads
+  std::int32_t num_kv_heads = 1;     // cells of one layer
+  std::int32_t head_dim = 64;        // of its keys and values
   // By cell: how much the model suffers when attention to it is wrong, the mean being 1. Empty: all alike.
   std::vector<float> cell_weights = {};
 

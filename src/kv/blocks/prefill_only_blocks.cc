@@ -23,6 +23,7 @@ std::int32_t PrefillOnlyBlocks::num_blocks(std::int32_t group, std::int32_t num_
 }
 
 std::int32_t PrefillOnlyBlocks::max_tokens() const {
+  if (!config_.has_equal_layers()) return 0;
   const LayerGroup& roomiest = config_.group(group_);
   const std::int64_t per_block = layers_per_block(group_);
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
@@ -33,8 +34,9 @@ std::int32_t PrefillOnlyBlocks::max_tokens() const {
 }
 
 std::int64_t PrefillOnlyBlocks::num_bytes(std::int32_t num_tokens) const {
-  return std::int64_t{blocks_for(num_tokens)} * config_.cells_per_layer *
-         cell_bytes(config_.new_cells, config_.head_dim);
+  const LayerGroup& group = config_.group(group_);
+  return std::int64_t{blocks_for(num_tokens)} * group.num_kv_heads *
+         cell_bytes(config_.new_cells, group.head_dim);
 }
 
 bool PrefillOnlyBlocks::allocate(SequenceKv& kv, std::int32_t num_tokens) {
@@ -43,16 +45,16 @@ bool PrefillOnlyBlocks::allocate(SequenceKv& kv, std::int32_t num_tokens) {
   const std::int32_t num_blocks = this->num_blocks(g, num_tokens);
   missing_[static_cast<std::size_t>(g)] = num_blocks;
   if (num_blocks > blocks_.pool(g).num_free() || !blocks_.make_room(kv.owner, missing_)) return false;
-  const std::int32_t per_block = layers_per_block(g);
+  const std::int32_t per_block = layers_per_block(g), num_kv_heads = config_.group(g).num_kv_heads;
   // Read as cells of one layer, the directory has the next layer's so much further on.
-  const auto layer_stride = static_cast<std::int32_t>(config_.cells_per_layer * cells().directory(g).stride);
+  const auto layer_stride = static_cast<std::int32_t>(num_kv_heads * cells().directory(g).stride);
   std::int32_t num_left = blocks_for(num_tokens);
   BlockTable layer_table;
   layer_table.reserve(num_left);
   while (num_left > 0) {
     const std::int32_t num_used = std::min(num_left, per_block);
     const BlockId block = blocks_.take(kv.owner, g);
-    CHECK(cells().fill(g, {&block, 1}, num_used * config_.cells_per_layer));
+    CHECK(cells().fill(g, {&block, 1}, num_used * num_kv_heads));
     kv.table(g).append(block);
     for (std::int32_t i = 0; i < num_used; ++i) {
       layer_table.append(BlockId{index_of(block) + i * layer_stride});

@@ -12,7 +12,7 @@ namespace kvasir::kv {
 
 // The cells that a block of group() has for its layers serve as many *layer blocks*: 16 tokens each, of
 // whichever layer runs. No cell is taken that no layer block needs. Layer block i of block b is number b times
-// the group's layers plus i, which is also how the group's directory counts, read as blocks of cells_per_layer
+// the group's layers plus i, which is also how the group's directory counts, read as blocks of num_kv_heads
 // cells.
 //
 // Thread safety: none; the engine thread is the only caller.
@@ -29,6 +29,7 @@ class PrefillOnlyBlocks {
   // Blocks of a group, and bytes, that allocate() takes.
   std::int32_t num_blocks(std::int32_t group, std::int32_t num_tokens) const;
   std::int64_t num_bytes(std::int32_t num_tokens) const;
+  // None where groups differ in the size of a layer's KV: such models run all layers.
   std::int32_t max_tokens() const;
 
  private:
@@ -36,7 +37,7 @@ class PrefillOnlyBlocks {
   CellStore& cells() { return blocks_.cells(); }
   const CellStore& cells() const { return blocks_.cells(); }
   std::int32_t layers_per_block(std::int32_t group) const {
-    return cells().cells_per_block(group) / config_.cells_per_layer;
+    return cells().cells_per_block(group) / config_.group(group).num_kv_heads;
   }
 
   const KvCacheConfig& config_;

@@ -11,9 +11,11 @@ constexpr std::int64_t kCellBytes = cell_bytes(KvFormat::kF16, 64);
 
 // Three layers that see everything and five with a window, two KV heads each.
 KvCacheManager make_manager(std::int32_t num_blocks) {
-  return KvCacheManager({.groups = {{.num_blocks = num_blocks, .cells_per_block = 6},
-                                    {.num_blocks = 2, .window_tokens = 16, .cells_per_block = 10}},
-                         .cells_per_layer = 2,
+  return KvCacheManager({.groups = {{.num_blocks = num_blocks, .cells_per_block = 6, .num_kv_heads = 2},
+                                    {.num_blocks = 2,
+                                     .window_tokens = 16,
+                                     .cells_per_block = 10,
+                                     .num_kv_heads = 2}},
                          .prefix_cache = false});
 }
 
@@ -34,7 +36,7 @@ TEST(PrefillOnlyBlocks, HoldsTheBytesOfOneLayerAndNoMore) {
   EXPECT_EQ(num_held(manager, 0), 0);
 }
 
-// Read as blocks of cells_per_layer cells, the directory names other cells for every layer block and head.
+// Read as blocks of num_kv_heads cells, the directory names other cells for every layer block and head.
 TEST(PrefillOnlyBlocks, LayerBlocksLieApartInTheGroupsDirectory) {
   KvCacheManager manager = make_manager(8);
   SequenceKv other = manager.open("", false, 0), kv = manager.open("", false, 0);
@@ -94,7 +96,7 @@ TEST(PrefillOnlyBlocks, EvictsWhatIsCached) {
 
 TEST(PrefillOnlyBlocks, RefusesBlocksWhoseCellsAreNoWholeLayers) {
   const auto status = KvCacheConfig(
-                          {.groups = {{.num_blocks = 1, .cells_per_block = 3}}, .cells_per_layer = 2})
+                          {.groups = {{.num_blocks = 1, .cells_per_block = 3, .num_kv_heads = 2}}})
                           .validate();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "KV cache: the 3 cells of a block of layer group 0 are no multiple of 2");

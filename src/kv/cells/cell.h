@@ -260,6 +260,7 @@ static_assert(kNumKvFormats <= KvCellRef::kAlignment);
 struct CellConversion {
   KvCellRef from;
   KvCellRef to;
+  std::int32_t head_dim = 0;
 };
 
 // Where the cells of a layer group lie: [cells of a block][blocks of the pool], because attention reads the

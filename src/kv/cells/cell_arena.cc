@@ -40,40 +40,57 @@ std::int32_t CellArena::PageSet::lowest() const {
   return static_cast<std::int32_t>((word - words_.begin()) * 64 + std::countr_zero(*word));
 }
 
-std::int64_t CellArena::page_bytes(std::int32_t head_dim) {
-  const auto wanted = static_cast<std::uint64_t>(kCellsPerPage * cell_bytes(KvFormat::kF16, head_dim));
+std::int64_t CellArena::page_bytes(std::int32_t widest_head_dim) {
+  const auto wanted =
+      static_cast<std::uint64_t>(kCellsPerPage * cell_bytes(KvFormat::kF16, widest_head_dim));
   return std::max(kLeastPageBytes, static_cast<std::int64_t>(std::bit_ceil(wanted)));
 }
 
-std::int64_t CellArena::bytes_for(std::int64_t num_cells, KvFormat format, std::int32_t head_dim) {
-  return ceil_div(num_cells, page_bytes(head_dim) / cell_bytes(format, head_dim)) * page_bytes(head_dim);
+std::int64_t CellArena::bytes_for(const Cells& cells, std::int64_t page_bytes) {
+  return ceil_div(cells.num_cells, page_bytes / cell_bytes(cells.format, cells.head_dim)) * page_bytes;
 }
 
-std::int64_t CellArena::table_bytes(std::int64_t capacity_bytes, std::int32_t head_dim) {
+std::int64_t CellArena::table_bytes(std::int64_t capacity_bytes, std::int32_t widest_head_dim) {
   constexpr std::int64_t kBitsPerPage = kNumKvFormats + 1;
-  const std::int64_t num_pages = capacity_bytes / page_bytes(head_dim);
+  const std::int64_t num_pages = capacity_bytes / page_bytes(widest_head_dim);
   return num_pages * static_cast<std::int64_t>(sizeof(Page)) + num_pages * kBitsPerPage / 8;
 }
 
-CellArena::CellArena(std::int64_t capacity_bytes, std::int32_t head_dim, std::int64_t num_spare_pages)
-    : page_bytes_(page_bytes(head_dim)), num_spare_pages_(num_spare_pages) {
+CellArena::CellArena(std::int64_t capacity_bytes, std::span<const std::int32_t> head_dims,
+                     std::int64_t num_spare_pages)
+    : page_bytes_(page_bytes(std::ranges::max(head_dims))),
+      num_spare_pages_(num_spare_pages),
+      head_dims_(head_dims.begin(), head_dims.end()) {
+  std::ranges::sort(head_dims_);
+  const auto same = std::ranges::unique(head_dims_);
+  head_dims_.erase(same.begin(), same.end());
   const std::int64_t num_pages = capacity_bytes / page_bytes_;
   CHECK(num_pages > num_spare_pages && num_pages <= std::numeric_limits<std::int32_t>::max());
   pages_.resize(static_cast<std::size_t>(num_pages));
   free_pages_.resize(num_pages);
   for (std::int32_t page = 0; page < num_pages; ++page) free_pages_.insert(page);
-  for (int i = 0; i < kNumKvFormats; ++i) {
-    const auto format = static_cast<KvFormat>(i);
-    if (format == KvFormat::kGone || !supports(format, head_dim)) continue;
-    SizeClass& of_format = size_class(format);
-    of_format.cell_bytes = cell_bytes(format, head_dim);
-    of_format.cells_per_page = static_cast<std::int32_t>(page_bytes_ / of_format.cell_bytes);
-    of_format.roomy.resize(num_pages);
+  classes_.resize(head_dims_.size() * kNumKvFormats);
+  for (const std::int32_t head_dim : head_dims_) {
+    for (int i = 0; i < kNumKvFormats; ++i) {
+      const auto format = static_cast<KvFormat>(i);
+      if (format == KvFormat::kGone || !supports(format, head_dim)) continue;
+      SizeClass& of_format = classes_[class_index(format, head_dim)];
+      of_format.cell_bytes = cell_bytes(format, head_dim);
+      of_format.cells_per_page = static_cast<std::int32_t>(page_bytes_ / of_format.cell_bytes);
+      of_format.roomy.resize(num_pages);
+    }
   }
 }
 
-std::optional<std::int32_t> CellArena::find_page(KvFormat format) {
-  SizeClass& of_format = size_class(format);
+std::size_t CellArena::class_index(KvFormat format, std::int32_t head_dim) const {
+  const auto width = std::ranges::lower_bound(head_dims_, head_dim);
+  CHECK(width != head_dims_.end() && *width == head_dim);
+  return static_cast<std::size_t>(width - head_dims_.begin()) * kNumKvFormats +
+         static_cast<std::size_t>(format);
+}
+
+std::optional<std::int32_t> CellArena::find_page(std::size_t class_index, KvFormat format) {
+  SizeClass& of_format = classes_[class_index];
   if (const std::int32_t page = of_format.roomy.lowest(); page != kNone) return page;
   const std::int32_t page = free_pages_.lowest();
   if (page == kNone) return std::nullopt;
@@ -83,6 +100,7 @@ std::optional<std::int32_t> CellArena::find_page(KvFormat format) {
   of_format.roomy.insert(page);
   Page& taken = pages_[static_cast<std::size_t>(page)];
   taken.format = format;
+  taken.size_class = static_cast<std::int16_t>(class_index);
   taken.next_free.resize(static_cast<std::size_t>(of_format.cells_per_page));
   return page;
 }
@@ -96,10 +114,11 @@ std::int32_t CellArena::take_slot(Page& page) {
   return slot;
 }
 
-std::optional<KvCellRef> CellArena::allocate(KvFormat format) {
-  SizeClass& of_format = size_class(format);
+std::optional<KvCellRef> CellArena::allocate(KvFormat format, std::int32_t head_dim) {
+  const std::size_t index = class_index(format, head_dim);
+  SizeClass& of_format = classes_[index];
   CHECK(of_format.cells_per_page > 0);
-  const auto page = find_page(format);
+  const auto page = find_page(index, format);
   if (!page) return std::nullopt;
   Page& used = pages_[static_cast<std::size_t>(*page)];
   const std::int32_t slot = take_slot(used);
@@ -110,11 +129,12 @@ std::optional<KvCellRef> CellArena::allocate(KvFormat format) {
 }
 
 void CellArena::free(KvCellRef cell) {
-  SizeClass& of_format = size_class(cell.format());
   const auto number = static_cast<std::int32_t>(cell.offset() / page_bytes_);
-  const auto slot = static_cast<std::int32_t>(cell.offset() % page_bytes_ / of_format.cell_bytes);
   Page& page = pages_[static_cast<std::size_t>(number)];
-  CHECK(page.format == cell.format() && page.num_used > 0 && slot < page.num_started);
+  CHECK(page.format == cell.format() && page.num_used > 0);
+  SizeClass& of_format = size_class(page);
+  const auto slot = static_cast<std::int32_t>(cell.offset() % page_bytes_ / of_format.cell_bytes);
+  CHECK(slot < page.num_started);
   if (page.is_closed) {
     ++of_format.num_closed_slots;
   } else if (page.num_used == of_format.cells_per_page) {
@@ -147,20 +167,20 @@ bool CellArena::close_sparse_pages(std::int32_t max_cells) {
   std::vector<std::int32_t> sparse;
   for (std::int32_t page = 0; page < num_pages(); ++page) {
     const Page& of = pages_[static_cast<std::size_t>(page)];
-    if (of.format != KvFormat::kGone && of.num_used < size_class(of.format).cells_per_page)
+    if (of.format != KvFormat::kGone && of.num_used < size_class(of).cells_per_page)
       sparse.push_back(page);
   }
   std::ranges::stable_sort(
       sparse, {}, [this](std::int32_t page) { return pages_[static_cast<std::size_t>(page)].num_used; });
-  std::array<std::int64_t, kNumKvFormats> num_closed = {};
+  std::vector<std::int64_t> num_closed(classes_.size());
   for (const std::int32_t number : sparse) {
     Page& page = pages_[static_cast<std::size_t>(number)];
-    std::int64_t& closed = num_closed[static_cast<std::size_t>(page.format)];
-    if (page.num_used > max_cells || closed == num_superfluous_pages(size_class(page.format))) continue;
+    std::int64_t& closed = num_closed[static_cast<std::size_t>(page.size_class)];
+    if (page.num_used > max_cells || closed == num_superfluous_pages(size_class(page))) continue;
     max_cells -= page.num_used;
     ++closed;
     page.is_closed = true;
-    SizeClass& of_format = size_class(page.format);
+    SizeClass& of_format = size_class(page);
     of_format.num_closed_slots += of_format.cells_per_page - page.num_used;
     of_format.roomy.erase(number);
     closed_pages_.push_back(number);
@@ -173,17 +193,41 @@ void CellArena::reopen_pages() {
     Page& page = pages_[static_cast<std::size_t>(number)];
     if (!page.is_closed) continue;  // it ran empty
     page.is_closed = false;
-    SizeClass& of_format = size_class(page.format);
+    SizeClass& of_format = size_class(page);
     of_format.num_closed_slots -= of_format.cells_per_page - page.num_used;
     if (page.num_used < of_format.cells_per_page) of_format.roomy.insert(number);
   }
   closed_pages_.clear();
 }
 
-std::int64_t CellArena::num_available(KvFormat format) const {
-  const SizeClass& of_format = size_class(format);
-  return (num_free_pages() + of_format.num_pages) * of_format.cells_per_page - of_format.num_cells -
-         of_format.num_closed_slots;
+std::int64_t CellArena::num_available(KvFormat format, std::int32_t head_dim) const {
+  const SizeClass& of_format = classes_[class_index(format, head_dim)];
+  return num_free_pages() * of_format.cells_per_page + num_free_slots(of_format);
+}
+
+bool CellArena::has_room_for(std::span<const Cells> wanted) const {
+  // While spare pages are in use, so much must stay free in pages that have begun.
+  std::int64_t num_new_pages = 0, num_unneeded_pages = 0;
+  for (const Cells& cells : wanted) {
+    const SizeClass& of_format = classes_[class_index(cells.format, cells.head_dim)];
+    const std::int64_t num_lacking = cells.num_cells - num_free_slots(of_format);
+    if (num_lacking > 0) {
+      num_new_pages += ceil_div<std::int64_t>(num_lacking, of_format.cells_per_page);
+    } else {
+      num_unneeded_pages += -num_lacking / of_format.cells_per_page;
+    }
+  }
+  const std::int64_t num_free = num_free_pages();
+  return num_free >= 0 ? num_new_pages <= num_free : num_new_pages == 0 && num_unneeded_pages >= -num_free;
+}
+
+std::int64_t CellArena::used_bytes(KvFormat format) const {
+  std::int64_t bytes = 0;
+  for (std::size_t width = 0; width < head_dims_.size(); ++width) {
+    const SizeClass& of_format = classes_[width * kNumKvFormats + static_cast<std::size_t>(format)];
+    bytes += of_format.num_cells * of_format.cell_bytes;
+  }
+  return bytes;
 }
 
 }  // namespace kvasir::kv

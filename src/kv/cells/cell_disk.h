@@ -14,10 +14,10 @@ class CellDisk {
  public:
   virtual ~CellDisk() = default;
   // Copies a cell in the format of the copy, which is its own or coarser. False when it could not be written.
-  virtual bool write(KvCellRef cell, KvCellRef copy) = 0;
+  virtual bool write(KvCellRef cell, KvCellRef copy, std::int32_t head_dim) = 0;
   // The bytes of a copy into a cell of its format. False, and the cell's bytes anything, when they could not
   // be read.
-  virtual bool read(KvCellRef copy, KvCellRef cell) = 0;
+  virtual bool read(KvCellRef copy, KvCellRef cell, std::int32_t head_dim) = 0;
 };
 
 struct DiskSpace {

@@ -15,28 +15,33 @@ constexpr std::int32_t kMaxMoves = 2048;
 // References in a cache line: each cell's references begin with one.
 constexpr std::int64_t kRefsPerLine = 64 / sizeof(KvCellRef);
 
+std::vector<std::int32_t> head_dims_of(std::span<const CellStore::Group> groups) {
+  std::vector<std::int32_t> head_dims;
+  for (const CellStore::Group& group : groups) head_dims.push_back(group.head_dim);
+  return head_dims;
+}
+
 }  // namespace
 
-CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-                     std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk)
-    : head_dim_(head_dim),
-      new_cells_(new_cells),
-      arena_(capacity_bytes, head_dim, num_spare_pages),
+CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int64_t capacity_bytes,
+                     std::int32_t num_spare_pages, DiskSpace disk)
+    : new_cells_(new_cells),
+      arena_(capacity_bytes, head_dims_of(groups), num_spare_pages),
       disk_(disk.file),
-      copies_(disk.file == nullptr ? 0 : disk.bytes, head_dim) {
+      copies_(disk.file == nullptr ? 0 : disk.bytes, head_dims_of(groups)) {
   for (const Group& group : groups) {
     const std::int64_t stride = ceil_div(std::int64_t{group.num_blocks}, kRefsPerLine) * kRefsPerLine;
     const auto bytes = stride * group.cells_per_block * static_cast<std::int64_t>(sizeof(KvCellRef));
     auto memory = AlignedBuffer::allocate(bytes, PageSize::kSmall);  // few of each cell's are in use
     if (!memory) throw std::bad_alloc();  // where even a thousandth of the cells' own is too much (ulimit -v)
-    GroupCells& added = groups_.emplace_back(group.cells_per_block, stride, std::move(*memory));
+    GroupCells& added = groups_.emplace_back(group.cells_per_block, group.head_dim, stride, std::move(*memory));
     added.refs = added.memory.as<KvCellRef>().data();
   }
 }
 
 bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells) {
-  if (num_new_cells_available() < std::ssize(blocks) * num_cells) return false;
   GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
+  if (arena_.num_available(new_cells_, of_group.head_dim) < std::ssize(blocks) * num_cells) return false;
   for (const BlockId block : blocks) {
     of_group.num_touched_blocks = std::max(of_group.num_touched_blocks, index_of(block) + 1);
   }
@@ -44,10 +49,25 @@ bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::i
     for (const BlockId block : blocks) {
       KvCellRef& added = ref(group, block, cell);
       CHECK(added.is_gone());
-      added = *arena_.allocate(new_cells_);
+      added = *arena_.allocate(new_cells_, of_group.head_dim);
     }
   }
   return true;
+}
+
+bool CellStore::has_room_for(std::span<const std::int32_t> num_blocks) const {
+  std::vector<CellArena::Cells> wanted;  // of each width together
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const GroupCells& group = groups_[g];
+    const std::int64_t num_cells = std::int64_t{num_blocks[g]} * group.cells_per_block;
+    const auto same = std::ranges::find(wanted, group.head_dim, &CellArena::Cells::head_dim);
+    if (same == wanted.end()) {
+      wanted.push_back({.format = new_cells_, .head_dim = group.head_dim, .num_cells = num_cells});
+    } else {
+      same->num_cells += num_cells;
+    }
+  }
+  return arena_.has_room_for(wanted);
 }
 
 void CellStore::clear(std::int32_t group, BlockId block) {
@@ -69,20 +89,20 @@ void CellStore::begin_demotions() {
 bool CellStore::demote(std::int32_t group, BlockId block, std::int32_t cell, KvFormat to) {
   KvCellRef& demoted = ref(group, block, cell);
   CHECK(is_demoting_ && !demoted.is_gone() && is_coarser(to, demoted.format()));
-  const auto target = allocate_target(to);
+  const auto target = allocate_target(to, head_dim(group));
   if (!target) return false;
-  conversions_.add({demoted, *target});
+  conversions_.add({demoted, *target, head_dim(group)});
   left_behind_.push_back(demoted);
   demoted = *target;
   return true;
 }
 
 // When nothing is free, what this round leaves behind is for the next.
-std::optional<KvCellRef> CellStore::allocate_target(KvFormat format) {
-  auto target = arena_.allocate(format);
+std::optional<KvCellRef> CellStore::allocate_target(KvFormat format, std::int32_t head_dim) {
+  auto target = arena_.allocate(format, head_dim);
   if (target || left_behind_.empty()) return target;
   begin_round();
-  return arena_.allocate(format);
+  return arena_.allocate(format, head_dim);
 }
 
 void CellStore::begin_round() {
@@ -107,10 +127,10 @@ bool CellStore::demote_to_ghost(std::int32_t group, BlockId block, std::int32_t 
 // conversions, which come later, are the first to write anywhere.
 void CellStore::copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from,
                              KvFormat kept_as) {
-  const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as);
+  const KvCellRef copy = copies_.keep(group, block, cell, cells_per_block(group), kept_as, head_dim(group));
   if (copy.is_gone()) {
     ++disk_use_.num_full;
-  } else if (disk_->write(bytes_of(from), copy)) {
+  } else if (disk_->write(bytes_of(from), copy, head_dim(group))) {
     ++disk_use_.num_writes;
   } else {
     ++disk_use_.num_errors;
@@ -129,10 +149,10 @@ bool CellStore::promote(std::int32_t group, BlockId block, std::int32_t cell) {
   KvCellRef& ghost = ref(group, block, cell);
   const KvCellRef copy = copies_.find(group, block, cell);
   CHECK(is_demoting_ && ghost.format() == KvFormat::kGhost && !copy.is_gone());
-  if (!is_first_round_ || arena_.num_available(copy.format()) < 1) return false;
-  const auto target = arena_.allocate(copy.format());
+  if (!is_first_round_ || arena_.num_available(copy.format(), head_dim(group)) < 1) return false;
+  const auto target = arena_.allocate(copy.format(), head_dim(group));
   CHECK(target.has_value());
-  const bool is_read = disk_->read(copy, *target);
+  const bool is_read = disk_->read(copy, *target, head_dim(group));
   copies_.forget(group, block, cell);
   ++(is_read ? disk_use_.num_reads : disk_use_.num_errors);
   if (is_read) {
@@ -174,11 +194,11 @@ void CellStore::end_demotions() {
   is_demoting_ = is_moving_ = false;
 }
 
-void CellStore::move_out_of_closed_page(KvCellRef& ref) {
+void CellStore::move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim) {
   if (ref.is_gone() || !arena_.is_closed(ref)) return;
-  const auto target = arena_.allocate(ref.format());
+  const auto target = arena_.allocate(ref.format(), head_dim);
   if (!target) return;
-  conversions_.add({ref, *target});
+  conversions_.add({ref, *target, head_dim});
   left_behind_.push_back(ref);
   moved_from_.insert_or_assign(target->offset(), bytes_of(ref));
   ref = *target;
@@ -191,7 +211,7 @@ void CellStore::move_out_of_closed_pages() {
     for (std::int32_t cell = 0; cell < group.cells_per_block; ++cell) {
       const std::span of_cell(group.refs + cell * group.stride,
                               static_cast<std::size_t>(group.num_touched_blocks));
-      for (KvCellRef& ref : of_cell) move_out_of_closed_page(ref);
+      for (KvCellRef& ref : of_cell) move_out_of_closed_page(ref, group.head_dim);
     }
   }
 }
@@ -199,13 +219,13 @@ void CellStore::move_out_of_closed_pages() {
 std::int64_t CellStore::bytes(std::int32_t group, BlockId block) const {
   std::int64_t total = 0;
   for (std::int32_t cell = 0; cell < cells_per_block(group); ++cell) {
-    total += cell_bytes(at(group, block, cell).format(), head_dim_);
+    total += cell_bytes(at(group, block, cell).format(), head_dim(group));
   }
   return total;
 }
 
 std::int64_t CellStore::new_block_bytes(std::int32_t group) const {
-  return cells_per_block(group) * cell_bytes(new_cells_, head_dim_);
+  return cells_per_block(group) * cell_bytes(new_cells_, head_dim(group));
 }
 
 }  // namespace kvasir::kv

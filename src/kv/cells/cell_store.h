@@ -36,6 +36,7 @@ class CellStore {
   struct Group {
     std::int32_t num_blocks = 0;  // ids
     std::int32_t cells_per_block = 1;
+    std::int32_t head_dim = 64;
   };
   struct DiskUse {
     std::int64_t num_writes = 0, num_reads = 0;
@@ -44,8 +45,8 @@ class CellStore {
   };
 
   // Requires: capacity_bytes of a page and the spare ones.
-  CellStore(std::span<const Group> groups, KvFormat new_cells, std::int32_t head_dim,
-            std::int64_t capacity_bytes, std::int32_t num_spare_pages, DiskSpace disk = {});
+  CellStore(std::span<const Group> groups, KvFormat new_cells, std::int64_t capacity_bytes,
+            std::int32_t num_spare_pages, DiskSpace disk = {});
 
   // Gives blocks without cells their first num_cells. False, and nothing changed, when there is no room. The
   // blocks' first cells come first, then their second ones: attention reads one layer and head of block after
@@ -88,12 +89,13 @@ class CellStore {
   std::int64_t bytes(std::int32_t group, BlockId block) const;
   std::int64_t new_block_bytes(std::int32_t group) const;
   KvFormat new_cells() const { return new_cells_; }
-  // How many more cells fill() has room for.
-  std::int64_t num_new_cells_available() const { return arena_.num_available(new_cells_); }
+  // Whether fill() has room for so many blocks of each group, all of their cells.
+  bool has_room_for(std::span<const std::int32_t> num_blocks) const;
   std::int32_t cells_per_block(std::int32_t group) const {
     return groups_[static_cast<std::size_t>(group)].cells_per_block;
   }
-  std::int32_t head_dim() const { return head_dim_; }
+  // Width of the heads of a group.
+  std::int32_t head_dim(std::int32_t group) const { return groups_[static_cast<std::size_t>(group)].head_dim; }
   const CellArena& arena() const { return arena_; }
   bool has_disk() const { return copies_.is_enabled(); }
   const DiskCopies& copies() const { return copies_; }
@@ -102,6 +104,7 @@ class CellStore {
  private:
   struct GroupCells {
     std::int32_t cells_per_block;
+    std::int32_t head_dim;
     std::int64_t stride;
     AlignedBuffer memory;                 // zero, so gone, and untouched until a block is used
     KvCellRef* refs;                      // [cells_per_block][stride], by block id
@@ -113,13 +116,12 @@ class CellStore {
   }
   KvCellRef bytes_of(KvCellRef cell) const;
   void copy_to_disk(std::int32_t group, BlockId block, std::int32_t cell, KvCellRef from, KvFormat kept_as);
-  std::optional<KvCellRef> allocate_target(KvFormat format);
+  std::optional<KvCellRef> allocate_target(KvFormat format, std::int32_t head_dim);
   void free_left_behind();
   void begin_round();
-  void move_out_of_closed_page(KvCellRef& ref);
+  void move_out_of_closed_page(KvCellRef& ref, std::int32_t head_dim);
   void move_out_of_closed_pages();
 
-  const std::int32_t head_dim_;
   const KvFormat new_cells_;
   std::vector<GroupCells> groups_;
   CellArena arena_;

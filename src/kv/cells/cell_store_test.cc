@@ -34,7 +34,7 @@ std::int64_t with_spare(std::int64_t capacity_bytes) {
 }
 
 CellStore store_of(const std::vector<CellStore::Group>& groups) {
-  return CellStore(groups, KvFormat::kF16, kHeadDim, with_spare(bytes_for(groups)), kNumSparePages);
+  return CellStore(groups, KvFormat::kF16, with_spare(bytes_for(groups)), kNumSparePages);
 }
 
 TEST(CellStore, HasRoomForEveryBlockAsPromised) {
@@ -67,7 +67,7 @@ TEST(CellStore, ALargeDirectoryCostsMemoryOnlyWhereBlocksAreInUse) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 1 << 18, .cells_per_block = 64}};
   const std::int64_t directory_bytes = (std::int64_t{1} << 18) * 64 * std::int64_t{sizeof(KvCellRef)};
   const std::int64_t cells_bytes = CellArena::bytes_for(4 * 64, KvFormat::kF16, kHeadDim);
-  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(cells_bytes), kNumSparePages);
+  CellStore store(groups, KvFormat::kF16, with_spare(cells_bytes), kNumSparePages);
   const std::int64_t before = rss_bytes();
   for (std::int32_t b = 0; b < 4; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
   EXPECT_LT(rss_bytes() - before, directory_bytes / 16);  // in huge pages it is all of it
@@ -77,7 +77,7 @@ TEST(CellStore, BlocksThatAreFilledTogetherHaveEachOfTheirCellsSideBySide) {
   CellStore store = store_of(two_groups());
   const BlockId blocks[] = {BlockId{4}, BlockId{0}, BlockId{7}};
   ASSERT_TRUE(store.fill(1, blocks, store.cells_per_block(1)));
-  const std::int64_t bytes = cell_bytes(KvFormat::kF16, store.head_dim());
+  const std::int64_t bytes = cell_bytes(KvFormat::kF16, store.head_dim(0));
   std::int64_t offset = 0;
   for (std::int32_t cell = 0; cell < store.cells_per_block(1); ++cell) {
     for (const BlockId block : blocks) {
@@ -108,10 +108,45 @@ TEST(CellStore, ADemotedCellGivesItsMemoryBackAfterTheLastDemotion) {
   EXPECT_EQ(store.arena().used_bytes(), 0);
 }
 
+TEST(CellStore, EveryGroupHasCellsOfItsOwnWidth) {
+  const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 2, .head_dim = 256},
+                                                {.num_blocks = 64, .cells_per_block = 3, .head_dim = 128}};
+  const std::int64_t page_bytes = CellArena::page_bytes(256);
+  CellStore store(groups, KvFormat::kF16, 10 * page_bytes, kNumSparePages);
+  ASSERT_TRUE(store.fill(0, BlockId{0}));
+  ASSERT_TRUE(store.fill(1, BlockId{0}));
+  EXPECT_EQ(store.bytes(0, BlockId{0}), 2 * cell_bytes(KvFormat::kF16, 256));
+  EXPECT_EQ(store.bytes(1, BlockId{0}), 3 * cell_bytes(KvFormat::kF16, 128));
+  EXPECT_EQ(store.new_block_bytes(1), store.bytes(1, BlockId{0}));
+  store.begin_demotions();
+  ASSERT_TRUE(store.demote(0, BlockId{0}, 1, KvFormat::kK4V4));
+  ASSERT_TRUE(store.demote(1, BlockId{0}, 2, KvFormat::kK4V4));
+  store.end_demotions();
+  ASSERT_EQ(store.conversions().all().size(), 2u);
+  EXPECT_EQ(store.conversions().all()[0].head_dim, 256);
+  EXPECT_EQ(store.conversions().all()[1].head_dim, 128);
+  EXPECT_EQ(store.arena().used_bytes(KvFormat::kK4V4),
+            cell_bytes(KvFormat::kK4V4, 256) + cell_bytes(KvFormat::kK4V4, 128));
+  // Eight pages beside the spare ones, of which each width has begun one of f16 and one of k4v4.
+  const auto has_room = [&](std::int64_t wide_cells, std::int64_t narrow_cells) {
+    const std::int32_t num_blocks[] = {static_cast<std::int32_t>(wide_cells / 2),
+                                       static_cast<std::int32_t>(narrow_cells / 3)};
+    return store.has_room_for(num_blocks);
+  };
+  const std::int64_t wide = page_bytes / cell_bytes(KvFormat::kF16, 256);
+  EXPECT_TRUE(has_room(4 * wide, 0));
+  EXPECT_FALSE(has_room(6 * wide, 0));
+  EXPECT_TRUE(has_room(2 * wide, 4 * wide));
+  EXPECT_FALSE(has_room(4 * wide, 4 * wide));
+  store.clear(0, BlockId{0});
+  store.clear(1, BlockId{0});
+  EXPECT_EQ(store.arena().used_bytes(), 0);
+}
+
 // A conversion's source must still be there when the runtime gets to it: targets never overlap sources.
 TEST(CellStore, DemotionsPlannedTogetherDoNotWriteWhereOthersRead) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 3}};
-  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(2 * bytes_for(groups)), kNumSparePages);
+  CellStore store(groups, KvFormat::kF16, with_spare(2 * bytes_for(groups)), kNumSparePages);
   for (std::int32_t b = 0; b < 64; ++b) ASSERT_TRUE(store.fill(0, BlockId{b}));
   store.begin_demotions();
   for (std::int32_t b = 0; b < 64; ++b) {
@@ -168,7 +203,7 @@ class FullCellStore : public testing::Test {
       EXPECT_TRUE(store_.fill(0, BlockId{b}));
       for (std::int32_t c = 0; c < kNumCells; ++c) before_.push_back(at(b, c).offset());
     }
-    EXPECT_EQ(store_.num_new_cells_available(), 0);
+    EXPECT_EQ(store_.arena().num_available(KvFormat::kF16, kHeadDim), 0);
   }
   KvCellRef at(std::int32_t block, std::int32_t cell) const { return store_.at(0, BlockId{block}, cell); }
   // Runs the conversions; every cell must have what it had.
@@ -200,7 +235,7 @@ TEST_F(FullCellStore, BecomesCoarserInRounds) {
     for (std::int32_t c = 0; c < kNumCells; ++c) ASSERT_TRUE(store_.demote(0, BlockId{b}, c, wanted(b, c)));
   }
   store_.end_demotions();
-  EXPECT_GT(store_.num_new_cells_available(), kNumBlocks * kNumCells / 2);
+  EXPECT_GT(store_.arena().num_available(KvFormat::kF16, kHeadDim), kNumBlocks * kNumCells / 2);
   convert();
   EXPECT_GT(num_rounds_, 1);
   EXPECT_LT(num_rounds_, 20);  // each has more room than the one before
@@ -297,9 +332,8 @@ class CellStoreWithDisk : public testing::Test {
   static constexpr BlockId kBlock{1};
   const std::vector<CellStore::Group> groups_ = {{.num_blocks = 4, .cells_per_block = 3}};
   KeptCopies disk_;
-  CellStore store_{groups_,        KvFormat::kF16,
-                   kHeadDim,       with_spare(4 * bytes_for(groups_)),
-                   kNumSparePages, DiskSpace{&disk_, CellArena::page_bytes(kHeadDim)}};
+  CellStore store_{groups_, KvFormat::kF16, with_spare(4 * bytes_for(groups_)), kNumSparePages,
+                   DiskSpace{&disk_, CellArena::page_bytes(kHeadDim)}};
 };
 
 TEST_F(CellStoreWithDisk, BringsAGhostBackAsItsCopyWas) {
@@ -353,7 +387,7 @@ TEST_F(CellStoreWithDisk, LeavesAGhostWhoseCopyCannotBeRead) {
 TEST(CellStore, CopiesAMovedCellToTheDiskFromWhereItsBytesAre) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 512, .cells_per_block = 4}};
   KeptCopies disk;
-  CellStore store(groups, KvFormat::kF16, kHeadDim, with_spare(bytes_for(groups)), kNumSparePages,
+  CellStore store(groups, KvFormat::kF16, with_spare(bytes_for(groups)), kNumSparePages,
                   DiskSpace{&disk, bytes_for(groups)});
   std::vector<std::int64_t> before;
   for (std::int32_t b = 0; b < 512; ++b) {

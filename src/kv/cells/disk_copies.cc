@@ -6,14 +6,16 @@
 
 namespace kvasir::kv {
 
-DiskCopies::DiskCopies(std::int64_t capacity_bytes, std::int32_t head_dim) {
-  if (capacity_bytes >= CellArena::page_bytes(head_dim)) arena_.emplace(capacity_bytes, head_dim);
+DiskCopies::DiskCopies(std::int64_t capacity_bytes, std::span<const std::int32_t> head_dims) {
+  if (capacity_bytes >= CellArena::page_bytes(std::ranges::max(head_dims))) {
+    arena_.emplace(capacity_bytes, head_dims);
+  }
 }
 
 KvCellRef DiskCopies::keep(std::int32_t group, BlockId block, std::int32_t cell, std::int32_t cells_per_block,
-                           KvFormat format) {
+                           KvFormat format, std::int32_t head_dim) {
   CHECK(is_enabled() && find(group, block, cell).is_gone());
-  const auto copy = arena_->allocate(format);
+  const auto copy = arena_->allocate(format, head_dim);
   if (!copy) return {};
   std::vector<KvCellRef>& copies = by_block_[key_of(group, block)];
   copies.resize(static_cast<std::size_t>(cells_per_block));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -23,13 +24,14 @@ class DiskCopies {
   static constexpr std::int64_t kBytesPerCell = sizeof(KvCellRef);
 
   // Keeps nothing when there is room for less than a page of an arena.
-  DiskCopies(std::int64_t capacity_bytes, std::int32_t head_dim);
+  // `head_dims`: of the cells that it will have.
+  DiskCopies(std::int64_t capacity_bytes, std::span<const std::int32_t> head_dims);
 
   bool is_enabled() const { return arena_.has_value(); }
   // A place for a cell's bytes in a format; gone when the file has none. Requires: is_enabled(), the cell,
   // one of `cells_per_block`, has no copy.
   KvCellRef keep(std::int32_t group, BlockId block, std::int32_t cell, std::int32_t cells_per_block,
-                 KvFormat format);
+                 KvFormat format, std::int32_t head_dim);
   // Gone when there is none.
   KvCellRef find(std::int32_t group, BlockId block, std::int32_t cell) const;
   // The places of one cell's copy, or of all of a block's, if they have any, may be used again.

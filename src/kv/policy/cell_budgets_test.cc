@@ -33,10 +33,9 @@ class CellBudgets : public testing::Test {
   }
 
   static constexpr std::int32_t kNumBlocks = 32;
-  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = 3};
+  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = 3, .head_dim = kHeadDim};
   CellStore cells_{{&kGroup, 1},
                    KvFormat::kF16,
-                   kHeadDim,
                    2 * CellArena::bytes_for(kNumBlocks * 3, KvFormat::kF16, kHeadDim),
                    0};
   const FormatCosts costs_ = usual_format_costs();

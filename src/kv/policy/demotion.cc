@@ -219,7 +219,7 @@ KvUsage Demotion::measure(const SequenceKv& kv, std::int32_t num_prompt_tokens) 
   }
   if (use.num_cells == 0) return {};
   use.bytes += use.num_cells * bookkeeping_bytes_per_cell(cells().has_disk());
-  use.full_bytes = num_budget_cells * cell_bytes(KvFormat::kF16, config_.head_dim);
+  use.full_bytes = num_budget_cells * cell_bytes(KvFormat::kF16, config_.full_head_dim());
   return use;
 }
 

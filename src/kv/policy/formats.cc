@@ -27,7 +27,7 @@ bool is_dominated(const Rung& rung, std::span<const Rung> rungs) {
 std::vector<KvFormat> coarser_formats(const PolicyView& view) {
   std::vector<KvFormat> formats;
   for (KvFormat format : kCoarser) {
-    if (view.costs[format] >= 0.0f && supports(format, view.cells.head_dim())) formats.push_back(format);
+    if (view.costs[format] >= 0.0f && supports(format, view.cells.head_dim(view.group))) formats.push_back(format);
   }
   return formats;
 }

@@ -12,9 +12,9 @@ namespace {
 
 TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
   constexpr std::int32_t kHeadDim = 64;
-  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
+  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1, .head_dim = kHeadDim};
   for (const KvFormat finest : {KvFormat::kF16, KvFormat::kQ12}) {
-    const CellStore cells({&group, 1}, finest, kHeadDim, CellArena::bytes_for(1, KvFormat::kF16, kHeadDim),
+    const CellStore cells({&group, 1}, finest, CellArena::bytes_for(1, KvFormat::kF16, kHeadDim),
                           0);
     FormatCosts costs = usual_format_costs();
     costs[KvFormat::kK8V4] = 0.08f;  // dearer than what is coarser
@@ -37,9 +37,9 @@ TEST(KvFormats, OfALadderLoseMorePerByteFromRungToRung) {
 // Formats of integer codes hold 32 channels at a time, ghosts too.
 TEST(KvFormats, OfALadderAreF16AloneWhereNoFormatIsCoarser) {
   constexpr std::int32_t kSmallHeadDim = 16;
-  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1};
+  const CellStore::Group group{.num_blocks = 1, .cells_per_block = 1, .head_dim = kSmallHeadDim};
   KeptCopies disk;
-  const CellStore cells({&group, 1}, KvFormat::kF16, kSmallHeadDim,
+  const CellStore cells({&group, 1}, KvFormat::kF16,
                         CellArena::bytes_for(1, KvFormat::kF16, kSmallHeadDim), 0,
                         {.file = &disk, .bytes = 1 << 20});
   const FormatCosts costs = usual_format_costs();

@@ -64,11 +64,10 @@ class LadderWithDisk : public testing::Test {
     return block;
   }
 
-  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = 1};
+  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = 1, .head_dim = kHeadDim};
   KeptCopies disk_;
   CellStore cells_{{&kGroup, 1},
                    KvFormat::kF16,
-                   kHeadDim,
                    4 * CellArena::bytes_for(kNumBlocks, KvFormat::kF16, kHeadDim),
                    0,
                    {.file = &disk_, .bytes = std::int64_t{1} << 20}};

@@ -114,7 +114,7 @@ struct PolicyView {
   float weight_of(std::int32_t cell) const {
     return cell_weights.empty() ? 1.0f : cell_weights[static_cast<std::size_t>(cell)];
   }
-  std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim()); }
+  std::int64_t bytes(KvFormat format) const { return cell_bytes(format, cells.head_dim(group)); }
   std::int64_t new_cell_bytes() const { return bytes(cells.new_cells()); }
   // Queries that have seen a full block so far; of those that filled it about half.
   std::int32_t num_later_queries(std::int32_t block) const {

@@ -25,7 +25,7 @@ constexpr std::int32_t kNumCells = 6;
 class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
  protected:
   explicit EveryPolicy(KvFormat new_cells = KvFormat::kF16)
-      : cells_({&kGroup, 1}, new_cells, kHeadDim,
+      : cells_({&kGroup, 1}, new_cells,
                2 * CellArena::bytes_for(kNumBlocks * kNumCells, KvFormat::kF16, kHeadDim), 0) {
     for (std::int32_t b = 0; b < kNumBlocks; ++b) {
       blocks_.push_back(BlockId{kNumBlocks - 1 - b});
@@ -103,7 +103,7 @@ class EveryPolicy : public testing::TestWithParam<const KvPolicy*> {
            static_cast<double>(kNumBlocks * kNumCells * cell_bytes(KvFormat::kF16, kHeadDim));
   }
 
-  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells};
+  static constexpr CellStore::Group kGroup = {.num_blocks = kNumBlocks, .cells_per_block = kNumCells, .head_dim = kHeadDim};
   CellStore cells_;
   SequenceScores scores_{{.is_kept = true}, kNumCells, kHeadDim, kNumBlocks};
   const FormatCosts costs_ = usual_format_costs();

@@ -49,7 +49,7 @@ class FixedFormatPolicy final : public KvPolicy {
   bool has_budget() const override { return false; }
 
   void plan(const PolicyView& view, std::vector<CellAction>& actions) const override {
-    if (!supports(format_, view.cells.head_dim())) return;
+    if (!supports(format_, view.cells.head_dim(view.group))) return;
     for (std::int32_t cell = 0; cell < view.num_cells(); ++cell) {
       plan_cell(view, cell, format_, ActionReason::kFixedFormat, actions);
     }

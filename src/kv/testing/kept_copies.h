@@ -1,6 +1,7 @@
 // A disk that is none: for tests of what goes there and comes back.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "kv/cells/cell_disk.h"
@@ -10,11 +11,11 @@ namespace kvasir::kv {
 // Remembers what it was asked for; fails when told to.
 class KeptCopies final : public CellDisk {
  public:
-  bool write(KvCellRef cell, KvCellRef copy) override {
+  bool write(KvCellRef cell, KvCellRef copy, std::int32_t) override {
     written.push_back({cell, copy});
     return !fails;
   }
-  bool read(KvCellRef copy, KvCellRef cell) override {
+  bool read(KvCellRef copy, KvCellRef cell, std::int32_t) override {
     read_back.push_back({copy, cell});
     return !fails;
   }
