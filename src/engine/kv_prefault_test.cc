@@ -31,7 +31,7 @@ struct Cache {
       : memory(AlignedBuffer::allocate(num_bytes).value()), arena(num_bytes, kHeadDim) {}
 
   void take_pages(std::int64_t num_bytes) {
-    while (arena.reserved_bytes() < num_bytes) arena.allocate(kv::KvFormat::kF16);
+    while (arena.reserved_bytes() < num_bytes) arena.allocate(kv::KvFormat::kF16, kHeadDim);
   }
   void catch_up() {
     while (ahead.is_behind()) ahead.advance();

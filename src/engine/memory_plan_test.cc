@@ -63,8 +63,8 @@ TEST(MemoryPlan, HasNoMoreBlocksThanTheKvCacheTakes) {
   model.context_length_tokens = 10'485'760;
   model.layer_groups = {{.layers = {0}}};
   const auto planned = plan_memory({.memory_bytes = 4096 * 1024 * kMiB}, model, kWeightBytes, 40 * kMiB, kMiB).value();
-  kv::KvCacheConfig kv{.cells_per_layer = 1, .head_dim = 32};
-  kv.groups = {{.num_blocks = planned.num_blocks[0], .cells_per_block = 1}};
+  kv::KvCacheConfig kv;
+  kv.groups = {{.num_blocks = planned.num_blocks[0], .cells_per_block = 1, .head_dim = 32}};
   EXPECT_TRUE(kv.validate()) << kv.validate().error().message;
   EXPECT_EQ(planned.max_model_len_tokens, 10'485'760);
 }

@@ -112,7 +112,7 @@ TEST(CellStore, EveryGroupHasCellsOfItsOwnWidth) {
   const std::vector<CellStore::Group> groups = {{.num_blocks = 64, .cells_per_block = 2, .head_dim = 256},
                                                 {.num_blocks = 64, .cells_per_block = 3, .head_dim = 128}};
   const std::int64_t page_bytes = CellArena::page_bytes(256);
-  CellStore store(groups, KvFormat::kF16, 10 * page_bytes, kNumSparePages);
+  CellStore store(groups, KvFormat::kF16, (8 + kNumSparePages) * page_bytes, kNumSparePages);
   ASSERT_TRUE(store.fill(0, BlockId{0}));
   ASSERT_TRUE(store.fill(1, BlockId{0}));
   EXPECT_EQ(store.bytes(0, BlockId{0}), 2 * cell_bytes(KvFormat::kF16, 256));
