@@ -90,7 +90,7 @@ REFUSED = [
     ({"llama.expert_count": number(U32, 8)}, "llama.expert_used_count"),
     ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),
     ({"llama.block_count": number(F32, 1.5)}, "llama.block_count must be an integer"),
-    ({"tokenizer.ggml.pre": string("afmoe")}, "'afmoe' is not a known pre-tokenizer"),
+    ({"tokenizer.ggml.pre": string("mellum3")}, "'mellum3' is not a known pre-tokenizer"),
 ]
 
 

@@ -206,19 +206,16 @@ std::int64_t CellArena::num_available(KvFormat format, std::int32_t head_dim) co
 }
 
 bool CellArena::has_room_for(std::span<const Cells> wanted) const {
-  // While spare pages are in use, so much must stay free in pages that have begun.
-  std::int64_t num_new_pages = 0, num_unneeded_pages = 0;
+  std::int64_t num_new_pages = 0;
   for (const Cells& cells : wanted) {
+    if (cells.num_cells == 0) continue;
     const SizeClass& of_format = classes_[class_index(cells.format, cells.head_dim)];
-    const std::int64_t num_lacking = cells.num_cells - num_free_slots(of_format);
-    if (num_lacking > 0) {
-      num_new_pages += ceil_div<std::int64_t>(num_lacking, of_format.cells_per_page);
-    } else {
-      num_unneeded_pages += -num_lacking / of_format.cells_per_page;
-    }
+    // While spare pages are in use, each width must have as much room in the pages that it has.
+    if (num_available(cells.format, cells.head_dim) < cells.num_cells) return false;
+    const std::int64_t num_lacking = std::max<std::int64_t>(0, cells.num_cells - num_free_slots(of_format));
+    num_new_pages += ceil_div<std::int64_t>(num_lacking, of_format.cells_per_page);
   }
-  const std::int64_t num_free = num_free_pages();
-  return num_free >= 0 ? num_new_pages <= num_free : num_new_pages == 0 && num_unneeded_pages >= -num_free;
+  return num_new_pages <= std::max<std::int64_t>(0, num_free_pages());
 }
 
 std::int64_t CellArena::used_bytes(KvFormat format) const {

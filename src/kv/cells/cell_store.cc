@@ -40,6 +40,7 @@ CellStore::CellStore(std::span<const Group> groups, KvFormat new_cells, std::int
 }
 
 bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::int32_t num_cells) {
+  if (blocks.empty()) return true;
   GroupCells& of_group = groups_[static_cast<std::size_t>(group)];
   if (arena_.num_available(new_cells_, of_group.head_dim) < std::ssize(blocks) * num_cells) return false;
   for (const BlockId block : blocks) {
