@@ -57,18 +57,18 @@ bool CellStore::fill(std::int32_t group, std::span<const BlockId> blocks, std::i
 }
 
 bool CellStore::has_room_for(std::span<const std::int32_t> num_blocks) const {
-  std::vector<CellArena::Cells> wanted;  // of each width together
+  wanted_.clear();
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const GroupCells& group = groups_[g];
     const std::int64_t num_cells = std::int64_t{num_blocks[g]} * group.cells_per_block;
-    const auto same = std::ranges::find(wanted, group.head_dim, &CellArena::Cells::head_dim);
-    if (same == wanted.end()) {
-      wanted.push_back({.format = new_cells_, .head_dim = group.head_dim, .num_cells = num_cells});
+    const auto same = std::ranges::find(wanted_, group.head_dim, &CellArena::Cells::head_dim);
+    if (same == wanted_.end()) {
+      wanted_.push_back({.format = new_cells_, .head_dim = group.head_dim, .num_cells = num_cells});
     } else {
       same->num_cells += num_cells;
     }
   }
-  return arena_.has_room_for(wanted);
+  return arena_.has_room_for(wanted_);
 }
 
 void CellStore::clear(std::int32_t group, BlockId block) {

@@ -133,6 +133,7 @@ class CellStore {
   // By the offset of each cell that was moved among these demotions: where its bytes are until conversions
   // run.
   std::unordered_map<std::int64_t, KvCellRef> moved_from_;
+  mutable std::vector<CellArena::Cells> wanted_;  // of has_room_for(), of each width together; kept for its memory
   bool is_demoting_ = false;
   bool is_first_round_ = true;
   bool is_moving_ = false;  // pages of the arena are closed
