@@ -177,7 +177,7 @@ class Run {
     backend_.norm(x_, {.kind = backend::NormKind::kRms, .weight = ones, .eps = 1e-6f}, *in_);
   }
 
-  // Of one layer.
+  // The fastest time of one layer.
   template <class F>
   double fastest(const F& run_layer) {
     double best = 1e9;

@@ -282,7 +282,7 @@ TEST_P(Experts, GateAndUpMayBeOneMatrix) {
   }
 }
 
-// What an expert makes of a row is blamed on that row, wherever the expert's rows lie.
+// A fault of an expert is blamed on the row that it worked on, wherever the expert's rows lie.
 TEST_P(Experts, BadNumbersAreTheirRowsOwn) {
   const Shape shape = kShapes[2];
   Mixture mixture(table(), 2, Precision::kExact, shape, true);

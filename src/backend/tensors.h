@@ -1,4 +1,4 @@
-// What ops read and write: weights in the device's packing, rows of floats, inputs of matmuls.
+// Operands of the ops: weights in the device's packing, rows of floats, inputs of matmuls.
 #pragma once
 
 #include <cstdint>

@@ -106,7 +106,7 @@ void LineWriter::run() {
   }
 }
 
-// What waits, or comes. False: it has ended.
+// Takes the lines that wait, or come. False: it has ended.
 bool LineWriter::write_waiting(std::string& lines) {
   std::int64_t num_dropped = 0;
   {

@@ -1,4 +1,4 @@
-// What a folder's small files say about text, under GGUF's keys.
+// The text settings of a folder's small files, under GGUF's keys.
 #include "io/folder_texts.h"
 
 #include <fmt/format.h>

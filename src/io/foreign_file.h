@@ -5,7 +5,7 @@
 
 namespace kvasir::io {
 
-// What a file is that is no GGUF file, by its first bytes, and what to do about it; empty: nobody knows.
+// Names a file that is no GGUF file, by its first bytes, and says what to do about it; empty: nobody knows.
 std::string_view foreign_file(std::string_view begin);
 
 }  // namespace kvasir::io

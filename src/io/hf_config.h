@@ -26,11 +26,11 @@ class HfConfig {
   const std::string& name() const { return file_.name(); }  // of the file, for messages
   simdjson::dom::object text() const { return text_; }
 
-  // Of the language model.
+  // Looks in the language model's part.
   std::optional<simdjson::dom::element> find(std::string_view key) const;
   // Whether the language model's value is there and null: then a default does not apply.
   bool is_null(std::string_view key) const;
-  // Of the language model, or else of the whole file.
+  // Looks in the language model's part, then in the whole file.
   std::optional<simdjson::dom::element> find_anywhere(std::string_view key) const;
   // Errors: kBadFile naming the key and its value: another type, a number that is not finite.
   Result<std::optional<double>> find_number(std::string_view key) const;

@@ -23,7 +23,7 @@ struct FolderWeight {
   std::vector<std::int64_t> shape;
 };
 
-// What config.json says about it (quantization_config, or compression_config). The form of each weight is known by its
+// The part of config.json about it (quantization_config, or compression_config). The form of each weight is known by its
 // parameters, so that a folder may mix quantised weights and others. Immutable.
 class HfQuantization {
  public:

@@ -17,7 +17,7 @@
 namespace kvasir::io {
 namespace {
 
-// What precedes the names of the tables: the classes that wrap the layers.
+// Prefixes of the names of the tables: the classes that wrap the layers.
 constexpr std::string_view kWrappers[] = {"model.language_model.", "language_model.model.", "language_model.",
                                           "model.",                "gpt_neox.",             "transformer.",
                                           "bert.",                 "roberta."};

@@ -27,7 +27,7 @@ struct MappedTensors {
   std::vector<std::string> left_out;  // stored names of parts that text needs not
 };
 
-// What of the configuration the names depend on.
+// The part of the configuration that the names depend on.
 struct HfLayers {
   std::int64_t num_layers = 0;
   std::int64_t num_extra_layers = 0;  // behind the others; they guess further tokens, and are left out

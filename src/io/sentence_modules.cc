@@ -39,7 +39,7 @@ bool is_in_folder(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// Of the kinds that are true, the only one.
+// The only pooling that config.json says is true.
 Result<PoolingKind> read_pooling(const std::string& folder) {
   KVASIR_TRY(const JsonFile file, JsonFile::open((fs::path(folder) / "config.json").string(), kMaxBytes));
   std::optional<PoolingKind> pooling;

@@ -218,7 +218,7 @@ Status read_num_layers(const io::Metadata& metadata, const std::string& prefix, 
   return {};
 }
 
-// Of RMS norms, or of layer norms where the family has those.
+// The epsilon of RMS norms, or of layer norms where the family has those.
 Status read_norm_eps(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
   std::string key = prefix + "attention.layer_norm_rms_epsilon";
   if (metadata.find(key) == nullptr && metadata.find(prefix + "attention.layer_norm_epsilon") != nullptr) {

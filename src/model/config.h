@@ -71,7 +71,7 @@ struct ModelConfig {
   float norm_eps = 1e-5f;
   float attention_scale = 0.0f;  // multiplies q.k
   float attention_softcap = 0.0f;
-  // Of queries by position, where not 0 (backend::RopeAndStoreOp).
+  // Scales queries by position, where not 0 (backend::RopeAndStoreOp).
   float temperature_scale = 0.0f;
   std::int32_t temperature_length_tokens = 1;
   float embedding_scale = 1.0f;

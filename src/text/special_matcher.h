@@ -51,7 +51,7 @@ class SpecialMatcher {
  public:
   // Longest first. Requires: the ids are inside the vocabulary.
   SpecialMatcher(const Vocab& vocab, const std::vector<TokenId>& tokens);
-  // What a token strips and whether it is a single word only counts for kLeftmostLongest.
+  // Stripping and single words count for kLeftmostLongest only.
   SpecialMatcher(std::vector<SpecialToken> tokens, MatchOrder order);
 
   // The fragments in order; together they are the text. Views point into the text. No hidden token (see

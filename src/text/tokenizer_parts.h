@@ -1,4 +1,4 @@
-// What a tokenizer is made of, whichever kind of file describes it.
+// The parts of a tokenizer, whichever kind of file describes it.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What turns one word into ids, once text is normalised and split.
+// Turns one word into ids, once text is normalised and split.
 #pragma once
 
 #include <string_view>

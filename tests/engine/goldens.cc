@@ -52,7 +52,7 @@ Result<std::vector<T>> read_numbers(const simdjson::dom::element& document, cons
   return read_numbers<T>(array);
 }
 
-// Of the last layer; the file has all layers. Empty without experts.
+// The experts of the last layer; the file has all layers. Empty without experts.
 Result<std::vector<std::vector<std::int32_t>>> read_experts(const simdjson::dom::element& document) {
   std::vector<std::vector<std::int32_t>> experts;
   simdjson::dom::array layers, tokens, used;

@@ -18,7 +18,7 @@ enum class GoldenForm : std::uint8_t { kGguf, kFolder };
 // A line of the list.
 struct GoldenState {
   std::string name;
-  // What a form waits for before it can agree; empty: it is supported.
+  // The part that a form waits for before it can agree; empty: it is supported.
   std::string gguf_waits_for, folder_waits_for;
   // Tensors (without "blk.N.") and metadata keys (without the architecture) that change no result.
   std::vector<std::string> without_effect;
@@ -41,7 +41,7 @@ struct Golden {
   std::vector<std::int32_t> logit_positions;  // in prompt and answer, ascending
   std::int32_t vocab_size = 0;
   std::vector<float> logits;  // [logit_positions, vocab_size]
-  // Of a mixture of experts: those that the last layer uses for each token of prompt and answer.
+  // The experts of a mixture that the last layer uses for each token of prompt and answer.
   std::vector<std::vector<std::int32_t>> experts;
   std::vector<GoldenEmbedding> embeddings;  // of encoders, which have nothing of the above
 };

@@ -33,7 +33,7 @@ class ExpertExecutor {
   void route(const RouteOp& op, CpuExpertRows& experts);
   void add_experts(const ExpertMlpOp& op, const CpuActivation& in, CpuExpertRows& experts, Rows out);
   void add_gated(Rows gate_rows, Rows y, float scale, Rows out);
-  // Of experts that had no rows, so far.
+  // Bytes of the experts that had no rows, so far.
   std::int64_t skipped_bytes() const { return skipped_bytes_; }
 
  private:

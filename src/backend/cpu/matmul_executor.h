@@ -19,7 +19,7 @@ namespace kvasir::backend {
 struct MatmulSize {
   std::int32_t num_tokens = 0;
   std::int64_t float_width = 0;  // of the inputs where they are floats, else 0
-  // Of all matrices that share the op.
+  // Totals over all matrices that share the op.
   std::int64_t num_groups = 0;
   std::int64_t num_bytes = 0;
   std::int64_t tile_groups = 1;  // row groups that must not be parted

@@ -1,4 +1,4 @@
-// What the Granite families share.
+// The parts that the Granite families share.
 #pragma once
 
 #include "model/config.h"

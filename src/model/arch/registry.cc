@@ -51,7 +51,7 @@ Result<const Architecture*> architecture_of(const io::WeightSource& source) {
   return make_error(ErrorKind::kBadFile, unsupported_line(name));
 }
 
-// Of an architecture that has no mixture of experts.
+// For an architecture that has no mixture of experts.
 Status refuse_experts(const io::WeightSource& source, const ModelConfig& config) {
   if (config.moe.has_experts()) return {};
   const std::string key = config.architecture + ".expert_count";

@@ -1,4 +1,4 @@
-// What a sub-layer adds to the residual stream.
+// A sub-layer's addition to the residual stream.
 #pragma once
 
 #include "backend/backend.h"

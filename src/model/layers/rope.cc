@@ -31,7 +31,7 @@ Result<std::vector<float>> load_longrope(WeightLoader& loader, std::int32_t cont
   return context_tokens > rope.original_context_tokens ? std::move(long_factors) : std::move(short_factors);
 }
 
-// Of the frequency at which a vector turns so many times within the original context.
+// The index of the frequency at which a vector turns so many times within the original context.
 double yarn_border(const RopeConfig& rope, double num_turns) {
   return rope.rotary_dim * std::log(rope.original_context_tokens / (num_turns * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(rope.freq_base));

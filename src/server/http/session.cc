@@ -16,7 +16,7 @@ using boost::system::error_code;
 
 namespace {
 
-// What a client is told when there is no memory to make an answer.
+// A client is told this when there is no memory to make an answer.
 constexpr std::string_view kNoMemory =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 109\r\n"
     "Retry-After: 2\r\nConnection: close\r\n\r\n"

@@ -58,7 +58,7 @@ class HubClient {
   HttpResponse get(const HubTarget& target, const std::string& range, const BodySink& sink);
   HubTarget target_of(const std::string& url) const;
 
-  // What an answer that is no success means for a person. `path`: the file asked for, or empty.
+  // Says what an answer that is no success means. `path`: the file asked for, or empty.
   Error explain(const HttpResponse& response, const HubName& name, const std::string& path) const;
 
  private:

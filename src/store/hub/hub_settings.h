@@ -1,4 +1,4 @@
-// What the environment says about the hub: the variables that its own client reads.
+// The hub's settings in the environment: the variables that its own client reads.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What a token stands for in a text: the decoders of tokenizer.json files, token by token.
+// Turns tokens into text: the decoders of tokenizer.json files, token by token.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What is done to a text before it is split: the normalizers of tokenizer.json files.
+// Changes a text before it is split: the normalizers of tokenizer.json files.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ struct Pieces {
 // Splits pieces further, and may rewrite their text. Any thread may call it. No piece is empty afterwards.
 using PreTokenizer = std::function<void(Pieces& pieces)>;
 
-// What becomes of a match.
+// The treatment of a match.
 enum class SplitBehavior : std::uint8_t {
   kIsolated,
   kRemoved,

@@ -94,7 +94,7 @@ TokenizerParts::TokenBytes token_bytes(const Vocab& vocab,
   };
 }
 
-// What the post-processor says; where there is none, or one that only corrects offsets, what tokenizer_config says.
+// Follows the post-processor; where there is none, or one that only corrects offsets, tokenizer_config.
 Result<SequenceFrame> read_frame(const JsonView& root, const Vocab& vocab, const VocabData& data) {
   if (const auto json = root.find("post_processor")) {
     KVASIR_TRY(const std::string type, json->string_at("type"));

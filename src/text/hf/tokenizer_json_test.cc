@@ -36,7 +36,7 @@ std::string error_of(std::string_view json) {
   return tokenizer.error().message;
 }
 
-// What differs first, with a little of what is around it.
+// The first difference, with a little of the text around it.
 std::string first_difference(const Ids& ours, const Ids& theirs, const Tokenizer& tokenizer) {
   std::size_t at = 0;
   while (at < ours.size() && at < theirs.size() && ours[at] == theirs[at]) ++at;

@@ -40,7 +40,7 @@ class Automaton {
  private:
   friend class AutomatonBuilder;
 
-  // What earlier attempts found out about a text: states at places from which no match can be reached.
+  // Findings of earlier attempts at a text: states at places from which no match can be reached.
   struct Scan {
     std::string_view text;
     std::vector<std::vector<bool>> failed = {};  // by state, then by place

@@ -1,4 +1,4 @@
-// What Unicode 15.1 says about single code points: category, script, lower case.
+// Properties of single code points in Unicode 15.1: category, script, lower case.
 #pragma once
 
 #include <cstdint>

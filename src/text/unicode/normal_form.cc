@@ -94,7 +94,7 @@ void order_marks(std::u32string& text) {
   }
 }
 
-// What two characters become; 0 when nothing.
+// The character that two become; 0 when there is none.
 char32_t compose_pair(char32_t first, char32_t second) {
   if (first >= kLeads && first < kLeads + kNumLeads && second >= kVowels && second < kVowels + kNumVowels) {
     return kSyllables + ((first - kLeads) * kNumVowels + (second - kVowels)) * kNumTails;

@@ -13,8 +13,8 @@ namespace kvasir::server::api {
 // Whether the response, as JSON, has ended.
 bool has_ended(std::string_view response, const Limits& limits);
 
-// Of one that has ended all, as a stream would have sent them but for the pieces of texts: each text is one delta. Of one
-// that has not, those that come before its first output. They are numbered from 0. Error (500): it is no response.
+// All events of a response that has ended, as a stream would have sent them, but with each text as one delta. One that
+// has not ended gives those before its first output. They are numbered from 0. Error (500): it is no response.
 ApiResult<http::Events> events_of_response(std::string_view response, const Limits& limits);
 
 }  // namespace kvasir::server::api

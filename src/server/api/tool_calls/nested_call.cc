@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kItem = "item";  // the name of a list's elements
 constexpr std::size_t kMaxDepth = 64;
 
-// Of what is between two tags, or within one.
+// The text between two tags, or within one.
 struct Element {
   std::string name;
   std::string text;
