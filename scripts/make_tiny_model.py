@@ -22,7 +22,8 @@ CHATML = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
-    parser.add_argument("--arch", choices=["llama", "qwen2", "qwen3", "qwen3moe", "gemma3"], default="llama")
+    parser.add_argument("--arch", choices=["llama", "qwen2", "qwen3", "qwen3moe", "gemma3", "gemma4"],
+                        default="llama")
     parser.add_argument("--type", choices=TYPES, default="F32", help="of the weight matrices")
     parser.add_argument("--second-type", choices=TYPES, help="of attn_v and ffn_down (default: as --type)")
     parser.add_argument("--embedding-type", choices=TYPES, help="of token_embd and output (default: as --type)")
@@ -34,16 +35,19 @@ def parse_arguments():
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--kv-heads", type=int, default=2)
     parser.add_argument("--head-dim", type=int, help="llama and qwen2: embedding / heads; else 32 (64 for K types)")
+    parser.add_argument("--local-head-dim", type=int, help="gemma4: of window layers (default: half of the others')")
+    parser.add_argument("--shared-layers", type=int, default=3, help="gemma4: without keys and values of their own")
+    parser.add_argument("--per-layer", type=int, default=32, help="gemma4: width of each layer's own embeddings")
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--vocab", type=int, default=283, help="tokens; beyond the tokenizer's own they are unused ones")
-    parser.add_argument("--tokenizer", choices=["bpe", "spm", "none"], help="default: spm for gemma3, else bpe")
+    parser.add_argument("--tokenizer", choices=["bpe", "spm", "none"], help="default: spm for gemma, else bpe")
     parser.add_argument("--pre", choices=["gpt-2", "llama-bpe", "smollm", "qwen2"], help="BPE pre-tokeniser")
     parser.add_argument("--no-tokenizer", dest="tokenizer", action="store_const", const="none")
     parser.add_argument("--no-chat-template", dest="chat_template", action="store_false")
     parser.add_argument("--untied", action="store_true", help="an output matrix apart from the embedding")
     parser.add_argument("--rope-scaling", choices=["linear", "llama3"])
-    parser.add_argument("--rope-base", type=float, help="default: 1000000 for gemma3, else 10000")
-    parser.add_argument("--sliding-window", type=int, default=32, help="gemma3: tokens a window layer sees")
+    parser.add_argument("--rope-base", type=float, help="default: 1000000 for gemma, else 10000")
+    parser.add_argument("--sliding-window", type=int, default=32, help="gemma: tokens a window layer sees")
     parser.add_argument("--window-pattern", type=int, help="gemma3: every n-th layer is global (file silent: 6)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -57,9 +61,14 @@ def parse_arguments():
         args.head_dim = args.head_dim or args.embedding // args.heads
     else:
         args.head_dim = args.head_dim or (64 if wide else 32)
-    args.tokenizer = args.tokenizer or ("spm" if args.arch == "gemma3" else "bpe")
-    args.pre = args.pre or {"llama": "llama-bpe", "gemma3": "gpt-2"}.get(args.arch, "qwen2")
-    args.rope_base = args.rope_base or (1e6 if args.arch == "gemma3" else 1e4)
+    args.local_head_dim = args.local_head_dim or args.head_dim // 2
+    # The layers that have a window: all but the second, and the last, which shares the second's keys and values.
+    args.is_local = [args.arch == "gemma4" and i not in (1, args.layers - 1) for i in range(args.layers)]
+    args.shared_layers = args.shared_layers if args.arch == "gemma4" else 0
+    is_gemma = args.arch in ("gemma3", "gemma4")
+    args.tokenizer = args.tokenizer or ("spm" if is_gemma else "bpe")
+    args.pre = args.pre or {"llama": "llama-bpe", "gemma3": "gpt-2", "gemma4": "gpt-2"}.get(args.arch, "qwen2")
+    args.rope_base = args.rope_base or (1e6 if is_gemma else 1e4)
     return args
 
 
@@ -127,13 +136,15 @@ def add_metadata(writer, args):
     writer.add_context_length(args.context)
     writer.add_embedding_length(args.embedding)
     writer.add_block_count(args.layers)
-    writer.add_feed_forward_length(args.ffn)
+    first_shared = args.layers - args.shared_layers
+    widths = [args.ffn * (2 if i >= first_shared else 1) for i in range(args.layers)]
+    writer.add_feed_forward_length(widths if args.shared_layers else args.ffn)
     writer.add_head_count(args.heads)
     writer.add_head_count_kv(args.kv_heads)
-    writer.add_layer_norm_rms_eps(1e-6 if args.arch in ("gemma3", "qwen3", "qwen3moe") else 1e-5)
+    writer.add_layer_norm_rms_eps(1e-6 if args.arch in ("gemma3", "gemma4", "qwen3", "qwen3moe") else 1e-5)
     writer.add_rope_freq_base(args.rope_base)
     writer.add_vocab_size(args.vocab)
-    if args.head_dim * args.heads != args.embedding or args.arch in ("qwen3", "qwen3moe", "gemma3"):
+    if args.head_dim * args.heads != args.embedding or args.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4"):
         writer.add_key_length(args.head_dim)
         writer.add_value_length(args.head_dim)
     if args.experts:
@@ -146,6 +157,15 @@ def add_metadata(writer, args):
         writer.add_sliding_window(args.sliding_window)
         if args.window_pattern:
             writer.add_sliding_window_pattern(args.window_pattern)
+    if args.arch == "gemma4":
+        writer.add_sliding_window(args.sliding_window)
+        writer.add_sliding_window_pattern(args.is_local)
+        writer.add_key_length_swa(args.local_head_dim)
+        writer.add_value_length_swa(args.local_head_dim)
+        writer.add_rope_dimension_count(args.head_dim)
+        writer.add_rope_dimension_count_swa(args.local_head_dim)
+        writer.add_shared_kv_layers(args.shared_layers)
+        writer.add_embedding_length_per_layer_input(args.per_layer)
     if args.rope_scaling == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(4.0)
@@ -188,38 +208,73 @@ class TensorWriter:
         self.writer.add_tensor(name, (center + spread * self.rng.standard_normal(length)).astype(np.float32))
 
 
+def proportional_frequency_factors(args):
+    """A quarter of the pairs turn, the others stand still."""
+    factors = np.full(args.head_dim // 2, 1e30, np.float32)
+    factors[:args.head_dim // 8] = 1.0
+    return factors
+
+
+def add_per_layer_tables(out, args):
+    columns = args.layers * args.per_layer
+    out.matrix("per_layer_token_embd.weight", args.vocab, columns, args.embedding_type, gain=np.sqrt(columns) / 8)
+    out.matrix("per_layer_model_proj.weight", columns, args.embedding, "BF16")
+    out.vector("per_layer_proj_norm.weight", args.per_layer, 1.0, 0.1)
+
+
+def add_attention(out, args, layer):
+    prefix, width = f"blk.{layer}.attn_", args.embedding
+    head_dim = args.local_head_dim if args.is_local[layer] else args.head_dim
+    query, key_value = args.heads * head_dim, args.kv_heads * head_dim
+    has_keys = layer < args.layers - args.shared_layers
+    out.matrix(prefix + "q.weight", query, width, args.type, gain=0.5 if args.arch == "gemma4" else 2.0)
+    if has_keys:
+        out.matrix(prefix + "k.weight", key_value, width, args.type, gain=2.0)
+        out.matrix(prefix + "v.weight", key_value, width, args.second_type)
+    out.matrix(prefix + "output.weight", width, query, args.type)
+    if args.arch == "qwen2":
+        out.vector(prefix + "q.bias", query, 0.0, 0.2)
+        out.vector(prefix + "k.bias", key_value, 0.0, 0.2)
+        out.vector(prefix + "v.bias", key_value, 0.0, 0.2)
+    if args.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4"):
+        # Gemma 4 does not divide its scores by the root of the width.
+        center = head_dim ** -0.25 if args.arch == "gemma4" else 1.0
+        out.vector(prefix + "q_norm.weight", head_dim, center, 0.1 * center)
+        if has_keys:
+            out.vector(prefix + "k_norm.weight", head_dim, center, 0.1 * center)
+
+
 def add_tensors(writer, args):
     out = TensorWriter(writer, args.seed)
-    width, query, key_value = args.embedding, args.heads * args.head_dim, args.kv_heads * args.head_dim
+    width = args.embedding
     out.matrix("token_embd.weight", args.vocab, width, args.embedding_type, gain=np.sqrt(width) / 8)
     if args.untied:
         out.matrix("output.weight", args.vocab, width, args.embedding_type, gain=4.0)
     out.vector("output_norm.weight", width, 1.0, 0.1)
     if args.rope_scaling == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_frequency_factors(args))
+    if args.arch == "gemma4":
+        writer.add_tensor("rope_freqs.weight", proportional_frequency_factors(args))
+        add_per_layer_tables(out, args)
     for layer in range(args.layers):
         prefix = f"blk.{layer}."
         out.vector(prefix + "attn_norm.weight", width, 1.0, 0.1)
-        out.matrix(prefix + "attn_q.weight", query, width, args.type, gain=2.0)
-        out.matrix(prefix + "attn_k.weight", key_value, width, args.type, gain=2.0)
-        out.matrix(prefix + "attn_v.weight", key_value, width, args.second_type)
-        out.matrix(prefix + "attn_output.weight", width, query, args.type)
-        if args.arch == "qwen2":
-            out.vector(prefix + "attn_q.bias", query, 0.0, 0.2)
-            out.vector(prefix + "attn_k.bias", key_value, 0.0, 0.2)
-            out.vector(prefix + "attn_v.bias", key_value, 0.0, 0.2)
-        if args.arch in ("qwen3", "qwen3moe", "gemma3"):
-            out.vector(prefix + "attn_q_norm.weight", args.head_dim, 1.0, 0.1)
-            out.vector(prefix + "attn_k_norm.weight", args.head_dim, 1.0, 0.1)
-        if args.arch == "gemma3":
+        add_attention(out, args, layer)
+        if args.arch in ("gemma3", "gemma4"):
             out.vector(prefix + "post_attention_norm.weight", width, 1.0, 0.1)
             out.vector(prefix + "post_ffw_norm.weight", width, 1.0, 0.1)
         out.vector(prefix + "ffn_norm.weight", width, 1.0, 0.1)
         if args.experts:
             out.matrix(prefix + "ffn_gate_inp.weight", args.experts, width, "F32", gain=2.0)
-        out.matrix(prefix + "ffn_gate.weight", args.ffn, width, args.type, experts=args.experts)
-        out.matrix(prefix + "ffn_up.weight", args.ffn, width, args.type, experts=args.experts)
-        out.matrix(prefix + "ffn_down.weight", width, args.ffn, args.second_type, experts=args.experts)
+        ffn = args.ffn * (2 if layer >= args.layers - args.shared_layers else 1)
+        out.matrix(prefix + "ffn_gate.weight", ffn, width, args.type, experts=args.experts)
+        out.matrix(prefix + "ffn_up.weight", ffn, width, args.type, experts=args.experts)
+        out.matrix(prefix + "ffn_down.weight", width, ffn, args.second_type, experts=args.experts)
+        if args.arch == "gemma4":
+            out.matrix(prefix + "inp_gate.weight", args.per_layer, width, args.type)
+            out.matrix(prefix + "proj.weight", width, args.per_layer, args.type)
+            out.vector(prefix + "post_norm.weight", width, 1.0, 0.1)
+            out.vector(prefix + "layer_output_scale.weight", 1, 0.8, 0.1)
 
 
 def main():

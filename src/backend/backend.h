@@ -68,11 +68,14 @@ struct RopeTable {
 };
 
 // Turns q and k of every row by its position and stores k and v in their pages. With norms, every head of q
-// and k is RMS-normalised first (Qwen 3, Gemma 3), or their whole rows (OLMo 2).
+// and k is RMS-normalised first (Qwen 3, Gemma 3), or their whole rows (OLMo 2). Without k it turns q alone: the
+// layer reads what another one has stored.
 struct RopeAndStoreOp {
   Rows q, k, v;
+  bool is_v_k = false;            // v is written here: k as it was before its norm and RoPE (Gemma 4)
   const float* q_norm = nullptr;  // [head_dim], or of norms_rows [q.width] and [k.width]; or null
   const float* k_norm = nullptr;
+  const float* v_norm = nullptr;  // [head_dim] or null
   bool norms_rows = false;
   float norm_eps = 0.0f;
   // Where set, q is multiplied by 1 + scale ln(1 + floor(position / length)) last (Llama 4, Ministral 3).
@@ -101,6 +104,25 @@ struct MeasureBlocksOp {
   std::span<float> key_sums;
   std::span<float> results;         // [cells, blocks]
   std::span<float> longest_values;  // likewise: the greatest length of a block's values
+};
+
+// x = scale * (x + rms_norm(y) * weight), or without x in the sum.
+struct NormAddOp {
+  Rows y;
+  std::span<const float> weight;
+  float eps = 0.0f;
+  Rows x;
+  float scale = 1.0f;
+  bool replaces = false;
+};
+
+// Rows of many parts, each as wide as the weight: x[row] = rms_norm of its parts + table[token of row] * scale.
+struct EmbedPartsOp {
+  const TensorView* table = nullptr;  // [tokens, x.width]
+  float scale = 1.0f;
+  std::span<const float> weight;
+  float eps = 0.0f;
+  Rows x;
 };
 
 struct HeadOp {
@@ -149,14 +171,14 @@ class Backend {
 
   // x[row] = table[token of row] * scale.
   virtual void embed(const TensorView& table, float scale, Rows x) = 0;
+  virtual void embed_parts(const EmbedPartsOp& op) = 0;
   // out = norm(x).
   virtual void norm(Rows x, const Norm& norm, Activation& out) = 0;
   // out = norm(x) for rows [first_row, first_row + num_rows) of those that are left; row 0 of out is
   // first_row's.
   virtual void norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows,
                          Rows out) = 0;
-  // x += rms_norm(y) * weight.
-  virtual void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) = 0;
+  virtual void norm_add(const NormAddOp& op) = 0;
   virtual void matmul(const Activation& in, std::span<const MatmulOp> ops) = 0;
   // op.out += W in + bias: the residual stream.
   virtual void matmul_add(const Activation& in, const MatmulOp& op) = 0;
@@ -164,17 +186,18 @@ class Backend {
   virtual void add(Rows y, float factor, Rows x) = 0;
   virtual void rope_and_store(const RopeAndStoreOp& op) = 0;
   virtual void attend(const AttendOp& op, Activation& out) = 0;
-  // As attend, for the rows that want logits alone: the last layer needs the others' keys and values, and
-  // nothing else of them. These rows are moved together, in order, in op.q and in `x`; later ops see them
-  // alone, numbered from 0. Returns how many there are. Once a batch, and no rope_and_store after it. Queries
-  // that are observed are so, wanted or not.
-  virtual std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) = 0;
+  // As attend, for the rows that want logits alone: once the last keys and values are stored nothing else is
+  // needed of the others. These rows are moved together, in order, in op.q and in each of `rows`; later ops see
+  // them alone, numbered from 0. Returns how many there are. No rope_and_store after it stores anything. Queries
+  // that are observed are so, wanted or not: while more layers follow (not `is_last`) their rows all stay.
+  virtual std::int32_t attend_wanted_rows(const AttendOp& op, std::span<const Rows> rows, bool is_last,
+                                          Activation& out) = 0;
   // out = gate(gate_rows) * up_rows; where up_rows has no data, gate(gate_rows).
   virtual void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) = 0;
   // Chooses the experts of every row.
   virtual void route(const RouteOp& op, ExpertRows& rows) = 0;
   // out[row] += scale * the sum of weight * down(gate(row) * up(row)) over the row's experts in ascending
-  // order.
+  // order, or without the addition (op.replaces).
   virtual void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) = 0;
   // out[row] += scale * sigmoid(gate_rows[row]) * y[row], with one gate a row.
   virtual void add_gated(Rows gate_rows, Rows y, float scale, Rows out) = 0;

@@ -35,18 +35,20 @@ class OneSlice {
   // The rows are guesses: reported one by one.
   void keep_rows_apart() { slice_.num_draft_rows = shape_.num_query_tokens - 1; }
 
-  // As CpuBackend runs it. `row`: of one that is reported.
-  kv::StepScores run(std::int32_t row = 0) {
+  // As CpuBackend runs it. `row`: of one that is reported. `num_layers`: that read the same cells.
+  kv::StepScores run(std::int32_t row = 0, int num_layers = 1) {
     const BatchInput batch{.sequences = {&slice_, 1}, .kv_groups = {&group_, 1}};
     AttentionPlan plan;
     plan_attention(batch.sequences, group_, shape_.group_size, plan);
     BlockScores score;
     score.begin_step(batch);
-    score.begin_layer(plan, batch.sequences, shape_.group_size, 0, 0);
-    for (const AttentionUnit& unit : plan.units) {
-      if (unit.score >= 0) attend(unit, score);
+    for (int layer = 0; layer < num_layers; ++layer) {
+      score.begin_layer(plan, batch.sequences, shape_.group_size, 0, 0);
+      for (const AttentionUnit& unit : plan.units) {
+        if (unit.score >= 0) attend(unit, score);
+      }
+      score.end_layer();
     }
-    score.end_layer();
     return score.of_slice(0, row)[0];
   }
 
@@ -167,6 +169,20 @@ TEST(BlockScores, OfGuessesIsKeptRowByRow) {
     for (const float block : score.sum) total += block;
   }
   EXPECT_NEAR(total, 3.0 * kRows, 1e-3);
+}
+
+TEST(BlockScores, OfLayersThatReadTheSameCellsAddUp) {
+  for (const std::int32_t num_tokens : {1, 20}) {
+    for (const bool keeps_rows_apart : {false, true}) {
+      OneSlice slice({.num_query_tokens = num_tokens, .group_size = 3, .head_dim = 64, .num_keys = 700},
+                     {kv::kAllQueries, 1.0f});
+      if (keeps_rows_apart && num_tokens > 1) slice.keep_rows_apart();
+      const kv::StepScores one = slice.run(0), three = slice.run(0, 3);
+      EXPECT_EQ(three.num_queries, one.num_queries);
+      EXPECT_EQ(three.greatest, one.greatest);
+      for (std::size_t b = 0; b < one.sum.size(); ++b) EXPECT_NEAR(three.sum[b], 3 * one.sum[b], 1e-4) << b;
+    }
+  }
 }
 
 TEST(BlockScores, OfHolesIsZero) {

@@ -28,7 +28,8 @@ class ExpertRows {
 struct RouteOp {
   Rows logits;  // [rows, num_experts]
   RoutingRule rule;
-  const float* choice_bias = nullptr;  // [num_experts] or null, as route_row() has it
+  const float* choice_bias = nullptr;   // [num_experts] or null, as route_row() has it
+  const float* expert_scale = nullptr;  // [num_experts] or null: on the weights, as the last thing
 };
 
 // One projection of every expert: a matrix with the rows of expert 0, of expert 1 and so on.
@@ -42,7 +43,8 @@ struct ExpertMlpOp {
   ExpertProjection up;
   ExpertProjection down;
   Gate activation = {};
-  float scale = 1.0f;  // of the sum
+  float scale = 1.0f;     // of the sum
+  bool replaces = false;  // what the rows had, instead of adding to it
 };
 
 }  // namespace kvasir::backend

@@ -86,15 +86,20 @@ class Mixture {
 
   // out + scale * the mixture of x. `x` [rows, hidden], `logits` [rows, experts], `out` [rows, hidden].
   std::vector<float> run(std::vector<float> x, std::vector<float> logits, std::vector<float> out,
-                         float scale = 1.0f, bool is_fused = false) {
+                         float scale = 1.0f, bool is_fused = false,
+                         const std::vector<float>& expert_scale = {}, bool replaces = false) {
     plan(static_cast<std::int32_t>(x.size()) / shape_.hidden_size);
     backend_.norm(rows_of(x, shape_.hidden_size), norm(), *in_);
-    backend_.route({.logits = rows_of(logits, shape_.num_experts), .rule = rule()}, *experts_);
+    backend_.route({.logits = rows_of(logits, shape_.num_experts),
+                    .rule = rule(),
+                    .expert_scale = data_or_null(expert_scale)},
+                   *experts_);
     ExpertMlpOp op{.gate = {packed_gate_.get(), data_or_null(gate_bias_)},
                    .up = {packed_up_.get(), data_or_null(up_bias_)},
                    .down = {packed_down_.get(), data_or_null(down_bias_)},
                    .activation = Gate::kSilu,
-                   .scale = scale};
+                   .scale = scale,
+                   .replaces = replaces};
     if (is_fused) {
       op.gate = {packed_gate_and_up_.get(), data_or_null(gate_and_up_bias_)};
       op.up = {};
@@ -280,6 +285,24 @@ TEST_P(Experts, GateAndUpMayBeOneMatrix) {
     const std::vector<float> zeros(x.size());
     expect_same_bits(mixture.run(x, logits, zeros, 1.0f, true), mixture.run(x, logits, zeros));
   }
+}
+
+TEST_P(Experts, MayCountByFactorsOfTheirOwn) {
+  const Shape shape = kShapes[2];
+  Mixture mixture(table(), 2, Precision::kExact, shape, false);
+  const auto x = random_floats(20 * std::int64_t{shape.hidden_size}, 10);
+  const auto logits = random_floats(20 * std::int64_t{shape.num_experts}, 11);
+  const std::vector<float> zeros(x.size());
+  const std::vector<float> doubles(static_cast<std::size_t>(shape.num_experts), 2.0f);
+  const std::vector<float> plain = mixture.run(x, logits, zeros);
+  std::vector<float> twice = plain;
+  for (float& value : twice) value *= 2.0f;
+  expect_same_bits(mixture.run(x, logits, zeros, 1.0f, false, doubles), twice);
+  const std::vector<float> none(doubles.size(), 0.0f);
+  expect_same_bits(mixture.run(x, logits, zeros, 1.0f, false, none), zeros);
+  // And take the place of what was there.
+  const auto before = random_floats(std::ssize(x), 12);
+  expect_same_bits(mixture.run(x, logits, before, 1.0f, false, {}, true), plain);
 }
 
 // A fault of an expert is blamed on the row that it worked on, wherever the expert's rows lie.

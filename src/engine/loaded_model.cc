@@ -19,6 +19,7 @@
 #include "engine/model_info.h"
 #include "engine/public_text.h"
 #include "engine/sampling_metadata.h"
+#include "model/layers/per_layer_embedding.h"
 
 namespace kvasir {
 namespace {
@@ -116,14 +117,20 @@ Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
 // time all of them; and the disk's table.
 std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const io::WeightSource& source) {
-  const TensorView* embedding = source.find("token_embd.weight");
-  return (embedding == nullptr ? 0 : embedding->num_bytes()) +
+  const auto bytes_of = [&source](const char* name) {
+    const TensorView* table = source.find(name);
+    return table == nullptr ? 0 : table->num_bytes();
+  };
+  return bytes_of("token_embd.weight") + bytes_of(model::kPerLayerTable) +
          kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
 }
 
-std::int64_t tensor_bytes(const io::WeightSource& source) {
+// Of those that are packed: all but the table that rows are only looked up in.
+std::int64_t packed_tensor_bytes(const io::WeightSource& source) {
   std::int64_t bytes = 0;
-  for (const TensorView& tensor : source.tensors()) bytes += tensor.num_bytes();
+  for (const TensorView& tensor : source.tensors()) {
+    if (tensor.name != model::kPerLayerTable) bytes += tensor.num_bytes();
+  }
   return bytes;
 }
 
@@ -200,7 +207,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   const std::int64_t available_bytes = available_memory_bytes();
   const std::int64_t still_to_come = later_bytes(config, model, source);
   KVASIR_CHECKED(
-      plan_memory(config, model, tensor_bytes(source), rss_bytes() + still_to_come, available_bytes));
+      plan_memory(config, model, packed_tensor_bytes(source), rss_bytes() + still_to_come, available_bytes));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
   KVASIR_CHECKED(load_text(config, loaded));

@@ -11,7 +11,7 @@
 #include "engine/kv_params.h"
 #include "kv/cells/cell.h"
 #include "kv/kv_cache_config.h"
-#include "model/moe_workspace.h"
+#include "model/workspace.h"
 
 namespace kvasir {
 namespace {
@@ -60,18 +60,14 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
 }
 
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model) {
-  const std::int64_t intermediate_size = model.has_dense_layers() ? model.intermediate_size : 0;
-  const std::int64_t per_row =
-      4ll * (4 * model.hidden_size + 3 * model.q_size() + 2 * model.kv_size() + 4 * intermediate_size) +
-      model::moe_workspace_row_bytes(model.moe, model.hidden_size);
-  return per_row * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
+  return model::workspace_row_bytes(model) * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
 }
 
 // A token's hidden state is a row of floats: a tenth to a third of its KV in all layers. Room for one prompt,
 // or for a step's tokens of several, will do.
 std::int32_t prefill_only_tokens(const EngineConfig& config, const model::ModelConfig& model,
                                  std::int64_t length, std::int64_t room) {
-  if (!config.prefill_only || !model.has_equal_kv()) return 0;
+  if (!config.prefill_only || !model.can_run_layer_by_layer()) return 0;
   const std::int64_t affordable =
       std::max<std::int64_t>(0, room / kHiddenStatesPart / (4ll * model.hidden_size));
   return static_cast<std::int32_t>(

@@ -62,9 +62,11 @@ struct HfDefaults {
   double rope_theta = 10000.0;
   double rope_local_theta = 0.0;   // of sliding-window layers; 0: as the others
   double rotary_factor = 1.0;      // of a head's elements, those that RoPE turns
+  std::string_view rope_type = "default";
   std::int64_t sliding_window = 0;
   bool use_sliding_window = true;  // where config.json may say so
   std::int64_t sliding_window_pattern = 0;  // each so-manieth layer sees everything; 0: the family has no such period
+  std::int64_t global_head_dim = 0;  // of layers that see everything; 0: all heads are as wide, and layers alike
 };
 
 // The names of the Llama family's tensors, which most others follow.

@@ -74,8 +74,9 @@ class ConfigMapper {
     KVASIR_CHECKED(map_sizes());
     KVASIR_CHECKED(map_heads());
     KVASIR_CHECKED(map_window());
+    KVASIR_CHECKED(map_kinds());
     for (const HfKey& key : mapping_.keys) KVASIR_CHECKED(map_key(key));
-    KVASIR_CHECKED(map_rope(config_, mapping_, {head_dim_, max_positions_}, metadata_));
+    KVASIR_CHECKED(map_rope(config_, mapping_, {head_dim_, max_positions_, local_head_dim_}, metadata_));
     return std::move(metadata_);
   }
 
@@ -127,8 +128,8 @@ class ConfigMapper {
     put("block_count", num_layers_);
     put("context_length", max_positions_);
     if (!put_list("intermediate_size", "feed_forward_length")) {
-      KVASIR_TRY(const std::int64_t size, size_of("intermediate_size", usual.intermediate_size));
-      put("feed_forward_length", size);
+      KVASIR_TRY(intermediate_size_, size_of("intermediate_size", usual.intermediate_size));
+      put("feed_forward_length", intermediate_size_);
     }
     KVASIR_TRY(const auto eps, config_.find_number(mapping_.norm_eps_key));
     put(mapping_.norm_eps_gguf, eps.value_or(usual.norm_eps));
@@ -152,9 +153,9 @@ class ConfigMapper {
     put("attention.head_count", heads);
     if (!put_list("num_key_value_heads", "attention.head_count_kv")) {
       const std::int64_t of_class = usual.num_key_value_heads > 0 ? usual.num_key_value_heads : heads;
-      KVASIR_TRY(const std::int64_t kv_heads,
+      KVASIR_TRY(num_kv_heads_,
                  size_of("num_key_value_heads", config_.is_null("num_key_value_heads") ? heads : of_class));
-      put("attention.head_count_kv", kv_heads);
+      put("attention.head_count_kv", num_kv_heads_);
     }
     const std::int64_t of_hidden = hidden_size_ / heads;
     const bool has_class_size = usual.head_dim > 0 && !config_.is_null("head_dim");
@@ -188,6 +189,28 @@ class ConfigMapper {
     }
     const std::int64_t layers = period.value_or(usual.sliding_window_pattern);
     if (layers != 0) put("attention.sliding_window_pattern", layers);
+    return {};
+  }
+
+  // Layers of two kinds, with heads of their own.
+  Status map_kinds() {
+    if (mapping_.defaults.global_head_dim == 0) return {};
+    constexpr auto kMaxLayers = static_cast<std::int64_t>(kMaxListLength);
+    if (num_layers_ > kMaxLayers) {
+      return config_.bad("num_hidden_layers", fmt::format("must be at most {}, is {}", kMaxLayers, num_layers_));
+    }
+    KVASIR_TRY(const auto listed, read_layer_types());
+    std::vector<bool> is_local = listed.value_or(std::vector<bool>());
+    for (std::int64_t i = std::ssize(is_local); i < num_layers_; ++i) {
+      is_local.push_back((i + 1) % mapping_.defaults.sliding_window_pattern != 0);
+    }
+    is_local.back() = false;  // whatever the file says
+    put("attention.sliding_window_pattern", is_local);
+    KVASIR_TRY(const std::int64_t global_head_dim,
+               map_layer_kinds(config_, mapping_, {std::move(is_local), head_dim_, num_kv_heads_, intermediate_size_},
+                               metadata_));
+    local_head_dim_ = head_dim_;
+    head_dim_ = global_head_dim;
     return {};
   }
 
@@ -257,7 +280,8 @@ class ConfigMapper {
   const HfConfig& config_;
   const HfMapping& mapping_;
   HfMetadata metadata_;
-  std::int64_t hidden_size_ = 0, num_layers_ = 0, max_positions_ = 0, head_dim_ = 0;
+  std::int64_t hidden_size_ = 0, num_layers_ = 0, max_positions_ = 0, intermediate_size_ = 0;
+  std::int64_t num_kv_heads_ = 0, head_dim_ = 0, local_head_dim_ = 0;
 };
 
 }  // namespace

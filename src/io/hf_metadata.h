@@ -25,10 +25,23 @@ struct HfMetadata {
 // numbers and that the mapping does not know.
 Result<HfMetadata> map_config(const HfConfig& config, const HfMapping& mapping);
 
+// The part of it about layers of two kinds, where those that see everything have other heads, or the last ones a wider
+// MLP. Writes over what all layers have in common. Errors: as map_config, also where layers of one kind differ.
+struct HfLayerSizes {
+  std::vector<bool> is_local;  // by layer: it has a window
+  std::int64_t head_dim = 0;
+  std::int64_t num_kv_heads = 0;
+  std::int64_t intermediate_size = 0;
+};
+// Returns the size of heads that see everything.
+Result<std::int64_t> map_layer_kinds(const HfConfig& config, const HfMapping& mapping, const HfLayerSizes& sizes,
+                                     HfMetadata& metadata);
+
 // The part of it about RoPE. `sizes` are the model's. Errors: as map_config.
 struct HfRopeSizes {
   std::int64_t head_dim = 0;
   std::int64_t max_positions = 0;
+  std::int64_t local_head_dim = 0;  // of window layers where they have another; 0: the same
 };
 Status map_rope(const HfConfig& config, const HfMapping& mapping, const HfRopeSizes& sizes, HfMetadata& metadata);
 

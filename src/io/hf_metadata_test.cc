@@ -39,6 +39,23 @@ const HfMapping kWindowed = {.model_types = {"windowed"},
                                           .sliding_window = 32,
                                           .sliding_window_pattern = 2}};
 
+const HfMapping kTwoKinds = {.model_types = {"two"},
+                             .architecture = "t",
+                             .defaults = {.hidden_size = 64,
+                                          .intermediate_size = 96,
+                                          .num_hidden_layers = 4,
+                                          .num_attention_heads = 4,
+                                          .num_key_value_heads = 2,
+                                          .head_dim = 16,
+                                          .max_position_embeddings = 512,
+                                          .rope_theta = 1e6,
+                                          .rope_local_theta = 1e4,
+                                          .rotary_factor = 0.25,
+                                          .rope_type = "proportional",
+                                          .sliding_window = 32,
+                                          .sliding_window_pattern = 2,
+                                          .global_head_dim = 32}};
+
 // The configuration with these members beside the type.
 Result<HfMetadata> map(std::string_view members, const HfMapping& mapping = kMapping) {
   std::string text = R"({"model_type":"test")";
@@ -225,6 +242,53 @@ TEST(MapRope, RefusesKindsThatItDoesNotKnow) {
   EXPECT_EQ(error_of(R"("rope_scaling":{"type":"linear"})"), "c: RoPE: factor is missing");
   EXPECT_EQ(error_of(R"("rope_theta":0)"), "c: rope_theta must be above 0, is 0");
   EXPECT_EQ(error_of(R"("partial_rotary_factor":2)"), "c: partial_rotary_factor must be above 0 and at most 1, is 2");
+}
+
+std::vector<std::int64_t> ints(const HfMetadata& mapped, std::string_view key) {
+  const Metadata metadata(mapped.values);
+  return metadata.find_ints("t." + std::string(key)).value().value_or(std::vector<std::int64_t>());
+}
+
+TEST(MapLayerKinds, GiveGlobalLayersHeadsOfTheirOwn) {
+  const auto mapped = map(R"("attention_k_eq_v":true,"num_global_key_value_heads":1)", kTwoKinds);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_EQ(number(*mapped, "attention.key_length"), 32);
+  EXPECT_EQ(number(*mapped, "attention.value_length_swa"), 16);
+  EXPECT_EQ(ints(*mapped, "attention.head_count_kv"), (std::vector<std::int64_t>{2, 1, 2, 1}));
+  EXPECT_EQ(ints(*mapped, "attention.sliding_window_pattern"), (std::vector<std::int64_t>{1, 0, 1, 0}));
+  EXPECT_EQ(number(*mapped, "rope.dimension_count_swa"), 16);
+  ASSERT_EQ(mapped->vectors.size(), 1u);
+  const std::vector<float>& divisors = mapped->vectors[0].second;
+  EXPECT_EQ(mapped->vectors[0].first, "rope_freqs.weight");
+  ASSERT_EQ(divisors.size(), 16u);
+  EXPECT_EQ(divisors[3], 1.0f);
+  EXPECT_EQ(divisors[4], 1e30f);
+  // Without the flag the number of KV heads is void.
+  const auto without = map(R"("num_global_key_value_heads":1)", kTwoKinds);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(number(*without, "attention.head_count_kv"), 2);
+}
+
+TEST(MapLayerKinds, TakeAListByLayer) {
+  const auto mapped = map(R"("per_layer_config":{"1":{"head_dim":8},"3":{"head_dim":8}})", kTwoKinds);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_EQ(number(*mapped, "attention.key_length"), 8);
+  EXPECT_EQ(error_of(R"("per_layer_config":{"1":{"head_dim":8}})", kTwoKinds),
+            "c: per_layer_config must have the same heads in all layers of a kind, layer 3 has others");
+  EXPECT_EQ(error_of(R"("per_layer_config":{"0":{"head_dim":8}})", kTwoKinds),
+            "c: per_layer_config must have the same heads in all layers of a kind, layer 0 has others");
+  EXPECT_EQ(error_of(R"("global_head_dim":0)", kTwoKinds), "c: global_head_dim must be between 1 and 65536, is 0");
+}
+
+TEST(MapLayerKinds, MakeLayersThatShareWider) {
+  const auto mapped = map(R"("num_kv_shared_layers":2,"use_double_wide_mlp":true)", kTwoKinds);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_EQ(number(*mapped, "attention.shared_kv_layers"), 2);
+  EXPECT_EQ(ints(*mapped, "feed_forward_length"), (std::vector<std::int64_t>{96, 96, 192, 192}));
+  EXPECT_EQ(error_of(R"("num_kv_shared_layers":4)", kTwoKinds),
+            "c: num_kv_shared_layers must be between 0 and 3, is 4");
+  EXPECT_EQ(error_of(R"("use_bidirectional_attention":"all")", kTwoKinds),
+            "c: use_bidirectional_attention is all, and attention to later tokens is not supported");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // map_rope: rope_parameters, or rope_theta and rope_scaling, as GGUF's keys and tensors.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <optional>
@@ -102,7 +103,12 @@ class RopeMapper {
       KVASIR_TRY(const double base, theta(local, "rope_local_base_freq", mapping_.defaults.rope_local_theta));
       put("rope.freq_base_swa", base);
     }
+    type_ = full.is_there() ? full.type() : mapping_.defaults.rope_type;
     KVASIR_CHECKED(map_rotary_dim(full));
+    if (sizes_.local_head_dim > 0) {
+      KVASIR_TRY(const std::int64_t turned, rotary_dim(local, sizes_.local_head_dim, 1.0));
+      put("rope.dimension_count_swa", turned);
+    }
     KVASIR_TRY(const auto temperature, full.number("llama_4_scaling_beta"));
     if (temperature) put("attention.temperature_scale", *temperature);
     if (mapping_.rope_by_halves) put("rope.style", std::string("halves"));
@@ -128,6 +134,16 @@ class RopeMapper {
   }
 
   Status map_rotary_dim(const RopeObject& rope) {
+    if (type_ == "proportional") {  // all of a head, though most pairs stand still
+      KVASIR_TRY(rotary_dim_, rotary_dim_of(sizes_.head_dim, 1.0));
+      return {};
+    }
+    KVASIR_TRY(rotary_dim_, rotary_dim(rope, sizes_.head_dim, mapping_.defaults.rotary_factor));
+    if (rotary_dim_ < sizes_.head_dim) put("rope.dimension_count", rotary_dim_);
+    return {};
+  }
+
+  Result<double> rotary_share(const RopeObject& rope, double of_class) const {
     KVASIR_TRY(auto factor, rope.number("partial_rotary_factor"));
     if (!factor) {
       KVASIR_TRY(factor, config_.find_number("partial_rotary_factor"));
@@ -135,21 +151,26 @@ class RopeMapper {
     if (!factor) {
       KVASIR_TRY(factor, config_.find_number("rotary_pct"));
     }
-    const double share = factor.value_or(mapping_.defaults.rotary_factor);
-    if (!(share > 0.0 && share <= 1.0)) {
-      return config_.bad("partial_rotary_factor", fmt::format("must be above 0 and at most 1, is {}", share));
-    }
-    rotary_dim_ = static_cast<std::int64_t>(static_cast<double>(sizes_.head_dim) * share);
-    if (rotary_dim_ < 2 || rotary_dim_ > kMaxRotaryDim) {
-      return config_.bad("head_dim", fmt::format("leaves {} elements to RoPE, allowed are 2 to {}", rotary_dim_,
-                                                 kMaxRotaryDim));
-    }
-    if (share < 1.0) put("rope.dimension_count", rotary_dim_);
-    return {};
+    const double share = factor.value_or(of_class);
+    if (share > 0.0 && share <= 1.0) return share;
+    return config_.bad("partial_rotary_factor", fmt::format("must be above 0 and at most 1, is {}", share));
+  }
+
+  // Elements of a head that turn.
+  Result<std::int64_t> rotary_dim(const RopeObject& rope, std::int64_t head_dim, double of_class) const {
+    KVASIR_TRY(const double share, rotary_share(rope, of_class));
+    return rotary_dim_of(head_dim, share);
+  }
+
+  Result<std::int64_t> rotary_dim_of(std::int64_t head_dim, double share) const {
+    const auto turned = static_cast<std::int64_t>(static_cast<double>(head_dim) * share);
+    if (turned >= 2 && turned <= kMaxRotaryDim) return turned;
+    return config_.bad("head_dim", fmt::format("leaves {} elements to RoPE, allowed are 2 to {}", turned,
+                                               kMaxRotaryDim));
   }
 
   Status map_scaling(const RopeObject& rope) {
-    const std::string_view type = rope.type();
+    const std::string_view type = type_;
     if (type == "default" || type == "mrope") return {};  // M-RoPE turns text as RoPE does
     if (type == "linear") {
       KVASIR_TRY(const double factor, rope.positive("factor"));
@@ -160,8 +181,10 @@ class RopeMapper {
     if (type == "llama3") return map_llama3(rope);
     if (type == "yarn") return map_yarn(rope);
     if (type == "longrope" || type == "su") return map_longrope(rope);
-    return rope.bad("rope_type", fmt::format("is {}, known are default, linear, llama3, yarn and longrope",
-                                             printable(type)));
+    if (type == "proportional") return map_proportional(rope);
+    return rope.bad("rope_type",
+                    fmt::format("is {}, known are default, linear, llama3, yarn, longrope and proportional",
+                                printable(type)));
   }
 
   Result<double> original_length(const RopeObject& rope) const {
@@ -195,6 +218,21 @@ class RopeMapper {
       divisors.push_back(static_cast<float>(divisor));
     }
     put("rope.scaling.type", std::string("llama3"));
+    metadata_.vectors.emplace_back("rope_freqs.weight", std::move(divisors));
+    return {};
+  }
+
+  // The first pairs turn as those of a whole head do, and the others stand still: GGUF divides their frequencies by
+  // 1e30 (Gemma 4).
+  Status map_proportional(const RopeObject& rope) {
+    constexpr float kStandsStill = 1e30f;
+    KVASIR_TRY(const double share, rotary_share(rope, rope.is_there() ? 1.0 : mapping_.defaults.rotary_factor));
+    KVASIR_TRY(const auto factor, rope.number("factor"));
+    if (factor && !(*factor > 0.0)) return rope.bad("factor", fmt::format("must be above 0, is {}", *factor));
+    const auto num_turning =
+        static_cast<std::size_t>(std::floor(share * static_cast<double>(sizes_.head_dim) / 2.0));
+    std::vector<float> divisors(static_cast<std::size_t>(sizes_.head_dim / 2), kStandsStill);
+    std::fill_n(divisors.begin(), num_turning, static_cast<float>(factor.value_or(1.0)));
     metadata_.vectors.emplace_back("rope_freqs.weight", std::move(divisors));
     return {};
   }
@@ -265,6 +303,7 @@ class RopeMapper {
   HfRopeSizes sizes_;
   HfMetadata& metadata_;
   double theta_ = 0.0;
+  std::string_view type_;
   std::int64_t rotary_dim_ = 0;
 };
 

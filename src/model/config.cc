@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -172,6 +173,32 @@ Status read_rope(const io::WeightSource& source, const std::string& prefix, Mode
   return read_rope_scaling(source, prefix, config.context_length_tokens, config.rope);
 }
 
+// A size of every layer, from 1 to `max`: one number, or one for each. `sizes` stays empty where all are equal.
+// Returns the greatest; `fallback` where the file has none.
+Result<std::int32_t> read_layer_sizes(const io::Metadata& metadata, const std::string& key, std::int64_t max,
+                                      std::int32_t fallback, std::int32_t num_layers,
+                                      std::vector<std::int32_t>& sizes) {
+  if (!metadata.is_array(key)) return get_int32_or(metadata, key, max, fallback);
+  KVASIR_TRY(auto values, metadata.find_ints(key));
+  if (std::ranges::adjacent_find(*values, std::ranges::not_equal_to()) == values->end()) {
+    return get_int32_or(metadata, key, max, fallback);
+  }
+  if (std::ssize(*values) < num_layers) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}: must have an entry for each of the {} layers, has {}", key,
+                                  num_layers, values->size()));
+  }
+  values->resize(static_cast<std::size_t>(num_layers));
+  for (const std::int64_t value : *values) {
+    if (value < 1 || value > max) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("metadata {}: must be between 1 and {}, is {}", key, max, value));
+    }
+    sizes.push_back(static_cast<std::int32_t>(value));
+  }
+  return std::ranges::max(sizes);
+}
+
 // 0 is what writers put for "the usual".
 Result<double> read_attention_scale(const io::Metadata& metadata, const std::string& prefix,
                                     std::int32_t head_dim) {
@@ -186,12 +213,16 @@ Result<double> read_attention_scale(const io::Metadata& metadata, const std::str
 Status read_heads(const io::Metadata& metadata, const std::string& prefix, ModelConfig& config) {
   KVASIR_TRY(config.num_heads, get_int32(metadata, prefix + "attention.head_count", kMaxHeads));
   KVASIR_TRY(config.num_kv_heads,
-             get_int32_or(metadata, prefix + "attention.head_count_kv", kMaxHeads, config.num_heads));
-  if (config.num_heads % config.num_kv_heads != 0) {
+             read_layer_sizes(metadata, prefix + "attention.head_count_kv", kMaxHeads, config.num_heads,
+                              config.num_layers, config.layer_kv_heads));
+  std::vector<std::int32_t> counts = config.layer_kv_heads;
+  counts.push_back(config.num_kv_heads);
+  for (const std::int32_t count : counts) {
+    if (config.num_heads % count == 0) continue;
     return make_error(
         ErrorKind::kBadFile,
         fmt::format("metadata {}attention.head_count: must be a multiple of head_count_kv {}, is {}", prefix,
-                    config.num_kv_heads, config.num_heads));
+                    count, config.num_heads));
   }
   KVASIR_TRY(config.head_dim, get_int32_or(metadata, prefix + "attention.key_length", kMaxHeadDim,
                                            config.hidden_size / config.num_heads));
@@ -285,19 +316,38 @@ Status read_vocab_size(const io::WeightSource& source, ModelConfig& config) {
 
 }  // namespace
 
-bool ModelConfig::has_equal_kv() const {
-  return std::ranges::all_of(layer_groups, [this](const LayerGroup& group) {
-    return num_kv_heads_of(group) == num_kv_heads && head_dim_of(group) == head_dim;
+std::int32_t ModelConfig::max_q_size() const {
+  std::int32_t most = 0;
+  for (const LayerGroup& group : layer_groups) most = std::max(most, q_size_of(group));
+  return most;
+}
+
+std::int32_t ModelConfig::max_kv_size() const {
+  std::int32_t most = 0;
+  for (const LayerGroup& group : layer_groups) most = std::max(most, kv_size_of(group));
+  return most;
+}
+
+bool ModelConfig::can_run_layer_by_layer() const {
+  const LayerGroup& first = layer_groups.front();
+  const bool has_equal_kv = std::ranges::all_of(layer_groups, [&](const LayerGroup& group) {
+    return num_kv_heads_of(group) == num_kv_heads_of(first) && head_dim_of(group) == head_dim_of(first);
   });
+  return has_equal_kv && kv_layers.empty() && per_layer_size == 0;
+}
+
+std::int32_t ModelConfig::last_kv_layer() const {
+  return kv_layers.empty() ? num_layers - 1 : std::ranges::max(kv_layers);
 }
 
 KvPlace ModelConfig::kv_place(std::int32_t layer) const {
-  const auto has_layer = [layer](const LayerGroup& group) {
-    return std::ranges::binary_search(group.layers, layer);
+  const std::int32_t owner = kv_layer(layer);
+  const auto has_owner = [owner](const LayerGroup& group) {
+    return std::ranges::binary_search(group.layers, owner);
   };
-  const auto group = std::ranges::find_if(layer_groups, has_layer);
+  const auto group = std::ranges::find_if(layer_groups, has_owner);
   CHECK(group != layer_groups.end());
-  const auto in_group = std::ranges::lower_bound(group->layers, layer);
+  const auto in_group = std::ranges::lower_bound(group->layers, owner);
   return {.group = static_cast<std::int32_t>(group - layer_groups.begin()),
           .layer_in_group = static_cast<std::int32_t>(in_group - group->layers.begin())};
 }
@@ -312,7 +362,9 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
   KVASIR_CHECKED(read_num_layers(metadata, prefix, config));
   KVASIR_TRY(config.hidden_size, get_int32(metadata, prefix + "embedding_length", kMaxWidth));
   // Models of experts alone have none.
-  KVASIR_TRY(config.intermediate_size, get_int32_or(metadata, prefix + "feed_forward_length", kMaxWidth, 0));
+  KVASIR_TRY(config.intermediate_size,
+             read_layer_sizes(metadata, prefix + "feed_forward_length", kMaxWidth, 0, config.num_layers,
+                              config.layer_intermediate_sizes));
   KVASIR_TRY(config.context_length_tokens, get_int32(metadata, prefix + "context_length", kMaxContext));
   KVASIR_CHECKED(read_heads(metadata, prefix, config));
   KVASIR_CHECKED(read_rope(source, prefix, config));

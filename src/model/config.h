@@ -44,10 +44,10 @@ struct LayerGroup {
   std::int32_t window = 0;           // 0: every earlier token; else positions > own - window
   std::int32_t num_kv_heads = 0;     // 0: the model's
   std::int32_t head_dim = 0;         // likewise
-  std::vector<std::int32_t> layers;  // ascending layer indices
+  std::vector<std::int32_t> layers;  // ascending indices of those that store keys and values
 };
 
-// The part of the KV cache that a layer writes and reads.
+// The part of the KV cache that a layer reads, and that it or an earlier layer writes.
 struct KvPlace {
   std::int32_t group = 0;           // index of its layer group
   std::int32_t layer_in_group = 0;  // and of the layer inside it
@@ -59,10 +59,13 @@ struct ModelConfig {
   std::int32_t num_layers = 0;
   std::int32_t num_predicting_layers = 0;  // behind these in the file: of further tokens, and left out
   std::int32_t hidden_size = 0;
-  std::int32_t intermediate_size = 0;  // of the feed-forward layers; 0: all of them are of experts
+  // Of the feed-forward layers, the greatest where they differ; 0: all of them are of experts.
+  std::int32_t intermediate_size = 0;
+  std::vector<std::int32_t> layer_intermediate_sizes;  // by layer; empty: all are intermediate_size
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;
-  std::int32_t head_dim = 0;
+  std::int32_t num_kv_heads = 0;  // unless the layer's group says otherwise; the greatest where they differ
+  std::int32_t head_dim = 0;      // likewise
+  std::vector<std::int32_t> layer_kv_heads;  // by layer, as the file has them; empty: all are num_kv_heads
   std::int32_t vocab_size = 0;  // rows of the embedding and logits of a row
   // Ids that have a token, <= vocab_size: some models pad their matrices to a round number of rows, and no
   // tokenizer knows what those stand for. vocab_size when the file has no tokenizer.
@@ -82,26 +85,45 @@ struct ModelConfig {
   RopeConfig rope;                               // of every layer, unless layer_ropes names others
   std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`
   std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
-  std::vector<LayerGroup> layer_groups;          // each layer in exactly one
+  std::vector<LayerGroup> layer_groups;          // each layer that stores keys and values in exactly one
+  // By layer: the one whose keys and values it attends to, itself or an earlier one of its kind; empty: itself.
+  std::vector<std::int32_t> kv_layers;
+  std::int32_t per_layer_size = 0;  // of each layer's own embedding of a token; 0: there is none
   MoeConfig moe;
 
-  std::int32_t group_size() const { return num_heads / num_kv_heads; }  // query heads per KV head
-  std::int32_t q_size() const { return num_heads * head_dim; }
-  std::int32_t kv_size() const { return num_kv_heads * head_dim; }
-  bool has_dense_layers() const { return !moe.has_experts() || moe.num_leading_dense_layers > 0; }
+  bool has_dense_layers() const {
+    return !moe.has_experts() || moe.num_leading_dense_layers > 0 || moe.is_beside_dense;
+  }
+  std::int32_t intermediate_size_of(std::int32_t layer) const {
+    return layer_intermediate_sizes.empty() ? intermediate_size
+                                            : layer_intermediate_sizes[static_cast<std::size_t>(layer)];
+  }
   std::int32_t num_kv_heads_of(const LayerGroup& group) const {
     return group.num_kv_heads > 0 ? group.num_kv_heads : num_kv_heads;
   }
   std::int32_t head_dim_of(const LayerGroup& group) const {
     return group.head_dim > 0 ? group.head_dim : head_dim;
   }
-  // Whether the KV of every layer has the same size.
-  bool has_equal_kv() const;
-  // Requires: 0 <= layer < num_layers.
-  KvPlace kv_place(std::int32_t layer) const;
-  bool has_window(std::int32_t layer) const {
-    return layer_groups[static_cast<std::size_t>(kv_place(layer).group)].window > 0;
+  // Numbers of a row of queries, or of keys, in layers of a group; and the most of any group.
+  std::int32_t q_size_of(const LayerGroup& group) const { return num_heads * head_dim_of(group); }
+  std::int32_t kv_size_of(const LayerGroup& group) const { return num_kv_heads_of(group) * head_dim_of(group); }
+  std::int32_t max_q_size() const;
+  std::int32_t max_kv_size() const;
+  // Whether layers may run one after the other over whole prompts, with one layer's memory: the KV of every layer
+  // has the same size, and nothing but the residual stream goes from one to the next.
+  bool can_run_layer_by_layer() const;
+  // Below, requires: 0 <= layer < num_layers.
+  bool stores_kv(std::int32_t layer) const { return kv_layer(layer) == layer; }
+  std::int32_t kv_layer(std::int32_t layer) const {
+    return kv_layers.empty() ? layer : kv_layers[static_cast<std::size_t>(layer)];
   }
+  // The last layer that stores keys and values.
+  std::int32_t last_kv_layer() const;
+  KvPlace kv_place(std::int32_t layer) const;
+  const LayerGroup& group_of(std::int32_t layer) const {
+    return layer_groups[static_cast<std::size_t>(kv_place(layer).group)];
+  }
+  bool has_window(std::int32_t layer) const { return group_of(layer).window > 0; }
   bool has_windows() const {
     return std::ranges::any_of(layer_groups, [](const LayerGroup& group) { return group.window > 0; });
   }
@@ -128,10 +150,18 @@ struct WindowPattern {
   std::int64_t default_window = 0;              // in tokens, where the file does not say
 };
 
-// Splits the layers into those that see every token and those that see a window: keys
+// Splits the layers into those that see every token and those that see a window, each with the KV heads that the
+// file gives them: keys
 // attention.sliding_window (absent, 0 or -1: there is none) and attention.sliding_window_pattern, a flag for each
 // layer or a period. Where every layer sees the window or the pattern is unknown, one that is as long as the context
 // is none. Errors: kBadFile.
 Status split_windows(const io::WeightSource& source, const WindowPattern& pattern, ModelConfig& config);
+
+// Lets the last layers attend to what the last of the others with the same kind of attention has stored: key
+// attention.shared_kv_layers, absent or 0: none does. After split_windows(). Errors: kBadFile.
+Status share_kv(const io::Metadata& metadata, ModelConfig& config);
+
+// Whether every layer has as many KV heads as its group. After the groups are made. Error (kBadFile): the layer.
+Status check_kv_heads(const ModelConfig& config);
 
 }  // namespace kvasir::model

@@ -210,6 +210,67 @@ TEST(ModelConfig, Gemma2HasCapsUnlessItsFileSaysOtherwise) {
   EXPECT_EQ(small("gemma3", {{"final_logit_softcapping", 12.0}})->final_softcap, 12.0f);
 }
 
+// Two kinds of layers with heads of their own, of which the last two share.
+Result<ModelConfig> gemma4(MetadataMap values) {
+  values.merge(MetadataMap{{"block_count", std::int64_t{6}},
+                           {"attention.key_length", std::int64_t{64}},
+                           {"attention.key_length_swa", std::int64_t{32}},
+                           {"attention.value_length", std::int64_t{64}},
+                           {"attention.value_length_swa", std::int64_t{32}},
+                           {"attention.head_count_kv", std::vector<std::int64_t>{4, 4, 1, 4, 4, 1}},
+                           {"attention.sliding_window", std::int64_t{128}},
+                           {"attention.sliding_window_pattern",
+                            std::vector<bool>{true, true, false, true, true, false}},
+                           {"attention.shared_kv_layers", std::int64_t{2}},
+                           {"embedding_length_per_layer_input", std::int64_t{8}},
+                           {"feed_forward_length", std::vector<std::int64_t>{96, 96, 96, 96, 192, 192}}});
+  return small("gemma4", std::move(values), {"rope_freqs.weight"});
+}
+
+TEST(ModelConfig, Gemma4HasTwoKindsOfHeadsAndLayersThatShare) {
+  const auto config = gemma4({});
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->layer_groups.size(), 2u);
+  const LayerGroup &global = config->layer_groups[0], &local = config->layer_groups[1];
+  EXPECT_EQ(global.layers, std::vector<std::int32_t>{2});
+  EXPECT_EQ(local.layers, (std::vector<std::int32_t>{0, 1, 3}));
+  EXPECT_EQ(std::pair(config->kv_size_of(global), config->kv_size_of(local)), std::pair(64, 128));
+  EXPECT_EQ(std::pair(config->q_size_of(global), config->q_size_of(local)), std::pair(256, 128));
+  EXPECT_EQ(std::pair(config->kv_layer(4), config->kv_layer(5)), std::pair(3, 2));
+  EXPECT_EQ(config->last_kv_layer(), 3);
+  EXPECT_TRUE(config->has_window(4));
+  EXPECT_EQ(config->kv_place(5).layer_in_group, 0);
+  EXPECT_EQ(config->kv_place(4).layer_in_group, 2);
+  EXPECT_EQ(std::pair(config->intermediate_size_of(3), config->intermediate_size_of(4)), std::pair(96, 192));
+  EXPECT_EQ(config->attention_scale, 1.0f);
+  EXPECT_EQ(config->final_softcap, 30.0f);
+  EXPECT_FALSE(config->can_run_layer_by_layer());
+  EXPECT_EQ(config->rope_of(2).rotary_dim, 64);
+  EXPECT_EQ(config->rope_of(3).rotary_dim, 32);
+  EXPECT_TRUE(is_left_out("blk.5.attn_k.weight", *config));
+  EXPECT_FALSE(is_left_out("blk.3.attn_k.weight", *config));
+  EXPECT_FALSE(is_left_out("blk.5.attn_q.weight", *config));
+}
+
+TEST(ModelConfig, Gemma4WithLayersThatDoNotFitIsRefused) {
+  EXPECT_EQ(error_of(gemma4({{"attention.shared_kv_layers", std::int64_t{5}}})),
+            "metadata gemma4.attention.shared_kv_layers: must leave each kind of layer one of its own, is 5: layer 2 "
+            "has none before it");
+  EXPECT_EQ(error_of(gemma4({{"attention.head_count_kv", std::vector<std::int64_t>{4, 2, 1, 4, 4, 1}}})),
+            "metadata gemma4.attention.head_count_kv: layer 1 must have 4 as others of its kind, has 2");
+  EXPECT_EQ(error_of(gemma4({{"feed_forward_length", std::vector<std::int64_t>{96, 192}}})),
+            "metadata gemma4.feed_forward_length: must have an entry for each of the 6 layers, has 2");
+  EXPECT_EQ(error_of(gemma4({{"attention.value_length_swa", std::int64_t{16}}})),
+            "metadata gemma4.attention.value_length_swa: must equal key_length_swa 32, is 16");
+  EXPECT_EQ(error_of(small("gemma4", {})),
+            "tensor rope_freqs.weight: missing, so nobody knows which pairs of layer 0 turn");
+}
+
+TEST(ModelConfig, OtherFamiliesDoNotShare) {
+  EXPECT_NE(error_of(small("llama", {{"attention.shared_kv_layers", std::int64_t{2}}})).find("shared_kv_layers"),
+            std::string::npos);
+}
+
 TEST(LeftOutTensors, AreThoseOfEncodersAndOfLayersThatPredictFurtherTokens) {
   const auto config = small("glm4", {{"nextn_predict_layers", std::int64_t{2}}});
   ASSERT_TRUE(config) << config.error().message;

@@ -40,9 +40,15 @@ void Decoder::forward(const backend::BatchInput& batch) {
 void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers, backend::Rows hidden) {
   ws_.x = hidden;
   backend_.plan(batch, ropes_.tables());
-  if (layers.first == 0) backend_.embed(*embedding_, config_.embedding_scale, ws_.x);
+  const auto run_of = [this](std::int32_t layer) -> LayerRun {
+    return {.op = backend_, .ws = ws_, .config = config_, .layer = layer};
+  };
+  if (layers.first == 0) {
+    backend_.embed(*embedding_, config_.embedding_scale, ws_.x);
+    run_inputs(run_of(0));
+  }
   for (std::int32_t layer = layers.first; layer < layers.end; ++layer) {
-    run_layer({.op = backend_, .ws = ws_, .config = config_, .layer = layer});
+    if (!run_layer(run_of(layer))) return;
   }
 }
 

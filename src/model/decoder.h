@@ -34,8 +34,10 @@ class Decoder : public Model {
   // Names the layers' tensors, and registers their kinds of RoPE in ropes_. The file's frequencies are in the
   // configuration by then.
   virtual Status load_layers(WeightLoader& loader) = 0;
-  // One layer, over run.ws.x in place.
-  virtual void run_layer(const LayerRun& run) = 0;
+  // Called once the rows of ws.x are embedded, before the first layer.
+  virtual void run_inputs(const LayerRun&) {}
+  // One layer, over run.ws.x in place. False when no row is left, and then there is nothing more to do.
+  virtual bool run_layer(const LayerRun& run) = 0;
 
   ModelConfig config_;
   RopeKinds ropes_;

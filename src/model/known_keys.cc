@@ -98,6 +98,7 @@ constexpr KnownKey kKnownKeys[] = {
     {"rope.scaling.alpha", KeyRule::kOff},
     {"use_parallel_residual", KeyRule::kOff},
     {"embedding_length_per_layer_input", KeyRule::kOff},
+    {"attention.shared_kv_layers", KeyRule::kOff},
     {"attention.output_scale", KeyRule::kOne},
     {"attention.value_scale", KeyRule::kOne},
 };

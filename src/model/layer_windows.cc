@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -61,7 +62,47 @@ Status split_windows(const io::WeightSource& source, const WindowPattern& patter
   }
   config.layer_groups.clear();
   for (LayerGroup* group : {&global, &local}) {
-    if (!group->layers.empty()) config.layer_groups.push_back(std::move(*group));
+    if (group->layers.empty()) continue;
+    if (!config.layer_kv_heads.empty()) {
+      group->num_kv_heads = config.layer_kv_heads[static_cast<std::size_t>(group->layers.front())];
+    }
+    config.layer_groups.push_back(std::move(*group));
+  }
+  return {};
+}
+
+Status share_kv(const io::Metadata& metadata, ModelConfig& config) {
+  const std::string key = config.architecture + ".attention.shared_kv_layers";
+  KVASIR_TRY(const auto found, metadata.find_int(key, 0, config.num_layers - 1));
+  const std::int32_t first = config.num_layers - static_cast<std::int32_t>(found.value_or(0));
+  if (first == config.num_layers) return {};
+  std::vector<std::int32_t> kv_layers(static_cast<std::size_t>(config.num_layers));
+  for (LayerGroup& group : config.layer_groups) {
+    const auto shared = std::ranges::lower_bound(group.layers, first);
+    if (shared == group.layers.begin()) {
+      return make_error(ErrorKind::kBadFile,
+                        fmt::format("metadata {}: must leave each kind of layer one of its own, is {}: layer {} "
+                                    "has none before it",
+                                    key, *found, group.layers.front()));
+    }
+    for (auto layer = group.layers.begin(); layer != group.layers.end(); ++layer) {
+      kv_layers[static_cast<std::size_t>(*layer)] = layer < shared ? *layer : *std::prev(shared);
+    }
+    group.layers.erase(shared, group.layers.end());
+  }
+  config.kv_layers = std::move(kv_layers);
+  return {};
+}
+
+Status check_kv_heads(const ModelConfig& config) {
+  for (std::int32_t i = 0; i < std::ssize(config.layer_kv_heads); ++i) {
+    const std::int32_t expected = config.num_kv_heads_of(config.group_of(i));
+    const std::int32_t count = config.layer_kv_heads[static_cast<std::size_t>(i)];
+    if (count == expected || !config.stores_kv(i)) continue;
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}.attention.head_count_kv: layer {} must have {} as others of its kind, "
+                                  "has {}",
+                                  config.architecture, i, expected, count));
   }
   return {};
 }

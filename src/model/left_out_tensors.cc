@@ -21,6 +21,8 @@ constexpr std::string_view kNames[] = {
     "pooler.dense.bias",
 };
 constexpr std::string_view kLayerPrefix = "blk.";
+// Of a layer that attends to another one's keys and values.
+constexpr std::string_view kUnusedWhenShared[] = {".attn_k.weight", ".attn_v.weight", ".attn_k_norm.weight"};
 
 }  // namespace
 
@@ -33,8 +35,12 @@ bool is_left_out(std::string_view name, const ModelConfig& config) {
   std::int32_t layer = 0;
   const char* begin = name.data() + kLayerPrefix.size();
   const auto [end, error] = std::from_chars(begin, name.data() + name.size(), layer);
-  return error == std::errc() && layer >= config.num_layers &&
-         layer < config.num_layers + config.num_predicting_layers;
+  if (error != std::errc() || layer < 0) return false;
+  if (layer < config.num_layers) {
+    const std::string_view part = name.substr(static_cast<std::size_t>(end - name.data()));
+    return !config.stores_kv(layer) && std::ranges::find(kUnusedWhenShared, part) != std::end(kUnusedWhenShared);
+  }
+  return layer < config.num_layers + config.num_predicting_layers;
 }
 
 std::vector<std::string> left_out_tensors(const io::WeightSource& source, const ModelConfig& config) {

@@ -15,6 +15,7 @@ struct MoeConfig {
   std::int32_t intermediate_size = 0;         // of an expert
   std::int32_t shared_intermediate_size = 0;  // of the expert that every row goes to; 0: there is none
   std::int32_t num_leading_dense_layers = 0;
+  bool is_beside_dense = false;  // each layer has a dense network too, of the same rows
 
   bool has_experts() const { return rule.num_experts > 0; }
   bool has_experts(std::int32_t layer) const { return has_experts() && layer >= num_leading_dense_layers; }

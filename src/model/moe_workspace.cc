@@ -13,6 +13,9 @@ Result<MoeWorkspace> make_moe_workspace(backend::Backend& backend, const MoeConf
                                                    .num_used = moe.rule.num_used,
                                                    .hidden_size = hidden_size,
                                                    .intermediate_size = moe.intermediate_size}));
+  if (moe.is_beside_dense) {
+    KVASIR_TRY(ws.sum, backend.make_rows(max_rows, hidden_size));
+  }
   if (moe.shared_intermediate_size == 0) return ws;
   KVASIR_TRY(ws.shared_gate, backend.make_rows(max_rows, moe.shared_intermediate_size));
   KVASIR_TRY(ws.shared_up, backend.make_rows(max_rows, moe.shared_intermediate_size));
@@ -29,7 +32,8 @@ std::int64_t moe_workspace_row_bytes(const MoeConfig& moe, std::int32_t hidden_s
   const std::int64_t products = std::max<std::int64_t>(2 * moe.intermediate_size, hidden_size);
   const std::int64_t inputs = std::int64_t{hidden_size} + moe.intermediate_size;
   const std::int64_t shared = 4ll * moe.shared_intermediate_size;
-  return kFloat * (moe.rule.num_used * (products + inputs) + shared + moe.rule.num_experts);
+  const std::int64_t sum = moe.is_beside_dense ? hidden_size : 0;
+  return kFloat * (moe.rule.num_used * (products + inputs) + shared + moe.rule.num_experts + sum);
 }
 
 }  // namespace kvasir::model

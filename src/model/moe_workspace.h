@@ -16,6 +16,7 @@ struct MoeWorkspace {
   backend::Rows shared_gate, shared_up;            // [rows, shared intermediate]
   backend::Rows shared_weight;                     // [rows, 1]
   std::unique_ptr<backend::Activation> shared_ff;  // [rows, shared intermediate]
+  backend::Rows sum;  // [rows, hidden]: of experts and the dense network beside them
 };
 
 // Requires: moe.has_experts(). Errors: kMachine.

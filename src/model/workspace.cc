@@ -1,8 +1,44 @@
 #include "model/workspace.h"
 
+#include <set>
+
 #include "base/checked_math.h"
 
 namespace kvasir::model {
+namespace {
+
+// Widths of the inputs of output and down projections.
+std::set<std::int32_t> attention_widths(const ModelConfig& config) {
+  std::set<std::int32_t> widths;
+  for (const LayerGroup& group : config.layer_groups) widths.insert(config.q_size_of(group));
+  return widths;
+}
+
+std::set<std::int32_t> dense_widths(const ModelConfig& config) {
+  if (!config.has_dense_layers()) return {};
+  if (config.layer_intermediate_sizes.empty()) return {config.intermediate_size};
+  return {config.layer_intermediate_sizes.begin(), config.layer_intermediate_sizes.end()};
+}
+
+Result<Activations> make_activations(backend::Backend& backend, std::int32_t rows,
+                                     const std::set<std::int32_t>& widths) {
+  Activations made;
+  for (const std::int32_t width : widths) {
+    KVASIR_TRY(made[width], backend.make_activation(rows, width));
+  }
+  return made;
+}
+
+Result<PerLayerWorkspace> make_per_layer(backend::Backend& backend, const ModelConfig& config,
+                                         std::int32_t rows) {
+  PerLayerWorkspace ws;
+  KVASIR_TRY(ws.inputs, backend.make_rows(rows, config.num_layers * config.per_layer_size));
+  KVASIR_TRY(ws.gate, backend.make_rows(rows, config.per_layer_size));
+  KVASIR_TRY(ws.gated, backend.make_activation(rows, config.per_layer_size));
+  return ws;
+}
+
+}  // namespace
 
 Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& config,
                                  const WorkspaceLimits& limits) {
@@ -10,24 +46,38 @@ Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& c
   Workspace ws;
   KVASIR_TRY(ws.own_x, backend.make_rows(rows, config.hidden_size));
   KVASIR_TRY(ws.y, backend.make_rows(rows, config.hidden_size));
-  KVASIR_TRY(ws.q, backend.make_rows(rows, config.q_size()));
-  KVASIR_TRY(ws.k, backend.make_rows(rows, config.kv_size()));
-  KVASIR_TRY(ws.v, backend.make_rows(rows, config.kv_size()));
+  KVASIR_TRY(ws.q, backend.make_rows(rows, config.max_q_size()));
+  KVASIR_TRY(ws.k, backend.make_rows(rows, config.max_kv_size()));
+  KVASIR_TRY(ws.v, backend.make_rows(rows, config.max_kv_size()));
   const std::int32_t num_tiles = ceil_div(config.vocab_size, backend::kLogitsPerTile);
   KVASIR_TRY(ws.logits.rows, backend.make_rows(limits.max_logit_rows, config.vocab_size));
   KVASIR_TRY(ws.logits.tile_maxima, backend.make_rows(limits.max_logit_rows, num_tiles));
   KVASIR_TRY(ws.h, backend.make_activation(rows, config.hidden_size));
-  KVASIR_TRY(ws.attn, backend.make_activation(rows, config.q_size()));
+  KVASIR_TRY(ws.attn, make_activations(backend, rows, attention_widths(config)));
   KVASIR_TRY(ws.head, backend.make_activation(limits.max_logit_rows, config.hidden_size));
   if (config.has_dense_layers()) {
     KVASIR_TRY(ws.gate, backend.make_rows(rows, config.intermediate_size));
     KVASIR_TRY(ws.up, backend.make_rows(rows, config.intermediate_size));
-    KVASIR_TRY(ws.ff, backend.make_activation(rows, config.intermediate_size));
+    KVASIR_TRY(ws.ff, make_activations(backend, rows, dense_widths(config)));
   }
   if (config.moe.has_experts()) {
     KVASIR_TRY(ws.moe, make_moe_workspace(backend, config.moe, config.hidden_size, rows));
   }
+  if (config.per_layer_size > 0) {
+    KVASIR_TRY(ws.per_layer, make_per_layer(backend, config, rows));
+  }
   return ws;
+}
+
+// Inputs of matmuls lie there as floats and as bytes: about twice a float.
+std::int64_t workspace_row_bytes(const ModelConfig& config) {
+  constexpr std::int64_t kFloat = 4;
+  std::int64_t floats = 4ll * config.hidden_size + config.max_q_size() + 2ll * config.max_kv_size();
+  for (const std::int32_t width : attention_widths(config)) floats += 2ll * width;
+  for (const std::int32_t width : dense_widths(config)) floats += 2ll * width;
+  if (config.has_dense_layers()) floats += 2ll * config.intermediate_size;
+  floats += (config.num_layers + 3ll) * config.per_layer_size;
+  return kFloat * floats + moe_workspace_row_bytes(config.moe, config.hidden_size);
 }
 
 }  // namespace kvasir::model

@@ -1,6 +1,8 @@
 // The buffers that a step's layers work in.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -11,20 +13,40 @@
 
 namespace kvasir::model {
 
+// Inputs of matmuls by their width.
+using Activations = std::map<std::int64_t, std::unique_ptr<backend::Activation>>;
+
+// Of per-layer embeddings.
+struct PerLayerWorkspace {
+  backend::Rows inputs;                        // [rows, layers * per_layer_size]: what each layer mixes in
+  backend::Rows gate;                          // [rows, per_layer_size]
+  std::unique_ptr<backend::Activation> gated;  // likewise
+};
+
 // Allocated once for the largest batch.
 struct Workspace {
   backend::Rows own_x;     // [rows, hidden]
   backend::Rows x;         // the residual stream of the rows being run: own_x, or the caller's hidden states
-  backend::Rows q, k, v;   // [rows, heads * head_dim]
-  backend::Rows gate, up;  // [rows, intermediate] of dense layers
+  backend::Rows q, k, v;   // [rows, heads * head_dim] of the widest layer
+  backend::Rows gate, up;  // [rows, intermediate] of the widest dense layer
   backend::Rows y;         // [rows, hidden]: a sub-layer's output where it is normalised before the residual
   Logits logits;
   std::unique_ptr<backend::Activation> h;     // normalised hidden states
-  std::unique_ptr<backend::Activation> attn;  // attention output
-  std::unique_ptr<backend::Activation> ff;    // gated feed-forward
+  Activations attn;                           // attention output
+  Activations ff;                             // gated feed-forward
   std::unique_ptr<backend::Activation> head;  // normalised rows that want logits
   std::optional<MoeWorkspace> moe;            // of models with experts
+  std::optional<PerLayerWorkspace> per_layer;
 };
+
+// The first columns of each row.
+inline backend::Rows columns(backend::Rows rows, std::int64_t width) {
+  rows.width = static_cast<std::int32_t>(width);
+  return rows;
+}
+
+// Bytes that make_workspace() takes of each row of the largest batch, about.
+std::int64_t workspace_row_bytes(const ModelConfig& config);
 
 // Errors: kMachine.
 Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& config,

@@ -143,7 +143,8 @@ TEST_P(Drafts, ChangeNoDrawnTokenUnderPenalties) {
   expect_unchanged(params);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Drafts, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0"));
+INSTANTIATE_TEST_SUITE_P(Models, Drafts, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0",
+                                                                "gemma4-q4_0"));
 
 }  // namespace
 }  // namespace kvasir::draft_test

@@ -47,7 +47,7 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 class Embedding : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Models, Embedding, ::testing::Values("llama-f32", "qwen3-q4_1", "gemma3-q5_0"),
+INSTANTIATE_TEST_SUITE_P(Models, Embedding, ::testing::Values("llama-f32", "qwen3-q4_1", "gemma3-q5_0", "gemma4-q4_0"),
                          [](const auto& param_info) {
                            std::string name(param_info.param);
                            std::ranges::replace(name, '-', '_');

@@ -63,7 +63,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const char* name :
        {"llama-f32", "llama-q4_k", "llama3-bf16", "qwen2-q8_0", "qwen3-q4_1", "qwen3moe-q4_0",
-        "gemma3-q5_0"}) {
+        "gemma3-q5_0", "gemma4-q4_0"}) {
     for (const kernels::Isa& each : kernels::host_isas()) {
       const char* const isa = each.table.isa;
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";

@@ -167,7 +167,7 @@ TEST_P(KvPolicyInEngine, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(refusal({.budget_bytes = 2}), "kv_budget: must be at least 4.00 KiB, got 2 B");
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0"),
+INSTANTIATE_TEST_SUITE_P(Models, KvPolicyInEngine, ::testing::Values("qwen3-q4_1", "gemma3-q5_0", "gemma4-q4_0"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            for (char& c : name) c = c == '-' ? '_' : c;

@@ -113,7 +113,8 @@ TEST_P(SteadyStep, AllocatesNothing) { expect_steady(0); }
 
 TEST_P(SteadyStep, AllocatesNothingBesideAPromptThatRunsLayerByLayer) { expect_steady(1); }
 
-INSTANTIATE_TEST_SUITE_P(Models, SteadyStep, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0"));
+INSTANTIATE_TEST_SUITE_P(Models, SteadyStep, ::testing::Values("llama-q4_k", "qwen3-q4_1", "gemma3-q5_0",
+                                                                "gemma4-q4_0"));
 
 }  // namespace
 }  // namespace kvasir::steady_step_test

@@ -36,6 +36,15 @@ const HfMapping kMapping = {.model_types = {"t"},
                             .keys = kKeys,
                             .names = kNames};
 
+// The same with layers of two kinds.
+HfMapping two_kinds() {
+  HfMapping mapping = kMapping;
+  mapping.defaults.rope_type = "proportional";
+  mapping.defaults.global_head_dim = 32;
+  return mapping;
+}
+const HfMapping kTwoKinds = two_kinds();
+
 template <class T>
 bool is_one_line(const kvasir::Result<T>& result) {
   return result || (!result.error().message.empty() && result.error().message.find('\n') == std::string::npos);
@@ -64,9 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto config = HfConfig::parse(text, "fuzz.json");
   CHECK(is_one_line(config));
   if (!config) return 0;
-  const auto metadata = map_config(*config, kMapping);
-  CHECK(is_one_line(metadata));
-  if (metadata) CHECK(metadata->values.contains("t.block_count") && metadata->values.contains("t.rope.freq_base"));
+  for (const HfMapping* mapping : {&kMapping, &kTwoKinds}) {
+    const auto metadata = map_config(*config, *mapping);
+    CHECK(is_one_line(metadata));
+    if (metadata) CHECK(metadata->values.contains("t.block_count") && metadata->values.contains("t.rope.freq_base"));
+  }
   const auto quantization = HfQuantization::read(*config);
   CHECK(is_one_line(quantization));
   if (quantization && text.size() < all.size()) map_rows(all.substr(text.size() + 1), *quantization);

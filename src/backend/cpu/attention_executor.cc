@@ -52,7 +52,7 @@ void AttentionExecutor::plan_group(std::int32_t group_index, std::int32_t group_
   grow(split_scratch_, plan.num_partial_rows);
 }
 
-void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
+void AttentionExecutor::attend(const AttendOp& op, bool is_scored, CpuActivation& out) {
   const auto group_index = static_cast<std::size_t>(op.group);
   const KvGroupView& group = rows_.group(op.group);
   const std::int32_t head_dim = group.layout.head_dim;
@@ -60,7 +60,8 @@ void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
   // The first layer of the group in this step plans for all.
   if (planned_group_size_[group_index] != group_size) plan_group(op.group, group_size);
   const AttentionPlan& plan = plans_[group_index];
-  if (!plan.observed.empty())
+  is_scored_ = is_scored && !plan.observed.empty();
+  if (is_scored_)
     block_scores_.begin_layer(plan, rows_.batch().sequences, group_size, op.group, op.layer_in_group);
   const std::int64_t num_tasks = std::ssize(plan.tasks);
   if (num_tasks > 0) {
@@ -84,7 +85,7 @@ void AttentionExecutor::attend(const AttendOp& op, CpuActivation& out) {
   } else {
     for (std::int64_t i = 0; i < num_split; ++i) merge(i, 0);
   }
-  if (!plan.observed.empty()) block_scores_.end_layer();
+  if (is_scored_) block_scores_.end_layer();
 }
 
 // A partial row has an output, a maximum and a sum. Where a slice is observed it has block sums too, and room
@@ -180,7 +181,7 @@ void AttentionExecutor::merge_unit(const AttendOp& op, const AttentionUnit& unit
   args.log_sum_exp = partials.log_sum_exp;
   if (op.sinks != nullptr) args.sinks = op.sinks + std::int64_t{unit.kv_head} * group_size;
   kernels_.attention_merge(args);
-  if (unit.score < 0) return;
+  if (unit.score < 0 || !is_scored_) return;
   block_scores_.fold(unit, {.max = partials.max,
                             .sum = partials.sum,
                             .block_sums = partials.block_sums,

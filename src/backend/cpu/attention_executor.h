@@ -27,8 +27,8 @@ class AttentionExecutor {
   // After rows were left out: attention is planned anew.
   void forget_plans() { planned_group_size_.assign(planned_group_size_.size(), 0); }
 
-  // Every row's attention as floats.
-  void attend(const AttendOp& op, CpuActivation& out);
+  // Every row's attention as floats. `is_scored`: it counts for step_scores(), once for each layer.
+  void attend(const AttendOp& op, bool is_scored, CpuActivation& out);
 
   // As Backend::step_scores.
   std::span<const kv::StepScores> step_scores(std::int32_t slice, std::int32_t row) const {
@@ -69,6 +69,7 @@ class AttentionExecutor {
   std::vector<AttentionTask> asked_for_;            // per worker: whose keys its last chunk had for the next
   std::vector<float> split_scratch_;                // partials of the split units
   BlockScores block_scores_;
+  bool is_scored_ = false;  // the layer that runs, by somebody who observes
 };
 
 }  // namespace kvasir::backend

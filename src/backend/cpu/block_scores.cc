@@ -68,9 +68,8 @@ void BlockScores::fold(const AttentionUnit& unit, const UnitRows& rows) {
   }
   if (!has_all_rows(unit)) return;
   const CellScores cell = cell_scores(unit.sequence, 0, unit.kv_head);
-  if (cell.is_known()) return;
   for (std::int32_t head = 0; head < group_size_; ++head) {
-    cell.pool(head, scores + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+    cell.pool(head == 0 && !cell.is_known(), scores + head * num_blocks, unit.chunk_begin * kBlocksPerChunk, num_blocks);
   }
 }
 
@@ -96,12 +95,15 @@ void BlockScores::fold_apart(const AttentionUnit& unit, const UnitRows& rows) {
   float* of_head = of_units_.data() + unit.score;
   for (std::int32_t token = 0; token < unit.num_tokens; ++token) {
     const CellScores cell = cell_scores(unit.sequence, unit.first_row + token - slice.first_row, unit.kv_head);
-    std::fill_n(cell.sum, cell.num_blocks, 0.0f);
-    std::fill_n(cell.greatest, cell.num_blocks, 0.0f);
+    const bool is_known = cell.is_known();
+    if (!is_known) {
+      std::fill_n(cell.sum, cell.num_blocks, 0.0f);
+      std::fill_n(cell.greatest, cell.num_blocks, 0.0f);
+    }
     for (std::int32_t head = 0; head < group_size_; ++head, of_head += num_blocks) {
       std::fill_n(of_head, num_blocks, 0.0f);
       add_row(unit, rows, std::int64_t{token} * group_size_ + head, 1.0f, of_head);
-      cell.pool(head, of_head, unit.chunk_begin * kBlocksPerChunk, num_blocks);
+      cell.pool(head == 0 && !is_known, of_head, unit.chunk_begin * kBlocksPerChunk, num_blocks);
     }
     *cell.num_queries = 1;
   }
@@ -123,12 +125,12 @@ BlockScores::CellScores BlockScores::cell_scores(std::int32_t slice, std::int32_
           .num_queries = &score.num_queries[cell]};
 }
 
-void BlockScores::CellScores::pool(std::int32_t head, const float* of_head, std::int64_t first,
-                               std::int64_t count) const {
+void BlockScores::CellScores::pool(bool is_first, const float* of_head, std::int64_t first,
+                                   std::int64_t count) const {
   float* to_sum = sum + first;
   float* to_greatest = greatest + first;
   const std::int64_t end = std::min(num_blocks - first, count);
-  if (head == 0) {
+  if (is_first) {
     std::copy_n(of_head, end, to_sum);
     std::copy_n(of_head, end, to_greatest);
     return;
@@ -146,15 +148,16 @@ void BlockScores::end_layer() {
     if (slice.num_draft_rows > 0) continue;  // fold() has told it all
     for (std::int32_t head = 0; head < num_heads; ++head) {
       const CellScores cell = cell_scores(observed.sequence, 0, head);
-      if (cell.is_known()) continue;
+      const bool is_known = cell.is_known();
       *cell.num_queries = std::min(slice.observed.num_queries, slice.num_rows);
-      add_up(observed, head, cell);
+      add_up(observed, head, is_known, cell);
     }
   }
 }
 
 // Over the units of a slice and a KV head, query head by query head, as far as they have not been pooled.
-void BlockScores::add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellScores& cell) {
+void BlockScores::add_up(const ObservedSlice& observed, std::int32_t kv_head, bool is_known,
+                         const CellScores& cell) {
   const auto units = std::span(plan_->units)
                          .subspan(static_cast<std::size_t>(observed.first_unit),
                                   static_cast<std::size_t>(observed.end_unit - observed.first_unit));
@@ -169,7 +172,7 @@ void BlockScores::add_up(const ObservedSlice& observed, std::int32_t kv_head, co
       const std::int64_t end = std::min(cell.num_blocks, first + num_blocks);
       for (std::int64_t b = first; b < end; ++b) of_head_[static_cast<std::size_t>(b)] += of_unit[b - first];
     }
-    cell.pool(query_head, of_head_.data(), 0, cell.num_blocks);
+    cell.pool(query_head == 0 && !is_known, of_head_.data(), 0, cell.num_blocks);
   }
 }
 

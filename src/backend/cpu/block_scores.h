@@ -11,7 +11,7 @@
 
 namespace kvasir::backend {
 
-// Per step, a kv::StepScores for every slice and layer group whose slice asks for it. Every unit of attention
+// Layers that read the same cells add up. Per step, a kv::StepScores for every slice and layer group whose slice asks for it. Every unit of attention
 // folds its own rows, on whatever worker it runs. One that has all rows of its slice, as when a sequence
 // decodes, pools them over the query heads as well; the others are added up in their order, so that the
 // scores do not depend on the number of workers. A slice with guesses has a StepScores for each of its rows.
@@ -49,11 +49,11 @@ class BlockScores {
     std::int64_t num_blocks = 0;
     std::int32_t* num_queries = nullptr;
 
-    // Attention that ran before, for more rows.
+    // Of another layer that reads the same cells.
     bool is_known() const { return *num_queries > 0; }
-    // Adds the attention that query head `head` of the group paid to the blocks from `first` on. Head 0 comes
-    // first.
-    void pool(std::int32_t head, const float* of_head, std::int64_t first, std::int64_t count) const;
+    // Adds the attention that a query head of the group paid to the blocks from `first` on. `is_first`: nothing
+    // was there before.
+    void pool(bool is_first, const float* of_head, std::int64_t first, std::int64_t count) const;
   };
   CellScores cell_scores(std::int32_t slice, std::int32_t row, std::int32_t kv_head);
   // Adds the scores of one query head of a unit's token, `weight` times, to [blocks of the unit's chunks].
@@ -62,7 +62,7 @@ class BlockScores {
   void fold_apart(const AttentionUnit& unit, const UnitRows& rows);
   static void begin_row(const BatchInput& batch, std::size_t slice, std::vector<kv::StepScores>& of_row);
   bool has_all_rows(const AttentionUnit& unit) const;
-  void add_up(const ObservedSlice& observed, std::int32_t kv_head, const CellScores& cell);
+  void add_up(const ObservedSlice& observed, std::int32_t kv_head, bool is_known, const CellScores& cell);
 
   std::vector<std::vector<std::vector<kv::StepScores>>> scores_;  // per slice, row and group
   // The current layer.

@@ -21,7 +21,8 @@ CpuBackend::CpuBackend(const kernels::KernelTable& kernels, ThreadPool& pool, Pr
       rope_(kernels, pool, rows_),
       attention_(kernels, pool, prefetcher_, rows_),
       cells_(kernels, pool),
-      argmax_(kernels, pool, prefetcher_) {}
+      argmax_(kernels, pool, prefetcher_),
+      looked_up_(static_cast<std::size_t>(pool.num_threads())) {}
 
 CpuBackend::~CpuBackend() = default;
 
@@ -76,6 +77,22 @@ void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
   });
 }
 
+void CpuBackend::embed_parts(const EmbedPartsOp& op) {
+  const quant::UnpackRow unpack = info_of(op.table->dtype).unpack_row;
+  const std::span<const TokenId> tokens = rows_.batch().token_ids;
+  const std::int64_t width = op.x.width, part_width = std::ssize(op.weight);
+  for (std::vector<float>& row : looked_up_) row.resize(std::max(row.size(), static_cast<std::size_t>(width)));
+  for_rows(pool_, rows_.count(), 2 * width, [&](std::int32_t row, int worker) {
+    float* const x = op.x.row(row);
+    float* const looked_up = looked_up_[static_cast<std::size_t>(worker)].data();
+    unpack(op.table->row(tokens[static_cast<std::size_t>(row)]), width, looked_up);
+    for (float* part = x; part < x + width; part += part_width) {
+      kernels_.rms_norm(part, op.weight.data(), op.eps, part_width, part);
+    }
+    kernels_.add_scaled(looked_up, op.scale, width, x);
+  });
+}
+
 void CpuBackend::norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const {
   switch (norm.kind) {
     case NormKind::kNone:
@@ -113,9 +130,12 @@ void CpuBackend::norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std
   });
 }
 
-void CpuBackend::norm_add(Rows y, std::span<const float> weight, float eps, Rows x) {
-  for_rows(pool_, rows_.count(), x.width, [&](std::int32_t row, int) {
-    kernels_.rms_norm_add(y.row(row), weight.data(), eps, y.width, x.row(row));
+void CpuBackend::norm_add(const NormAddOp& op) {
+  const auto norm = op.replaces ? kernels_.rms_norm : kernels_.rms_norm_add;
+  for_rows(pool_, rows_.count(), op.x.width, [&](std::int32_t row, int) {
+    float* const x = op.x.row(row);
+    norm(op.y.row(row), op.weight.data(), op.eps, op.y.width, x);
+    if (op.scale != 1.0f) kernels_.scale(x, op.scale, op.x.width, x);
   });
 }
 
@@ -157,23 +177,31 @@ void CpuBackend::add(Rows y, float factor, Rows x) {
 
 void CpuBackend::rope_and_store(const RopeAndStoreOp& op) { rope_.rope_and_store(op); }
 
-void CpuBackend::attend(const AttendOp& op, Activation& out) {
+void CpuBackend::attend(const AttendOp& op, Activation& out) { run_attention(op, true, out); }
+
+void CpuBackend::run_attention(const AttendOp& op, bool is_scored, Activation& out) {
   CpuActivation& attn = cpu(out);
-  attention_.attend(op, attn);
+  attention_.attend(op, is_scored, attn);
   for_rows(pool_, rows_.count(), attn.width,
            [&](std::int32_t row, int) { quantizer_.quantize(attn, attn.row(row), row, rows_.count(), row); });
 }
 
-std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) {
+std::int32_t CpuBackend::attend_wanted_rows(const AttendOp& op, std::span<const Rows> rows, bool is_last,
+                                            Activation& out) {
   const bool loses_observed = std::ranges::any_of(rows_.batch().sequences, [](const BatchSequence& slice) {
     return slice.num_wanted_rows < std::min(slice.num_rows, slice.observed.num_queries);
   });
   if (loses_observed) attend(op, out);  // for the attention score that it leaves
-  const Rows rows[] = {x, op.q};
+  if (loses_observed && !is_last) return rows_.count();
+  moved_.assign(rows.begin(), rows.end());
+  moved_.push_back(op.q);
   const std::int32_t num_planned = rows_.count();
-  const std::int32_t count = rows_.keep_wanted(rows);
-  if (count != num_planned) attention_.forget_plans();
-  if (count > 0) attend(op, out);
+  const std::int32_t count = rows_.keep_wanted(moved_);
+  if (count != num_planned) {
+    attention_.forget_plans();
+    rope_.forget_angles();
+  }
+  if (count > 0) run_attention(op, !loses_observed, out);
   return count;
 }
 

@@ -39,15 +39,17 @@ class CpuBackend final : public Backend {
                     std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
   void embed(const TensorView& table, float scale, Rows x) override;
+  void embed_parts(const EmbedPartsOp& op) override;
   void norm(Rows x, const Norm& norm, Activation& out) override;
   void norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, Rows out) override;
-  void norm_add(Rows y, std::span<const float> weight, float eps, Rows x) override;
+  void norm_add(const NormAddOp& op) override;
   void matmul(const Activation& in, std::span<const MatmulOp> ops) override;
   void matmul_add(const Activation& in, const MatmulOp& op) override;
   void add(Rows y, float factor, Rows x) override;
   void rope_and_store(const RopeAndStoreOp& op) override;
   void attend(const AttendOp& op, Activation& out) override;
-  std::int32_t attend_wanted_rows(const AttendOp& op, Rows x, Activation& out) override;
+  std::int32_t attend_wanted_rows(const AttendOp& op, std::span<const Rows> rows, bool is_last,
+                                  Activation& out) override;
   void gate(Gate kind, Rows gate_rows, Rows up_rows, Activation& out) override;
   void route(const RouteOp& op, ExpertRows& rows) override;
   void add_experts(const ExpertMlpOp& op, const Activation& in, ExpertRows& rows, Rows out) override;
@@ -63,6 +65,8 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  // The attention of op's rows. `is_scored`: those that are observed are so.
+  void run_attention(const AttendOp& op, bool is_scored, Activation& out);
   // Normalises into `out` and quantises row by row.
   void norm_into(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, CpuActivation& out);
   void norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const;
@@ -79,6 +83,8 @@ class CpuBackend final : public Backend {
   AttentionExecutor attention_;
   CellExecutor cells_;
   BoundedArgmax argmax_;
+  std::vector<std::vector<float>> looked_up_;  // by worker: a row of embed_parts()
+  std::vector<Rows> moved_;                    // of attend_wanted_rows(), kept for its memory
 };
 
 }  // namespace kvasir::backend

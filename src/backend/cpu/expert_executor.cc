@@ -41,7 +41,11 @@ Result<std::unique_ptr<ExpertRows>> ExpertExecutor::make_expert_rows(const Exper
 void ExpertExecutor::route(const RouteOp& op, CpuExpertRows& experts) {
   CHECK(op.rule.num_experts == experts.shape().num_experts && op.rule.num_used == experts.shape().num_used);
   for_rows(pool_, rows_.count(), op.rule.num_experts * kExpTimeInFloats, [&](std::int32_t row, int) {
-    route_row(op.rule, op.logits.row(row), op.choice_bias, experts.experts(row), experts.weights(row));
+    std::int32_t* const chosen = experts.experts(row);
+    float* const weights = experts.weights(row);
+    route_row(op.rule, op.logits.row(row), op.choice_bias, chosen, weights);
+    if (op.expert_scale == nullptr) return;
+    for (std::int32_t i = 0; i < op.rule.num_used; ++i) weights[i] *= op.expert_scale[chosen[i]];
   });
   experts.group(kernels_, rows_.count());
 }
@@ -121,7 +125,7 @@ void ExpertExecutor::gate(Gate activation, CpuExpertRows& experts) {
   });
 }
 
-void ExpertExecutor::add_weighted(float scale, CpuExpertRows& experts, Rows out) {
+void ExpertExecutor::add_weighted(const ExpertMlpOp& op, CpuExpertRows& experts, Rows out) {
   const std::int32_t width = out.width, num_used = experts.shape().num_used;
   const Rows outputs = experts.outputs();
   for_rows(pool_, rows_.count(), std::int64_t{width} * num_used, [&](std::int32_t row, int worker) {
@@ -133,8 +137,12 @@ void ExpertExecutor::add_weighted(float scale, CpuExpertRows& experts, Rows out)
       kernels_.scale(outputs.row(experts.slot_of(row, choice)), weights[choice], width, product);
       kernels_.add(sum, product, width, sum);
     }
-    if (scale != 1.0f) kernels_.scale(sum, scale, width, sum);
-    kernels_.add(out.row(row), sum, width, out.row(row));
+    if (op.scale != 1.0f) kernels_.scale(sum, op.scale, width, sum);
+    if (op.replaces) {
+      std::copy_n(sum, width, out.row(row));
+    } else {
+      kernels_.add(out.row(row), sum, width, out.row(row));
+    }
   });
 }
 
@@ -154,7 +162,7 @@ void ExpertExecutor::add_experts(const ExpertMlpOp& op, const CpuActivation& in,
   parts_.clear();
   multiply(op.down, experts.intermediate, experts, experts.outputs());
   grouped_.run(parts_);
-  add_weighted(op.scale, experts, out);
+  add_weighted(op, experts, out);
 }
 
 void ExpertExecutor::add_gated(Rows gate_rows, Rows y, float scale, Rows out) {

@@ -44,7 +44,7 @@ class ExpertExecutor {
   void multiply(const ExpertProjection& projection, const GroupedActivation& in, const CpuExpertRows& experts,
                 Rows out);
   void gate(Gate activation, CpuExpertRows& experts);
-  void add_weighted(float scale, CpuExpertRows& experts, Rows out);
+  void add_weighted(const ExpertMlpOp& op, CpuExpertRows& experts, Rows out);
   float* scratch_row(int worker) { return worker_rows_[static_cast<std::size_t>(worker)].data(); }
 
   const kernels::KernelTable& kernels_;

@@ -1,5 +1,6 @@
 #include "backend/cpu/rope_executor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -44,7 +45,9 @@ void RopeExecutor::rope_and_store(const RopeAndStoreOp& op) {
   const auto rope = static_cast<std::size_t>(op.rope_index);
   compute_angles(rope);
   const std::int32_t half = angles_.half_dim(rope);
+  const bool stores = op.k.data != nullptr;
   for_rows(pool_, rows_.count(), op.q.width + 2 * op.k.width, [&](std::int32_t row, int) {
+    if (op.is_v_k) std::copy_n(op.k.row(row), op.k.width, op.v.row(row));
     const float* cos = values_.data() + offsets_[rope] + std::int64_t{2} * half * row;
     const auto turn = [&](Rows rows, const float* norm_weight) {
       const std::int32_t normed = op.norms_rows ? rows.width : head_dim;
@@ -56,11 +59,17 @@ void RopeExecutor::rope_and_store(const RopeAndStoreOp& op) {
       }
     };
     turn(op.q, op.q_norm);
-    turn(op.k, op.k_norm);
+    if (stores) turn(op.k, op.k_norm);
     if (op.temperature_scale != 0.0f) {
       const std::int32_t steps = rows_.position_of(row) / op.temperature_length;
       const auto factor = static_cast<float>(1.0 + op.temperature_scale * std::log1p(steps));
       kernels_.scale(op.q.row(row), factor, op.q.width, op.q.row(row));
+    }
+    if (!stores) return;
+    if (op.v_norm != nullptr) {
+      for (float* head = op.v.row(row); head < op.v.row(row) + op.v.width; head += head_dim) {
+        kernels_.rms_norm(head, op.v_norm, op.norm_eps, head_dim, head);
+      }
     }
     store(op, group, row);
   });

@@ -21,6 +21,8 @@ class RopeExecutor {
 
   // After the rows have the batch of the step.
   void begin_step(std::span<const RopeTable> ropes);
+  // After rows were left out: the others' angles are computed anew.
+  void forget_angles() { is_computed_.assign(is_computed_.size(), 0); }
   // As Backend has it.
   void rope_and_store(const RopeAndStoreOp& op);
 

@@ -1,5 +1,6 @@
 #include "backend/cpu/step_rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -23,6 +24,8 @@ void StepRows::begin_step(const BatchInput& batch) {
 }
 
 std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
+  const auto wants_all = [](const BatchSequence& slice) { return slice.num_wanted_rows == slice.num_rows; };
+  if (std::ranges::all_of(batch_.sequences, wants_all)) return batch_.num_rows();
   wanted_slices_.clear();
   std::int32_t count = 0;
   for (const BatchSequence& slice : batch_.sequences) {
@@ -38,7 +41,11 @@ std::int32_t StepRows::keep_wanted(std::span<const Rows> rows) {
                               .num_draft_rows = slice.num_draft_rows});
     count += slice.num_wanted_rows;
   }
-  if (count == batch_.num_rows()) return count;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(count); ++row) {
+    const auto planned = static_cast<std::size_t>(planned_[row]);
+    sequences_[row] = sequences_[planned];
+    positions_[row] = positions_[planned];
+  }
   for (const Rows& moved : rows) {
     for (std::int32_t row = 0; row < count; ++row) {  // upwards: no row is overwritten before it has moved
       const float* from = moved.row(planned_[static_cast<std::size_t>(row)]);

@@ -24,12 +24,11 @@ class StepRows {
   const KvGroupView& group(std::int32_t index) const {
     return batch_.kv_groups[static_cast<std::size_t>(index)];
   }
-  // The rows are numbered as before keep_wanted(), in the whole batch.
   std::int32_t sequence_of(std::int32_t row) const { return sequences_[static_cast<std::size_t>(row)]; }
   std::int32_t position_of(std::int32_t row) const { return positions_[static_cast<std::size_t>(row)]; }
 
   // Moves the rows that want logits together, in order, in every one of `rows`. From then on the batch has
-  // these alone. Returns how many there are.
+  // these alone, numbered anew. Returns how many there are. Once they are alone it does nothing.
   std::int32_t keep_wanted(std::span<const Rows> rows);
 
   void mark_non_finite(std::int32_t row) {

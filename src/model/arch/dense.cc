@@ -60,24 +60,26 @@ Status DenseDecoder::load_norms(WeightLoader& loader, std::int32_t index, Layer&
   return load("post_ffw_norm", layer.mlp_post_norm);
 }
 
-void DenseDecoder::run_layer(const LayerRun& run) {
+bool DenseDecoder::run_layer(const LayerRun& run) {
   auto& [op, ws, config, index] = run;
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
 
   op.norm(ws.x, layer.attention_norm.op(), *ws.h);
-  if (!run_attention(run, layer.attention)) return;
+  if (!run_attention(run, layer.attention)) return false;
+  const backend::Activation& attended = attention_rows(run, layer.attention);
   if (!config.has_parallel_residual) {
-    add_to_residual(run, *ws.attn, attention_output(layer.attention), layer.attention_post_norm);
+    add_to_residual(run, attended, attention_output(layer.attention), layer.attention_post_norm);
   }
 
   op.norm(ws.x, layer.mlp_norm.op(), *ws.h);
   if (!layer.moe) run_mlp(run, layer.mlp);
-  if (config.has_parallel_residual) add_to_residual(run, *ws.attn, attention_output(layer.attention));
+  if (config.has_parallel_residual) add_to_residual(run, attended, attention_output(layer.attention));
   if (layer.moe) {
     run_moe(run, *layer.moe);
   } else {
-    add_to_residual(run, *ws.ff, mlp_output(layer.mlp), layer.mlp_post_norm);
+    add_to_residual(run, mlp_rows(run, layer.mlp), mlp_output(layer.mlp), layer.mlp_post_norm);
   }
+  return true;
 }
 
 }  // namespace kvasir::model

@@ -51,7 +51,7 @@ class DenseDecoder : public Decoder {
   Status load_layers(WeightLoader& loader) override;
   Result<Layer> load_layer(WeightLoader& loader, std::int32_t index);
   Status load_norms(WeightLoader& loader, std::int32_t index, Layer& layer) const;
-  void run_layer(const LayerRun& run) override;
+  bool run_layer(const LayerRun& run) override;
 
   const DenseShape shape_;
   std::vector<Layer> layers_;

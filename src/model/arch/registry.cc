@@ -76,6 +76,7 @@ Result<ModelConfig> load_config(const io::WeightSource& source) {
   KVASIR_TRY(ModelConfig config, read_config(source));
   KVASIR_CHECKED(architecture->configure(source, config));
   KVASIR_CHECKED(refuse_experts(source, config));
+  KVASIR_CHECKED(check_kv_heads(config));
   return config;
 }
 

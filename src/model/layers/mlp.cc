@@ -10,9 +10,15 @@ namespace {
 
 const float* bias_or_null(const std::vector<float>& bias) { return bias.empty() ? nullptr : bias.data(); }
 
-Status load_separate(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
-                     bool is_gated, Mlp& mlp) {
-  const std::int64_t hidden = config.hidden_size, intermediate = config.intermediate_size;
+// Sizes of one layer's, and where its tensors are.
+struct MlpSource {
+  WeightLoader& loader;
+  std::string prefix;  // "blk.N.ffn_"
+  std::int64_t hidden = 0, intermediate = 0;
+};
+
+Status load_separate(const MlpSource& from, bool is_gated, Mlp& mlp) {
+  auto& [loader, prefix, hidden, intermediate] = from;
   KVASIR_TRY(mlp.up, loader.matrix(prefix + "up.weight", intermediate, hidden));
   KVASIR_TRY(mlp.up_bias, loader.optional_vector(prefix + "up.bias", intermediate));
   if (!is_gated) return {};
@@ -21,8 +27,8 @@ Status load_separate(WeightLoader& loader, const ModelConfig& config, const std:
   return {};
 }
 
-Status load_joint(WeightLoader& loader, const ModelConfig& config, const std::string& prefix, Mlp& mlp) {
-  const std::int64_t hidden = config.hidden_size, intermediate = config.intermediate_size;
+Status load_joint(const MlpSource& from, Mlp& mlp) {
+  auto& [loader, prefix, hidden, intermediate] = from;
   const std::string weight = prefix + "up.weight", bias = prefix + "up.bias";
   KVASIR_TRY(mlp.gate, loader.matrix_part(weight, 0, intermediate, 2 * intermediate, hidden));
   KVASIR_TRY(mlp.up, loader.matrix_part(weight, intermediate, intermediate, 2 * intermediate, hidden));
@@ -40,31 +46,39 @@ Result<Mlp> load_mlp(WeightLoader& loader, const ModelConfig& config, std::int32
     return make_error(ErrorKind::kBadFile,
                       fmt::format("metadata {}.feed_forward_length: missing", config.architecture));
   }
-  const std::string prefix = fmt::format("blk.{}.ffn_", layer);
+  const MlpSource from = {.loader = loader,
+                          .prefix = fmt::format("blk.{}.ffn_", layer),
+                          .hidden = config.hidden_size,
+                          .intermediate = config.intermediate_size_of(layer)};
   Mlp mlp;
   mlp.kind = parts.kind;
-  const bool is_joint = parts.is_gated && !loader.has(prefix + "gate.weight") &&
-                        loader.num_rows(prefix + "up.weight") == 2 * std::int64_t{config.intermediate_size};
-  KVASIR_CHECKED(is_joint ? load_joint(loader, config, prefix, mlp)
-                          : load_separate(loader, config, prefix, parts.is_gated, mlp));
-  KVASIR_TRY(mlp.down, loader.matrix(prefix + "down.weight", config.hidden_size, config.intermediate_size));
-  KVASIR_TRY(mlp.down_bias, loader.optional_vector(prefix + "down.bias", config.hidden_size));
+  const bool is_joint = parts.is_gated && !loader.has(from.prefix + "gate.weight") &&
+                        loader.num_rows(from.prefix + "up.weight") == 2 * from.intermediate;
+  KVASIR_CHECKED(is_joint ? load_joint(from, mlp) : load_separate(from, parts.is_gated, mlp));
+  KVASIR_TRY(mlp.down, loader.matrix(from.prefix + "down.weight", from.hidden, from.intermediate));
+  KVASIR_TRY(mlp.down_bias, loader.optional_vector(from.prefix + "down.bias", from.hidden));
   return mlp;
 }
 
 void run_mlp(const LayerRun& run, const Mlp& mlp) {
   auto& [op, ws, config, layer] = run;
+  const std::int64_t width = mlp.down->row_length;
+  const backend::Rows gate = columns(ws.gate, width), up = columns(ws.up, width);
   const backend::MatmulOp products[] = {
-      {.weight = mlp.gate.get(), .bias = bias_or_null(mlp.gate_bias), .out = ws.gate},
-      {.weight = mlp.up.get(), .bias = bias_or_null(mlp.up_bias), .out = ws.up},
+      {.weight = mlp.gate.get(), .bias = bias_or_null(mlp.gate_bias), .out = gate},
+      {.weight = mlp.up.get(), .bias = bias_or_null(mlp.up_bias), .out = up},
   };
   const bool is_gated = mlp.gate != nullptr;
   op.matmul(*ws.h, std::span(products).last(is_gated ? 2 : 1));
   if (is_gated) {
-    op.gate(mlp.kind, ws.gate, ws.up, *ws.ff);
+    op.gate(mlp.kind, gate, up, *ws.ff.at(width));
   } else {
-    op.gate(mlp.kind, ws.up, {}, *ws.ff);
+    op.gate(mlp.kind, up, {}, *ws.ff.at(width));
   }
+}
+
+const backend::Activation& mlp_rows(const LayerRun& run, const Mlp& mlp) {
+  return *run.ws.ff.at(mlp.down->row_length);
 }
 
 backend::MatmulOp mlp_output(const Mlp& mlp) {

@@ -27,10 +27,13 @@ struct MlpParts {
 Result<Mlp> load_mlp(WeightLoader& loader, const ModelConfig& config, std::int32_t layer,
                      MlpParts parts = {});
 
-// The rows ws.h, activated, into ws.ff; without the down projection.
+// The rows ws.h, activated, into mlp_rows(); without the down projection.
 void run_mlp(const LayerRun& run, const Mlp& mlp);
 
-// The down projection, of ws.ff; where it goes is for the caller to say.
+// That of the workspace's activations that run_mlp() writes.
+const backend::Activation& mlp_rows(const LayerRun& run, const Mlp& mlp);
+
+// The down projection, of mlp_rows(); where it goes is for the caller to say.
 backend::MatmulOp mlp_output(const Mlp& mlp);
 
 }  // namespace kvasir::model

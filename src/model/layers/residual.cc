@@ -5,7 +5,7 @@
 namespace kvasir::model {
 
 void add_to_residual(const LayerRun& run, const backend::Activation& in, backend::MatmulOp product,
-                     const Norm& norm) {
+                     const Norm& norm, float scale) {
   auto& [op, ws, config, layer] = run;
   const bool is_plain = norm.kind == backend::NormKind::kNone;
   if (is_plain && config.residual_scale == 1.0f) {
@@ -20,7 +20,7 @@ void add_to_residual(const LayerRun& run, const backend::Activation& in, backend
     return;
   }
   CHECK(norm.kind == backend::NormKind::kRms && config.residual_scale == 1.0f);
-  op.norm_add(ws.y, norm.weight, norm.eps, ws.x);
+  op.norm_add({.y = ws.y, .weight = norm.weight, .eps = norm.eps, .x = ws.x, .scale = scale});
 }
 
 }  // namespace kvasir::model

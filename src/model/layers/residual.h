@@ -8,8 +8,9 @@
 namespace kvasir::model {
 
 // ws.x += norm(W in + bias), or the same without a norm, times ModelConfig::residual_scale. Where `product`
-// goes is not read. Requires: a norm is kRms, and the scale is then 1.
+// goes is not read. With a norm ws.x may be multiplied by `scale` afterwards. Requires: a norm is kRms, and
+// residual_scale is then 1.
 void add_to_residual(const LayerRun& run, const backend::Activation& in, backend::MatmulOp product,
-                     const Norm& norm = {});
+                     const Norm& norm = {}, float scale = 1.0f);
 
 }  // namespace kvasir::model
