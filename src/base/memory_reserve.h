@@ -11,7 +11,7 @@ namespace kvasir {
 // Where a process may have only so much (ulimit -v) an allocation can fail in any thread. While a reserve is there, a
 // failed `new` gives a piece of it back to the system and tries again, so that the engine, the log and the store go on.
 // Another thread may be faster to take that piece; when all are gone it waits for what others give back, `patience` at
-// most. Threads of connections take nothing: what fails there ends one connection.
+// most. A connection's own work takes nothing (Spared): what fails there ends that connection.
 //
 // Thread safety: one at a time in a process; refill() and is_full() from one thread.
 class MemoryReserve {

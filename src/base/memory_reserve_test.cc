@@ -1,33 +1,16 @@
 #include "base/memory_reserve.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <new>
-#include <string>
 #include <vector>
+
+#include "base/testing/address_limit.h"
 
 namespace kvasir {
 namespace {
-
-// The process may have what it has, and `bytes` more.
-class AddressLimit {
- public:
-  explicit AddressLimit(std::size_t bytes) {
-    std::size_t num_pages = 0;
-    std::ifstream("/proc/self/statm") >> num_pages;
-    getrlimit(RLIMIT_AS, &before_);
-    const rlimit limit{.rlim_cur = num_pages * 4096 + bytes, .rlim_max = before_.rlim_max};
-    setrlimit(RLIMIT_AS, &limit);
-  }
-  ~AddressLimit() { setrlimit(RLIMIT_AS, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 // More than the allocator has left of what it was given.
 std::unique_ptr<char[]> allocate() { return std::unique_ptr<char[]>(new (std::nothrow) char[256 << 10]); }
