@@ -40,7 +40,7 @@ WaitingPolicy waiting_policy_of(std::string_view name) {
 
 void add_context_option(CLI::App& verb, EngineOptions& options, const std::string& names) {
   verb.add_option(names, options.ctx_tokens,
-                  "Context length: tokens of prompt and answer together (0: what the model was trained for)")
+                  "Context length: tokens of prompt and answer together (0: what the model was trained for, as far as memory allows)")
       ->transform(whole_number(0, kMaxLengthTokens))
       ->capture_default_str();
 }

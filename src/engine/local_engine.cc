@@ -80,6 +80,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
                                                kv_.max_sequence_tokens(chunk));
+  note_short_context();
   const bool looks_ahead = config_.ttft_target_ms > 0 || config_.max_step_ms > 0.0;
   if (looks_ahead) {
     scheduler_.begin_with(
@@ -92,6 +93,15 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     config_.kv_journal->begin_run(std::move(run));
   }
   thread_ = std::thread([this] { run(); });
+}
+
+// The model's own length may be far beyond any machine; one that was asked for is kept, or refused.
+void LocalEngine::note_short_context() {
+  ModelInfo& info = loaded_.info;
+  const bool is_chosen = config_.max_model_len_tokens > 0 || config_.kv_cache_tokens > 0;
+  if (is_chosen || info.max_model_len_tokens >= info.context_length_tokens) return;
+  info.notices.push_back(fmt::format("context: {} tokens fit into the memory, the model was trained for {} (--memory)",
+                                     info.max_model_len_tokens, info.context_length_tokens));
 }
 
 LocalEngine::~LocalEngine() {

@@ -55,6 +55,7 @@ class LocalEngine final : public Engine {
   };
   using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
+  void note_short_context();
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   // With mutex_ held.
   Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);

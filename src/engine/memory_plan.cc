@@ -98,6 +98,31 @@ std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::i
   return ceil_div(least, kMiB) * kMiB;
 }
 
+struct KvTokens {
+  std::int64_t needed = 0, fitting = 0;
+};
+
+// `kv_bytes` of the tokens that are needed.
+Error too_little(const EngineConfig& config, const model::ModelConfig& model, const MemoryPlan& plan,
+                 const KvTokens& tokens, std::int64_t kv_bytes) {
+  const std::int64_t sufficient = sufficient_budget(
+      plan.weight_bytes + plan.process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
+      config.reserved_bytes, model.vocab_size);
+  if (tokens.fitting >= kMinModelLenTokens) {
+    return {ErrorKind::kMachine,
+            fmt::format("ctx: {} tokens were asked for, {} fit into {} of memory; --memory {}MiB would do",
+                        tokens.needed, tokens.fitting, format_bytes(plan.budget_bytes), sufficient >> 20),
+            "ctx"};
+  }
+  return {ErrorKind::kMachine,
+          fmt::format("memory: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
+                      "room for {} tokens of KV in {}; --memory {}MiB would do",
+                      format_bytes(plan.weight_bytes), format_bytes(plan.workspace_bytes),
+                      format_bytes(plan.process_bytes), format_bytes(config.reserved_bytes), tokens.needed,
+                      format_bytes(plan.budget_bytes), sufficient >> 20),
+          "memory"};
+}
+
 }  // namespace
 
 std::string MemoryPlan::describe() const {
@@ -144,20 +169,11 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
       (fits(middle) ? low : high) = middle;
     }
     tokens = low / kv::kTokensPerBlock * kv::kTokensPerBlock;
-    if (tokens < std::min<std::int64_t>(length, kMinModelLenTokens)) {
-      const std::int64_t kv_bytes = kv_for(std::min<std::int64_t>(length, kMinModelLenTokens)).num_bytes;
-      const std::int64_t sufficient =
-          sufficient_budget(weight_bytes + process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
-                            config.reserved_bytes, model.vocab_size);
-      return make_error(
-          ErrorKind::kMachine,
-          fmt::format(
-              "memory: {} for weights, {} for workspace, {} for the program and {} for requests leave no "
-              "room for {} tokens of KV in {}; --memory {}MiB would do",
-              format_bytes(weight_bytes), format_bytes(plan.workspace_bytes), format_bytes(process_bytes),
-              format_bytes(config.reserved_bytes), kMinModelLenTokens, format_bytes(plan.budget_bytes),
-              sufficient >> 20),
-          "memory");
+    // A length that was asked for is kept or refused; the model's own is the most that fits.
+    const bool must_be_whole = config.max_model_len_tokens > 0 && config.kv_cache_tokens == 0;
+    const std::int64_t least = must_be_whole ? length : std::min<std::int64_t>(length, kMinModelLenTokens);
+    if (tokens < least) {
+      return std::unexpected(too_little(config, model, plan, {.needed = least, .fitting = tokens}, kv_for(least).num_bytes));
     }
   }
   const KvSize kv = kv_for(tokens);

@@ -69,6 +69,28 @@ TEST(MemoryPlan, HasNoMoreBlocksThanTheKvCacheTakes) {
   EXPECT_EQ(planned.max_model_len_tokens, 10'485'760);
 }
 
+TEST(MemoryPlan, TheModelsOwnLengthIsCutToWhatFits) {
+  const auto planned = plan_memory({.memory_bytes = 256 * kMiB}, small_model(), kWeightBytes, 40 * kMiB, 4096 * kMiB);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_LT(planned->max_model_len_tokens, 8192);
+  EXPECT_GE(planned->max_model_len_tokens, 64);
+}
+
+TEST(MemoryPlan, ALengthThatWasAskedForIsKeptOrRefused) {
+  const auto planned = [](std::int64_t memory_bytes) {
+    return plan_memory({.max_model_len_tokens = 8192, .memory_bytes = memory_bytes}, small_model(), kWeightBytes,
+                       40 * kMiB, 4096 * kMiB);
+  };
+  const auto refused = planned(256 * kMiB);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kMachine);
+  const std::string& message = refused.error().message;
+  EXPECT_TRUE(message.starts_with("ctx: 8192 tokens were asked for, ")) << message;
+  const std::int64_t sufficient = std::stoll(message.substr(message.find("--memory ") + 9)) * kMiB;
+  ASSERT_TRUE(planned(sufficient)) << message;
+  EXPECT_EQ(planned(sufficient)->max_model_len_tokens, 8192);
+}
+
 TEST(MemoryPlan, NamesABudgetThatWouldDo) {
   for (const std::int64_t reserved : {std::int64_t{0}, 64 * kMiB}) {
     const auto planned = [&](std::int64_t memory_bytes) {
