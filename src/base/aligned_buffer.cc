@@ -20,8 +20,9 @@ constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Maps num_bytes (a multiple of the huge page) at a multiple of the huge page; null when it cannot.
-std::byte* map_pages(std::size_t num_bytes, PageSize pages) {
+// Maps num_bytes (a multiple of the huge page) at a multiple of the huge page; null when it cannot. Only whole huge
+// pages among the first used_bytes are huge: the last one would cost memory for what nobody touches.
+std::byte* map_pages(std::size_t num_bytes, std::size_t used_bytes, PageSize pages) {
   const std::size_t reserved_bytes = num_bytes + kHugePageBytes;
   void* const reserved =
       mmap(nullptr, reserved_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -33,8 +34,11 @@ std::byte* map_pages(std::size_t num_bytes, PageSize pages) {
   if (head_bytes > 0) munmap(begin, head_bytes);
   if (tail_bytes > 0) munmap(begin + head_bytes + num_bytes, tail_bytes);
   // Only a hint: without it everything still works.
-  madvise(begin + head_bytes, num_bytes, pages == PageSize::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  return begin + head_bytes;
+  std::byte* const data = begin + head_bytes;
+  const std::size_t huge_bytes = pages == PageSize::kHuge ? used_bytes / kHugePageBytes * kHugePageBytes : 0;
+  if (huge_bytes > 0) madvise(data, huge_bytes, MADV_HUGEPAGE);
+  if (huge_bytes < num_bytes) madvise(data + huge_bytes, num_bytes - huge_bytes, MADV_NOHUGEPAGE);
+  return data;
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ Result<AlignedBuffer> AlignedBuffer::allocate(std::int64_t num_bytes, PageSize p
   const std::size_t rounded = fits ? round_up(size, is_mapped ? kHugePageBytes : kAlignment) : 0;
   std::byte* data = nullptr;
   if (fits)
-    data = is_mapped ? map_pages(rounded, pages)
+    data = is_mapped ? map_pages(rounded, size, pages)
                      : static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   if (data == nullptr) {
     return make_error(ErrorKind::kMachine,

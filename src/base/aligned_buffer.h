@@ -13,7 +13,8 @@ namespace kvasir {
 enum class PageSize { kHuge, kSmall };
 
 // Owns bytes that start at a multiple of 64 and are zero at first. From 2 MiB on they are mapped at a
-// multiple of 2 MiB, marked for huge pages or against them, and cost physical memory only where touched.
+// multiple of 2 MiB, marked for huge pages (but for the part of one at the end) or against them, and cost physical
+// memory only where touched.
 //
 // Thread safety: as a plain array.
 class AlignedBuffer {
