@@ -51,7 +51,7 @@ MAY_SEE = {
     "sched": {"base", "kv", "admission"},
     "sampling": {"base"},
     "model": {"base", "tensor", "quant", "backend", "io/weight_source.h", "io/metadata.h", "io/finite_check.h",
-              "io/hf_mapping.h",
+              "io/hf_mapping.h", "io/packed_copy.h",
               "kernels::RopeStyle", "kernels::kRowsPerGroup"},
     "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/blocks/block_table.h",
                 "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h", "kv/cells/cell_disk.h",
@@ -64,7 +64,8 @@ MAY_SEE = {
     "python": {"base", "engine", "text", "store"},
     "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
             "io/model_fingerprint.h", "io/model_summary.h", "server/http/message.h", "server/observe/health_probe.h",
-            "server/observe/tracing/tracing_config.h", "server/auth/key_file.h"},
+            "server/observe/tracing/tracing_config.h", "server/auth/key_file.h",
+            "server/api/tool_calls/detect_syntax.h", "server/api/tool_calls/tool_call_syntax.h"},
 }
 MAY_SEE |= {f"server/{room}": seen | SERVER_OPEN for room, seen in SERVER_ROOMS.items()}
 # layer -> the third-party headers it may use, by prefix. Names of the standard library have neither dot nor slash.

@@ -46,6 +46,9 @@ struct EngineConfig {
   bool fast = false;
   // Float matrices are quantised while they are loaded: "q8_0", "q4_0", "q4_k", "mxfp4"; empty: they stay as they are.
   std::string quantize = {};
+  // Folder for a copy of the weights as the kernels read them, which later starts map instead of packing them again.
+  // Empty or absent: none is kept.
+  std::optional<std::string> packed_cache_directory = {};
   // Cells that a KV policy takes out of memory are kept in a file of at most this size, and may come back; 0:
   // they are dropped. The file has no name and goes with the engine. It lies in the system's folder for
   // temporary files when `kv_disk_directory` is empty.
@@ -102,6 +105,7 @@ struct ModelInfo {
   std::int64_t num_layer_parameters =
       0;  // without embedding, head and the experts a token does not use: about the products of one prompt token
   std::int64_t weight_bytes = 0;
+  std::string_view packed_cache = "off";  // "hit": the weights are a packed copy's; "written": one was made
   std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;
   std::int32_t hidden_size = 0;

@@ -31,6 +31,12 @@ enum class MatrixUse : std::uint8_t {
   kExperts,     // of ExpertMlpOp: equal ranges of rows, each a whole number of kernels::kRowsPerGroup
 };
 
+struct PackedSize {
+  std::int64_t num_bytes = 0;
+  std::int64_t skipped_bytes = 0;  // of them, that a search for the greatest output hardly reads
+  bool reads_floats = false;       // its products take inputs as floats, and not as bytes
+};
+
 struct MatmulOp {
   const Matrix* weight = nullptr;
   const float* bias = nullptr;  // [num_rows] or null
@@ -149,6 +155,12 @@ class Backend {
   // the last call for a matrix may bring a number of rows that is none. Their bytes are not needed
   // afterwards.
   virtual void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) = 0;
+  // A matrix over bytes that are packed already: what Matrix::bytes() was of one with the same shape, type and use.
+  // They are borrowed for as long as the matrix lives, at a multiple of 64. Error (kBadFile): another size.
+  virtual Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use,
+                                                       std::span<const std::byte> packed) = 0;
+  // What a matrix of the tensor's shape would take. Allocates nothing.
+  virtual Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const = 0;
   // Room for activations of up to max_rows x max_width.
   virtual Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows,
                                                               std::int32_t max_width) = 0;

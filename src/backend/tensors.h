@@ -1,7 +1,9 @@
 // Operands of the ops: weights in the device's packing, rows of floats, inputs of matmuls.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace kvasir::backend {
 
@@ -9,6 +11,8 @@ namespace kvasir::backend {
 class Matrix {
  public:
   virtual ~Matrix() = default;
+  // All of its weights as they are packed, in one run of packed_bytes; empty where there are none yet.
+  virtual std::span<const std::byte> bytes() const { return {}; }
   std::int64_t num_rows = 0;
   std::int64_t row_length = 0;
   std::int64_t packed_bytes = 0;

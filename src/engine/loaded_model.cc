@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -17,15 +18,13 @@
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
 #include "engine/model_info.h"
+#include "engine/packed_copy_name.h"
 #include "engine/public_text.h"
 #include "engine/sampling_metadata.h"
 #include "model/layers/per_layer_embedding.h"
 
 namespace kvasir {
 namespace {
-
-// Floats that one logits() call may fill: bounds the workspace for large vocabularies.
-constexpr std::int64_t kMaxLogitFloats = 4 << 20;
 
 // The flag wins over the environment.
 std::string chosen_isa(const EngineConfig& config) {
@@ -144,19 +143,34 @@ Status load_text(const EngineConfig& config, LoadedModel& loaded) {
   return {};
 }
 
+// Opens the packed copy, or makes ready to write one.
+Status prepare_packed_copy(const EngineConfig& config, LoadedModel& loaded) {
+  std::string isa = chosen_isa(config);
+  if (isa.empty()) isa = backend::host_isas().front();
+  KVASIR_TRY(io::PackedCopyName name, packed_copy_name(config, isa));
+  loaded.packed_copy = io::PackedCopy::open(std::move(name));
+  if (!loaded.packed_copy.is_writable()) return {};
+  KVASIR_TRY(const model::WeightFootprint weights,
+             in_file(config, model::measure_weights(loaded.opened.source(), *loaded.backend)));
+  loaded.packed_copy.begin_writing(weights.packed_bytes);
+  return {};
+}
+
 Status load_weights(const EngineConfig& config, const model::ModelConfig& model,
                     const model::WeightProgress& progress, LoadedModel& loaded) {
   loaded.pool = std::make_unique<ThreadPool>(threads_of(config));
   KVASIR_TRY(loaded.backend,
              backend::make_cpu_backend(chosen_isa(config), *loaded.pool,
                                        config.fast ? backend::Precision::kFast : backend::Precision::kExact));
-  loaded.max_logit_rows = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(kMaxLogitFloats / model.vocab_size, 1, 64));
+  KVASIR_CHECKED(prepare_packed_copy(config, loaded));
+  loaded.max_logit_rows = max_logit_rows(model);
   const model::WorkspaceLimits limits{.max_rows = config.max_num_batched_tokens,
                                       .max_logit_rows = loaded.max_logit_rows,
                                       .context_tokens = config.max_model_len_tokens};
   KVASIR_TRY(loaded.model,
-             in_file(config, model::load_model(loaded.opened.source(), *loaded.backend, limits, progress)));
+             in_file(config, model::load_model(loaded.opened.source(), *loaded.backend, limits, progress,
+                                               &loaded.packed_copy)));
+  loaded.packed_copy.finish();
   return {};
 }
 
@@ -222,6 +236,8 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   loaded.info = describe(source, *loaded.model, loaded.kv, loaded.memory.max_model_len_tokens);
   loaded.info.default_sampling = loaded.opened.generation_defaults().value_or(usual_sampling());
   loaded.info.notices = notices_about(source, loaded.tokenizer.get());
+  std::ranges::copy(loaded.packed_copy.notices(), std::back_inserter(loaded.info.notices));
+  loaded.info.packed_cache = io::name_of(loaded.packed_copy.state());
   KVASIR_TRY(loaded.kv.public_prefixes,
              public_prefixes_of(config.public_prefixes, loaded.tokenizer.get(), loaded.chat_template.get()));
   return loaded;

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "engine/memory_plan.h"
 #include "engine/open_model.h"
+#include "io/packed_copy.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "model/model.h"
@@ -22,6 +23,7 @@ struct LoadedModel {
   OpenedModel opened;                          // embeddings are read out of its file while the model runs
   std::unique_ptr<text::Tokenizer> tokenizer;  // null: the file has none
   std::unique_ptr<text::ChatTemplate> chat_template;  // null: neither the file nor the configuration has one
+  io::PackedCopy packed_copy;  // the weights may be its bytes
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<backend::Backend> backend;
   std::unique_ptr<model::Model> model;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/backend.h"
 #include "backend/kv_layout.h"
 #include "base/checked_math.h"
 #include "base/units.h"
@@ -37,13 +38,13 @@ std::int64_t blocks_of_sequence(const EngineConfig& config, const model::LayerGr
   return ceil_div<std::int64_t>(tokens, kv::kTokensPerBlock) + (group.window > 0 ? 1 : 0);
 }
 
-struct KvSize {
-  std::vector<std::int64_t> num_blocks;  // per layer group
-  std::int64_t num_bytes = 0;
-  std::int64_t num_block_ids = 0;
-};
+}  // namespace
 
-// For so many tokens in the groups without a window, in sequences of at most `length`.
+std::int32_t max_logit_rows(const model::ModelConfig& model) {
+  constexpr std::int64_t kMaxLogitFloats = 4 << 20, kMostRows = 64;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMaxLogitFloats / model.vocab_size, 1, kMostRows));
+}
+
 KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model, std::int64_t length,
                     std::int64_t num_tokens) {
   KvSize size;
@@ -53,15 +54,23 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
       blocks = std::min(blocks + 2, 2 * config.max_num_seqs * blocks_of_sequence(config, group, length));
     }
     size.num_blocks.push_back(blocks);
-    size.num_bytes += blocks * block_bytes(config, model, group);
+    const std::int64_t bytes = blocks * block_bytes(config, model, group);
+    size.num_bytes += bytes;
+    if (group.window == 0) size.num_full_bytes += bytes;
     size.num_block_ids += blocks * kv::kBlockIdsPerRoom;
   }
   return size;
 }
 
-std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model) {
-  return model::workspace_row_bytes(model) * config.max_num_batched_tokens + 4ll * 64 * model.vocab_size;
+std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model, const WorkspaceUse& use) {
+  const std::int64_t vocab = model.vocab_size;
+  const std::int64_t per_logit_row = 4 * (vocab + vocab / backend::kLogitsPerTile) +
+                                     model::input_row_bytes(model.hidden_size, use.has_float_inputs);
+  return model::workspace_row_bytes(model, use.has_float_inputs) * config.max_num_batched_tokens +
+         per_logit_row * use.num_logit_rows;
 }
+
+namespace {
 
 // A token's hidden state is a row of floats: a tenth to a third of its KV in all layers. Room for one prompt,
 // or for a step's tokens of several, will do.
@@ -84,9 +93,10 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
   return config.max_model_len_tokens > 0 ? config.max_model_len_tokens : model.context_length_tokens;
 }
 
-// A budget of whole MiB that does. `bytes`: all that is needed but what is reserved. Hidden states take their part of
-// what weights leave, and a server reserves an eighth of a large budget. The plan before loading does not know yet
-// what the tokenizer takes (SmolLM2: 430 bytes a token), nor the weights as packed.
+}  // namespace
+
+// The plan before loading does not know yet what the tokenizer takes (SmolLM2: 430 bytes a token), nor the weights as
+// packed.
 std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes,
                                std::int64_t vocab_size) {
   constexpr std::int64_t kMiB = 1 << 20, kTokenizerBytesPerToken = 512;
@@ -98,6 +108,8 @@ std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::i
   return ceil_div(least, kMiB) * kMiB;
 }
 
+namespace {
+
 struct KvTokens {
   std::int64_t needed = 0, fitting = 0;
 };
@@ -106,7 +118,7 @@ struct KvTokens {
 Error too_little(const EngineConfig& config, const model::ModelConfig& model, const MemoryPlan& plan,
                  const KvTokens& tokens, std::int64_t kv_bytes) {
   const std::int64_t sufficient = sufficient_budget(
-      plan.weight_bytes + plan.process_bytes + workspace_bytes(config, model) + kv_bytes, kv_bytes,
+      plan.weight_bytes + plan.process_bytes + workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)}) + kv_bytes, kv_bytes,
       config.reserved_bytes, model.vocab_size);
   if (tokens.fitting >= kMinModelLenTokens) {
     return {ErrorKind::kMachine,
@@ -144,7 +156,8 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
   plan.process_bytes = process_bytes;
   plan.reserved_bytes = config.reserved_bytes;
   const std::int64_t shared_bytes = plan.budget_bytes - weight_bytes - process_bytes - config.reserved_bytes;
-  plan.workspace_bytes = workspace_bytes(config, model);
+  const std::int64_t step_bytes = workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)});
+  plan.workspace_bytes = step_bytes;
   KVASIR_TRY(std::int64_t length, model_length(config, model));
   plan.max_prefill_only_tokens =
       prefill_only_tokens(config, model, length, shared_bytes - plan.workspace_bytes);

@@ -11,6 +11,34 @@
 
 namespace kvasir {
 
+// Rows of logits that are computed at once: fewer for large vocabularies.
+std::int32_t max_logit_rows(const model::ModelConfig& model);
+
+// Blocks of KV, and what they take.
+struct KvSize {
+  std::vector<std::int64_t> num_blocks;  // per layer group
+  std::int64_t num_bytes = 0;
+  std::int64_t num_full_bytes = 0;  // of these, of the groups without a window
+  std::int64_t num_block_ids = 0;
+};
+// For so many tokens in the groups without a window, in sequences of at most `length`. Window groups have room for
+// every running sequence's window and as much again of cached prefixes.
+KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model, std::int64_t length,
+                    std::int64_t num_tokens);
+
+// The parts of the workspace that not every run touches.
+struct WorkspaceUse {
+  std::int32_t num_logit_rows = 0;
+  bool has_float_inputs = true;  // some matrix takes its inputs as floats
+};
+// Of the largest step, config.max_num_batched_tokens.
+std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model, const WorkspaceUse& use);
+
+// A budget in whole MiB that a server with such parts starts with: it sets aside an eighth for requests, and a
+// sixteenth of what the weights leave for prompts that are only scored. `bytes`: of all parts, KV included.
+std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes,
+                               std::int64_t vocab_size);
+
 struct MemoryPlan {
   std::int64_t budget_bytes = 0;
   std::int64_t weight_bytes = 0;

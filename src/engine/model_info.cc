@@ -21,8 +21,9 @@ std::string main_quantization(const io::WeightSource& source) {
   return largest == elements.end() ? "" : largest->first;
 }
 
-// Elements that a token is multiplied by: of the experts' matrices those of the experts that it uses. They have a
-// name in _exps, or the expert's number before the last dot.
+}  // namespace
+
+// The experts' have a name in _exps, or the expert's number before the last dot.
 std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& rule) {
   if (rule.num_experts == 0) return tensor.num_elements();
   const std::string_view name = tensor.name;
@@ -32,8 +33,6 @@ std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& ru
                               name[end - 1] >= '0' && name[end - 1] <= '9');
   return is_of_experts ? tensor.num_elements() / rule.num_experts * rule.num_used : tensor.num_elements();
 }
-
-}  // namespace
 
 ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
                    std::int32_t max_model_len_tokens) {

@@ -10,6 +10,9 @@
 
 namespace kvasir {
 
+// Elements of a tensor that a token is multiplied by: of the experts' matrices those of the experts that it uses.
+std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& rule);
+
 // `source` is the file that the model came from, `kv` the cache it runs with.
 ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
                    std::int32_t max_model_len_tokens);

@@ -76,11 +76,14 @@ Status find_template(const std::string& folder, const FolderTexts& texts, Metada
   return {};
 }
 
+// Its model's type, such as "BPE"; empty where the document does not say.
+std::string tokenizer_kind(const element& root) {
+  std::string_view type;
+  return root["model"]["type"].get_string().get(type) == simdjson::SUCCESS ? std::string(type) : std::string();
+}
+
 // One more than the greatest id; 0 where the document is not as expected, which whoever reads it whole says.
-std::int64_t count_tokens(std::string_view tokenizer_json) {
-  simdjson::dom::parser parser;
-  element root;
-  if (parser.parse(tokenizer_json.data(), tokenizer_json.size()).get(root) != simdjson::SUCCESS) return 0;
+std::int64_t count_tokens(const element& root) {
   std::int64_t count = 0;
   const auto take = [&count](const element& id) {
     std::int64_t number = 0;
@@ -118,8 +121,11 @@ Result<FolderTexts> read_folder_texts(const std::string& folder) {
 
 Status map_texts(const std::string& folder, const FolderTexts& texts, MetadataValues& values) {
   KVASIR_CHECKED(find_template(folder, texts, values));
-  if (const std::int64_t num_tokens = count_tokens(texts.tokenizer); num_tokens > 0) {
-    values["tokenizer.num_tokens"] = num_tokens;
+  simdjson::dom::parser parser;
+  element root;
+  if (parser.parse(texts.tokenizer).get(root) == simdjson::SUCCESS) {
+    if (const std::int64_t num_tokens = count_tokens(root); num_tokens > 0) values["tokenizer.num_tokens"] = num_tokens;
+    if (std::string kind = tokenizer_kind(root); !kind.empty()) values["tokenizer.kind"] = std::move(kind);
   }
   if (texts.generation_config.empty()) return {};
   KVASIR_TRY(const JsonFile file, JsonFile::parse(texts.generation_config, folder + "/generation_config.json"));

@@ -111,6 +111,20 @@ class GgufReader {
 
   Result<GgufContents> read() {
     GgufContents contents;
+    KVASIR_TRY(std::vector<TensorInfo> infos, read_header(contents));
+    KVASIR_CHECKED(check_names_unique(infos));
+    const auto unsupported = std::ranges::stable_partition(infos, &TensorInfo::is_supported);
+    for (const TensorInfo& info : unsupported) contents.unsupported.push_back(unsupported_tensor(info));
+    infos.erase(unsupported.begin(), unsupported.end());
+    KVASIR_TRY(const std::uint64_t alignment, read_alignment(contents.metadata));
+    KVASIR_CHECKED(place_tensors(infos, alignment));
+    contents.tensors.reserve(infos.size());
+    for (TensorInfo& info : infos) contents.tensors.push_back(std::move(info.view));
+    return contents;
+  }
+
+  // All but the places of the tensors.
+  Result<std::vector<TensorInfo>> read_header(GgufContents& contents) {
     KVASIR_TRY(contents.version, read_version());
     const auto num_tensors = cursor_.take<std::uint64_t>();
     const auto num_entries = cursor_.take<std::uint64_t>();
@@ -119,16 +133,8 @@ class GgufReader {
           fmt::format("header: the file ends inside it (24 bytes are needed, it has {})", bytes_.size()));
     }
     KVASIR_TRY(contents.metadata, read_gguf_metadata(cursor_, *num_entries));
-    KVASIR_TRY(const std::uint64_t alignment, read_alignment(contents.metadata));
-    KVASIR_TRY(std::vector<TensorInfo> infos, read_tensor_infos(*num_tensors));
-    KVASIR_CHECKED(check_names_unique(infos));
-    const auto unsupported = std::ranges::stable_partition(infos, &TensorInfo::is_supported);
-    for (const TensorInfo& info : unsupported) contents.unsupported.push_back(unsupported_tensor(info));
-    infos.erase(unsupported.begin(), unsupported.end());
-    KVASIR_CHECKED(place_tensors(infos, alignment));
-    contents.tensors.reserve(infos.size());
-    for (TensorInfo& info : infos) contents.tensors.push_back(std::move(info.view));
-    return contents;
+    KVASIR_CHECKED(read_alignment(contents.metadata));
+    return read_tensor_infos(*num_tensors);
   }
 
  private:
@@ -317,6 +323,11 @@ class GgufReader {
 };
 
 }  // namespace
+
+bool has_whole_header(std::span<const std::byte> bytes) {
+  GgufContents contents;
+  return GgufReader(bytes, TensorTypes::kAny).read_header(contents).has_value();
+}
 
 Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name, TensorTypes types) {
   auto contents = GgufReader(bytes, types).read();

@@ -29,4 +29,8 @@ struct GgufContents {
 Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, std::string_view name,
                                 TensorTypes types = TensorTypes::kSupported);
 
+// Whether the bytes, the first of a file, hold all that comes before its tensors' data. False too for bytes that are no
+// GGUF file.
+bool has_whole_header(std::span<const std::byte> bytes);
+
 }  // namespace kvasir::io

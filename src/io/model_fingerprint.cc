@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/printable.h"
@@ -20,15 +22,25 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kOffsetBasis = 0xcbf29ce484222325, kPrime = 0x100000001b3;
 
-// The file itself, or the safetensors files of a folder by name.
-std::vector<fs::path> weight_files(const std::string& model_path) {
-  std::error_code ignored;
-  if (!fs::is_directory(model_path, ignored)) return {model_path};
-  std::vector<fs::path> files;
-  for (fs::directory_iterator it(model_path, ignored), end; !ignored && it != end; it.increment(ignored)) {
-    if (it->path().extension() == ".safetensors") files.push_back(it->path());
+// Of NAME-00001-of-00003.gguf all three; of another file itself.
+std::vector<std::string> split_files(const std::string& path) {
+  constexpr std::string_view kFirst = "-00001-of-00000.gguf";
+  constexpr std::size_t kCountAt = 10, kDigits = 5;
+  if (path.size() <= kFirst.size()) return {path};
+  const std::string_view tail = std::string_view(path).substr(path.size() - kFirst.size());
+  const std::string_view digits = tail.substr(kCountAt, kDigits);
+  const bool is_first = tail.starts_with(kFirst.substr(0, kCountAt)) && tail.ends_with(".gguf") &&
+                        digits.find_first_not_of("0123456789") == digits.npos;
+  if (!is_first) return {path};
+  std::int32_t count = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  const std::string stem = path.substr(0, path.size() - kFirst.size());
+  std::vector<std::string> files = {path};
+  for (std::int32_t i = 2; i <= count; ++i) {
+    const std::string file = fmt::format("{}-{:05}-of-{}.gguf", stem, i, digits);
+    std::error_code ignored;
+    if (fs::exists(file, ignored)) files.push_back(file);  // a merged file may keep its old name
   }
-  std::ranges::sort(files);
   return files;
 }
 
@@ -53,13 +65,24 @@ std::optional<std::int64_t> hash_pieces(const fs::path& path, std::uint64_t& has
 
 }  // namespace
 
+std::vector<std::string> weight_files(const std::string& model_path) {
+  std::error_code ignored;
+  if (!fs::is_directory(model_path, ignored)) return split_files(model_path);
+  std::vector<std::string> files;
+  for (fs::directory_iterator it(model_path, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    if (it->path().extension() == ".safetensors") files.push_back(it->path().native());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 Result<std::string> model_fingerprint(const std::string& model_path) {
   std::uint64_t hash = kOffsetBasis;
   std::int64_t total_bytes = 0;
-  for (const fs::path& path : weight_files(model_path)) {
+  for (const std::string& path : weight_files(model_path)) {
     const auto size = hash_pieces(path, hash);
     if (!size) {
-      return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read", printable_line(path.native())));
+      return make_error(ErrorKind::kBadFile, fmt::format("{}: cannot be read", printable_line(path)));
     }
     total_bytes += *size;
   }

@@ -11,9 +11,11 @@
 #include "backend/backend.h"
 #include "backend/batch_input.h"
 #include "io/hf_mapping.h"
+#include "io/packed_copy.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "model/config.h"
+#include "model/weight_footprint.h"
 #include "model/weight_loader.h"
 
 namespace kvasir::model {
@@ -70,17 +72,24 @@ class Model {
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.
+// With `copy` its packed weights are taken, which must then outlive the model, or they are added to it.
 // Errors: kBadFile (unknown architecture, missing or misshapen tensors), kMachine (memory).
 Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
-                                          const WorkspaceLimits& limits, WeightProgress progress = {});
+                                          const WorkspaceLimits& limits, WeightProgress progress = {},
+                                          io::PackedCopy* copy = nullptr);
 
 // Whether load_model() finds every tensor it wants, of the right shape, and no other. Reads no matrix. Error
 // (kBadFile): the first fault.
 Status check_tensors(const io::WeightSource& source, backend::Backend& backend);
+// The same, and what the weights take. Error (kBadFile): likewise.
+Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend::Backend& backend);
 
 // How a folder whose config.json says so becomes what the architectures read. Error (kBadFile): no architecture has
 // such folders.
 Result<const io::HfMapping*> hf_mapping(std::string_view model_type);
+
+// The supported architecture that is nearest to one that is not; empty where none is known.
+std::string_view nearest_architecture(std::string_view name);
 
 // The configuration alone, layer groups included, without reading any weight.
 Result<ModelConfig> load_config(const io::WeightSource& source);

@@ -38,8 +38,9 @@ Status check(const TensorView& tensor, const TensorView& slice, std::int64_t beg
 
 }  // namespace
 
-WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress)
-    : source_(source), backend_(backend), progress_(std::move(progress)) {}
+WeightLoader::WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress,
+                           io::PackedCopy* copy)
+    : source_(source), backend_(backend), progress_(std::move(progress)), copy_(copy) {}
 
 WeightLoader WeightLoader::dry(const io::WeightSource& source, backend::Backend& backend) {
   WeightLoader loader(source, backend, {});
@@ -73,7 +74,10 @@ Result<const TensorView*> WeightLoader::view(const std::string& name, std::int64
     return make_error(ErrorKind::kBadFile,
                       fmt::format("tensor {}: is stored in a form in which rows cannot be looked up", name));
   }
-  if (!is_dry_ && !used_.contains(name)) {
+  if (!used_.contains(name)) footprint_.mapped_bytes += tensor->num_bytes();
+  // Weights with a packed copy were checked when it was made.
+  const bool is_known = copy_ != nullptr && copy_->is_hit();
+  if (!is_dry_ && !is_known && !used_.contains(name)) {
     const auto check = [&](std::int64_t begin, std::int64_t end) -> Status {
       KVASIR_CHECKED(io::check_finite(*tensor, begin, end));
       source_.release_rows(*tensor, begin, end);
@@ -89,10 +93,6 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
                                                               std::int64_t row_length,
                                                               backend::MatrixUse use) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
-  if (is_dry_) {
-    KVASIR_CHECKED(mark_used(name));
-    return std::make_unique<backend::Matrix>();
-  }
   KVASIR_TRY(auto matrix, pack(*tensor, 0, num_rows, use, used_.contains(name)));
   KVASIR_CHECKED(mark_used(name));
   return matrix;
@@ -105,20 +105,63 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix_part(const std::st
                                                                    std::int64_t row_length) {
   KVASIR_TRY(const TensorView* tensor, find(name, total_rows, row_length));
   KVASIR_CHECKED(mark_used(name));
-  if (is_dry_) return std::make_unique<backend::Matrix>();
   return pack(*tensor, first_row, num_rows, backend::MatrixUse::kLayer, false);
 }
 
 Result<std::unique_ptr<backend::Matrix>> WeightLoader::pack(const TensorView& tensor, std::int64_t first_row,
                                                             std::int64_t num_rows, backend::MatrixUse use,
                                                             bool is_checked) {
-  const TensorView part{.name = tensor.name,
-                        .dtype = tensor.dtype,
-                        .rank = 2,
-                        .shape = {tensor.row_length(), num_rows, 1, 1}};
-  KVASIR_TRY(auto matrix, backend_.make_matrix(part, use));
-  KVASIR_CHECKED(pack_at(tensor, first_row, num_rows, is_checked, 0, *matrix));
-  packed_bytes_ += matrix->packed_bytes;
+  const Part part{.name = tensor.name,
+                  .shape = {.name = tensor.name,
+                            .dtype = tensor.dtype,
+                            .rank = 2,
+                            .shape = {tensor.row_length(), num_rows, 1, 1}},
+                  .first_row = first_row,
+                  .use = use};
+  return make(part, [&](backend::Matrix& matrix) {
+    return pack_at(tensor, first_row, num_rows, is_checked, 0, matrix);
+  });
+}
+
+Status WeightLoader::count(const Part& part) {
+  KVASIR_TRY(const backend::PackedSize size, backend_.packed_size(part.shape, part.use));
+  const std::int64_t products = part.shape.num_elements();
+  footprint_.packed_bytes += size.num_bytes;
+  footprint_.skipped_bytes += size.skipped_bytes;
+  if (size.reads_floats) footprint_.float_products += products;
+  const bool is_layer = part.name.starts_with("blk.");
+  (part.use == backend::MatrixUse::kExperts ? footprint_.expert_products
+   : is_layer                               ? footprint_.layer_products
+                                            : footprint_.head_products) += products;
+  if (part.use == backend::MatrixUse::kExperts) footprint_.expert_bytes += size.num_bytes;
+  return {};
+}
+
+std::unique_ptr<backend::Matrix> WeightLoader::adopt(const Part& part, const std::string& key) {
+  const std::span<const std::byte> packed = copy_->find(key);
+  if (packed.empty()) {
+    copy_->reject(fmt::format("lacks the weights {}", printable(key)));
+    return nullptr;
+  }
+  auto matrix = backend_.adopt_matrix(part.shape, part.use, packed);
+  if (matrix) return std::move(*matrix);
+  copy_->reject(matrix.error().message);
+  return nullptr;
+}
+
+Result<std::unique_ptr<backend::Matrix>> WeightLoader::make(
+    const Part& part, const std::function<Status(backend::Matrix&)>& fill) {
+  KVASIR_CHECKED(count(part));
+  if (is_dry_) return std::make_unique<backend::Matrix>();
+  const TensorView& shape = part.shape;
+  const std::string key = fmt::format("{} {}+{}x{} {} {}", part.name, part.first_row, shape.num_rows(),
+                                      shape.row_length(), name_of(shape.dtype), static_cast<int>(part.use));
+  if (copy_ != nullptr && copy_->is_hit()) {
+    if (auto matrix = adopt(part, key)) return matrix;
+  }
+  KVASIR_TRY(auto matrix, backend_.make_matrix(shape, part.use));
+  KVASIR_CHECKED(fill(*matrix));
+  if (copy_ != nullptr) copy_->add(key, matrix->bytes());
   return matrix;
 }
 
@@ -137,33 +180,37 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::stacked_matrix(const std:
                                                                       std::int64_t num_rows,
                                                                       std::int64_t row_length,
                                                                       backend::MatrixUse use) {
-  auto matrix = std::make_unique<backend::Matrix>();
   KVASIR_TRY(const TensorView* first, find(names.front(), num_rows, row_length));
-  if (!is_dry_) {
-    const TensorView whole{.name = first->name,
-                           .dtype = first->dtype,
-                           .rank = 2,
-                           .shape = {row_length, std::ssize(names) * num_rows, 1, 1}};
-    KVASIR_TRY(matrix, backend_.make_matrix(whole, use));
-    packed_bytes_ += matrix->packed_bytes;
-  }
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    KVASIR_TRY(const TensorView* tensor, find(names[i], num_rows, row_length));
+  std::vector<const TensorView*> tensors;
+  for (const std::string& name : names) {
+    KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
     if (tensor->dtype != first->dtype) {
       return make_error(ErrorKind::kBadFile,
-                        fmt::format("tensor {}: must have the type of {}, {}, is {}", names[i], names.front(),
+                        fmt::format("tensor {}: must have the type of {}, {}, is {}", name, names.front(),
                                     name_of(first->dtype), name_of(tensor->dtype)));
     }
-    const std::int64_t target_row = static_cast<std::int64_t>(i) * num_rows;
-    if (!is_dry_) KVASIR_CHECKED(pack_at(*tensor, 0, num_rows, false, target_row, *matrix));
-    KVASIR_CHECKED(mark_used(names[i]));
+    tensors.push_back(tensor);
+    KVASIR_CHECKED(mark_used(name));
   }
-  return matrix;
+  const Part whole{.name = first->name,
+                   .shape = {.name = first->name,
+                             .dtype = first->dtype,
+                             .rank = 2,
+                             .shape = {row_length, std::ssize(names) * num_rows, 1, 1}},
+                   .use = use};
+  return make(whole, [&](backend::Matrix& matrix) -> Status {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::int64_t target_row = static_cast<std::int64_t>(i) * num_rows;
+      KVASIR_CHECKED(pack_at(*tensors[i], 0, num_rows, false, target_row, matrix));
+    }
+    return {};
+  });
 }
 
 Result<std::vector<float>> WeightLoader::table(const std::string& name, std::int64_t num_rows,
                                                std::int64_t row_length) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  footprint_.table_bytes += 4 * num_rows * row_length;
   std::vector<float> out(static_cast<std::size_t>(num_rows * row_length));
   for (std::int64_t i = 0; i < num_rows && !is_dry_; ++i) {
     const TensorView row = source_.rows(*tensor, i, i + 1, scratch_);
@@ -177,6 +224,7 @@ Result<std::vector<float>> WeightLoader::table(const std::string& name, std::int
 Result<std::vector<float>> WeightLoader::vector(const std::string& name, std::int64_t length) {
   KVASIR_TRY(const TensorView* tensor, find(name, 1, length));
   std::vector<float> out(static_cast<std::size_t>(length));
+  footprint_.table_bytes += 4 * length;
   if (!is_dry_) {
     const TensorView row = source_.rows(*tensor, 0, 1, scratch_);
     KVASIR_CHECKED(io::check_finite(row));

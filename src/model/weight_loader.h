@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "io/packed_copy.h"
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "model/config.h"
+#include "model/weight_footprint.h"
 
 namespace kvasir::model {
 
@@ -24,7 +26,9 @@ using WeightProgress = std::function<bool(double fraction)>;
 // asks for it. One use, one thread.
 class WeightLoader {
  public:
-  WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress);
+  // `copy` (may be null): packed matrices are taken from it, or added to it. It must outlive the matrices.
+  WeightLoader(const io::WeightSource& source, backend::Backend& backend, WeightProgress progress,
+               io::PackedCopy* copy = nullptr);
   // Looks at names and shapes only: matrices come back empty.
   static WeightLoader dry(const io::WeightSource& source, backend::Backend& backend);
   bool is_dry() const { return is_dry_; }
@@ -62,13 +66,27 @@ class WeightLoader {
   // Error naming the first tensor that the architecture did not ask for: computing without it would be wrong.
   // Those that is_left_out() knows may stay.
   Status check_all_used(const ModelConfig& config) const;
-  std::int64_t packed_bytes() const { return packed_bytes_; }
+  std::int64_t packed_bytes() const { return footprint_.packed_bytes; }
+  const WeightFootprint& footprint() const { return footprint_; }
 
  private:
   // The tensor, once its shape is right.
   Result<const TensorView*> find(const std::string& name, std::int64_t num_rows,
                                  std::int64_t row_length) const;
   Status mark_used(const std::string& name);
+  // Rows of a tensor, or the tensors of several experts, as a matrix.
+  struct Part {
+    const std::string& name;  // of the first tensor
+    TensorView shape;         // of the matrix; its data are not read
+    std::int64_t first_row = 0;
+    backend::MatrixUse use = backend::MatrixUse::kLayer;
+  };
+  // Counts the matrix. Then the packed copy's, or a new one that `fill` packs.
+  Result<std::unique_ptr<backend::Matrix>> make(const Part& part,
+                                                const std::function<Status(backend::Matrix&)>& fill);
+  Status count(const Part& part);
+  // Null where the copy has none that fits.
+  std::unique_ptr<backend::Matrix> adopt(const Part& part, const std::string& key);
   // Rows [first_row, first_row + num_rows) of a tensor as a matrix.
   Result<std::unique_ptr<backend::Matrix>> pack(const TensorView& tensor, std::int64_t first_row,
                                                 std::int64_t num_rows, backend::MatrixUse use,
@@ -82,7 +100,8 @@ class WeightLoader {
   WeightProgress progress_;
   std::set<std::string, std::less<>> used_;
   std::vector<std::byte> scratch_;  // rows that the source computes
-  std::int64_t packed_bytes_ = 0;
+  io::PackedCopy* copy_ = nullptr;
+  WeightFootprint footprint_;
   bool is_dry_ = false;
 };
 

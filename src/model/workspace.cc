@@ -69,15 +69,24 @@ Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& c
   return ws;
 }
 
-// Inputs of matmuls lie there as floats and as bytes: about twice a float.
-std::int64_t workspace_row_bytes(const ModelConfig& config) {
+std::int64_t input_row_bytes(std::int64_t width, bool has_floats) {
+  constexpr std::int64_t kBlock = 32, kBlockBytes = 81;  // kernels/activation.h
+  const bool is_quantized = width % kBlock == 0;
+  return (is_quantized ? width / kBlock * kBlockBytes : 0) + (has_floats || !is_quantized ? 4 * width : 0);
+}
+
+std::int64_t workspace_row_bytes(const ModelConfig& config, bool has_float_inputs) {
   constexpr std::int64_t kFloat = 4;
-  std::int64_t floats = 4ll * config.hidden_size + config.max_q_size() + 2ll * config.max_kv_size();
-  for (const std::int32_t width : attention_widths(config)) floats += 2ll * width;
-  for (const std::int32_t width : dense_widths(config)) floats += 2ll * width;
+  std::int64_t floats = 2ll * config.hidden_size + config.max_q_size() + 2ll * config.max_kv_size();
   if (config.has_dense_layers()) floats += 2ll * config.intermediate_size;
-  floats += (config.num_layers + 3ll) * config.per_layer_size;
-  return kFloat * floats + moe_workspace_row_bytes(config.moe, config.hidden_size);
+  if (config.per_layer_size > 0) floats += (config.num_layers + 1ll) * config.per_layer_size;
+  std::int64_t bytes = kFloat * floats + input_row_bytes(config.hidden_size, has_float_inputs);
+  for (const std::int32_t width : attention_widths(config)) {
+    bytes += input_row_bytes(width, /*has_floats=*/true);  // attention writes floats
+  }
+  for (const std::int32_t width : dense_widths(config)) bytes += input_row_bytes(width, has_float_inputs);
+  if (config.per_layer_size > 0) bytes += input_row_bytes(config.per_layer_size, has_float_inputs);
+  return bytes + moe_workspace_row_bytes(config.moe, config.hidden_size);
 }
 
 }  // namespace kvasir::model

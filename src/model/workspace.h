@@ -45,8 +45,12 @@ inline backend::Rows columns(backend::Rows rows, std::int64_t width) {
   return rows;
 }
 
-// Bytes that make_workspace() takes of each row of the largest batch, about.
-std::int64_t workspace_row_bytes(const ModelConfig& config);
+// A row of a matmul's input: quantised (81 bytes for 32 inputs), and as floats.
+std::int64_t input_row_bytes(std::int64_t width, bool has_floats);
+
+// Bytes that make_workspace() takes of each row of the largest batch. has_float_inputs: some matrices are not
+// quantised, so that every input is there as floats too.
+std::int64_t workspace_row_bytes(const ModelConfig& config, bool has_float_inputs);
 
 // Errors: kMachine.
 Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& config,

@@ -44,7 +44,7 @@ void BoundedArgmax::find(const HeadOp& op, const std::byte* quantized, std::int3
       1, num_tiles / (kTasksPerWorker * pool_.num_threads()));
   const std::int64_t num_tasks = ceil_div(num_tiles, tiles_per_task);
   prefetcher_.announce(num_tasks, [&](std::int64_t task) {
-    return matrix_->packed.data() + first_group(task * tiles_per_task) * matrix_->group_bytes;
+    return matrix_->packed + first_group(task * tiles_per_task) * matrix_->group_bytes;
   });
   pool_.parallel_for(num_tasks, [&](std::int64_t task) {
     const std::int64_t begin = task * tiles_per_task, end = std::min(num_tiles, begin + tiles_per_task);
@@ -67,8 +67,8 @@ kernels::BoundArgs BoundedArgmax::args_of(Bounds& bounds, std::int32_t row, std:
                                           std::int64_t group_end) {
   const auto of_row = static_cast<std::size_t>(row);
   const std::int64_t i = group_begin - first_group(bounds.tile);
-  return {.weights = matrix_->packed.data(),
-          .low_weights = matrix_->low.data(),
+  return {.weights = matrix_->packed,
+          .low_weights = matrix_->low,
           .k = matrix_->row_length,
           .num_rows = num_logits_,
           .group_begin = group_begin,
@@ -149,8 +149,8 @@ void BoundedArgmax::finish(Bounds& bounds) {
 }
 
 void BoundedArgmax::compute(std::int64_t group) {
-  matrix_->nibble_planes->matmul({.weights = matrix_->packed.data(),
-                                  .low_weights = matrix_->low.data(),
+  matrix_->nibble_planes->matmul({.weights = matrix_->packed,
+                                  .low_weights = matrix_->low,
                                   .k = matrix_->row_length,
                                   .num_rows = num_logits_,
                                   .group_begin = group,

@@ -34,6 +34,15 @@ void CpuBackend::pack_rows(const TensorView& rows, std::int64_t first_row, Matri
   matmuls_.pack_rows(rows, first_row, matrix);
 }
 
+Result<std::unique_ptr<Matrix>> CpuBackend::adopt_matrix(const TensorView& tensor, MatrixUse use,
+                                                         std::span<const std::byte> packed) {
+  return matmuls_.adopt_matrix(tensor, use, packed);
+}
+
+Result<PackedSize> CpuBackend::packed_size(const TensorView& tensor, MatrixUse use) const {
+  return matmuls_.packed_size(tensor, use);
+}
+
 Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
   return quantizer_.make(max_rows, width, matmuls_.reads_floats(width));
 }

@@ -30,6 +30,9 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use) override;
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) override;
+  Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use,
+                                               std::span<const std::byte> packed) override;
+  Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const override;
   Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows, std::int32_t width) override;
   Result<Rows> make_rows(std::int32_t max_rows, std::int32_t width) override;
   Result<std::unique_ptr<ExpertRows>> make_expert_rows(const ExpertShape& shape) override;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "backend/backend.h"
 #include "base/aligned_buffer.h"
@@ -13,12 +14,16 @@ namespace kvasir::backend {
 // Groups of 16 rows in the kernel table's packing.
 class CpuMatrix final : public Matrix {
  public:
+  std::span<const std::byte> bytes() const override { return {packed, static_cast<std::size_t>(packed_bytes)}; }
+
   DType dtype = DType::kF32;
   std::int64_t num_groups = 0;
   const kernels::NibblePlaneKernels*
       nibble_planes = nullptr;   // set: the groups lie in two planes, `packed` and `low`
   std::int64_t group_bytes = 0;  // in `packed`
-  AlignedBuffer packed, low;
+  const std::byte* packed = nullptr;
+  const std::byte* low = nullptr;  // behind the groups of `packed`; null without planes
+  AlignedBuffer memory;            // of all of them; empty where they are borrowed
 };
 
 // Float rows, and beside each its quantised form when the width is a multiple of the activation block.

@@ -49,7 +49,7 @@ void GroupedMatmul::run_task(const MatmulPart& part, const Cut& cut, std::int64_
   const std::int64_t token = task % cut.token_tasks * cut.tokens_per_task;
   const std::int64_t k = part.weight->row_length;
   kernels::MatmulArgs args;
-  args.weights = part.weight->packed.data() + part.first_group * part.weight->group_bytes;
+  args.weights = part.weight->packed + part.first_group * part.weight->group_bytes;
   args.k = k;
   args.num_rows = part.num_groups * kernels::kRowsPerGroup;
   args.group_begin = group;

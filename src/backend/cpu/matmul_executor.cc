@@ -27,8 +27,8 @@ constexpr std::int64_t kMaxGroupsPerTask = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& tensor, MatrixUse use) {
-  const kernels::FormatKernels& format = format_of(tensor.dtype);
+// The matrix without its bytes.
+Result<std::unique_ptr<CpuMatrix>> MatmulExecutor::lay_out(const TensorView& tensor, MatrixUse use) const {
   auto matrix = std::make_unique<CpuMatrix>();
   matrix->num_rows = tensor.num_rows();
   matrix->row_length = tensor.row_length();
@@ -37,41 +37,72 @@ Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& te
   if (use == MatrixUse::kArgmaxHead && tensor.dtype == DType::kQ8_0 && precision_ == Precision::kExact) {
     matrix->nibble_planes = &kernels_.nibble_planes;
   }
-  const auto allocate = [&](std::int64_t group_bytes) -> Result<AlignedBuffer> {
-    const auto bytes = checked_mul(matrix->num_groups, group_bytes);
-    if (!bytes)
-      return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
-    matrix->packed_bytes += *bytes;
-    return AlignedBuffer::allocate(*bytes);
-  };
   const std::int64_t k = tensor.row_length();
-  matrix->group_bytes = matrix->nibble_planes != nullptr ? matrix->nibble_planes->high_group_bytes(k)
-                                                         : format.packed_group_bytes(k);
-  KVASIR_TRY(matrix->packed, allocate(matrix->group_bytes));
-  if (matrix->nibble_planes != nullptr) {
-    KVASIR_TRY(matrix->low, allocate(matrix->nibble_planes->low_group_bytes(k)));
+  const auto* planes = matrix->nibble_planes;
+  matrix->group_bytes =
+      planes != nullptr ? planes->high_group_bytes(k) : format_of(tensor.dtype).packed_group_bytes(k);
+  const std::int64_t low_bytes = planes != nullptr ? planes->low_group_bytes(k) : 0;
+  const auto bytes = checked_mul(matrix->num_groups, matrix->group_bytes + low_bytes);
+  if (!bytes) {
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: too large to pack", tensor.name));
   }
-  if (format.reads_floats) {
-    (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(tensor.row_length());
-  }
+  matrix->packed_bytes = *bytes;
   return matrix;
+}
+
+void MatmulExecutor::set_bytes(const std::byte* packed, CpuMatrix& matrix, MatrixUse use) {
+  matrix.packed = packed;
+  if (matrix.nibble_planes != nullptr) matrix.low = packed + matrix.num_groups * matrix.group_bytes;
+  if (format_of(matrix.dtype).reads_floats) {
+    (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(matrix.row_length);
+  }
+}
+
+Result<std::unique_ptr<Matrix>> MatmulExecutor::make_matrix(const TensorView& tensor, MatrixUse use) {
+  KVASIR_TRY(auto matrix, lay_out(tensor, use));
+  KVASIR_TRY(matrix->memory, AlignedBuffer::allocate(matrix->packed_bytes));
+  set_bytes(matrix->memory.data(), *matrix, use);
+  return matrix;
+}
+
+Result<std::unique_ptr<Matrix>> MatmulExecutor::adopt_matrix(const TensorView& tensor, MatrixUse use,
+                                                             std::span<const std::byte> packed) {
+  KVASIR_TRY(auto matrix, lay_out(tensor, use));
+  const auto address = reinterpret_cast<std::uintptr_t>(packed.data());
+  if (std::ssize(packed) != matrix->packed_bytes || address % AlignedBuffer::kAlignment != 0) {
+    return make_error(ErrorKind::kBadFile, fmt::format("tensor {}: needs {} packed bytes, {} are there",
+                                                       tensor.name, matrix->packed_bytes, packed.size()));
+  }
+  set_bytes(packed.data(), *matrix, use);
+  return matrix;
+}
+
+Result<PackedSize> MatmulExecutor::packed_size(const TensorView& tensor, MatrixUse use) const {
+  KVASIR_TRY(const auto matrix, lay_out(tensor, use));
+  PackedSize size{.num_bytes = matrix->packed_bytes, .reads_floats = format_of(tensor.dtype).reads_floats};
+  if (matrix->nibble_planes != nullptr) {
+    size.skipped_bytes = matrix->packed_bytes - matrix->num_groups * matrix->group_bytes;
+  }
+  return size;
 }
 
 void MatmulExecutor::pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix) {
   auto& target = static_cast<CpuMatrix&>(matrix);
   CHECK(first_row % kRowsPerGroup == 0 && first_row + rows.num_rows() <= target.num_rows);
+  CHECK(target.memory.size_bytes() == target.packed_bytes);
   const kernels::FormatKernels& format = format_of(target.dtype);
   const std::int64_t k = target.row_length;
   const std::int64_t file_row_bytes = row_bytes(target.dtype, k);
   const std::int64_t first_group = first_row / kRowsPerGroup;
+  std::byte* const low = target.memory.data() + target.num_groups * target.group_bytes;
   pool_.parallel_for(ceil_div<std::int64_t>(rows.num_rows(), kRowsPerGroup), [&](std::int64_t group) {
     const std::int64_t first = group * kRowsPerGroup;
     const auto count = static_cast<int>(std::min<std::int64_t>(kRowsPerGroup, rows.num_rows() - first));
     const std::int64_t at = first_group + group;
-    std::byte* const packed = target.packed.data() + at * target.group_bytes;
+    std::byte* const packed = target.memory.data() + at * target.group_bytes;
     if (target.nibble_planes != nullptr) {
       target.nibble_planes->pack_group(rows.row(first), file_row_bytes, count, k, packed,
-                                       target.low.data() + at * target.nibble_planes->low_group_bytes(k));
+                                       low + at * target.nibble_planes->low_group_bytes(k));
     } else {
       format.pack_group(rows.row(first), file_row_bytes, count, k, packed);
     }
@@ -102,8 +133,8 @@ kernels::MatmulArgs MatmulExecutor::part_of(const CpuMatrix& matrix, const CpuAc
                                             const MatmulCut& cut, std::int64_t group, std::int64_t token,
                                             std::int32_t num_rows) const {
   kernels::MatmulArgs args;
-  args.weights = matrix.packed.data();
-  args.low_weights = matrix.low.data();
+  args.weights = matrix.packed;
+  args.low_weights = matrix.low;
   args.k = matrix.row_length;
   args.num_rows = matrix.num_rows;
   args.group_begin = group;
@@ -152,7 +183,7 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
   prefetcher_.announce(num_tasks, [&](std::int64_t task) {
     return with_place(task, [&](const MatmulOp& op, std::int64_t place) {
       const CpuMatrix& matrix = cpu(*op.weight);
-      return matrix.packed.data() + place / token_tasks * cut.groups_per_task * matrix.group_bytes;
+      return matrix.packed + place / token_tasks * cut.groups_per_task * matrix.group_bytes;
     });
   });
   pool_.parallel_for(num_tasks, [&](std::int64_t task) {

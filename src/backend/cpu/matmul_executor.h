@@ -40,6 +40,9 @@ class MatmulExecutor {
 
   // As Backend has them.
   Result<std::unique_ptr<Matrix>> make_matrix(const TensorView& tensor, MatrixUse use);
+  Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use,
+                                               std::span<const std::byte> packed);
+  Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const;
   void pack_rows(const TensorView& rows, std::int64_t first_row, Matrix& matrix);
 
   // Whether a matrix of that row length takes float activations: of those that are no experts', or of those.
@@ -57,6 +60,8 @@ class MatmulExecutor {
   void run(const CpuActivation& in, std::int32_t num_rows, std::span<const MatmulOp> ops, bool accumulate);
 
  private:
+  Result<std::unique_ptr<CpuMatrix>> lay_out(const TensorView& tensor, MatrixUse use) const;
+  void set_bytes(const std::byte* packed, CpuMatrix& matrix, MatrixUse use);
   kernels::MatmulArgs part_of(const CpuMatrix& matrix, const CpuActivation& in, const MatmulCut& cut,
                               std::int64_t group, std::int64_t token, std::int32_t num_rows) const;
   void finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row);

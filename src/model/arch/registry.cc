@@ -71,6 +71,11 @@ const Architecture* find_architecture(std::string_view name) {
   return found == std::end(kArchitectures) ? nullptr : *found;
 }
 
+std::string_view nearest_architecture(std::string_view name) {
+  const auto* const known = std::ranges::find(kUnsupported, name, &Unsupported::name);
+  return known == std::end(kUnsupported) ? std::string_view() : known->relative;
+}
+
 Result<ModelConfig> load_config(const io::WeightSource& source) {
   KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, read_config(source));
@@ -81,20 +86,26 @@ Result<ModelConfig> load_config(const io::WeightSource& source) {
 }
 
 Result<std::unique_ptr<Model>> load_model(const io::WeightSource& source, backend::Backend& backend,
-                                          const WorkspaceLimits& limits, WeightProgress progress) {
+                                          const WorkspaceLimits& limits, WeightProgress progress,
+                                          io::PackedCopy* copy) {
   KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, load_config(source));
-  WeightLoader loader(source, backend, std::move(progress));
+  WeightLoader loader(source, backend, std::move(progress), copy);
   return architecture->load(std::move(config), loader, backend, limits);
 }
 
 Status check_tensors(const io::WeightSource& source, backend::Backend& backend) {
+  KVASIR_CHECKED(measure_weights(source, backend));
+  return {};
+}
+
+Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend::Backend& backend) {
   KVASIR_TRY(const Architecture* architecture, architecture_of(source));
   KVASIR_TRY(ModelConfig config, load_config(source));
   WeightLoader loader = WeightLoader::dry(source, backend);
   KVASIR_CHECKED(
       architecture->load(std::move(config), loader, backend, {.max_rows = 1, .max_logit_rows = 1}));
-  return {};
+  return loader.footprint();
 }
 
 }  // namespace kvasir::model

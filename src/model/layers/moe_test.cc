@@ -74,7 +74,7 @@ class MoeTensors : public ::testing::Test {
 
   static void expect_same(const backend::Matrix& a, const backend::Matrix& b) {
     ASSERT_EQ(a.packed_bytes, b.packed_bytes);
-    EXPECT_EQ(std::memcmp(backend::cpu(a).packed.data(), backend::cpu(b).packed.data(),
+    EXPECT_EQ(std::memcmp(backend::cpu(a).packed, backend::cpu(b).packed,
                           static_cast<std::size_t>(a.packed_bytes)),
               0);
   }
