@@ -109,6 +109,12 @@ struct ModelInfo {
   std::vector<KvGroupInfo> kv_groups;
   std::int32_t num_layers = 0;
   std::int32_t hidden_size = 0;
+  // Each token sees those behind it too: there are embeddings, or scores, and no text comes out.
+  bool is_encoder = false;
+  Pooling pooling = Pooling::kMean;  // as the file says, kRank where it has a classifier; never kOfModel
+  std::int32_t embedding_size = 0;   // floats of an embedding, at most
+  std::int32_t num_labels = 0;       // logits of Pooling::kRank; 0: the model has no classifier
+  std::int32_t num_token_types = 1;  // of Request::prompt_token_types
   std::int32_t vocab_size = 0;             // ids that have a token: without the padding some models have
   std::int32_t context_length_tokens = 0;  // what the model was trained for
   std::int32_t max_model_len_tokens = 0;   // the most that this engine accepts: prompt + completion

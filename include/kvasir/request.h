@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kvasir/ids.h"
+#include "kvasir/pooling.h"
 #include "kvasir/result.h"
 #include "kvasir/sampling_params.h"
 
@@ -17,13 +18,6 @@ namespace kvasir {
 
 // Raw logits [vocab_size] after one prompt position; borrowed for the call, on the engine thread.
 using LogitsObserver = std::function<void(std::int32_t position, std::span<const float> logits)>;
-
-// How a prompt's final hidden states (after the last norm) become its embedding.
-enum class Pooling : std::uint8_t {
-  kNone,  // there is no embedding
-  kMean,  // of all tokens
-  kLast,  // the last token's
-};
 
 // How far a policy may go to keep its budget.
 enum class KvQuality : std::uint8_t {
@@ -58,6 +52,8 @@ std::vector<std::string> kv_policy_names();
 // Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt_token_ids;
+  // Of each prompt token, below ModelInfo::num_token_types: which text of a pair it belongs to. Empty: all 0.
+  std::vector<std::uint8_t> prompt_token_types;
   SamplingParams sampling;
   KvParams kv;
   std::string client_id;        // the client's name for it, for logs; may be empty
@@ -72,7 +68,8 @@ struct Request {
   // at a time (EngineConfig::prefill_only).
   bool use_prefix_cache = true;
   bool want_attention_scores = false;  // report attention per KV block with each token
-  // An embedding instead of an answer: max_tokens is 0 then, and nobody looks at logits.
+  // An embedding, or with kRank the classifier's logits, instead of an answer: max_tokens is 0 then, and nobody
+  // looks at the logits of tokens. Of the final hidden states, after the last norm.
   Pooling pooling = Pooling::kNone;
   LogitsObserver
       logits_observer;  // when set, the whole prompt is computed and every position is shown in order
@@ -161,7 +158,9 @@ struct RequestOutput {
   std::vector<PositionLogprobs>
       prompt_logprobs;  // once, with the first output of choice 0; entry 0 has no token
   std::optional<AttentionScores> attention_scores;
-  std::vector<float> embedding;  // [hidden_size], of length 1; with Request::pooling, in the only output
+  // With Request::pooling, in the only output: [ModelInfo::embedding_size], of length 1; with kRank
+  // [ModelInfo::num_labels], as the classifier gives them.
+  std::vector<float> embedding;
   std::optional<FinishReason> finish_reason;  // set exactly once per choice, in its last output
   std::string stop_string;                    // which stop string ended it
   TokenId stop_token = kNoToken;              // which token ended it
