@@ -238,7 +238,7 @@ TEST(MapRope, GivesLongropesLists) {
 
 TEST(MapRope, RefusesKindsThatItDoesNotKnow) {
   EXPECT_EQ(error_of(R"("rope_scaling":{"type":"dynamic","factor":2})"),
-            "c: RoPE: rope_type is dynamic, known are default, linear, llama3, yarn and longrope");
+            "c: RoPE: rope_type is dynamic, known are default, linear, llama3, yarn, longrope and proportional");
   EXPECT_EQ(error_of(R"("rope_scaling":{"type":"linear"})"), "c: RoPE: factor is missing");
   EXPECT_EQ(error_of(R"("rope_theta":0)"), "c: rope_theta must be above 0, is 0");
   EXPECT_EQ(error_of(R"("partial_rotary_factor":2)"), "c: partial_rotary_factor must be above 0 and at most 1, is 2");

@@ -67,6 +67,8 @@ std::vector<Case> cases() {
     for (const kernels::Isa& each : kernels::host_isas()) {
       const char* const isa = each.table.isa;
       const std::string path = std::string(KVASIR_SOURCE_DIR) + "/tests/cases/models/" + name + ".gguf";
+      // Its heads are as wide as those of real models, which takes `ref` minutes. The goldens have it too.
+      if (std::string_view(name) == "gemma4-q4_0" && std::string_view(isa) == "ref") continue;
       all.push_back({path, isa});
       if (std::string_view(name) == "gemma3-q5_0") all.push_back({path, isa, true});
     }
