@@ -58,6 +58,20 @@ def write_embeddings(folder, model, seed):
     write_json(folder, {"seed": seed, "embeddings": embeddings})
 
 
+def write_label_logits(family, folder, model, seed):
+    """A cross-encoder's golden: the logits of pairs short and long; the second text is of type 1, where there are two."""
+    random, scores = reference.seeded(seed), []
+    for tokens in (5, 70, 320):
+        prompt = torch.randint(3, families.VOCAB, (tokens,), generator=random)
+        types = torch.zeros_like(prompt)
+        if family.config.get("type_vocab_size", 2) > 1:
+            types[tokens // 3:] = 1
+        vector = reference.label_logits_of(model, prompt[None], types[None])[0]
+        scores.append({"pooling": "rank", "prompt": prompt.tolist(), "token_types": types.tolist(),
+                       "vector": vector.tolist()})
+    write_json(folder, {"seed": seed, "embeddings": scores})
+
+
 def write_json(folder, expected):
     lines = [f'"{key}": {json.dumps(value, separators=(",", ":"))}' for key, value in expected.items()]
     (folder / "expected.json").write_text("{" + ",\n".join(lines) + "}\n")
@@ -73,7 +87,9 @@ def write_model(family, seed, folder):
             return False
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(work, folder, copy_function=shutil.copyfile)
-    if family.encoder:
+    if family.labels:
+        write_label_logits(family, folder, model, seed)
+    elif family.encoder:
         reference.save_pooling(family, folder, seed)
         write_embeddings(folder, model, seed)
     else:

@@ -56,6 +56,9 @@ struct EngineConfig {
   std::string kv_disk_directory;
   // Called once, on the engine thread, when the file cannot be written or read. May be empty.
   std::function<void(std::string_view)> kv_disk_warning;
+  // Whether BOS and EOS (CLS and SEP) stand around a text, of a GGUF file; absent: as the file says. An encoder's file
+  // that does not say is refused.
+  std::optional<bool> add_special_tokens = {};
   bool kv_calibration = true;  // uses the file of `kvasir calibrate-kv` beside the model's
   bool prefix_cache = true;
   // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.

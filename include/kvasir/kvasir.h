@@ -137,11 +137,12 @@ void kvasir_cancel(kvasir_request* request);
 kvasir_result kvasir_finish(kvasir_request* request);
 
 typedef enum kvasir_pooling {
-  KVASIR_POOLING_MEAN = 1, /* of the hidden states of all tokens */
-  KVASIR_POOLING_LAST = 2  /* the last token's */
+  KVASIR_POOLING_MEAN = 1,    /* of the hidden states of all tokens */
+  KVASIR_POOLING_LAST = 2,    /* the last token's */
+  KVASIR_POOLING_OF_MODEL = 3 /* as the model's file says, else the mean; of a cross-encoder its scores */
 } kvasir_pooling;
 
-/* The embedding of a prompt, of length 1. Blocks until it is computed. `vector`, `capacity` and `count` as
+/* The embedding of a prompt, of length 1 unless it is scores. Blocks until it is computed. `vector`, `capacity` and `count` as
  * above. */
 kvasir_result kvasir_embed(kvasir_engine* engine, const int32_t* prompt, size_t num_prompt_tokens,
                            kvasir_pooling pooling, float* vector, size_t capacity, size_t* count);

@@ -71,6 +71,9 @@ struct Request {
   // An embedding, or with kRank the classifier's logits, instead of an answer: max_tokens is 0 then, and nobody
   // looks at the logits of tokens. Of the final hidden states, after the last norm.
   Pooling pooling = Pooling::kNone;
+  // The first so many numbers of the embedding alone, again of length 1 (Kusupati et al. 2022, "Matryoshka");
+  // 0: all.
+  std::int32_t dimensions = 0;
   LogitsObserver
       logits_observer;  // when set, the whole prompt is computed and every position is shown in order
 };

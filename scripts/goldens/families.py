@@ -17,6 +17,7 @@ class Family:
     bias_spread: float = 0.3  # where biases add up, smaller ones do not drown what differs from token to token
     dense: tuple = ()  # widths of an encoder's layers behind the pooling
     encoder: bool = False  # hidden states and a pooled embedding instead of logits
+    labels: int = 0  # of an encoder that is a cross-encoder: the classifier's logits instead of an embedding
     fixed: dict = dataclasses.field(default_factory=dict)  # set on the configuration after it has been made
     gguf: dict = dataclasses.field(default_factory=dict)  # options of convert.py
 
@@ -154,4 +155,8 @@ FAMILIES = {
     "gemma-embedding": Family("gemma3_text", sizes(
         6, ffn=32, sliding_window=40, query_pre_attn_scalar=16, layer_types=layer_types(*"wwwwwf"),
         use_bidirectional_attention=True, rope_parameters=GEMMA_ROPE), encoder=True, dense=(64, 32)),
+    # Cross-encoders: RoBERTa's positions and classifier, and BERT's token types and pooler.
+    "xlm-roberta": Family("xlm-roberta", encoded(2, pad_token_id=1, bos_token_id=0, type_vocab_size=1, num_labels=1,
+                                                 max_position_embeddings=354), encoder=True, labels=1),
+    "bert-rank": Family("bert", encoded(2, num_labels=3), encoder=True, labels=3),
 }

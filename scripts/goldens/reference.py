@@ -17,6 +17,12 @@ def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
+def auto_class(family):
+    if family.labels:
+        return transformers.AutoModelForSequenceClassification
+    return transformers.AutoModel if family.encoder else transformers.AutoModelForCausalLM
+
+
 def make_config(family):
     config = transformers.AutoConfig.for_model(family.model_type, **family.config)
     for key, value in family.fixed.items():
@@ -29,7 +35,7 @@ def make_model(family, seed):
     config = make_config(family)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
-    kind = transformers.AutoModel if family.encoder else transformers.AutoModelForCausalLM
+    kind = auto_class(family)
     model = kind.from_config(config).eval()
     random = seeded(seed)
     tied = set(model.all_tied_weights_keys)
@@ -74,7 +80,7 @@ def save(model, folder):
 
 def load(family, folder):
     """The saved model, in float32: what the golden says comes from the files alone."""
-    kind = transformers.AutoModel if family.encoder else transformers.AutoModelForCausalLM
+    kind = auto_class(family)
     return kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
                                 experts_implementation="eager").eval()
 
@@ -152,3 +158,9 @@ def embedding_of(model, folder, ids):
     for dense in sorted(folder.glob("*_Dense")):
         hidden = hidden @ safetensors.torch.load_file(dense / "model.safetensors")["linear.weight"].float().T
     return torch.nn.functional.normalize(hidden, dim=-1)
+
+
+@torch.inference_mode()
+def label_logits_of(model, ids, token_types):
+    """[batch, labels]"""
+    return model(input_ids=ids, token_type_ids=token_types, attention_mask=torch.ones_like(ids)).logits

@@ -13,6 +13,7 @@ namespace kvasir::admission {
 struct StepLimits {
   std::int32_t max_tokens = 0;
   std::int32_t max_chunk_tokens = 0;  // of one sequence
+  bool runs_whole_prompts = false;    // or none of their tokens
   // How long a step may take, as StepTimeModel expects it.
   double max_ms = kUnbounded;
   double underserved_ms = kUnbounded;  // likewise, for the prompt of a tenant that is underserved

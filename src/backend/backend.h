@@ -66,6 +66,14 @@ struct Norm {
   float eps = 0.0f;
 };
 
+// Tables of rows as wide as those that are written. Without learned positions or token types theirs are empty.
+struct EmbedOp {
+  const TensorView* table = nullptr;
+  float scale = 1.0f;
+  std::span<const float> positions;  // one for each position of the batch
+  std::span<const float> types;
+};
+
 // cos and sin of every row's position for one kind of RoPE; valid for one step.
 struct RopeTable {
   std::span<const double> inverse_frequencies;  // [rotary_dim / 2], radians per position
@@ -181,8 +189,10 @@ class Backend {
 
   virtual void measure_blocks(const MeasureBlocksOp& op) = 0;
 
-  // x[row] = table[token of row] * scale.
-  virtual void embed(const TensorView& table, float scale, Rows x) = 0;
+  // x[row] = table[token of row] * scale + positions[position of row] + types[type of row].
+  virtual void embed(const EmbedOp& op, Rows x) = 0;
+  // x = norm(x).
+  virtual void norm_in_place(Rows x, const Norm& norm) = 0;
   virtual void embed_parts(const EmbedPartsOp& op) = 0;
   // out = norm(x).
   virtual void norm(Rows x, const Norm& norm, Activation& out) = 0;

@@ -29,8 +29,11 @@ struct BatchSequence {
 
 // The KV of one layer group for this step.
 struct KvGroupView {
+  static constexpr std::int32_t kAllAhead = 1 << 29;  // longer than any text, and a sum of two is an int32
+
   KvLayout layout;
   std::int32_t window = 0;  // 0: every earlier token
+  std::int32_t ahead = 0;   // tokens behind its own that a row sees, kAllAhead: every one. They must be in the batch
   kv::CellDirectory directory;
   std::byte* memory = nullptr;  // that the directory's references count from
   // Per sequence slice: its blocks by logical index (position / 16); kHole where a block is gone.
@@ -47,7 +50,8 @@ struct KvGroupView {
 // Borrowed by the model for one forward pass. Invariants: slices are in row order without gaps; every
 // position of a slice has a block in every group.
 struct BatchInput {
-  std::span<const TokenId> token_ids;  // [num_rows]
+  std::span<const TokenId> token_ids;         // [num_rows]
+  std::span<const std::uint8_t> token_types;  // [num_rows] or empty: all 0
   std::span<const BatchSequence> sequences;
   std::span<const KvGroupView> kv_groups;  // as ModelConfig::layer_groups
   bool runs_all_layers = true;             // false: layers take turns, and this step has some of them

@@ -347,16 +347,18 @@ kvasir_result kvasir_embed(kvasir_engine* engine, const int32_t* prompt, size_t 
   return run([&]() -> Status {
     KVASIR_CHECKED(check_given({{"engine", engine}, {"prompt", prompt}, {"count", count}}));
     KVASIR_CHECKED(check_size("num_prompt_tokens", num_prompt_tokens));
-    if (pooling != KVASIR_POOLING_MEAN && pooling != KVASIR_POOLING_LAST) {
-      return kvasir::make_error(
-          ErrorKind::kUsage,
-          fmt::format("pooling: must be KVASIR_POOLING_MEAN (1) or KVASIR_POOLING_LAST (2), is {}",
-                      static_cast<int>(pooling)),
-          "pooling");
+    if (pooling < KVASIR_POOLING_MEAN || pooling > KVASIR_POOLING_OF_MODEL) {
+      return kvasir::make_error(ErrorKind::kUsage,
+                                fmt::format("pooling: must be KVASIR_POOLING_MEAN (1), KVASIR_POOLING_LAST (2) or "
+                                            "KVASIR_POOLING_OF_MODEL (3), is {}",
+                                            static_cast<int>(pooling)),
+                                "pooling");
     }
+    constexpr kvasir::Pooling kPoolings[] = {kvasir::Pooling::kMean, kvasir::Pooling::kLast,
+                                             kvasir::Pooling::kOfModel};
     kvasir::Request asked;
     asked.prompt_token_ids.assign(prompt, prompt + num_prompt_tokens);
-    asked.pooling = pooling == KVASIR_POOLING_MEAN ? kvasir::Pooling::kMean : kvasir::Pooling::kLast;
+    asked.pooling = kPoolings[pooling - KVASIR_POOLING_MEAN];
     asked.sampling.max_tokens = 0;
     asked.use_prefix_cache = false;
     struct Outcome {

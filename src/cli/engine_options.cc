@@ -102,6 +102,9 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--quantize", options.quantize,
                   "Quantise float weights (F32, F16, BF16) while loading; the embedding stays, the head becomes q8_0")
       ->check(one_of({"q8_0", "q4_0", "q4_k", "mxfp4"}));
+  verb.add_option("--add-special-tokens", options.add_special_tokens,
+                  "Whether BOS and EOS stand around texts, for a GGUF file that does not say")
+      ->check(one_of({"yes", "no"}));
 }
 
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
@@ -199,6 +202,7 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.kv_disk_directory = options.kv_disk_dir;
   config.fast = options.fast;
   config.quantize = options.quantize;
+  if (!options.add_special_tokens.empty()) config.add_special_tokens = options.add_special_tokens == "yes";
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;

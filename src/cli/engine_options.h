@@ -39,6 +39,7 @@ struct EngineOptions {
   std::string kv_disk_dir;         // where it is; empty: the system's folder for temporary files
   std::string kv_log;              // file that is told what KV policies do; empty: none
   std::string chat_template_file;  // empty: the model's own template
+  std::string add_special_tokens;  // "yes", "no"; empty: as the model's file says
 };
 
 // The flag that bounds prompt and answer together, under the verb's own names, e.g. "--ctx".
@@ -50,7 +51,7 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
-// --fast and --quantize: how weights are loaded.
+// --fast, --quantize and --add-special-tokens: how the model's file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);

@@ -17,6 +17,10 @@ constexpr std::int32_t
 std::int32_t batched_tokens(const EngineConfig& config, const model::ModelConfig& model) {
   if (config.max_num_batched_tokens > 0) return config.max_num_batched_tokens;
   std::int32_t tokens = kUsualTokens;
+  if (model.is_encoder) {  // a text is one step
+    const std::int32_t trained = model.context_length_tokens;
+    tokens = std::max(tokens, config.max_model_len_tokens > 0 ? config.max_model_len_tokens : trained);
+  }
   if (const backend::RoutingRule& rule = model.moe.rule; model.moe.has_experts()) {
     tokens = std::clamp(ceil_div(kRowsPerExpert * rule.num_experts, rule.num_used), kUsualTokens,
                         kMostTokens);

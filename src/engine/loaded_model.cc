@@ -14,6 +14,7 @@
 #include "base/process_memory.h"
 #include "base/units.h"
 #include "engine/batched_tokens.h"
+#include "engine/encoder_config.h"
 #include "engine/kv_calibration.h"
 #include "engine/kv_params.h"
 #include "engine/model_check.h"
@@ -85,8 +86,8 @@ kv::KvCacheConfig kv_cache_config(const EngineConfig& config, const model::Model
     const model::LayerGroup& group = model.layer_groups[i];
     kv.groups.push_back(
         {.num_blocks = plan.num_blocks[i],
-         .window_tokens = group.window,
-         .cells_per_block = static_cast<std::int32_t>(group.layers.size()) * model.num_kv_heads_of(group),
+         .window_tokens = model.is_encoder ? 0 : group.window,  // nothing is left behind within a step
+         .cells_per_block = model.num_kv_layers_of(group) * model.num_kv_heads_of(group),
          .num_kv_heads = model.num_kv_heads_of(group),
          .head_dim = model.head_dim_of(group)});
   }
@@ -137,8 +138,26 @@ int threads_of(const EngineConfig& config) {
   return config.num_threads > 0 ? config.num_threads : usable_physical_cores();
 }
 
-Status load_text(const EngineConfig& config, LoadedModel& loaded) {
-  KVASIR_TRY(loaded.tokenizer, in_file(config, loaded.opened.load_tokenizer()));
+// Without BOS and EOS an encoder's embeddings are plausible and wrong. WordPiece is BERT's, which always has them;
+// other files must say so.
+Status check_special_tokens(const io::Metadata& metadata) {
+  KVASIR_TRY(const auto kind, metadata.find_string("tokenizer.ggml.model"));
+  if (!kind || *kind == "bert" || *kind == "none" || *kind == "no_vocab") return {};
+  for (const char* key : {"add_bos_token", "add_eos_token", "add_sep_token"}) {
+    if (metadata.find(std::string("tokenizer.ggml.") + key) != nullptr) return {};
+  }
+  return make_error(ErrorKind::kBadFile,
+                    "metadata tokenizer.ggml.add_bos_token: missing, as is add_eos_token, so nobody knows whether the "
+                    "encoder was trained with them; --add-special-tokens yes (or no) says so");
+}
+
+Status load_text(const EngineConfig& config, bool is_encoder, LoadedModel& loaded) {
+  if (is_encoder && !config.add_special_tokens) {
+    if (Status status = check_special_tokens(loaded.opened.source().metadata()); !status) {
+      return in_file(config, std::move(status));
+    }
+  }
+  KVASIR_TRY(loaded.tokenizer, in_file(config, loaded.opened.load_tokenizer(config.add_special_tokens)));
   KVASIR_TRY(loaded.chat_template, in_file(config, loaded.opened.load_chat_template(config.chat_template)));
   return {};
 }
@@ -211,9 +230,9 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   if (!requested.quantize.empty()) KVASIR_CHECKED(loaded.opened.quantize(requested.quantize, threads_of(requested)));
   const io::WeightSource& source = loaded.opened.source();
   KVASIR_TRY(const model::ModelConfig model, in_file(requested, model::load_config(source)));
-  loaded.max_num_batched_tokens = batched_tokens(requested, model);
-  EngineConfig config = requested;
-  config.max_num_batched_tokens = loaded.max_num_batched_tokens;
+  EngineConfig& config = loaded.settings = requested;
+  config.max_num_batched_tokens = batched_tokens(requested, model);
+  if (model.is_encoder) config = encoder_config(std::move(config));
 
   KVASIR_CHECKED(check_disk(config, widest_head_dim(model)));
   // Packed weights take about the file's bytes; the plan before loading refuses early, the one after is
@@ -224,7 +243,7 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
       plan_memory(config, model, packed_tensor_bytes(source), rss_bytes() + still_to_come, available_bytes));
 
   KVASIR_CHECKED(say("tokenizer", 0.0));
-  KVASIR_CHECKED(load_text(config, loaded));
+  KVASIR_CHECKED(load_text(config, model.is_encoder, loaded));
   const auto weight_progress = [&](double fraction) { return say("weights", fraction).has_value(); };
   KVASIR_CHECKED(load_weights(config, model, weight_progress, loaded));
   const std::int64_t weight_bytes = loaded.model->weight_bytes();
@@ -249,10 +268,11 @@ std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cel
   for (std::size_t i = 0; i < config.layer_groups.size(); ++i) {
     backend::KvGroupView& view = views.emplace_back();
     view.layout = {.format = kv.new_cells,
-                   .num_layers = static_cast<std::int32_t>(config.layer_groups[i].layers.size()),
+                   .num_layers = config.num_kv_layers_of(config.layer_groups[i]),
                    .num_kv_heads = config.num_kv_heads_of(config.layer_groups[i]),
                    .head_dim = config.head_dim_of(config.layer_groups[i])};
     view.window = config.layer_groups[i].window;
+    if (config.is_encoder) view.ahead = view.window > 0 ? view.window - 1 : backend::KvGroupView::kAllAhead;
     view.directory = cells.directory(static_cast<std::int32_t>(i));
     view.memory = kv_memory.data();
   }

@@ -34,7 +34,7 @@ struct LoadedModel {
   MemoryPlan memory;
   ModelInfo info;
   std::int32_t max_logit_rows = 0;
-  std::int32_t max_num_batched_tokens = 0;  // as batched_tokens() has it
+  EngineConfig settings;  // as they apply to this model
 
   // How the model reads the cells of a cache that was made of `kv`.
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);

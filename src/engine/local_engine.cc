@@ -39,6 +39,7 @@ sched::SchedulerConfig scheduler_config(const EngineConfig& config, const Loaded
   return {.max_num_seqs = config.max_num_seqs,
           .max_num_batched_tokens = config.max_num_batched_tokens,
           .max_chunk_tokens = config.max_chunk_tokens,
+          .runs_whole_prompts = loaded.info.is_encoder,
           .max_step_ms = config.max_step_ms,
           .waiting = waiting_config(config),
           .ttft_target_ms = static_cast<double>(config.ttft_target_ms),
@@ -61,8 +62,7 @@ admission::QueueLimitConfig queue_limit_config(const EngineConfig& config, const
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config, const LoadProgress& progress) {
   KVASIR_TRY(LoadedModel loaded, load_model_file(config, progress));
-  EngineConfig resolved = config;
-  resolved.max_num_batched_tokens = loaded.max_num_batched_tokens;
+  const EngineConfig resolved = loaded.settings;
   KVASIR_CHECKED(scheduler_config(resolved, loaded).validate());
   return std::make_unique<LocalEngine>(resolved, std::move(loaded));
 }
@@ -272,9 +272,10 @@ void LocalEngine::start_request(Arrival arrival) {
   request.stop_tokens.insert(request.stop_tokens.end(), params.stop_token_ids.begin(),
                              params.stop_token_ids.end());
   request.owes_prompt_logprobs = params.prompt_logprobs.has_value();
-  if (request.request.pooling != Pooling::kNone) {
-    request.embedding.emplace(request.request.pooling,
-                              static_cast<std::int32_t>(request.request.prompt_token_ids.size()));
+  if (const Pooling pooling = request.request.pooling; pooling != Pooling::kNone) {
+    request.embedding.emplace(
+        pooling == Pooling::kRank ? loaded_.model->config().rank_pooling : pooling,
+        static_cast<std::int32_t>(request.request.prompt_token_ids.size()));
   }
   request.choices.resize(static_cast<std::size_t>(params.n));
   request.num_unfinished = params.n;
@@ -365,6 +366,7 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
                       .stop_tokens = stream.request->stop_tokens,
+                      .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
                       .embedding = embedding ? &*embedding : nullptr});
@@ -413,11 +415,21 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   choice.kv = update.kv_usage;
   note_times(update.times, Clock::now(), request.cost);
   request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
-  if (request.embedding && update.finish_reason) output.embedding = request.embedding->unit_vector();
+  if (request.embedding && update.finish_reason) output.embedding = embedding_of(request);
   choice.append(update, request.request.sampling.include_stop_str_in_output, output);
   counters_.num_generated_tokens += std::ssize(output.token_ids);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
+}
+
+std::vector<float> LocalEngine::embedding_of(const ActiveRequest& request) const {
+  const model::PooledHead& head = loaded_.model->pooled_head();
+  if (request.request.pooling == Pooling::kRank) return head.logits_of(request.embedding->mean());
+  std::vector<float> vector = head.embedding_of(request.embedding->mean());
+  if (const std::int32_t count = request.request.dimensions; count > 0) {
+    vector.resize(static_cast<std::size_t>(count));
+  }
+  return runtime::unit_vector(vector);
 }
 
 void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,

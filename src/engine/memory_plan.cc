@@ -24,7 +24,7 @@ std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& m
                          const model::LayerGroup& group) {
   const backend::KvLayout layout{
       .format = format_of_new_cells(config.kv_cache_type, model),
-      .num_layers = static_cast<std::int32_t>(group.layers.size()),
+      .num_layers = model.num_kv_layers_of(group),
       .num_kv_heads = model.num_kv_heads_of(group),
       .head_dim = model.head_dim_of(group)};
   return layout.block_bytes();
@@ -50,7 +50,7 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
   KvSize size;
   for (const model::LayerGroup& group : model.layer_groups) {
     std::int64_t blocks = ceil_div<std::int64_t>(num_tokens, kv::kTokensPerBlock);
-    if (group.window > 0) {
+    if (group.window > 0 && !model.is_encoder) {
       blocks = std::min(blocks + 2, 2 * config.max_num_seqs * blocks_of_sequence(config, group, length));
     }
     size.num_blocks.push_back(blocks);
@@ -67,7 +67,7 @@ std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfi
   const std::int64_t per_logit_row = 4 * (vocab + vocab / backend::kLogitsPerTile) +
                                      model::input_row_bytes(model.hidden_size, use.has_float_inputs);
   return model::workspace_row_bytes(model, use.has_float_inputs) * config.max_num_batched_tokens +
-         per_logit_row * use.num_logit_rows;
+         (model.is_encoder ? 0 : per_logit_row * use.num_logit_rows);
 }
 
 namespace {
@@ -159,6 +159,7 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
   const std::int64_t step_bytes = workspace_bytes(config, model, {.num_logit_rows = max_logit_rows(model)});
   plan.workspace_bytes = step_bytes;
   KVASIR_TRY(std::int64_t length, model_length(config, model));
+  if (model.is_encoder) length = std::min<std::int64_t>(length, config.max_num_batched_tokens);
   plan.max_prefill_only_tokens =
       prefill_only_tokens(config, model, length, shared_bytes - plan.workspace_bytes);
   plan.workspace_bytes += 4ll * model.hidden_size * plan.max_prefill_only_tokens;

@@ -43,8 +43,8 @@ void add_types(const io::WeightSource& source, std::vector<std::string>& reasons
 }
 
 // Tensors that the model runs without.
-void add_left_out(const io::WeightSource& source, std::vector<std::string>& notices) {
-  const auto config = model::load_config(source);
+void add_left_out(const io::WeightSource& source, const Result<model::ModelConfig>& config,
+                  std::vector<std::string>& notices) {
   if (!config) return;
   const std::vector<std::string> names = model::left_out_tensors(source, *config);
   if (names.empty()) return;
@@ -81,14 +81,19 @@ std::vector<std::string> reasons_not_to_run(const OpenedModel& model) {
 
 std::vector<std::string> notices_about(const io::WeightSource& source, const text::Tokenizer* tokenizer) {
   const io::Metadata& metadata = source.metadata();
+  const auto config = model::load_config(source);
   std::vector<std::string> notices = vocab_notices(metadata);
-  if (tokenizer != nullptr && tokenizer->vocab().end_of_generation().empty()) {
+  if (config && config->architecture == "gemma-embedding" && source.find("dense_2.weight") == nullptr) {
+    notices.emplace_back("the file has no dense_2: embeddings are not those that the model was trained for");
+  }
+  const bool generates = !config || !config->is_encoder;
+  if (generates && tokenizer != nullptr && tokenizer->vocab().end_of_generation().empty()) {
     notices.emplace_back("the vocabulary names no token that ends an answer: only its longest length does");
   }
   if (const auto unknown = model::check_keys(metadata).unknown; !unknown.empty()) {
     notices.push_back(fmt::format("not known, and not taken into account: {}", fmt::join(unknown, ", ")));
   }
-  add_left_out(source, notices);
+  add_left_out(source, config, notices);
   std::ranges::move(sampling_notices(metadata), std::back_inserter(notices));
   return notices;
 }

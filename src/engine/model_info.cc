@@ -55,6 +55,11 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
   }
   info.num_layers = config.num_layers;
   info.hidden_size = config.hidden_size;
+  info.is_encoder = config.is_encoder;
+  info.embedding_size = model.pooled_head().embedding_size();
+  info.num_labels = model.pooled_head().num_labels();
+  info.pooling = config.pooling == Pooling::kRank && info.num_labels == 0 ? config.rank_pooling : config.pooling;
+  info.num_token_types = model.num_token_types();
   info.vocab_size = config.num_tokens;
   info.context_length_tokens = config.context_length_tokens;
   info.max_model_len_tokens = max_model_len_tokens;

@@ -25,6 +25,13 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+// Other families have words under this key, of images.
+bool is_bidirectional(const io::HfConfig& config) {
+  bool flag = false;
+  const auto value = config.find("use_bidirectional_attention");
+  return value && value->get_bool().get(flag) == simdjson::SUCCESS && flag;
+}
+
 }  // namespace
 
 OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTexts texts)
@@ -32,7 +39,7 @@ OpenedModel::OpenedModel(std::unique_ptr<io::WeightSource> source, io::FolderTex
 
 Result<OpenedModel> OpenedModel::open_folder(const std::string& path) {
   KVASIR_TRY(const io::HfConfig config, io::HfConfig::open(path));
-  const auto mapping = model::hf_mapping(config.model_type());
+  const auto mapping = model::hf_mapping(config.model_type(), is_bidirectional(config));
   if (!mapping) return make_error(ErrorKind::kBadFile, printable_line(config.name()) + ": " + mapping.error().message);
   KVASIR_TRY(io::FolderTexts texts, io::read_folder_texts(path));
   KVASIR_TRY(auto source, io::open_folder(path, config, **mapping, texts));
@@ -61,7 +68,7 @@ Status OpenedModel::quantize(const std::string& type, int num_threads) {
   return {};
 }
 
-Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {
+Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer(std::optional<bool> adds_special) const {
   if (!texts_.tokenizer.empty()) {
     return text::load_tokenizer_json({.tokenizer_json = texts_.tokenizer,
                                       .tokenizer_config = texts_.tokenizer_config,
@@ -70,6 +77,7 @@ Result<std::unique_ptr<text::Tokenizer>> OpenedModel::load_tokenizer() const {
   }
   KVASIR_TRY(auto vocab, read_vocab(source_->metadata()));
   if (!vocab) return std::unique_ptr<text::Tokenizer>();
+  if (adds_special) vocab->add_bos = vocab->add_eos = vocab->add_separator = adds_special;
   return text::Tokenizer::create(std::move(*vocab));
 }
 

@@ -29,8 +29,9 @@ class OpenedModel {
   // `num_threads` threads while they are read. Error (kUsage): no type has the name.
   Status quantize(const std::string& type, int num_threads);
 
-  // Null when the model has none. Error (kBadFile): a broken or unsupported one.
-  Result<std::unique_ptr<text::Tokenizer>> load_tokenizer() const;
+  // Null when the model has none. `adds_special`: whether a GGUF file's tokenizer adds BOS and EOS, whatever the file
+  // says. Error (kBadFile): a broken or unsupported one.
+  Result<std::unique_ptr<text::Tokenizer>> load_tokenizer(std::optional<bool> adds_special = {}) const;
   // `override_source` when it is not empty, else the model's own, with the one it names "tool_use" for
   // conversations with tools; null when there is neither. Error
   // (kBadFile, or kUsage for the override): it does not parse.

@@ -10,9 +10,45 @@
 namespace kvasir {
 namespace {
 
+Status check_dimensions(const Request& request, const ModelInfo& info) {
+  const std::int32_t limit = request.pooling == Pooling::kRank ? 0 : info.embedding_size;
+  if (request.dimensions >= 0 && request.dimensions <= limit) return {};
+  return make_error(ErrorKind::kUsage,
+                    fmt::format("dimensions: must be between 0 (all) and {}, is {}", limit, request.dimensions),
+                    "dimensions");
+}
+
+Status check_token_types(const Request& request, const ModelInfo& info) {
+  const std::vector<std::uint8_t>& types = request.prompt_token_types;
+  if (types.empty()) return {};
+  if (types.size() != request.prompt_token_ids.size()) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("token_types: must be as many as the prompt's tokens, {}, are {}",
+                                  request.prompt_token_ids.size(), types.size()),
+                      "token_types");
+  }
+  for (const std::uint8_t type : types) {
+    if (type < info.num_token_types) continue;
+    return make_error(
+        ErrorKind::kUsage,
+        fmt::format("token_types: must be below {}, as many as the model has, is {}", info.num_token_types, type),
+        "token_types");
+  }
+  return {};
+}
+
 // An embedding is of the prompt alone.
-Status check_pooling(const Request& request) {
+Status check_pooling(const Request& request, const ModelInfo& info) {
+  if (request.pooling == Pooling::kNone && info.is_encoder) {
+    return make_error(ErrorKind::kUsage,
+                      "model: it is an encoder, which gives embeddings or scores and generates no text", "model");
+  }
   if (request.pooling == Pooling::kNone) return {};
+  if (request.pooling == Pooling::kRank && info.num_labels == 0) {
+    return make_error(ErrorKind::kUsage, "pooling: the model has no classifier, so it gives no scores", "pooling");
+  }
+  KVASIR_CHECKED(check_dimensions(request, info));
+  KVASIR_CHECKED(check_token_types(request, info));
   const SamplingParams& sampling = request.sampling;
   if (sampling.max_tokens != 0) {
     const std::string given =
@@ -34,6 +70,7 @@ Status check_pooling(const Request& request) {
 }  // namespace
 
 void apply_engine_defaults(Request& request, const EngineConfig& config, const ModelInfo& info) {
+  if (request.pooling == Pooling::kOfModel) request.pooling = info.pooling;
   if (request.start_within_ms == 0 && !request.is_admitted) request.start_within_ms = config.queue_timeout_ms;
   if (!request.sampling.max_tokens) {
     request.sampling.max_tokens = info.max_model_len_tokens -
@@ -53,7 +90,7 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
   }
   KVASIR_CHECKED(validate(request.sampling, info.vocab_size));
   KVASIR_CHECKED(validate(request.kv));
-  KVASIR_CHECKED(check_pooling(request));
+  KVASIR_CHECKED(check_pooling(request, info));
   if (!request.sampling.stop.empty() && !has_tokenizer) {
     return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
                       "stop");

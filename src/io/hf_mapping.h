@@ -38,6 +38,8 @@ enum class HfValue : std::uint8_t {
   kAsIs,
   kReciprocal,   // 1 / x
   kInverseSqrt,  // 1 / sqrt(x)
+  kPlusOne,      // x + 1, whole
+  kPooling,      // "mean" or "cls" as GGUF's number
   kMustBe,       // not taken over: a value other than the fallback is refused
 };
 
@@ -93,6 +95,9 @@ struct HfMapping {
   std::string_view activation = "silu";         // hidden_act; another one is refused
   std::string_view norm_eps_key = "rms_norm_eps";
   std::string_view norm_eps_gguf = "attention.layer_norm_rms_epsilon";
+  std::string_view window_key = "sliding_window";
+  std::string_view full_theta_key = "rope_theta";             // outside of RoPE's own object
+  std::string_view local_theta_key = "rope_local_base_freq";  // likewise
   HfDefaults defaults;
   std::span<const HfKey> keys = {};
   std::span<const HfName> names = {};            // looked at first; where one matches, common_names are not
@@ -100,6 +105,8 @@ struct HfMapping {
   std::span<const std::string_view> left_out = {};  // beginnings of tensor names, beside the usual ones
   // RoPE turns pairs (i, i + d/2) in the folder, and neighbours in GGUF files of the architecture.
   bool rope_by_halves = false;
+  // Of folders whose config.json has use_bidirectional_attention; others of the same model_type are another family.
+  bool is_bidirectional = false;
 };
 
 }  // namespace kvasir::io

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "io/sentence_modules.h"
 
 namespace kvasir::io {
 namespace {
@@ -170,10 +171,11 @@ class ConfigMapper {
     const HfDefaults& usual = mapping_.defaults;
     KVASIR_TRY(const auto is_used, config_.find_bool("use_sliding_window"));
     if (!is_used.value_or(usual.use_sliding_window)) return {};
-    KVASIR_TRY(const auto window, config_.find_int("sliding_window"));
-    const std::int64_t tokens = window.value_or(config_.is_null("sliding_window") ? 0 : usual.sliding_window);
+    const std::string_view key = mapping_.window_key;
+    KVASIR_TRY(const auto window, config_.find_int(key));
+    const std::int64_t tokens = window.value_or(config_.is_null(key) ? 0 : usual.sliding_window);
     if (tokens < 0 || tokens > kMaxSize) {
-      return config_.bad("sliding_window", fmt::format("must be between 0 and {}, is {}", kMaxSize, tokens));
+      return config_.bad(key, fmt::format("must be between 0 and {}, is {}", kMaxSize, tokens));
     }
     if (tokens == 0) return {};
     KVASIR_TRY(const auto is_local, read_layer_types());
@@ -270,11 +272,26 @@ class ConfigMapper {
   }
 
   Result<std::optional<MetadataValue>> converted(const HfKey& key, const MetadataValue& value) const {
+    if (key.value == HfValue::kPooling) return pooling_of(key, value);
     const auto* as_double = std::get_if<double>(&value);
     const auto* as_int = std::get_if<std::int64_t>(&value);
     const double number = as_double != nullptr ? *as_double : as_int != nullptr ? static_cast<double>(*as_int) : 0.0;
+    if (key.value == HfValue::kPlusOne && number >= 0.0 && number <= static_cast<double>(kMaxSize)) {
+      return std::optional<MetadataValue>(static_cast<std::int64_t>(number) + 1);
+    }
     if (!(number > 0.0)) return config_.bad(key.config, "must be a number above 0");
     return std::optional<MetadataValue>(key.value == HfValue::kReciprocal ? 1.0 / number : 1.0 / std::sqrt(number));
+  }
+
+  Result<std::optional<MetadataValue>> pooling_of(const HfKey& key, const MetadataValue& value) const {
+    const auto* name = std::get_if<std::string>(&value);
+    if (name != nullptr && *name == "mean") {
+      return std::optional<MetadataValue>(static_cast<std::int64_t>(PoolingKind::kMean));
+    }
+    if (name != nullptr && *name == "cls") {
+      return std::optional<MetadataValue>(static_cast<std::int64_t>(PoolingKind::kFirst));
+    }
+    return config_.bad(key.config, "must be mean or cls");
   }
 
   const HfConfig& config_;

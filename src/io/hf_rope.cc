@@ -97,10 +97,10 @@ class RopeMapper {
 
   Status map() {
     const auto [full, local] = find_objects(config_);
-    KVASIR_TRY(theta_, theta(full, "rope_theta", mapping_.defaults.rope_theta));
+    KVASIR_TRY(theta_, theta(full, mapping_.full_theta_key, mapping_.defaults.rope_theta));
     put("rope.freq_base", theta_);
     if (mapping_.defaults.rope_local_theta > 0.0) {
-      KVASIR_TRY(const double base, theta(local, "rope_local_base_freq", mapping_.defaults.rope_local_theta));
+      KVASIR_TRY(const double base, theta(local, mapping_.local_theta_key, mapping_.defaults.rope_local_theta));
       put("rope.freq_base_swa", base);
     }
     type_ = full.is_there() ? full.type() : mapping_.defaults.rope_type;

@@ -23,8 +23,9 @@ constexpr std::int64_t kPaddingBytes = 64;  // NaN before and after each cell
 
 std::string AttentionShape::to_string() const {
   std::string text = fmt::format(
-      "tokens {} group {} head_dim {} keys {} window {} softcap {} {} seed {} holes", num_query_tokens,
-      group_size, head_dim, num_keys, window, softcap, kv::name_of(format), seed);
+      "tokens {} group {} head_dim {} keys {} (later {}) window {} ahead {} softcap {} {} seed {} holes",
+      num_query_tokens, group_size, head_dim, num_keys, num_later_keys, window, ahead, softcap,
+      kv::name_of(format), seed);
   for (std::int32_t hole : holes) text += ' ' + std::to_string(hole);
   text += " coarser";
   for (KvFormat each : coarser) text.append(" ").append(kv::name_of(each));
@@ -98,6 +99,7 @@ AttentionArgs AttentionProblem::chunk_args(std::int32_t chunk, std::int32_t firs
           .head_dim = shape_.head_dim,
           .first_position = first_position() + first_token,
           .window = shape_.window,
+          .ahead = shape_.ahead,
           .keys = {.begin = chunk * kTokensPerChunk, .end = key_end, .cells = cells},
           .is_asked_for = chunk > 0,
           .next_keys = {.begin = key_end,
@@ -147,7 +149,7 @@ AttentionOutput AttentionProblem::run(Attention attention, Merge merge, std::int
 }
 
 bool AttentionProblem::is_visible(std::int32_t query_position, std::int32_t key_position) const {
-  if (blocks_[key_position / kTokensPerCell] == kHole || key_position > query_position) return false;
+  if (blocks_[key_position / kTokensPerCell] == kHole || key_position > query_position + shape_.ahead) return false;
   return shape_.window == 0 || key_position > query_position - shape_.window;
 }
 

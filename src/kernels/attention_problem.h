@@ -16,8 +16,10 @@ struct AttentionShape {
   std::int32_t num_query_tokens = 1;
   std::int32_t group_size = 1;
   std::int32_t head_dim = 64;
-  std::int32_t num_keys = 1;  // the queries are the last tokens: first_position = num_keys - num_query_tokens
+  std::int32_t num_keys = 1;
+  std::int32_t num_later_keys = 0;  // behind the queries, which are the last tokens before them
   std::int32_t window = 0;
+  std::int32_t ahead = 0;
   float softcap = 0.0f;
   KvFormat format = KvFormat::kF16;      // kF16, kF32 or kQ12
   std::vector<KvFormat> coarser = {};    // of the full blocks in turn; up to kQ12: left alone
@@ -45,7 +47,7 @@ class AttentionProblem {
   explicit AttentionProblem(const AttentionShape& shape);
 
   std::int64_t num_rows() const { return std::int64_t{shape_.num_query_tokens} * shape_.group_size; }
-  std::int32_t first_position() const { return shape_.num_keys - shape_.num_query_tokens; }
+  std::int32_t first_position() const { return shape_.num_keys - shape_.num_later_keys - shape_.num_query_tokens; }
   std::int32_t num_blocks() const { return (shape_.num_keys + kTokensPerCell - 1) / kTokensPerCell; }
   std::int32_t num_chunks() const { return (shape_.num_keys + kTokensPerChunk - 1) / kTokensPerChunk; }
 

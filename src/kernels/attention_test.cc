@@ -53,6 +53,12 @@ AttentionShape random_shape(std::uint32_t seed) {
   shape.num_keys = 1 + static_cast<int>(random() % pick({20, 200, 700, 1400}));
   shape.num_query_tokens = 1 + static_cast<int>(random() % std::min(shape.num_keys, pick({1, 4, 70})));
   shape.window = pick({0, 0, 1, 16, 100, 300});
+  // To both sides, as encoders look: so many keys, or all.
+  if (seed % 2 == 0) {
+    shape.ahead = pick({1, 15, 40, 100, 1 << 29});
+    shape.num_later_keys = static_cast<int>(random() % static_cast<unsigned>(shape.num_keys));
+    shape.num_query_tokens = std::min(shape.num_query_tokens, shape.num_keys - shape.num_later_keys);
+  }
   shape.softcap = pick({0, 0, 20});
   shape.format = pick({0, 0, 1}) != 0 ? KvFormat::kF32 : KvFormat::kF16;
   if (seed % 3 == 0 && kv::supports(KvFormat::kQ12, shape.head_dim)) shape.format = KvFormat::kQ12;
@@ -114,7 +120,7 @@ TEST(AttentionAcrossIsas, AgreesBitForBitWhereThereAreVectors) {
 TEST_P(Attention, OfATokenDoesNotDependOnTheTokensBesideIt) {
   for (std::uint32_t seed = 200; seed < 220; ++seed) {
     AttentionShape shape = random_shape(seed);
-    shape.num_query_tokens = std::min(shape.num_keys, 70);
+    shape.num_query_tokens = std::min(shape.num_keys - shape.num_later_keys, 70);
     SCOPED_TRACE(shape.to_string());
     const AttentionProblem problem(shape);
     const AttentionOutput whole = run(problem);
@@ -175,11 +181,14 @@ TEST_P(Attention, OfAHeadDoesNotDependOnTheHeadsOfItsGroupNorOnBlockSums) {
 
 TEST_P(Attention, IsBlindToKeysAfterTheQueryAndBeforeTheWindow) {
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32, KvFormat::kQ12}) {
+   for (const std::int32_t ahead : {0, 50}) {
     const AttentionShape shape = {.num_query_tokens = 40,
                                   .group_size = 3,
                                   .head_dim = 64,
                                   .num_keys = 700,
+                                  .num_later_keys = 200,
                                   .window = 90,
+                                  .ahead = ahead,
                                   .format = format};
     SCOPED_TRACE(shape.to_string());
     AttentionProblem problem(shape);
@@ -197,6 +206,7 @@ TEST_P(Attention, IsBlindToKeysAfterTheQueryAndBeforeTheWindow) {
       EXPECT_TRUE(same_bits(&clean.log_sum_exp[token * shape.group_size],
                             &poisoned.log_sum_exp[token * shape.group_size], shape.group_size));
     }
+   }
   }
 }
 

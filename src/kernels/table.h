@@ -110,7 +110,7 @@ struct KeyChunk {
 
 // Attention of query rows of one sequence and one KV head over `keys`.
 // Row r is query token r / group_size; its absolute position is first_position + r / group_size; it sees keys
-// with position <= its own and, when window > 0, position > its own - window. Keys are absolute positions:
+// with position <= its own + ahead and, when window > 0, position > its own - window. Keys are absolute positions:
 // key t lies in cell t / 16, in whatever format that has; a cell that is gone is skipped. V of keys a row
 // does not see is never read into its sum, so another sequence's leftovers cannot reach it.
 struct AttentionArgs {
@@ -121,6 +121,7 @@ struct AttentionArgs {
   std::int32_t head_dim = 0;    // at most kMaxHeadDim
   std::int32_t first_position = 0;
   std::int32_t window = 0;  // 0: no window
+  std::int32_t ahead = 0;   // keys behind its own that a row sees
   KeyChunk keys;
   // Whether the call before, on the same core, had these keys for its next ones: then they are asked for.
   bool is_asked_for = false;

@@ -14,6 +14,7 @@
 #include "backend/kv_layout.h"
 #include "base/check.h"
 #include "base/printable.h"
+#include "model/arch/registry.h"
 #include "model/known_keys.h"
 
 namespace kvasir::model {
@@ -314,6 +315,26 @@ Status read_vocab_size(const io::WeightSource& source, ModelConfig& config) {
   return {};
 }
 
+// GGUF's numbers; 0 and absent: the file does not say.
+Result<std::optional<Pooling>> read_pooling(const io::Metadata& metadata, const std::string& key) {
+  constexpr Pooling kPoolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast,
+                                   Pooling::kRank};
+  KVASIR_TRY(const auto number, metadata.find_int(key, 0, std::ssize(kPoolings) - 1));
+  if (number.value_or(0) == 0) return std::nullopt;
+  return kPoolings[*number];
+}
+
+Status read_poolings(const io::WeightSource& source, const std::string& prefix, ModelConfig& config) {
+  const io::Metadata& metadata = source.metadata();
+  KVASIR_TRY(const auto pooling, read_pooling(metadata, prefix + "pooling_type"));
+  KVASIR_TRY(const auto of_rank, read_pooling(metadata, prefix + "classifier.pooling_type"));
+  const bool has_classifier = source.find("cls.output.weight") != nullptr;
+  config.pooling = pooling.value_or(has_classifier ? Pooling::kRank : Pooling::kMean);
+  if (!config.is_encoder) config.rank_pooling = Pooling::kLast;
+  if (of_rank && *of_rank != Pooling::kRank) config.rank_pooling = *of_rank;
+  return {};
+}
+
 }  // namespace
 
 std::int32_t ModelConfig::max_q_size() const {
@@ -372,11 +393,15 @@ Result<ModelConfig> read_config(const io::WeightSource& source) {
   KVASIR_CHECKED(read_scales(metadata, prefix, config));
   KVASIR_CHECKED(read_vocab_size(source, config));
   KVASIR_TRY(const auto causal, metadata.find_bool(prefix + "attention.causal"));
-  if (!causal.value_or(true)) {
-    return make_error(ErrorKind::kBadFile, fmt::format("metadata {}attention.causal: must be true or absent, "
-                                                       "as attention to later tokens is not supported",
-                                                       prefix));
+  const Architecture* architecture = find_architecture(config.architecture);
+  config.is_encoder = architecture != nullptr && architecture->is_encoder;
+  if (causal.value_or(!config.is_encoder) == config.is_encoder) {
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("metadata {}attention.causal: must be {} or absent, as this architecture {}",
+                                  prefix, !config.is_encoder,
+                                  config.is_encoder ? "attends to both sides" : "attends to earlier tokens"));
   }
+  KVASIR_CHECKED(read_poolings(source, prefix, config));
   if (const KeyReport keys = check_keys(metadata); !keys.refused.empty()) {
     return make_error(ErrorKind::kBadFile, keys.refused.front());
   }

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "io/weight_source.h"
+#include "kvasir/pooling.h"
 #include "kvasir/result.h"
 #include "model/moe_config.h"
 
@@ -41,7 +42,9 @@ struct RopeConfig {
 
 // Layers that share one kind of attention, and so one block table.
 struct LayerGroup {
-  std::int32_t window = 0;           // 0: every earlier token; else positions > own - window
+  // 0: every earlier token; else positions > own - window. Of an encoder: every token; else positions within
+  // window - 1 to both sides.
+  std::int32_t window = 0;
   std::int32_t num_kv_heads = 0;     // 0: the model's
   std::int32_t head_dim = 0;         // likewise
   std::vector<std::int32_t> layers;  // ascending indices of those that store keys and values
@@ -82,6 +85,12 @@ struct ModelConfig {
   float logit_scale = 1.0f;
   float final_softcap = 0.0f;                    // of logits, after the scale
   bool has_parallel_residual = false;            // attention and MLP read the same rows
+  // Each token sees those behind it too, so a text runs in one step. No head: hidden states are the result.
+  bool is_encoder = false;
+  bool has_learned_positions = false;      // added to the embedding; then nothing turns
+  std::int32_t first_position_row = 0;     // of the table of learned positions: the first token's
+  Pooling pooling = Pooling::kMean;        // as the file says
+  Pooling rank_pooling = Pooling::kFirst;  // what a classifier reads: kFirst, kMean or kLast
   RopeConfig rope;                               // of every layer, unless layer_ropes names others
   std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`
   std::optional<kernels::RopeStyle> rope_style;  // of the file; absent: the family's
@@ -103,6 +112,10 @@ struct ModelConfig {
   }
   std::int32_t head_dim_of(const LayerGroup& group) const {
     return group.head_dim > 0 ? group.head_dim : head_dim;
+  }
+  // Layers of the group whose KV is kept at once. No later step reads an encoder's, so its layers take turns.
+  std::int32_t num_kv_layers_of(const LayerGroup& group) const {
+    return is_encoder ? 1 : static_cast<std::int32_t>(group.layers.size());
   }
   // Numbers of a row of queries, or of keys, in layers of a group; and the most of any group.
   std::int32_t q_size_of(const LayerGroup& group) const { return num_heads * head_dim_of(group); }
@@ -148,13 +161,14 @@ struct WindowPattern {
   static constexpr std::int64_t kUnknown = -1;  // the file must have the pattern
   std::int64_t period = kEveryLayer;            // the last layer of each so many sees every token
   std::int64_t default_window = 0;              // in tokens, where the file does not say
+  bool first_sees_all = false;                  // of each so many the first does instead
 };
 
 // Splits the layers into those that see every token and those that see a window, each with the KV heads that the
 // file gives them: keys
 // attention.sliding_window (absent, 0 or -1: there is none) and attention.sliding_window_pattern, a flag for each
 // layer or a period. Where every layer sees the window or the pattern is unknown, one that is as long as the context
-// is none. Errors: kBadFile.
+// is none. An encoder's file has the width of both sides together. Errors: kBadFile.
 Status split_windows(const io::WeightSource& source, const WindowPattern& pattern, ModelConfig& config);
 
 // Lets the last layers attend to what the last of the others with the same kind of attention has stored: key

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace kvasir::model {
 namespace {
 
@@ -19,17 +21,25 @@ Status Decoder::load(WeightLoader& loader, const WorkspaceLimits& limits) {
                                                          : config_.context_length_tokens;
   KVASIR_CHECKED(load_freq_factors(loader, context, config_));
   KVASIR_CHECKED(load_layers(loader));
-  KVASIR_TRY(embedding_, loader.view("token_embd.weight", config_.vocab_size, config_.hidden_size));
-  KVASIR_TRY(output_norm_,
-             load_norm(loader, "output_norm", norm_kind_, config_.hidden_size, config_.norm_eps));
-  const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
-  const bool is_large = std::int64_t{config_.vocab_size} * config_.hidden_size >= kLeastSearchedLogitProducts;
-  const auto use = is_large ? backend::MatrixUse::kArgmaxHead : backend::MatrixUse::kLayer;
-  KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
+  KVASIR_TRY(embedding_, load_input_embedding(loader, config_, ends_.embedding_norm));
+  if (ends_.output_norm != backend::NormKind::kNone) {
+    KVASIR_TRY(output_norm_, load_norm(loader, "output_norm", ends_.output_norm, config_.hidden_size,
+                                       config_.norm_eps));
+  }
+  if (!config_.is_encoder) KVASIR_CHECKED(load_head(loader));
+  KVASIR_CHECKED(pooled_head_.load(loader, config_, ends_.classifier, backend_));
   KVASIR_CHECKED(loader.check_all_used(config_));
   if (loader.is_dry()) return {};
   weight_bytes_ = loader.packed_bytes();
   KVASIR_TRY(ws_, make_workspace(backend_, config_, limits));
+  return {};
+}
+
+Status Decoder::load_head(WeightLoader& loader) {
+  const char* head = loader.has("output.weight") ? "output.weight" : "token_embd.weight";  // tied when absent
+  const bool is_large = std::int64_t{config_.vocab_size} * config_.hidden_size >= kLeastSearchedLogitProducts;
+  const auto use = is_large ? backend::MatrixUse::kArgmaxHead : backend::MatrixUse::kLayer;
+  KVASIR_TRY(output_, loader.matrix(head, config_.vocab_size, config_.hidden_size, use));
   return {};
 }
 
@@ -44,7 +54,7 @@ void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers
     return {.op = backend_, .ws = ws_, .config = config_, .layer = layer};
   };
   if (layers.first == 0) {
-    backend_.embed(*embedding_, config_.embedding_scale, ws_.x);
+    run_input_embedding(backend_, config_, embedding_, ws_);
     run_inputs(run_of(0));
   }
   for (std::int32_t layer = layers.first; layer < layers.end; ++layer) {
@@ -53,6 +63,7 @@ void Decoder::forward_layers(const backend::BatchInput& batch, LayerRange layers
 }
 
 Logits Decoder::logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) {
+  CHECK(output_ != nullptr);
   backend_.head({.x = ws_.x,
                  .norm = output_norm_.op(),
                  .weight = output_.get(),

@@ -1,4 +1,5 @@
-// The parts that every decoder here shares: embedding, head and the walk through the layers.
+// The parts that every model here shares: embedding, head and the walk through the layers. Encoders have no head over
+// the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "model/layers/input_embedding.h"
 #include "model/layers/norm.h"
+#include "model/layers/pooled_head.h"
 #include "model/layers/rope.h"
 #include "model/model.h"
 #include "model/weight_loader.h"
@@ -25,6 +28,8 @@ class Decoder : public Model {
   Logits logits(std::int32_t first_row, std::int32_t num_rows, bool argmax_only) final;
   bool scale_logits(std::span<float> logits) final;
   backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) final;
+  const PooledHead& pooled_head() const final { return pooled_head_; }
+  std::int32_t num_token_types() const final { return embedding_.num_token_types; }
 
   // Loads all of it, or with a dry loader checks that it could. Errors: kBadFile, also for a tensor that
   // nobody asked for; kMachine (memory).
@@ -41,14 +46,23 @@ class Decoder : public Model {
 
   ModelConfig config_;
   RopeKinds ropes_;
-  backend::NormKind norm_kind_ = backend::NormKind::kRms;  // of the last norm
+  // What differs outside the layers.
+  struct Ends {
+    backend::NormKind embedding_norm = backend::NormKind::kNone;
+    backend::NormKind output_norm = backend::NormKind::kRms;
+    HeadActivation classifier = HeadActivation::kTanh;
+  };
+  Ends ends_;
 
  private:
   backend::Backend& backend_;
   Workspace ws_;
-  const TensorView* embedding_ = nullptr;
+  Status load_head(WeightLoader& loader);
+
+  InputEmbedding embedding_;
   Norm output_norm_;
-  std::unique_ptr<backend::Matrix> output_;
+  std::unique_ptr<backend::Matrix> output_;  // null: the model is an encoder
+  PooledHead pooled_head_;
   std::int64_t weight_bytes_ = 0;
 };
 

@@ -33,6 +33,8 @@ constexpr KnownKey kKnownKeys[] = {
     {"vocab_size"},
     {"tensor_data_layout"},
     {"pooling_type"},
+    {"classifier.pooling_type"},
+    {"classifier.output_labels"},
     {"attention.head_count"},
     {"attention.head_count_kv"},
     {"attention.key_length"},

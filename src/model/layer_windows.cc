@@ -15,7 +15,7 @@ namespace {
 
 // For each layer whether it looks at a window only. The file has a flag for each, or a period whose last
 // layer sees all: 1 means that all do, 0 that none does.
-Result<std::vector<bool>> read_window_layers(const io::Metadata& metadata, std::int64_t default_period,
+Result<std::vector<bool>> read_window_layers(const io::Metadata& metadata, const WindowPattern& usual,
                                              std::int64_t window, const ModelConfig& config) {
   const std::string key = config.architecture + ".attention.sliding_window_pattern";
   std::vector<bool> is_local;
@@ -32,15 +32,16 @@ Result<std::vector<bool>> read_window_layers(const io::Metadata& metadata, std::
     return is_local;
   }
   KVASIR_TRY(const auto pattern, metadata.find_int(key, 0, 1024));
-  if (!pattern && default_period == WindowPattern::kUnknown) {
+  if (!pattern && usual.period == WindowPattern::kUnknown) {
     return make_error(
         ErrorKind::kBadFile,
         fmt::format("metadata {}: missing, so nobody knows which layers see a window of {} tokens", key,
                     window));
   }
-  const std::int64_t period = pattern.value_or(default_period);
+  const std::int64_t period = pattern.value_or(usual.period);
+  const std::int64_t global = usual.first_sees_all ? 0 : period - 1;
   for (std::int32_t i = 0; i < config.num_layers; ++i) {
-    is_local.push_back(period == 0 || i % period != period - 1);
+    is_local.push_back(period == 0 || i % period != global);
   }
   return is_local;
 }
@@ -51,10 +52,11 @@ Status split_windows(const io::WeightSource& source, const WindowPattern& patter
   const io::Metadata& metadata = source.metadata();
   const std::string key = config.architecture + ".attention.sliding_window";
   KVASIR_TRY(const auto found, metadata.find_int(key, -1, std::numeric_limits<std::uint32_t>::max()));
-  const std::int64_t window = found.value_or(pattern.default_window);
+  std::int64_t window = found.value_or(pattern.default_window);
+  if (config.is_encoder && window > 0) window = window / 2 + 1;
   const bool is_uniform = pattern.period <= 0;  // nothing but the window tells the layers apart
   if (window <= 0 || (is_uniform && window >= config.context_length_tokens)) return {};
-  KVASIR_TRY(const std::vector<bool> is_local, read_window_layers(metadata, pattern.period, window, config));
+  KVASIR_TRY(const std::vector<bool> is_local, read_window_layers(metadata, pattern, window, config));
   LayerGroup global, local;
   local.window = static_cast<std::int32_t>(std::min<std::int64_t>(window, config.context_length_tokens));
   for (std::int32_t i = 0; i < config.num_layers; ++i) {

@@ -46,7 +46,9 @@ bool is_left_out(std::string_view name, const ModelConfig& config) {
 std::vector<std::string> left_out_tensors(const io::WeightSource& source, const ModelConfig& config) {
   std::vector<std::string> names;
   for (const TensorView& tensor : source.tensors()) {
-    if (is_left_out(tensor.name, config)) names.emplace_back(tensor.name);
+    // The hidden layer of a classifier, where there is one.
+    const bool is_used = tensor.name.starts_with("pooler.") && source.find("cls.output.weight") != nullptr;
+    if (!is_used && is_left_out(tensor.name, config)) names.emplace_back(tensor.name);
   }
   return names;
 }

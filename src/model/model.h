@@ -1,4 +1,5 @@
-// A decoder that turns a ragged batch of tokens into hidden states, and wanted rows of those into logits.
+// A decoder that turns a ragged batch of tokens into hidden states, and wanted rows of those into logits; or an
+// encoder, which has no logits of tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "io/weight_source.h"
 #include "kvasir/result.h"
 #include "model/config.h"
+#include "model/layers/pooled_head.h"
 #include "model/weight_footprint.h"
 #include "model/weight_loader.h"
 
@@ -69,6 +71,11 @@ class Model {
   // The same rows as they go into the head: hidden states after the last norm, [num_rows, hidden_size]. Valid
   // until the next call or forward pass. Requires: 1 <= num_rows <= max_rows.
   virtual backend::Rows final_hidden(std::int32_t first_row, std::int32_t num_rows) = 0;
+
+  // What follows the pooling of final_hidden(): the model's layers for embeddings, or its classifier. Between
+  // forward passes.
+  virtual const PooledHead& pooled_head() const = 0;
+  virtual std::int32_t num_token_types() const = 0;
 };
 
 // Builds the model that the file's general.architecture names. `source` and `backend` must outlive it.
@@ -84,9 +91,9 @@ Status check_tensors(const io::WeightSource& source, backend::Backend& backend);
 // The same, and what the weights take. Error (kBadFile): likewise.
 Result<WeightFootprint> measure_weights(const io::WeightSource& source, backend::Backend& backend);
 
-// How a folder whose config.json says so becomes what the architectures read. Error (kBadFile): no architecture has
-// such folders.
-Result<const io::HfMapping*> hf_mapping(std::string_view model_type);
+// How a folder whose config.json says so becomes what the architectures read; is_bidirectional: its
+// use_bidirectional_attention. Error (kBadFile): no architecture has such folders.
+Result<const io::HfMapping*> hf_mapping(std::string_view model_type, bool is_bidirectional);
 
 // The supported architecture that is nearest to one that is not; empty where none is known.
 std::string_view nearest_architecture(std::string_view name);

@@ -49,9 +49,11 @@ Result<Workspace> make_workspace(backend::Backend& backend, const ModelConfig& c
   KVASIR_TRY(ws.q, backend.make_rows(rows, config.max_q_size()));
   KVASIR_TRY(ws.k, backend.make_rows(rows, config.max_kv_size()));
   KVASIR_TRY(ws.v, backend.make_rows(rows, config.max_kv_size()));
-  const std::int32_t num_tiles = ceil_div(config.vocab_size, backend::kLogitsPerTile);
-  KVASIR_TRY(ws.logits.rows, backend.make_rows(limits.max_logit_rows, config.vocab_size));
-  KVASIR_TRY(ws.logits.tile_maxima, backend.make_rows(limits.max_logit_rows, num_tiles));
+  if (!config.is_encoder) {
+    const std::int32_t num_tiles = ceil_div(config.vocab_size, backend::kLogitsPerTile);
+    KVASIR_TRY(ws.logits.rows, backend.make_rows(limits.max_logit_rows, config.vocab_size));
+    KVASIR_TRY(ws.logits.tile_maxima, backend.make_rows(limits.max_logit_rows, num_tiles));
+  }
   KVASIR_TRY(ws.h, backend.make_activation(rows, config.hidden_size));
   KVASIR_TRY(ws.attn, make_activations(backend, rows, attention_widths(config)));
   KVASIR_TRY(ws.head, backend.make_activation(limits.max_logit_rows, config.hidden_size));

@@ -88,10 +88,16 @@ void read_kv_quality(std::string_view name, nb::handle value, Request& request) 
 
 void read_pooling(std::string_view name, nb::handle value, Request& request) {
   const std::string pooling = text_of(name, value);
-  if (pooling != "mean" && pooling != "last") {
-    raise_usage(fmt::format("{}: must be mean or last, got '{}'", name, pooling), std::string(name));
+  constexpr std::pair<std::string_view, Pooling> kPoolings[] = {{"model", Pooling::kOfModel},
+                                                                {"mean", Pooling::kMean},
+                                                                {"last", Pooling::kLast},
+                                                                {"cls", Pooling::kFirst}};
+  for (const auto& [known, value_of] : kPoolings) {
+    if (pooling != known) continue;
+    request.pooling = value_of;
+    return;
   }
-  request.pooling = pooling == "mean" ? Pooling::kMean : Pooling::kLast;
+  raise_usage(fmt::format("{}: must be model, mean, last or cls, got '{}'", name, pooling), std::string(name));
 }
 
 void read_priority(std::string_view name, nb::handle value, Request& request) {

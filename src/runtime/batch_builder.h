@@ -20,13 +20,18 @@ class BatchBuilder {
       : runs_all_layers_(runs_all_layers), groups_(std::move(kv_groups)) {}
 
   // Borrows from the builder and from what the sequences borrow from: valid until the next call.
-  // `wants_attention_scores`: by sequence, of its last query where no policy observes it.
+  // `wants_attention_scores`: by sequence, of its last query where no policy observes it. `token_types`: by
+  // sequence, of its whole prompt, or empty for type 0.
   const backend::BatchInput& build(std::span<const sched::ScheduledSequence> sequences,
-                                   std::span<const std::uint8_t> wants_attention_scores);
+                                   std::span<const std::uint8_t> wants_attention_scores,
+                                   std::span<const std::span<const std::uint8_t>> token_types);
 
  private:
   const bool runs_all_layers_;
+  void add_token_types(const sched::ScheduledSequence& sequence, std::span<const std::uint8_t> of_prompt);
+
   std::vector<TokenId> token_ids_;
+  std::vector<std::uint8_t> token_types_;  // empty while all are 0
   std::vector<backend::BatchSequence> slices_;
   std::vector<backend::KvGroupView> groups_;
   backend::BatchInput batch_;

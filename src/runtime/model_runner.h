@@ -24,6 +24,7 @@ struct SamplingTask {
   std::uint64_t seed = 0;
   std::int32_t choice_index = 0;
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
+  std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits
   bool want_attention_scores = false;
   EmbeddingSum* embedding = nullptr;  // set: rows that want logits go there as hidden states instead
@@ -110,6 +111,7 @@ class ModelRunner {
   sampling::SamplerScratch scratch_;
   std::vector<WantedRow> wanted_;
   std::vector<std::uint8_t> wants_attention_scores_;  // by sequence of a part
+  std::vector<std::span<const std::uint8_t>> token_types_;  // likewise
   std::vector<SequenceResult> results_;
   sched::ModelStepResult sampled_;
   std::vector<TokenId> generated_;          // with accepted guesses, of the sequence that is sampled

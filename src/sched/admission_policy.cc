@@ -48,7 +48,9 @@ StepWork AdmissionPolicy::decoding_work(bool only_underserved) const {
 }
 
 StepLimits AdmissionPolicy::step_limits(const StepWork& decoding, TimePoint now) {
-  StepLimits limits{.max_tokens = config_.max_num_batched_tokens, .max_chunk_tokens = max_chunk_tokens_};
+  StepLimits limits{.max_tokens = config_.max_num_batched_tokens,
+                    .max_chunk_tokens = max_chunk_tokens_,
+                    .runs_whole_prompts = config_.runs_whole_prompts};
   if (decoding.num_decoding > 0) {
     if (config_.max_step_ms == 0.0) return limits;
     limits.max_ms = step_limit_ms(decoding, now);

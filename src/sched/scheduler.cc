@@ -13,7 +13,6 @@ namespace {
 
 // Room for this many generated tokens is made at once; longer outputs grow their list as they go.
 constexpr std::int32_t kExpectedGeneratedTokens = 4096;
-
 std::int32_t expected_tokens(const Sequence& sequence) {
   return sequence.num_prompt_tokens + std::min(sequence.stop.max_tokens, kExpectedGeneratedTokens);
 }
@@ -34,7 +33,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, kv::KvCacheManager& kv)
 }
 
 Result<SequenceId> Scheduler::add(SequenceRequest request, TimePoint now) {
-  KVASIR_CHECKED(validate(request));
+  KVASIR_CHECKED(validate(request, config_));
   const bool is_prefill_only = may_be_prefill_only(request, kv_, config_.prefill_only.max_tokens);
   if (!is_prefill_only) KVASIR_CHECKED(check_can_ever_fit(request, kv_, max_chunk_tokens_));
   now_ = now;
@@ -293,8 +292,9 @@ bool Scheduler::start(Sequence& sequence, StepBudget& budget, TimePoint now) {
   sequence.num_computed_tokens = sequence.first_position = num_cached;
   sequence.num_scheduled_tokens = budget.take_chunk(sequence.num_remaining_tokens(), num_cached,
                                                     admission_.is_underserved(sequence));
-  if (!kv_.allocate(sequence.kv, num_cached + sequence.num_scheduled_tokens)) {
-    // There are blocks, but what is free of their memory lies between cells of other formats.
+  const std::int32_t end = num_cached + sequence.num_scheduled_tokens;
+  if (end == num_cached || !kv_.allocate(sequence.kv, end)) {
+    // It runs whole and does not fit; or what is free of the blocks' memory lies between cells of other formats.
     kv_.free(sequence.kv);
     sequence.num_computed_tokens = sequence.num_scheduled_tokens = 0;
     budget = budget_before;

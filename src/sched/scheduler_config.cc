@@ -5,6 +5,24 @@
 #include <algorithm>
 
 namespace kvasir::sched {
+namespace {
+
+Status check_runs_whole(const SequenceRequest& request, std::int32_t max_num_batched_tokens) {
+  if (request.stop.max_tokens != 0) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("max_tokens must be 0, as tokens that see later ones generate none, got {}",
+                                  request.stop.max_tokens),
+                      "max_tokens");
+  }
+  const auto num_tokens = std::ssize(request.prompt_token_ids);
+  if (num_tokens <= max_num_batched_tokens) return {};
+  return make_error(ErrorKind::kUnmet,
+                    fmt::format("the prompt must have at most {} tokens, as many as a step, got {}",
+                                max_num_batched_tokens, num_tokens),
+                    "prompt");
+}
+
+}  // namespace
 
 Status SchedulerConfig::validate() const {
   if (max_num_seqs < 1) {
@@ -34,7 +52,7 @@ std::int32_t SchedulerConfig::effective_chunk_tokens() const {
   return std::min(max_chunk_tokens, max_num_batched_tokens);
 }
 
-Status validate(const SequenceRequest& request) {
+Status validate(const SequenceRequest& request, const SchedulerConfig& config) {
   const auto refuse = [](const char* field, std::int32_t minimum, std::int64_t actual) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("{} must be at least {}, got {}", field, minimum, actual), field);
@@ -45,6 +63,7 @@ Status validate(const SequenceRequest& request) {
   if (request.num_choices < 1) return refuse("n", 1, request.num_choices);
   if (request.stop.max_tokens < 0) return refuse("max_tokens", 0, request.stop.max_tokens);
   if (request.stop.min_tokens < 0) return refuse("min_tokens", 0, request.stop.min_tokens);
+  if (config.runs_whole_prompts) return check_runs_whole(request, config.max_num_batched_tokens);
   return {};
 }
 

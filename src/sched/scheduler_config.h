@@ -15,6 +15,9 @@ struct SchedulerConfig {
   std::int32_t max_num_seqs = 16;             // running at once
   std::int32_t max_num_batched_tokens = 512;  // in one step, over all sequences
   std::int32_t max_chunk_tokens = 0;          // of one sequence in one step; 0: the whole step
+  // A prompt runs in one step, or not at all: its tokens see those behind them. Requires prompts of at most
+  // max_num_batched_tokens that generate nothing.
+  bool runs_whole_prompts = false;
   // How long a step may take that computes prompts beside streams that decode; 0: as long as it takes.
   double max_step_ms = 0.0;
   admission::WaitingConfig waiting;
@@ -27,8 +30,8 @@ struct SchedulerConfig {
   bool is_by_value() const { return waiting.policy == WaitingPolicy::kSloValue; }
 };
 
-// Error (kUsage) naming the field and both numbers.
-Status validate(const SequenceRequest& request);
+// Error naming the field and both numbers: kUsage; kUnmet for a prompt that runs whole and is longer than a step.
+Status validate(const SequenceRequest& request, const SchedulerConfig& config);
 
 struct SchedulerStats {
   std::int32_t num_running = 0;

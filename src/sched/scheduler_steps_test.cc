@@ -44,6 +44,28 @@ TEST_F(SchedulerTest, DecodesFirstAndFillsTheRestWithAChunk) {
   EXPECT_EQ(ran[2].num_tokens, 6);
 }
 
+TEST_F(SchedulerTest, RunsWholePromptsInOneStepOrNotAtAll) {
+  build({.max_num_seqs = 4, .max_num_batched_tokens = 40, .runs_whole_prompts = true}, {{.num_blocks = 32}}, false);
+  for (const std::int32_t num_tokens : {10, 20, 15, 40, 1}) {
+    add(make_request(static_cast<std::uint64_t>(num_tokens), prompt_of(num_tokens), 0));
+  }
+  EXPECT_EQ(scheduler_->add(make_request(9, prompt_of(41), 0), at_ms(0)).error().message,
+            "the prompt must have at most 40 tokens, as many as a step, got 41");
+  EXPECT_EQ(scheduler_->add(make_request(9, prompt_of(4), 1), at_ms(0)).error().kind, ErrorKind::kUsage);
+  std::vector<std::vector<std::int32_t>> steps;
+  while (scheduler_->has_unfinished()) {
+    const SchedulerOutput& output = scheduler_->schedule(at_ms(0));
+    std::vector<std::int32_t>& tokens = steps.emplace_back();
+    result_.clear();
+    for (const ScheduledSequence& s : output.sequences) {
+      tokens.push_back(s.num_tokens);
+      result_.num_tokens.push_back(0);
+    }
+    EXPECT_EQ(scheduler_->update(result_, at_ms(0)).size(), tokens.size());
+  }
+  EXPECT_EQ(steps, (std::vector<std::vector<std::int32_t>>{{10, 20}, {15}, {40}, {1}}));
+}
+
 // A millisecond a token: what a prompt gets beside a stream is what fits, once the scheduler has seen steps.
 TEST_F(SchedulerTest, LetsNoStreamWaitLongerThanItMayForPrompts) {
   build({.max_num_seqs = 4, .max_num_batched_tokens = 256, .max_step_ms = 50.0}, {{.num_blocks = 64}});

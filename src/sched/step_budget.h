@@ -33,6 +33,7 @@ class StepBudget {
   std::int32_t take_chunk(std::int32_t num_remaining, std::int32_t first_position,
                           bool is_underserved = false) {
     if (!has_room()) return 0;
+    if (limits_.runs_whole_prompts) return take_whole(num_remaining);
     const std::int32_t asked = std::min({num_remaining, limits_.max_chunk_tokens, chunk_tokens_});
     const double limit_ms = is_underserved ? limits_.underserved_ms : limits_.max_ms;
     std::int32_t granted = times_->chunk_within(limit_ms, work_, first_position, asked);
@@ -53,6 +54,14 @@ class StepBudget {
 
  private:
   static constexpr std::int32_t kTileRows = 16;
+
+  // All tokens of a prompt; 0 when they do not fit beside others.
+  std::int32_t take_whole(std::int32_t num_tokens) {
+    if (num_tokens > chunk_tokens_ && work_.num_chunk_tokens > 0) return 0;
+    chunk_tokens_ -= num_tokens;
+    work_.add_chunk(0, num_tokens);
+    return num_tokens;
+  }
 
   StepLimits limits_;
   const StepTimeModel* times_;

@@ -31,13 +31,20 @@ struct Golden {
   bool is_by_halves = false;
 };
 
+Result<const io::HfMapping*> mapping_of(const io::HfConfig& config) {
+  bool is_bidirectional = false;
+  const auto value = config.find("use_bidirectional_attention");
+  if (value) is_bidirectional = value->get_bool().value_unsafe();
+  return model::hf_mapping(config.model_type(), is_bidirectional);
+}
+
 std::vector<std::string> goldens() {
   std::vector<std::string> names;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(kGoldens, ignored)) {
     const std::string folder = entry.path().string();
     const auto config = io::HfConfig::open(folder);
-    if (config && fs::exists(folder + "/model.gguf") && model::hf_mapping(config->model_type())) {
+    if (config && fs::exists(folder + "/model.gguf") && mapping_of(*config)) {
       names.push_back(entry.path().filename().string());
     }
   }
@@ -48,7 +55,7 @@ std::vector<std::string> goldens() {
 Golden open(const std::string& name) {
   const std::string path = kGoldens + "/" + name;
   const auto config = io::HfConfig::open(path);
-  const io::HfMapping& mapping = **model::hf_mapping(config->model_type());
+  const io::HfMapping& mapping = **mapping_of(*config);
   auto folder = io::open_folder(path, *config, mapping, {});
   EXPECT_TRUE(folder) << folder.error().message;
   auto gguf = io::open_gguf(path + "/model.gguf");

@@ -96,7 +96,8 @@ std::vector<float> embeddings_of(Engine& engine, const Golden& golden) {
   for (const GoldenEmbedding& expected : golden.embeddings) {
     Request request = greedy_request(expected.prompt, 0);
     request.use_prefix_cache = false;
-    request.pooling = expected.pooling;
+    request.prompt_token_types = expected.token_types;
+    request.pooling = Pooling::kOfModel;
     const Answer answer = generate(engine, {std::move(request)})[0];
     vectors.insert(vectors.end(), answer.embedding.begin(), answer.embedding.end());
   }

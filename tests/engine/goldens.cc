@@ -74,9 +74,7 @@ Result<GoldenEmbedding> read_embedding(const simdjson::dom::element& document) {
   GoldenEmbedding embedding;
   KVASIR_TRY(embedding.prompt, read_numbers<TokenId>(document, "prompt"));
   KVASIR_TRY(embedding.vector, read_numbers<float>(document, "vector"));
-  std::string_view pooling;
-  if (document["pooling"].get(pooling) == simdjson::SUCCESS && pooling == "last")
-    embedding.pooling = Pooling::kLast;
+  KVASIR_TRY(embedding.token_types, read_numbers<std::uint8_t>(document, "token_types"));
   return embedding;
 }
 

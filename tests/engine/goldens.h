@@ -31,8 +31,8 @@ struct GoldenState {
 
 struct GoldenEmbedding {
   std::vector<TokenId> prompt;
-  Pooling pooling = Pooling::kMean;
-  std::vector<float> vector;  // [hidden_size], of length 1
+  std::vector<std::uint8_t> token_types;  // of the prompt, or empty
+  std::vector<float> vector;              // of length 1, or logits of a classifier
 };
 
 struct Golden {

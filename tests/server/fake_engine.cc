@@ -38,7 +38,7 @@ FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
     template_ = std::make_unique<text::ChatTemplate>(text::ChatTemplate::parse(kChatMl + calls).value());
   }
   info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};
-  info_.hidden_size = 2;
+  info_.hidden_size = info_.embedding_size = 2;
   info_.max_model_len_tokens = options_.max_model_len_tokens;
   thread_ = std::thread([this] { run(); });
 }
@@ -237,7 +237,10 @@ RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
     }
   }
   if (running.request.pooling != Pooling::kNone) {
-    output.embedding = {running.request.pooling == Pooling::kMean ? 0.5f : -0.5f, 0.25f};
+    output.embedding = {running.request.pooling == Pooling::kLast ? -0.5f : 0.5f, 0.25f};
+    if (running.request.dimensions > 0) {
+      output.embedding.resize(static_cast<std::size_t>(running.request.dimensions));
+    }
   }
   if (params.max_tokens == 0) {
     output.finish_reason = FinishReason::kLength;

@@ -73,7 +73,7 @@ ScriptedEngine::ScriptedEngine(Options options) : script_(std::move(options.scri
   tokenizer_ = tokenizer_with(options.control_tokens, end_token_);
   info_ = {.name = "scripted", .architecture = "llama", .quantization = "F32"};
   info_.vocab_size = static_cast<std::int32_t>(tokenizer_->vocab().num_tokens());
-  info_.hidden_size = 2;
+  info_.hidden_size = info_.embedding_size = 2;
   info_.context_length_tokens = info_.max_model_len_tokens = options.max_model_len_tokens;
 }
 

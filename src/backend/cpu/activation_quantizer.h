@@ -20,14 +20,18 @@ class ActivationQuantizer {
   ActivationQuantizer(const kernels::KernelTable& kernels, const ThreadPool& pool, Precision precision,
                       StepRows& rows);
 
-  // `floats_are_read`: by a matrix of this width.
-  Result<std::unique_ptr<Activation>> make(std::int32_t max_rows, std::int32_t width, bool floats_are_read);
+  // What matrices of an activation's width read.
+  struct Readers {
+    bool of_floats = false, of_quantized = false;
+  };
+  Result<std::unique_ptr<Activation>> make(std::int32_t max_rows, std::int32_t width, Readers readers);
 
   // Where a worker writes row `row` of `out` before it is quantised.
   float* float_row(const CpuActivation& out, std::int32_t row, int worker) {
     return out.floats_are_read ? out.row(row) : worker_rows_[static_cast<std::size_t>(worker)].data();
   }
-  // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on step_row.
+  // Row `row` of the num_rows of `out`, from `floats`; a bad value in it is blamed on step_row. An activation that
+  // nobody reads quantised is looked at alone.
   void quantize(CpuActivation& out, const float* floats, std::int32_t row, std::int32_t num_rows,
                 std::int32_t step_row);
   // The same into num_rows quantised rows of `width` that belong to no activation.

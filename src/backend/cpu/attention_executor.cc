@@ -146,6 +146,7 @@ void AttentionExecutor::attend_chunk(const AttendOp& op, const AttentionTask& at
   args.head_dim = group.layout.head_dim;
   args.first_position = unit.first_position;
   args.window = group.window;
+  args.ahead = group.ahead;
   args.keys = chunk_of(group, op.layer_in_group, unit, at.chunk);
   AttentionTask& asked_for = asked_for_[static_cast<std::size_t>(worker)];
   args.is_asked_for = asked_for == at;

@@ -30,7 +30,8 @@ class Planner {
       const bool counts = is_observed && (slice.num_draft_rows > 0 ||
                                           slice.num_rows - (row + num_tokens) < slice.observed.num_queries);
       for (std::int32_t head = 0; head < group_.layout.num_kv_heads; ++head) {
-        add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row);
+        add_unit(sequence, head, slice.first_row + row, num_tokens, slice.first_position + row,
+                 slice.first_position + slice.num_rows);
         if (counts) observe(plan_.units.back(), slice.num_draft_rows > 0 ? num_tokens : 1);
       }
     }
@@ -41,14 +42,14 @@ class Planner {
 
  private:
   void add_unit(std::int32_t sequence, std::int32_t head, std::int32_t first_row, std::int32_t num_tokens,
-                std::int32_t first_position) {
+                std::int32_t first_position, std::int32_t sequence_end) {
     AttentionUnit unit;
     unit.sequence = sequence;
     unit.kv_head = head;
     unit.first_row = first_row;
     unit.num_tokens = num_tokens;
     unit.first_position = first_position;
-    unit.key_end = first_position + num_tokens;
+    unit.key_end = std::min(first_position + num_tokens + group_.ahead, sequence_end);
     const std::int32_t key_begin = group_.window > 0 ? std::max(0, first_position - group_.window + 1) : 0;
     unit.chunk_begin = key_begin / kTokensPerChunk;
     unit.chunk_end = ceil_div(unit.key_end, std::int32_t{kTokensPerChunk});

@@ -44,7 +44,7 @@ Result<PackedSize> CpuBackend::packed_size(const TensorView& tensor, MatrixUse u
 }
 
 Result<std::unique_ptr<Activation>> CpuBackend::make_activation(std::int32_t max_rows, std::int32_t width) {
-  return quantizer_.make(max_rows, width, matmuls_.reads_floats(width));
+  return quantizer_.make(max_rows, width, {matmuls_.reads_floats(width), matmuls_.reads_quantized(width)});
 }
 
 Result<Rows> CpuBackend::make_rows(std::int32_t max_rows, std::int32_t width) {
@@ -77,12 +77,18 @@ void CpuBackend::measure_blocks(const MeasureBlocksOp& op) {
   cells_.measure_blocks(op, rows_.group(op.group));
 }
 
-void CpuBackend::embed(const TensorView& table, float scale, Rows x) {
-  const quant::UnpackRow unpack = info_of(table.dtype).unpack_row;
-  const std::span<const TokenId> tokens = rows_.batch().token_ids;
+void CpuBackend::embed(const EmbedOp& op, Rows x) {
+  const quant::UnpackRow unpack = info_of(op.table->dtype).unpack_row;
+  const BatchInput& batch = rows_.batch();
+  const auto add_row = [&](std::span<const float> table, std::int64_t index, std::int32_t row) {
+    kernels_.add(x.row(row), table.data() + index * x.width, x.width, x.row(row));
+  };
   for_rows(pool_, rows_.count(), x.width, [&](std::int32_t row, int) {
-    unpack(table.row(tokens[static_cast<std::size_t>(row)]), x.width, x.row(row));
-    if (scale != 1.0f) kernels_.scale(x.row(row), scale, x.width, x.row(row));
+    const auto i = static_cast<std::size_t>(row);
+    unpack(op.table->row(batch.token_ids[i]), x.width, x.row(row));
+    if (op.scale != 1.0f) kernels_.scale(x.row(row), op.scale, x.width, x.row(row));
+    if (!op.types.empty()) add_row(op.types, batch.token_types.empty() ? 0 : batch.token_types[i], row);
+    if (!op.positions.empty()) add_row(op.positions, rows_.position_of(row), row);
   });
 }
 
@@ -100,6 +106,11 @@ void CpuBackend::embed_parts(const EmbedPartsOp& op) {
     }
     kernels_.add_scaled(looked_up, op.scale, width, x);
   });
+}
+
+void CpuBackend::norm_in_place(Rows x, const Norm& norm) {
+  for_rows(pool_, rows_.count(), x.width,
+           [&](std::int32_t row, int) { norm_row(norm, x.row(row), x.width, x.row(row)); });
 }
 
 void CpuBackend::norm_row(const Norm& norm, const float* x, std::int32_t width, float* out) const {

@@ -41,7 +41,8 @@ class CpuBackend final : public Backend {
   void convert_cell(const kv::KvCell& from, kv::KvFormat to, std::int32_t head_dim,
                     std::byte* target) override;
   void measure_blocks(const MeasureBlocksOp& op) override;
-  void embed(const TensorView& table, float scale, Rows x) override;
+  void embed(const EmbedOp& op, Rows x) override;
+  void norm_in_place(Rows x, const Norm& norm) override;
   void embed_parts(const EmbedPartsOp& op) override;
   void norm(Rows x, const Norm& norm, Activation& out) override;
   void norm_rows(Rows x, const Norm& norm, std::int32_t first_row, std::int32_t num_rows, Rows out) override;

@@ -55,6 +55,8 @@ void MatmulExecutor::set_bytes(const std::byte* packed, CpuMatrix& matrix, Matri
   if (matrix.nibble_planes != nullptr) matrix.low = packed + matrix.num_groups * matrix.group_bytes;
   if (format_of(matrix.dtype).reads_floats) {
     (use == MatrixUse::kExperts ? expert_float_widths_ : float_widths_).insert(matrix.row_length);
+  } else {
+    quantized_widths_.insert(matrix.row_length);
   }
 }
 

@@ -47,6 +47,7 @@ class MatmulExecutor {
 
   // Whether a matrix of that row length takes float activations: of those that are no experts', or of those.
   bool reads_floats(std::int64_t row_length) const { return float_widths_.contains(row_length); }
+  bool reads_quantized(std::int64_t row_length) const { return quantized_widths_.contains(row_length); }
   bool experts_read_floats(std::int64_t row_length) const {
     return expert_float_widths_.contains(row_length);
   }
@@ -75,7 +76,7 @@ class MatmulExecutor {
   const Precision precision_;
   WeightPrefetcher& prefetcher_;
   // Row lengths of the matrices that take float activations.
-  std::set<std::int64_t> float_widths_, expert_float_widths_;
+  std::set<std::int64_t> float_widths_, expert_float_widths_, quantized_widths_;
 };
 
 }  // namespace kvasir::backend

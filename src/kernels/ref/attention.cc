@@ -14,7 +14,7 @@ constexpr float kNoKey = -std::numeric_limits<float>::infinity();
 constexpr int kBlocksPerChunk = kTokensPerChunk / kTokensPerCell;
 
 bool is_visible(const AttentionArgs& args, std::int32_t query_position, std::int32_t key_position) {
-  if (key_position > query_position) return false;
+  if (key_position > query_position + args.ahead) return false;
   if (args.window > 0 && key_position <= query_position - args.window) return false;
   return args.keys.cells.find(key_position / kTokensPerCell).data != nullptr;
 }

@@ -10,7 +10,9 @@ namespace kvasir::model {
 
 DenseDecoder::DenseDecoder(ModelConfig config, backend::Backend& backend, const DenseShape& shape)
     : Decoder(std::move(config), backend), shape_(shape) {
-  norm_kind_ = shape.norm;
+  ends_ = {.embedding_norm = shape.has_embedding_norm ? shape.norm : backend::NormKind::kNone,
+           .output_norm = shape.has_stream_norms ? backend::NormKind::kNone : shape.norm,
+           .classifier = shape.classifier};
 }
 
 Status DenseDecoder::load_layers(WeightLoader& loader) {
@@ -46,8 +48,12 @@ Status DenseDecoder::load_norms(WeightLoader& loader, std::int32_t index, Layer&
     KVASIR_TRY(norm, load_norm(loader, tensor, shape_.norm, config_.hidden_size, config_.norm_eps));
     return {};
   };
+  if (shape_.has_stream_norms) {
+    KVASIR_CHECKED(load("attn_output_norm", layer.attention_stream_norm));
+    KVASIR_CHECKED(load("layer_output_norm", layer.mlp_stream_norm));
+  }
   if (shape_.has_pre_norms) {
-    KVASIR_CHECKED(load("attn_norm", layer.attention_norm));
+    if (index > 0 || !shape_.lacks_first_norm) KVASIR_CHECKED(load("attn_norm", layer.attention_norm));
     if (shape_.mlp_norm == MlpNorm::kOfAttention) {
       layer.mlp_norm = layer.attention_norm;
     } else {
@@ -63,6 +69,9 @@ Status DenseDecoder::load_norms(WeightLoader& loader, std::int32_t index, Layer&
 bool DenseDecoder::run_layer(const LayerRun& run) {
   auto& [op, ws, config, index] = run;
   const Layer& layer = layers_[static_cast<std::size_t>(index)];
+  const auto norm_stream = [&](const Norm& norm) {
+    if (norm.kind != backend::NormKind::kNone) op.norm_in_place(ws.x, norm.op());
+  };
 
   op.norm(ws.x, layer.attention_norm.op(), *ws.h);
   if (!run_attention(run, layer.attention)) return false;
@@ -70,6 +79,7 @@ bool DenseDecoder::run_layer(const LayerRun& run) {
   if (!config.has_parallel_residual) {
     add_to_residual(run, attended, attention_output(layer.attention), layer.attention_post_norm);
   }
+  norm_stream(layer.attention_stream_norm);
 
   op.norm(ws.x, layer.mlp_norm.op(), *ws.h);
   if (!layer.moe) run_mlp(run, layer.mlp);
@@ -79,6 +89,7 @@ bool DenseDecoder::run_layer(const LayerRun& run) {
   } else {
     add_to_residual(run, mlp_rows(run, layer.mlp), mlp_output(layer.mlp), layer.mlp_post_norm);
   }
+  norm_stream(layer.mlp_stream_norm);
   return true;
 }
 

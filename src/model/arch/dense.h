@@ -30,10 +30,16 @@ struct DenseShape {
   backend::NormKind norm = backend::NormKind::kRms;
   bool has_pre_norms = true;    // of what a sub-layer reads
   bool has_post_norms = false;  // of what it adds: tensors post_attention_norm and post_ffw_norm
+  // Of the residual stream behind it, as in the first transformers: tensors attn_output_norm and
+  // layer_output_norm. Then there is no norm behind the last layer.
+  bool has_stream_norms = false;
+  bool has_embedding_norm = false;
+  bool lacks_first_norm = false;  // the first layer's attention reads the embedding as it is
   MlpNorm mlp_norm = MlpNorm::kFfn;
   AttentionParts attention = {};
   MlpParts mlp = {};
   MoeParts moe = {};  // of layers with experts, where the file has them
+  HeadActivation classifier = HeadActivation::kTanh;
 };
 
 class DenseDecoder : public Decoder {
@@ -43,6 +49,7 @@ class DenseDecoder : public Decoder {
  private:
   struct Layer {
     Norm attention_norm, attention_post_norm, mlp_norm, mlp_post_norm;
+    Norm attention_stream_norm, mlp_stream_norm;
     Attention attention;
     Mlp mlp;
     std::optional<Moe> moe;  // in place of `mlp`

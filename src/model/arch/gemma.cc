@@ -1,4 +1,4 @@
-// Gemma 2 and 3: layers that see a window between layers that see every token, norms before and after each
+// Gemma 2 and 3, EmbeddingGemma: layers that see a window between layers that see every token, norms before and after each
 // sub-layer, GeGLU, scaled embeddings (Gemma Team 2024 and 2025).
 #include <fmt/format.h>
 
@@ -28,27 +28,30 @@ Status set_scales(const io::WeightSource& source, std::int32_t layers_of_27b, Mo
 }
 
 // Position scaling stretches the global layers only.
-Result<RopeConfig> local_rope(const io::Metadata& metadata, const RopeConfig& global) {
-  KVASIR_TRY(auto base, metadata.find_float("gemma3.rope.freq_base_swa"));
+Result<RopeConfig> local_rope(const io::Metadata& metadata, const ModelConfig& config) {
+  const std::string prefix = config.architecture + ".rope.";
+  KVASIR_TRY(auto base, metadata.find_float(prefix + "freq_base_swa"));
   if (!base) {
-    KVASIR_TRY(base, metadata.find_float("gemma3.rope.local.freq_base"));  // Ollama's name
+    KVASIR_TRY(base, metadata.find_float(prefix + "local.freq_base"));  // Ollama's name
   }
-  RopeConfig rope{.freq_base = base.value_or(kLocalRopeBase), .rotary_dim = global.rotary_dim};
+  RopeConfig rope{.freq_base = base.value_or(kLocalRopeBase), .rotary_dim = config.rope.rotary_dim};
   rope.takes_freq_factors = false;
   if (rope.freq_base > 0.0) return rope;
   return make_error(
       ErrorKind::kBadFile,
-      fmt::format("metadata gemma3.rope.freq_base_swa: must be above 0, is {}", rope.freq_base));
+      fmt::format("metadata {}freq_base_swa: must be above 0, is {}", prefix, rope.freq_base));
 }
 
 // Window layers whose heads have another size than the global ones'.
 Status refuse_other_local_heads(const io::Metadata& metadata, const ModelConfig& config) {
   const std::pair<const char*, std::int32_t> sizes[] = {
-      {"gemma3.attention.key_length_swa", config.head_dim},
-      {"gemma3.attention.value_length_swa", config.head_dim},
-      {"gemma3.rope.dimension_count_swa", config.rope.rotary_dim},
+      {".attention.key_length_swa", config.head_dim},
+      {".attention.value_length_swa", config.head_dim},
+      {".rope.dimension_count_swa", config.rope.rotary_dim},
   };
-  for (const auto& [key, size] : sizes) KVASIR_CHECKED(metadata.find_int(key, size, size));
+  for (const auto& [key, size] : sizes) {
+    KVASIR_CHECKED(metadata.find_int(config.architecture + key, size, size));
+  }
   return {};
 }
 
@@ -57,7 +60,7 @@ Status configure_gemma3(const io::WeightSource& source, ModelConfig& config) {
   KVASIR_CHECKED(refuse_other_local_heads(metadata, config));
   KVASIR_CHECKED(set_scales(source, kGemma3LayersOf27B, config));
   KVASIR_CHECKED(split_windows(source, {.period = 6}, config));
-  KVASIR_TRY(const RopeConfig local, local_rope(metadata, config.rope));
+  KVASIR_TRY(const RopeConfig local, local_rope(metadata, config));
   config.set_layer_ropes([&](std::int32_t layer) { return config.has_window(layer) ? local : config.rope; });
   return {};
 }
@@ -74,13 +77,17 @@ Status configure_gemma2(const io::WeightSource& source, ModelConfig& config) {
 }
 
 constexpr MlpParts kGeGlu = {.kind = backend::Gate::kGeluTanh};
+constexpr auto load_gemma3 = load_dense<{.has_post_norms = true,
+                                         .attention = {.qk_norm = QkNorm::kHeads},
+                                         .mlp = kGeGlu}>;
 
 }  // namespace
 
 const Architecture kGemma2 = {"gemma2", configure_gemma2,
                               load_dense<{.has_post_norms = true, .mlp = kGeGlu}>};
-const Architecture kGemma3 = {
-    "gemma3", configure_gemma3,
-    load_dense<{.has_post_norms = true, .attention = {.qk_norm = QkNorm::kHeads}, .mlp = kGeGlu}>};
+const Architecture kGemma3 = {"gemma3", configure_gemma3, load_gemma3};
+// EmbeddingGemma: Gemma 3 with attention to both sides, and dense layers behind the mean.
+const Architecture kGemmaEmbedding = {
+    .name = "gemma-embedding", .configure = configure_gemma3, .load = load_gemma3, .is_encoder = true};
 
 }  // namespace kvasir::model

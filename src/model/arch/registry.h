@@ -18,6 +18,7 @@ struct Architecture {
                                          const WorkspaceLimits& limits);
   // Keys after "<name>." that known_keys.cc refuses in general, and that this architecture computes.
   std::array<std::string_view, 12> keys = {};
+  bool is_encoder = false;  // ModelConfig::is_encoder
 };
 
 // Null when there is none of that name.

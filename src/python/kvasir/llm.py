@@ -117,12 +117,12 @@ class LLM:
         return self.stream(self.encode_chat(messages, tools=tools, template_kwargs=template_kwargs), params, **options)
 
     @overload
-    def embed(self, texts: Prompt, *, pooling: Pooling = "mean") -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
+    def embed(self, texts: Prompt, *, pooling: Pooling = "model") -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
     @overload
-    def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "mean") -> list[list[float]]: ...
-    def embed(self, texts: Any, *, pooling: Pooling = "mean") -> Any:
-        """The direction of a text, or of each of several: the mean of its tokens' hidden states, or the last one's, at
-        length 1."""
+    def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "model") -> list[list[float]]: ...
+    def embed(self, texts: Any, *, pooling: Pooling = "model") -> Any:
+        """The direction of a text, or of each of several, at length 1: the mean of its tokens' hidden states, or that of
+        the last or the first one ("cls"). "model": as the model's file says, else the mean."""
         prompt_ids, is_one = self._prompts(texts)
         options = {"max_tokens": 0, "use_prefix_cache": False, "pooling": pooling}
         embeddings = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypedDict
 
-Pooling = Literal["mean", "last"]
+Pooling = Literal["model", "mean", "last", "cls"]
 
 
 class Settings(TypedDict, total=False):

@@ -26,7 +26,7 @@ constexpr std::int32_t kExpectedTokens = 1024;
 
 // The memory of requests besides their bodies: prompts and answers. Each choice has its own prompt while it
 // waits. Answers are kept until they are sent, which is much where they come in one piece with logprobs.
-std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std::int64_t hidden_size) {
+std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std::int64_t embedding_size) {
   std::int64_t bytes = 0;
   for (const Request& request : requests) {
     const SamplingParams& sampling = request.sampling;
@@ -36,7 +36,7 @@ std::int64_t expected_bytes(bool is_kept, std::span<const Request> requests, std
     const std::int64_t scored = sampling.prompt_logprobs ? std::ssize(request.prompt_token_ids) : 0;
     const std::int64_t per_scored =
         kBytesPerToken + kBytesPerAlternative * sampling.prompt_logprobs.value_or(0);
-    const std::int64_t embedding = request.pooling == Pooling::kNone ? 0 : hidden_size * kBytesPerDimension;
+    const std::int64_t embedding = request.pooling == Pooling::kNone ? 0 : embedding_size * kBytesPerDimension;
     const auto prompt = static_cast<std::int64_t>(request.prompt_token_ids.size() * sizeof(TokenId));
     bytes += sampling.n * prompt + (is_kept ? answer * per_token : 0) + scored * per_scored + embedding;
   }
@@ -87,7 +87,7 @@ void Generation::begin(const ApiContext& context, Parts parts, std::vector<Reque
   for (const Request& request : requests) num_prompt_tokens += std::ssize(request.prompt_token_ids);
   http::ResponseWriter& writer = *parts.writer;
   const std::int64_t wanted_bytes = expected_bytes(!parts.stream || parts.format->keeps_answer(), requests,
-                                                   context.engine.model_info().hidden_size);
+                                                   context.engine.model_info().embedding_size);
   if (const ApiStatus planned = plan_answer(writer, wanted_bytes, parts.memory); !planned) {
     return refuse(writer, planned.error(), context.refusals);
   }

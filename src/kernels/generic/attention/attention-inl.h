@@ -279,16 +279,21 @@ static void add_visible(AttentionBlock& block, const Tile& tile, const VisibleKe
   }
 }
 
-// The same for all rows, each of which sees keys of its own.
+// The same for all rows. Those that see the same keys go together.
 static void add_floats(AttentionBlock& block, const Tile& tile) {
   const AttentionArgs& args = *block.args;
   if (tile.is_full) return add_visible(block, tile, {0, block.num_rows, {0, kTokensPerTile}});
+  const auto keys_of = [&](int r) {
+    return visible_keys(args, position_of(args, block.first_row + r), tile.begin);
+  };
   for (int r = 0; r < block.num_rows;) {
-    const std::int64_t token = (block.first_row + r) / args.group_size;
-    const int end = smaller(static_cast<int>((token + 1) * args.group_size - block.first_row),
-                            block.num_rows);
-    add_visible(block, tile,
-                {r, end, visible_keys(args, position_of(args, block.first_row + r), tile.begin)});
+    const KeyRange keys = keys_of(r);
+    int end = r + 1;
+    for (; end < block.num_rows; ++end) {
+      const KeyRange next = keys_of(end);
+      if (next.begin != keys.begin || next.end != keys.end) break;
+    }
+    add_visible(block, tile, {r, end, keys});
     r = end;
   }
 }
@@ -412,7 +417,7 @@ static void attend_block(AttentionBlock& block) {
   const std::int32_t last_position = position_of(args, block.first_row + block.num_rows - 1);
   const std::int32_t begin = args.window > 0 ? larger(args.keys.begin, first_position - args.window + 1)
                                              : args.keys.begin;
-  const std::int32_t end = smaller(args.keys.end, last_position + 1);
+  const std::int32_t end = smaller(args.keys.end, last_position + 1 + args.ahead);
   const int first_tile = (begin - args.keys.begin) / kTokensPerTile;
   const int end_tile = larger((end - args.keys.begin + kTokensPerTile - 1) / kTokensPerTile, first_tile);
   const int span = block.widens ? 1 : kTilesPerChunk;

@@ -103,7 +103,7 @@ struct KeyRange {
 // The keys of the tile at `tile_begin` that the query at `position` sees, holes aside.
 static KeyRange visible_keys(const AttentionArgs& args, std::int32_t position, std::int32_t tile_begin) {
   const int first = args.window > 0 ? larger(position - args.window + 1 - tile_begin, 0) : 0;
-  const int end = smaller(smaller(position + 1, args.keys.end) - tile_begin, kTokensPerTile);
+  const int end = smaller(smaller(position + 1 + args.ahead, args.keys.end) - tile_begin, kTokensPerTile);
   return {smaller(first, kTokensPerTile), larger(end, 0)};
 }
 

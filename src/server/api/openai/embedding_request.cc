@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "base/printable.h"
 
@@ -32,9 +33,16 @@ ApiStatus read_encoding(const FieldInput& field, EmbeddingRequest& request) {
 }
 
 ApiStatus read_pooling(const FieldInput& field, EmbeddingRequest& request) {
-  KVASIR_TRY(const bool is_last, is_second_of(field, "mean", "last"));
-  request.pooling = is_last ? Pooling::kLast : Pooling::kMean;
-  return {};
+  constexpr std::pair<std::string_view, Pooling> kPoolings[] = {
+      {"mean", Pooling::kMean}, {"last", Pooling::kLast}, {"cls", Pooling::kFirst}};
+  KVASIR_TRY(const std::string word, string_of(field));
+  for (const auto& [name, pooling] : kPoolings) {
+    if (word != name) continue;
+    request.pooling = pooling;
+    return {};
+  }
+  return bad_request(
+      fmt::format("{} must be \"mean\", \"last\" or \"cls\", got \"{}\"", field.name, printable(word)), field.name);
 }
 
 constexpr auto kLeftOut = &read_ignored<EmbeddingRequest>;
@@ -55,11 +63,16 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
      {},
      "\"float\", or \"base64\" of little-endian 32-bit floats",
      read_encoding},
-    {"pooling", "string", {}, "\"mean\" of all tokens' hidden states, or the \"last\" one's", read_pooling},
+    {"pooling",
+     "string",
+     {},
+     "\"mean\" of all tokens' hidden states, the \"last\" one's or that of the first, \"cls\"; absent: as the model's "
+     "file says, else the mean",
+     read_pooling},
     {"dimensions",
      "integer",
      {1, kMaxInt32},
-     "only the model's own number",
+     "the first so many numbers alone, again of length 1; absent: all",
      read_integer<&EmbeddingRequest::dimensions>},
     {"add_special_tokens",
      "boolean",

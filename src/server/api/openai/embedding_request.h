@@ -17,7 +17,7 @@ namespace kvasir::server::api {
 struct EmbeddingRequest {
   std::string model;
   std::vector<PlainPrompt> inputs;  // not empty once parsed
-  Pooling pooling = Pooling::kMean;
+  Pooling pooling = Pooling::kOfModel;
   bool is_base64 = false;
   std::optional<std::int64_t> dimensions;
   bool add_special_tokens = true;

@@ -13,10 +13,13 @@ namespace {
 ApiStatus start_embeddings(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const EmbeddingRequest asked, read_request(context, *writer, parse_embedding_request));
   const ModelInfo& model = context.engine.model_info();
-  if (asked.dimensions && *asked.dimensions != model.hidden_size) {
-    return bad_request(fmt::format("dimensions must be {}, as many as the model has, got {}",
-                                   model.hidden_size, *asked.dimensions),
+  if (asked.dimensions && *asked.dimensions > model.embedding_size) {
+    return bad_request(fmt::format("dimensions must be at most {}, as many as the model has, got {}",
+                                   model.embedding_size, *asked.dimensions),
                        "dimensions");
+  }
+  if (model.pooling == Pooling::kRank && asked.pooling == Pooling::kOfModel) {
+    return bad_request("model: it scores pairs of texts, and has no embeddings unless pooling says which", "model");
   }
   const std::string id = context.ids.next("embd-");
   std::vector<Request> requests;
@@ -26,6 +29,7 @@ ApiStatus start_embeddings(ApiContext& context, const Writer& writer) {
                encode_prompt(input, context.engine,
                              {.parse_special = asked.parse_special, .add_special = asked.add_special_tokens}));
     request.pooling = asked.pooling;
+    request.dimensions = static_cast<std::int32_t>(asked.dimensions.value_or(0));
     request.sampling.max_tokens = 0;
     request.use_prefix_cache = false;
     request.tenant = writer->request().tenant.name;
