@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -89,7 +90,7 @@ class Reader {
   }
 
   Result<CatalogueEntry> entry(const toml::table& table) const {
-    KVASIR_CHECKED(known_keys(table, {"name", "description", "license", "file", "sha256", "size_bytes",
+    KVASIR_CHECKED(known_keys(table, {"name", "description", "license", "file", "sha256", "size_bytes", "files",
                                       "chat_template", "sources"}));
     CatalogueEntry entry;
     KVASIR_TRY(entry.name, text(table, "name"));
@@ -99,14 +100,7 @@ class Reader {
     if (entry.file_name.front() == '.' || entry.file_name.find('/') != std::string::npos) {
       return bad(table, fmt::format("file must be a plain file name, not {}", printable(entry.file_name)));
     }
-    KVASIR_TRY(entry.sha256, text(table, "sha256"));
-    if (entry.sha256.size() != kSha256Digits ||
-        entry.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      return bad(table, "sha256 must be 64 lower-case hex digits");
-    }
-    KVASIR_TRY(entry.size_bytes, field<std::int64_t>(table, "size_bytes", "a number of bytes"));
-    if (entry.size_bytes <= 0)
-      return bad(table, fmt::format("size_bytes must be positive, not {}", entry.size_bytes));
+    KVASIR_CHECKED(read_files(table, entry));
     KVASIR_TRY(entry.has_chat_template, field<bool>(table, "chat_template", "true or false"));
     KVASIR_CHECKED(each_table(table, "sources", [&](const toml::table& source) -> Status {
       KVASIR_TRY(Origin found, origin(source));
@@ -114,10 +108,66 @@ class Reader {
       return {};
     }));
     if (entry.origins.empty()) return bad(table, "sources is missing or empty");
+    for (const Origin& origin : entry.origins) {
+      const auto* pypi = std::get_if<PypiOrigin>(&origin);
+      if (entry.is_folder() && pypi != nullptr && pypi->packages.size() != 1) {
+        return bad(table, "the files of a folder are in one package");
+      }
+    }
     return entry;
   }
 
+  // A folder's files, or the sum and the size of the one file.
+  Status read_files(const toml::table& table, CatalogueEntry& entry) const {
+    const auto read_file = [&](const toml::table& file) -> Status {
+      KVASIR_CHECKED(known_keys(file, {"name", "sha256", "size_bytes"}));
+      KVASIR_TRY(CatalogueFile found, file_of(file));
+      KVASIR_TRY(found.name, text(file, "name"));
+      if (!is_below_folder(found.name)) {
+        return bad(file, fmt::format("name must be a path below the folder, not {}", printable(found.name)));
+      }
+      entry.files.push_back(std::move(found));
+      return {};
+    };
+    KVASIR_CHECKED(each_table(table, "files", read_file));
+    if (!entry.is_folder()) {
+      KVASIR_TRY(CatalogueFile only, file_of(table));
+      entry.sha256 = std::move(only.sha256);
+      entry.size_bytes = only.size_bytes;
+      return {};
+    }
+    if (table.contains("sha256") || table.contains("size_bytes")) {
+      return bad(table, "sha256 and size_bytes are those of each of the files");
+    }
+    for (const CatalogueFile& file : entry.files) entry.size_bytes += file.size_bytes;
+    entry.sha256 = std::ranges::max(entry.files, {}, &CatalogueFile::size_bytes).sha256;
+    return {};
+  }
+
+  // The sum and the size of one file.
+  Result<CatalogueFile> file_of(const toml::table& table) const {
+    CatalogueFile file;
+    KVASIR_TRY(file.sha256, text(table, "sha256"));
+    if (file.sha256.size() != kSha256Digits ||
+        file.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      return bad(table, "sha256 must be 64 lower-case hex digits");
+    }
+    KVASIR_TRY(file.size_bytes, field<std::int64_t>(table, "size_bytes", "a number of bytes"));
+    if (file.size_bytes <= 0)
+      return bad(table, fmt::format("size_bytes must be positive, not {}", file.size_bytes));
+    return file;
+  }
+
  private:
+  // Of plain names, which are no glob either.
+  static bool is_below_folder(std::string_view path) {
+    const auto allowed = [](char c) { return c != '*' && c != '?' && c != '[' && c != '\\' && c >= ' '; };
+    for (const auto part : std::views::split(path, '/')) {
+      const std::string_view name(part.begin(), part.end());
+      if (name.empty() || name == "." || name == ".." || !std::ranges::all_of(name, allowed)) return false;
+    }
+    return true;
+  }
   static bool is_package_name(std::string_view name) {
     const auto allowed = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||

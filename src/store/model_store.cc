@@ -138,12 +138,18 @@ Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
                     fmt::format("no model is called '{}'; {}", printable_line(name), hint));
 }
 
+bool ModelStore::is_present(const CatalogueEntry& entry) const {
+  return std::ranges::all_of(entry.all_files(),
+                             [&](const CatalogueFile& file) { return is_file(path_of(entry, file)); });
+}
+
 std::vector<StoredModel> ModelStore::list() const {
   std::vector<StoredModel> models;
   for (const CatalogueEntry& entry : catalogue_.entries()) {
     const fs::path path = path_of(entry);
-    const bool present = is_file(path);
-    models.push_back({entry.name, path, present ? size_of(path) : entry.size_bytes, present, &entry,
+    const bool present = is_present(entry);
+    const std::int64_t size_bytes = entry.is_folder() ? bytes_below(path) : size_of(path);
+    models.push_back({entry.name, path, present ? size_bytes : entry.size_bytes, present, &entry,
                       ModelOrigin::kCatalogue});
   }
   for (const fs::path& path : files_with_extension(home_ / "models", ".gguf")) {
@@ -178,17 +184,18 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
   if (HubName::matches(model)) return resolve_hub(model);
   if (is_ollama_name(model)) return resolve_ollama(model);
   if (const CatalogueEntry* entry = catalogue_.find(model)) {
-    const fs::path path = path_of(*entry);
-    if (!is_file(path)) {
+    if (!is_present(*entry)) {
       return make_error(ErrorKind::kNotFound,
                         fmt::format("{0} is not here yet; get it with: kvasir pull {0}", model));
     }
-    if (size_of(path) != entry->size_bytes) {
+    for (const CatalogueFile& file : entry->all_files()) {
+      const fs::path path = path_of(*entry, file);
+      if (size_of(path) == file.size_bytes) continue;
       return make_error(ErrorKind::kBadFile,
                         fmt::format("{}: has {} bytes instead of {}; repair it with: kvasir pull {}",
-                                    printable_line(path.native()), size_of(path), entry->size_bytes, model));
+                                    printable_line(path.native()), size_of(path), file.size_bytes, model));
     }
-    return path.native();
+    return path_of(*entry).native();
   }
   std::error_code error;
   const fs::file_status status = fs::status(fs::path(model), error);
@@ -203,12 +210,17 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
 }
 
 Result<bool> ModelStore::verify(const CatalogueEntry& entry, const TransferEvents& events) const {
-  const fs::path path = path_of(entry);
-  if (!is_file(path) || size_of(path) != entry.size_bytes) return false;
-  KVASIR_TRY(const std::string sha256, hash_file(path, [&](std::int64_t bytes_done) {
-               return events.progress({"checking", bytes_done, entry.size_bytes});
-             }));
-  return sha256 == entry.sha256;
+  std::int64_t bytes_before = 0;
+  for (const CatalogueFile& file : entry.all_files()) {
+    const fs::path path = path_of(entry, file);
+    if (!is_file(path) || size_of(path) != file.size_bytes) return false;
+    KVASIR_TRY(const std::string sha256, hash_file(path, [&](std::int64_t bytes_done) {
+                 return events.progress({"checking", bytes_before + bytes_done, entry.size_bytes});
+               }));
+    if (sha256 != file.sha256) return false;
+    bytes_before += file.size_bytes;
+  }
+  return true;
 }
 
 Result<StoredModel> ModelStore::remove_hub(std::string_view model) const {
@@ -253,7 +265,7 @@ Result<StoredModel> ModelStore::remove(std::string_view name) const {
   if (!model->present)
     return make_error(ErrorKind::kNotFound, fmt::format("{} is not in the store", model->name));
   std::error_code error;
-  fs::remove(model->path, error);
+  fs::remove_all(model->path, error);
   if (error) return file_error(model->path.native(), "remove", error.value());
   return *model;
 }

@@ -106,6 +106,11 @@ class ModelStore {
   std::filesystem::path path_of(const CatalogueEntry& entry) const {
     return home_ / "models" / entry.file_name;
   }
+  std::filesystem::path path_of(const CatalogueEntry& entry, const CatalogueFile& file) const {
+    return entry.is_folder() ? path_of(entry) / file.name : path_of(entry);
+  }
+  // Whether all of the entry's files are there.
+  bool is_present(const CatalogueEntry& entry) const;
 
   std::filesystem::path home_;
   Catalogue catalogue_;

@@ -107,6 +107,42 @@ TEST_F(Store, PullsChecksListsAndRemoves) {
   EXPECT_EQ(store.remove("tiny").error().kind, ErrorKind::kNotFound);
 }
 
+// Two files of a folder, from a folder and out of one wheel.
+TEST_F(Store, PullsChecksAndRemovesAFolder) {
+  const auto file = [](const std::string& name, const std::string& text) {
+    return "{ name = \"" + name + "\", sha256 = \"" + sha256_of(text) +
+           "\", size_bytes = " + std::to_string(text.size()) + " }";
+  };
+  write(home_ / "catalogue.toml",
+        "[[model]]\nname = \"pair\"\ndescription = \"d\"\nlicense = \"MIT\"\nfile = \"pair\"\nfiles = [" +
+            file("config.json", "{}") + ", " + file("1_Pooling/config.json", "{1}") +
+            "]\nchat_template = false\nsources = [" + path_source("origin") + "]\n");
+  const auto opened = ModelStore::open(home_);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const CatalogueEntry& pair = **opened->find("pair");
+  EXPECT_EQ(pair.size_bytes, 5);
+  write(home_ / "origin/config.json", "{}");
+  write(home_ / "origin/1_Pooling/config.json", "{2}");
+  EXPECT_NE(error_of(opened->pull(pair, {}, {})).find("config.json: SHA-256 is "), std::string::npos);
+  EXPECT_FALSE(fs::exists(home_ / "models/pair"));
+  write(home_ / "origin/1_Pooling/config.json", "{1}");
+  const auto pulled = opened->pull(pair, {}, {});
+  ASSERT_TRUE(pulled) << pulled.error().message;
+  EXPECT_EQ(read(pulled->path / "1_Pooling/config.json"), "{1}");
+  EXPECT_EQ(*opened->resolve("pair"), pulled->path.native());
+  EXPECT_TRUE(opened->pull(pair, {}, {})->was_present);
+  EXPECT_EQ(opened->list().back().size_bytes, 5);
+  write(home_ / "models/pair/1_Pooling/config.json", "{3}");
+  EXPECT_FALSE(*opened->verify(pair, {}));
+  EXPECT_FALSE(opened->pull(pair, {}, {})->was_present);  // mended
+  EXPECT_TRUE(staging_is_clean());
+  fs::remove(home_ / "models/pair/config.json");
+  EXPECT_EQ(opened->resolve("pair").error().kind, ErrorKind::kNotFound);
+  ASSERT_TRUE(opened->pull(pair, {}, {}));
+  ASSERT_TRUE(opened->remove("pair"));
+  EXPECT_FALSE(fs::exists(pulled->path));
+}
+
 TEST_F(Store, RepairsADamagedFile) {
   const ModelStore store = open(path_source("origin/tiny.gguf"));
   write(home_ / "origin/tiny.gguf", "weights");
@@ -243,7 +279,7 @@ TEST_F(Store, SaysWhatAModelArgumentCannotBe) {
   const ModelStore store = open(path_source("origin"));
   const auto message = [&](const std::string& model) { return store.resolve(model).error().message; };
   EXPECT_EQ(message("smollm:135m"), "no model is called 'smollm:135m'; did you mean smollm2:135m?");
-  EXPECT_EQ(message("xyz"), "no model is called 'xyz'; known are smollm2:135m, gemma3:270m, tiny");
+  EXPECT_EQ(message("xyz"), "no model is called 'xyz'; known are smollm2:135m, gemma3:270m, all-minilm:22m, tiny");
   EXPECT_EQ(message("tiny"), "tiny is not here yet; get it with: kvasir pull tiny");
   EXPECT_EQ(message("no/such.gguf"), "no/such.gguf: no such file");
   const std::string folder = (home_ / "origin").native();

