@@ -1,5 +1,5 @@
 // Forms that clients upload: what is read, and that nothing malformed passes.
-#include "server/http/multipart.h"
+#include "server/http/form_reader.h"
 
 #include <gtest/gtest.h>
 

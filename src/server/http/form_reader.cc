@@ -1,4 +1,4 @@
-#include "server/http/multipart.h"
+#include "server/http/form_reader.h"
 
 #include <fmt/format.h>
 

@@ -15,7 +15,7 @@
 #include "server/api/list_page.h"
 #include "server/api/responses/stored_response.h"
 #include "server/api/stored_things.h"
-#include "server/http/multipart.h"
+#include "server/http/form_reader.h"
 
 namespace kvasir::server::api {
 namespace {
