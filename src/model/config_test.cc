@@ -247,6 +247,7 @@ TEST(ModelConfig, Gemma4HasTwoKindsOfHeadsAndLayersThatShare) {
   EXPECT_FALSE(config->can_run_layer_by_layer());
   EXPECT_EQ(config->rope_of(2).rotary_dim, 64);
   EXPECT_EQ(config->rope_of(3).rotary_dim, 32);
+  EXPECT_FALSE(is_left_out("rope_freqs.weight", *config));
   EXPECT_TRUE(is_left_out("blk.5.attn_k.weight", *config));
   EXPECT_FALSE(is_left_out("blk.3.attn_k.weight", *config));
   EXPECT_FALSE(is_left_out("blk.5.attn_q.weight", *config));

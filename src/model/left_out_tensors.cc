@@ -14,8 +14,8 @@ constexpr std::string_view kPrefixes[] = {
     "mm.",  // what turns its output into embeddings
     "a.",   // audio
 };
+constexpr std::string_view kFreqFactors = "rope_freqs.weight";
 constexpr std::string_view kNames[] = {
-    "rope_freqs.weight",        // where no layer turns by it
     "embeddings.position_ids",  // 0, 1, 2, ..
     "pooler.dense.weight",
     "pooler.dense.bias",
@@ -24,12 +24,21 @@ constexpr std::string_view kLayerPrefix = "blk.";
 // Of a layer that attends to another one's keys and values.
 constexpr std::string_view kUnusedWhenShared[] = {".attn_k.weight", ".attn_v.weight", ".attn_k_norm.weight"};
 
+bool turns_by_freq_factors(const ModelConfig& config) {
+  for (std::int32_t layer = 0; layer < config.num_layers; ++layer) {
+    const RopeConfig& rope = config.rope_of(layer);
+    if (rope.takes_freq_factors && rope.rotary_dim > 0 && rope.scaling != RopeScaling::kLongRope) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_left_out(std::string_view name, const ModelConfig& config) {
   if (std::ranges::any_of(kPrefixes, [name](std::string_view prefix) { return name.starts_with(prefix); })) {
     return true;
   }
+  if (name == kFreqFactors) return !turns_by_freq_factors(config);
   if (std::ranges::find(kNames, name) != std::end(kNames) || name.ends_with(".input_scale")) return true;
   if (!name.starts_with(kLayerPrefix)) return false;
   std::int32_t layer = 0;

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "backend/cpu/cpu_backend.h"
+#include "io/weight_source.h"
 #include "model/metadata_source.h"
 
 namespace kvasir::model::registry_test {
@@ -46,6 +50,25 @@ TEST(Registry, SaysWhatAnUnsupportedArchitectureIsNearAndLacks) {
       error_of("clip"),
       "metadata general.architecture: 'clip' is not supported: it is an image encoder, not a language model");
   EXPECT_NE(error_of("of-tomorrow").find("'of-tomorrow' is not supported (llama, "), std::string::npos);
+}
+
+// As `show` asks, without reading any weight.
+TEST(Registry, FindsEveryTensorOfModelsThatRun) {
+  ThreadPool pool(1);
+  backend::CpuBackend backend(kernels::best_table(), pool, backend::Precision::kExact);
+  const std::string tests = KVASIR_SOURCE_DIR "/tests";
+  std::vector<std::string> paths = {tests + "/goldens/phi3/model.gguf", tests + "/goldens/gemma4-e/model.gguf",
+                                    tests + "/goldens/gemma4-moe/model.gguf"};
+  for (const auto& entry : std::filesystem::directory_iterator(tests + "/cases/models")) {
+    if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
+  }
+  EXPECT_GE(paths.size(), 10u);
+  for (const std::string& path : paths) {
+    const auto source = io::open_gguf(path);
+    ASSERT_TRUE(source) << source.error().message;
+    const Status status = check_tensors(**source, backend);
+    EXPECT_TRUE(status) << path << ": " << status.error().message;
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Result<std::vector<float>> load_divisors(WeightLoader& loader, const std::string
                                          std::int32_t rotary_dim) {
   KVASIR_TRY(auto divisors, loader.vector(name, rotary_dim / 2));
   for (std::size_t i = 0; i < divisors.size(); ++i) {
-    if (!(divisors[i] > 0.0f)) {
+    if (!(divisors[i] > 0.0f) && !loader.is_dry()) {
       return make_error(ErrorKind::kBadFile,
                         fmt::format("tensor {}: element {} must be above 0, is {}", name, i, divisors[i]));
     }
