@@ -202,7 +202,7 @@ class Backend {
                          Rows out) = 0;
   virtual void norm_add(const NormAddOp& op) = 0;
   virtual void matmul(const Activation& in, std::span<const MatmulOp> ops) = 0;
-  // op.out += W in + bias: the residual stream.
+  // op.out += W in + bias: the residual stream. Requires: W has no scales.
   virtual void matmul_add(const Activation& in, const MatmulOp& op) = 0;
   // x += factor y.
   virtual void add(Rows y, float factor, Rows x) = 0;

@@ -28,8 +28,7 @@ class ExpertRows {
 struct RouteOp {
   Rows logits;  // [rows, num_experts]
   RoutingRule rule;
-  const float* choice_bias = nullptr;   // [num_experts] or null, as route_row() has it
-  const float* expert_scale = nullptr;  // [num_experts] or null: on the weights, as the last thing
+  const float* choice_bias = nullptr;  // [num_experts] or null, as route_row() has it
 };
 
 // One projection of every expert: a matrix with the rows of expert 0, of expert 1 and so on.

@@ -86,14 +86,10 @@ class Mixture {
 
   // out + scale * the mixture of x. `x` [rows, hidden], `logits` [rows, experts], `out` [rows, hidden].
   std::vector<float> run(std::vector<float> x, std::vector<float> logits, std::vector<float> out,
-                         float scale = 1.0f, bool is_fused = false,
-                         const std::vector<float>& expert_scale = {}, bool replaces = false) {
+                         float scale = 1.0f, bool is_fused = false, bool replaces = false) {
     plan(static_cast<std::int32_t>(x.size()) / shape_.hidden_size);
     backend_.norm(rows_of(x, shape_.hidden_size), norm(), *in_);
-    backend_.route({.logits = rows_of(logits, shape_.num_experts),
-                    .rule = rule(),
-                    .expert_scale = data_or_null(expert_scale)},
-                   *experts_);
+    backend_.route({.logits = rows_of(logits, shape_.num_experts), .rule = rule()}, *experts_);
     ExpertMlpOp op{.gate = {packed_gate_.get(), data_or_null(gate_bias_)},
                    .up = {packed_up_.get(), data_or_null(up_bias_)},
                    .down = {packed_down_.get(), data_or_null(down_bias_)},
@@ -129,6 +125,11 @@ class Mixture {
     return out;
   }
 
+  // Of every expert alike.
+  void scale_up_and_down(float up, float down) {
+    packed_up_->scales.assign(static_cast<std::size_t>(shape_.num_experts), up);
+    packed_down_->scales.assign(static_cast<std::size_t>(shape_.num_experts), down);
+  }
   std::int64_t skipped_weight_bytes() const { return backend_.skipped_weight_bytes(); }
   std::int64_t packed_bytes() const {
     return packed_gate_->packed_bytes + packed_up_->packed_bytes + packed_down_->packed_bytes;
@@ -293,16 +294,24 @@ TEST_P(Experts, MayCountByFactorsOfTheirOwn) {
   const auto x = random_floats(20 * std::int64_t{shape.hidden_size}, 10);
   const auto logits = random_floats(20 * std::int64_t{shape.num_experts}, 11);
   const std::vector<float> zeros(x.size());
-  const std::vector<float> doubles(static_cast<std::size_t>(shape.num_experts), 2.0f);
   const std::vector<float> plain = mixture.run(x, logits, zeros);
   std::vector<float> twice = plain;
   for (float& value : twice) value *= 2.0f;
-  expect_same_bits(mixture.run(x, logits, zeros, 1.0f, false, doubles), twice);
-  const std::vector<float> none(doubles.size(), 0.0f);
-  expect_same_bits(mixture.run(x, logits, zeros, 1.0f, false, none), zeros);
-  // And take the place of what was there.
+  // Those of `up` and `down` go through; half of an activation's input would not be half of its output.
+  mixture.scale_up_and_down(4.0f, 0.5f);
+  expect_same_bits(mixture.run(x, logits, zeros), twice);
+  mixture.scale_up_and_down(1.0f, 0.0f);
+  expect_same_bits(mixture.run(x, logits, zeros), zeros);
+}
+
+TEST_P(Experts, MayTakeThePlaceOfWhatWasThere) {
+  const Shape shape = kShapes[1];
+  Mixture mixture(table(), 2, Precision::kExact, shape, false);
+  const auto x = random_floats(20 * std::int64_t{shape.hidden_size}, 10);
+  const auto logits = random_floats(20 * std::int64_t{shape.num_experts}, 11);
   const auto before = random_floats(std::ssize(x), 12);
-  expect_same_bits(mixture.run(x, logits, before, 1.0f, false, {}, true), plain);
+  expect_same_bits(mixture.run(x, logits, before, 1.0f, false, true),
+                   mixture.run(x, logits, std::vector<float>(x.size())));
 }
 
 // A fault of an expert is blamed on the row that it worked on, wherever the expert's rows lie.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace kvasir::backend {
 
@@ -16,6 +17,8 @@ class Matrix {
   std::int64_t num_rows = 0;
   std::int64_t row_length = 0;
   std::int64_t packed_bytes = 0;
+  // Factors on its products: empty, one, or one for each expert's rows.
+  std::vector<float> scales;
 };
 
 // A borrowed block of float rows in device memory.

@@ -91,6 +91,19 @@ TEST(MemoryPlan, ALengthThatWasAskedForIsKeptOrRefused) {
   EXPECT_EQ(planned(sufficient)->max_model_len_tokens, 8192);
 }
 
+// Rows of every layer's embedding lie in the workspace, and no prompt runs layer by layer.
+TEST(MemoryPlan, HasRoomForEmbeddingsPerLayer) {
+  model::ModelConfig model = small_model();
+  const auto planned = [&] {
+    return plan_memory({.memory_bytes = 2048 * kMiB}, model, kWeightBytes, 40 * kMiB, 4096 * kMiB).value();
+  };
+  const MemoryPlan without = planned();
+  model.per_layer_size = 256;
+  const MemoryPlan with = planned();
+  EXPECT_EQ(with.max_prefill_only_tokens, 0);
+  EXPECT_GE(with.workspace_bytes, without.workspace_bytes - 4ll * 8192 * 576 + 4ll * 512 * 30 * 256);
+}
+
 TEST(MemoryPlan, NamesABudgetThatWouldDo) {
   for (const std::int64_t reserved : {std::int64_t{0}, 64 * kMiB}) {
     const auto planned = [&](std::int64_t memory_bytes) {

@@ -93,9 +93,22 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix(const std::string&
                                                               std::int64_t row_length,
                                                               backend::MatrixUse use) {
   KVASIR_TRY(const TensorView* tensor, find(name, num_rows, row_length));
+  KVASIR_TRY(std::vector<float> scales, scales_of(*tensor, use));
   KVASIR_TRY(auto matrix, pack(*tensor, 0, num_rows, use, used_.contains(name)));
   KVASIR_CHECKED(mark_used(name));
+  matrix->scales = std::move(scales);
   return matrix;
+}
+
+Result<std::vector<float>> WeightLoader::scales_of(const TensorView& tensor, backend::MatrixUse use) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!tensor.name.ends_with(kWeight)) return std::vector<float>();
+  const std::string name = tensor.name.substr(0, tensor.name.size() - kWeight.size()) + ".scale";
+  const std::int64_t count = use == backend::MatrixUse::kExperts ? tensor.shape[2] : 1;
+  const TensorView* scale = source_.find(name);
+  // One of another size means something else.
+  if (scale == nullptr || scale->num_elements() != count) return std::vector<float>();
+  return vector(name, count);
 }
 
 Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix_part(const std::string& name,
@@ -104,8 +117,11 @@ Result<std::unique_ptr<backend::Matrix>> WeightLoader::matrix_part(const std::st
                                                                    std::int64_t total_rows,
                                                                    std::int64_t row_length) {
   KVASIR_TRY(const TensorView* tensor, find(name, total_rows, row_length));
+  KVASIR_TRY(std::vector<float> scales, scales_of(*tensor, backend::MatrixUse::kLayer));
   KVASIR_CHECKED(mark_used(name));
-  return pack(*tensor, first_row, num_rows, backend::MatrixUse::kLayer, false);
+  KVASIR_TRY(auto matrix, pack(*tensor, first_row, num_rows, backend::MatrixUse::kLayer, false));
+  matrix->scales = std::move(scales);
+  return matrix;
 }
 
 Result<std::unique_ptr<backend::Matrix>> WeightLoader::pack(const TensorView& tensor, std::int64_t first_row,

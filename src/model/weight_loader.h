@@ -33,7 +33,8 @@ class WeightLoader {
   static WeightLoader dry(const io::WeightSource& source, backend::Backend& backend);
   bool is_dry() const { return is_dry_; }
 
-  // A weight matrix of num_rows outputs and row_length inputs, packed for the backend.
+  // A weight matrix of num_rows outputs and row_length inputs, packed for the backend. Where the file has a factor for
+  // it, or one for each expert, tensor NAME.scale beside NAME.weight, the matrix has it too.
   Result<std::unique_ptr<backend::Matrix>> matrix(const std::string& name, std::int64_t num_rows,
                                                   std::int64_t row_length,
                                                   backend::MatrixUse use = backend::MatrixUse::kLayer);
@@ -87,6 +88,8 @@ class WeightLoader {
   Status count(const Part& part);
   // Null where the copy has none that fits.
   std::unique_ptr<backend::Matrix> adopt(const Part& part, const std::string& key);
+  // The factors of a matrix's products; empty where the file has none.
+  Result<std::vector<float>> scales_of(const TensorView& tensor, backend::MatrixUse use);
   // Rows [first_row, first_row + num_rows) of a tensor as a matrix.
   Result<std::unique_ptr<backend::Matrix>> pack(const TensorView& tensor, std::int64_t first_row,
                                                 std::int64_t num_rows, backend::MatrixUse use,

@@ -187,6 +187,7 @@ void CpuBackend::matmul(const Activation& in, std::span<const MatmulOp> ops) {
 }
 
 void CpuBackend::matmul_add(const Activation& in, const MatmulOp& op) {
+  CHECK(op.weight->scales.empty());
   matmuls_.run(cpu(in), rows_.count(), {&op, 1}, true);
 }
 
@@ -229,7 +230,8 @@ void CpuBackend::head(const HeadOp& op, std::int32_t first_row, std::int32_t num
   CpuActivation& h = cpu(scratch);
   CHECK(num_rows <= h.max_rows);
   norm_into(op.x, op.norm, first_row, num_rows, h);
-  if (op.argmax_of && cpu(*op.weight).nibble_planes != nullptr && num_rows <= BoundedArgmax::kMaxRows) {
+  const CpuMatrix& weight = cpu(*op.weight);
+  if (op.argmax_of && weight.nibble_planes != nullptr && weight.scales.empty() && num_rows <= BoundedArgmax::kMaxRows) {
     argmax_.find(op, h.quantized, num_rows);
     return;
   }

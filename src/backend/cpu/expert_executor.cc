@@ -41,11 +41,7 @@ Result<std::unique_ptr<ExpertRows>> ExpertExecutor::make_expert_rows(const Exper
 void ExpertExecutor::route(const RouteOp& op, CpuExpertRows& experts) {
   CHECK(op.rule.num_experts == experts.shape().num_experts && op.rule.num_used == experts.shape().num_used);
   for_rows(pool_, rows_.count(), op.rule.num_experts * kExpTimeInFloats, [&](std::int32_t row, int) {
-    std::int32_t* const chosen = experts.experts(row);
-    float* const weights = experts.weights(row);
-    route_row(op.rule, op.logits.row(row), op.choice_bias, chosen, weights);
-    if (op.expert_scale == nullptr) return;
-    for (std::int32_t i = 0; i < op.rule.num_used; ++i) weights[i] *= op.expert_scale[chosen[i]];
+    route_row(op.rule, op.logits.row(row), op.choice_bias, experts.experts(row), experts.weights(row));
   });
   experts.group(kernels_, rows_.count());
 }
@@ -98,6 +94,7 @@ void ExpertExecutor::multiply(const ExpertProjection& projection, const GroupedA
         {.weight = &weight,
          .first_group = expert * num_groups,
          .num_groups = num_groups,
+         .scale = weight.scales.empty() ? 1.0f : weight.scales[static_cast<std::size_t>(expert)],
          .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * num_outputs,
          .x = reads_floats ? in.floats(slot) : nullptr,
          .quantized = reads_floats ? nullptr : in.quantized(expert),

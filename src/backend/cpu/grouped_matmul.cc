@@ -60,12 +60,13 @@ void GroupedMatmul::run_task(const MatmulPart& part, const Cut& cut, std::int64_
   args.out = part.out.row(token);
   args.out_stride = part.out.stride;
   matmuls_.multiply(*part.weight, args);
-  if (part.bias == nullptr) return;
+  if (part.bias == nullptr && part.scale == 1.0f) return;
   const std::int64_t begin = args.group_begin * kernels::kRowsPerGroup;
   const std::int64_t end = args.group_end * kernels::kRowsPerGroup;
   for (std::int64_t row = token; row < token + args.num_tokens; ++row) {
     float* out = part.out.row(row) + begin;
-    kernels_.add(out, part.bias + begin, end - begin, out);
+    if (part.scale != 1.0f) kernels_.scale(out, part.scale, end - begin, out);
+    if (part.bias != nullptr) kernels_.add(out, part.bias + begin, end - begin, out);
   }
 }
 

@@ -18,6 +18,7 @@ struct MatmulPart {
   const CpuMatrix* weight = nullptr;
   std::int64_t first_group = 0;
   std::int64_t num_groups = 0;
+  float scale = 1.0f;           // of the product
   const float* bias = nullptr;  // [num_groups * kRowsPerGroup] or null
   // Inputs, as of MatmulArgs: the one that the matrix reads.
   const float* x = nullptr;

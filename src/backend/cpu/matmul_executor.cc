@@ -202,13 +202,15 @@ void MatmulExecutor::run(const CpuActivation& in, std::int32_t num_rows, std::sp
   });
 }
 
-// Adds the bias and finds the tile maxima, while the outputs are in this worker's caches.
+// Scales, adds the bias and finds the tile maxima, while the outputs are in this worker's caches.
 void MatmulExecutor::finish(const MatmulOp& op, const kernels::MatmulArgs& args, std::int64_t first_row) {
-  if (op.bias == nullptr && op.tile_maxima.data == nullptr) return;
+  const std::vector<float>& scales = op.weight->scales;
+  if (scales.empty() && op.bias == nullptr && op.tile_maxima.data == nullptr) return;
   const std::int64_t begin = args.group_begin * kRowsPerGroup;
   const std::int64_t end = std::min(args.num_rows, args.group_end * kRowsPerGroup);
   for (std::int64_t row = first_row; row < first_row + args.num_tokens; ++row) {
     float* out = op.out.row(row) + begin;
+    if (!scales.empty()) kernels_.scale(out, scales.front(), end - begin, out);
     if (op.bias != nullptr) kernels_.add(out, op.bias + begin, end - begin, out);
     if (op.tile_maxima.data != nullptr)
       kernels_.tile_maxima(out, end - begin, op.tile_maxima.row(row) + begin / kLogitsPerTile);

@@ -45,15 +45,6 @@ Status load_biases(WeightLoader& loader, const ModelConfig& config, const std::s
   return {};
 }
 
-// The factors go onto the routing weights, which is the same where no bias follows them.
-Status load_expert_scale(WeightLoader& loader, std::int32_t num_experts, const std::string& prefix, Moe& moe) {
-  const std::string name = prefix + "down_exps.scale";
-  KVASIR_TRY(moe.expert_scale, loader.optional_vector(name, num_experts));
-  if (moe.expert_scale.empty() || moe.down.bias.empty()) return {};
-  return make_error(ErrorKind::kBadFile,
-                    fmt::format("tensor {}: is not supported beside {}down_exps.bias", name, prefix));
-}
-
 Result<SharedExpert> load_shared(WeightLoader& loader, const ModelConfig& config, const std::string& prefix,
                                  bool has_weight) {
   const std::int64_t hidden = config.hidden_size, width = config.moe.shared_intermediate_size;
@@ -98,13 +89,9 @@ void add_shared(const LayerRun& run, const Moe& moe) {
 }
 
 void choose_experts(const LayerRun& run, const Moe& moe) {
-  const auto data_or_null = [](const std::vector<float>& values) {
-    return values.empty() ? nullptr : values.data();
-  };
   run.op.route({.logits = run.ws.moe->logits,
                 .rule = run.config.moe.rule,
-                .choice_bias = data_or_null(moe.choice_bias),
-                .expert_scale = data_or_null(moe.expert_scale)},
+                .choice_bias = moe.choice_bias.empty() ? nullptr : moe.choice_bias.data()},
                *run.ws.moe->experts);
 }
 
@@ -135,7 +122,6 @@ Result<Moe> load_moe(WeightLoader& loader, const ModelConfig& config, std::int32
     KVASIR_TRY(moe.choice_bias,
                loader.vector(fmt::format("blk.{}.exp_probs_b.bias", layer), config.moe.rule.num_experts));
   }
-  KVASIR_CHECKED(load_expert_scale(loader, config.moe.rule.num_experts, prefix, moe));
   if (config.moe.shared_intermediate_size > 0) {
     KVASIR_TRY(moe.shared, load_shared(loader, config, prefix, parts.shared_weight));
   }

@@ -33,7 +33,6 @@ struct Moe {
   std::unique_ptr<backend::Matrix> router;  // [experts, hidden]
   std::vector<float> router_bias;           // [experts] or empty
   std::vector<float> choice_bias;           // [experts] or empty, as backend::RouteOp has it
-  std::vector<float> expert_scale;          // likewise
   ExpertMatrix gate, up, down;              // `up` is null where `gate` has both, expert by expert
   std::optional<SharedExpert> shared;
   backend::Gate activation = backend::Gate::kSilu;
@@ -48,8 +47,7 @@ struct MoeParts {
 };
 
 // Tensors blk.N.ffn_gate_inp, ffn_{gate,up,down}_exps or ffn_gate_up_exps and ffn_*_shexp; also the files of 2023,
-// which have a tensor for each expert, ffn_{gate,up,down}.E. Where the file has ffn_down_exps.scale, a factor on each
-// expert's output, it counts. Without the norm before it.
+// which have a tensor for each expert, ffn_{gate,up,down}.E. Without the norm before it.
 Result<Moe> load_moe(WeightLoader& loader, const ModelConfig& config, std::int32_t layer,
                      MoeParts parts = {});
 

@@ -133,6 +133,28 @@ TEST_F(MoeTensors, GateAndUpMayBeOne) {
   EXPECT_EQ(moe->gate.weight->num_rows, gate.num_rows() + up.num_rows());
 }
 
+// As NVFP4 files have them.
+TEST_F(MoeTensors, MayHaveAFactorEach) {
+  const std::vector<float> factors = {0.5f, 1.0f, 1.5f, 2.0f, 2.5f, 3.0f, 3.5f, 4.0f};
+  ASSERT_EQ(std::ssize(factors), config_.moe.rule.num_experts);
+  ChangedSource source(*file_);
+  const auto add_factors = [&](const std::string& name, std::int64_t count) {
+    TensorView tensor{.name = name, .rank = 1, .shape = {count, 1, 1, 1}};
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count) * sizeof(float));
+    std::memcpy(bytes.data(), factors.data(), bytes.size());
+    source.add(tensor, bytes);
+  };
+  add_factors("blk.0.ffn_up_exps.scale", 8);
+  add_factors("blk.0.ffn_gate_inp.scale", 1);
+  add_factors("blk.0.ffn_gate_exps.scale", 4);
+  const auto moe = load(source);
+  ASSERT_TRUE(moe) << moe.error().message;
+  EXPECT_EQ(moe->up.weight->scales, factors);
+  EXPECT_EQ(moe->router->scales, std::vector<float>{0.5f});
+  EXPECT_TRUE(moe->gate.weight->scales.empty());  // of another size
+  EXPECT_TRUE(moe->down.weight->scales.empty());
+}
+
 TEST_F(MoeTensors, OfTwoTypesAreRefused) {
   ChangedSource source(*file_);
   take_apart("up", source);

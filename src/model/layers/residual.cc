@@ -8,7 +8,7 @@ void add_to_residual(const LayerRun& run, const backend::Activation& in, backend
                      const Norm& norm, float scale) {
   auto& [op, ws, config, layer] = run;
   const bool is_plain = norm.kind == backend::NormKind::kNone;
-  if (is_plain && config.residual_scale == 1.0f) {
+  if (is_plain && config.residual_scale == 1.0f && product.weight->scales.empty()) {
     product.out = ws.x;
     op.matmul_add(in, product);
     return;
