@@ -64,7 +64,9 @@ Status OpenedModel::quantize(const std::string& type, int num_threads) {
     return make_error(ErrorKind::kUsage,
                       fmt::format("quantize: must be q8_0, q4_0, q4_k or mxfp4, is {}", printable(type)), "quantize");
   }
-  source_ = io::quantize_on_load(std::move(source_), *dtype, num_threads);
+  const auto config = model::load_config(*source_);
+  const bool is_encoder = config && config->is_encoder;
+  source_ = io::quantize_on_load(std::move(source_), *dtype, num_threads, /*has_head=*/!is_encoder);
   return {};
 }
 

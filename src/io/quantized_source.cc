@@ -36,12 +36,12 @@ DType type_for(const TensorView& tensor, DType wanted) {
 
 class QuantizedSource final : public WeightSource {
  public:
-  QuantizedSource(std::unique_ptr<WeightSource> source, DType type, int num_threads)
+  QuantizedSource(std::unique_ptr<WeightSource> source, DType type, int num_threads, bool has_head)
       : source_(std::move(source)), num_threads_(num_threads) {
     for (const TensorView& tensor : source_->tensors()) add(tensor, tensor.name, type);
     // A head of its own, where the table of embeddings is the head: rows are looked up in the table as it is.
     const TensorView* embedding = source_->find(kEmbedding);
-    if (source_->find(kHead) == nullptr && embedding != nullptr && is_float(embedding->dtype) &&
+    if (has_head && source_->find(kHead) == nullptr && embedding != nullptr && is_float(embedding->dtype) &&
         type_for(*embedding, DType::kQ8_0) != embedding->dtype) {
       add(*embedding, kHead, DType::kQ8_0);
     }
@@ -130,8 +130,9 @@ std::optional<DType> load_type_named(std::string_view name) {
   return found == std::end(kLoadTypes) ? std::nullopt : std::optional(found->second);
 }
 
-std::unique_ptr<WeightSource> quantize_on_load(std::unique_ptr<WeightSource> source, DType type, int num_threads) {
-  return std::make_unique<QuantizedSource>(std::move(source), type, num_threads);
+std::unique_ptr<WeightSource> quantize_on_load(std::unique_ptr<WeightSource> source, DType type, int num_threads,
+                                               bool has_head) {
+  return std::make_unique<QuantizedSource>(std::move(source), type, num_threads, has_head);
 }
 
 }  // namespace kvasir::io

@@ -16,6 +16,8 @@ std::optional<DType> load_type_named(std::string_view name);
 // `source` with the float matrices of layers and experts in `type`, and the head in Q8_0; what it already holds as
 // blocks, norms, routers, biases, convolutions and the table of embeddings stay as they are. Rows that `type` does
 // not divide become Q8_0, or stay. Rows are encoded when they are asked for, on up to `num_threads` threads.
-std::unique_ptr<WeightSource> quantize_on_load(std::unique_ptr<WeightSource> source, DType type, int num_threads);
+// `has_head`: whether the embedding is the head too where there is no other.
+std::unique_ptr<WeightSource> quantize_on_load(std::unique_ptr<WeightSource> source, DType type, int num_threads,
+                                               bool has_head = true);
 
 }  // namespace kvasir::io

@@ -123,6 +123,19 @@ TEST(EncoderRequest, IsCutToDimensionsAndBroughtToLengthOneAgain) {
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i] * whole[0], whole[i] * first[0], 1e-6);
 }
 
+TEST(EncoderRequest, KeepsItsDirectionWhenTheWeightsAreQuantised) {
+  for (const char* golden : {"bert", "gemma-embedding"}) {
+    EngineConfig bytes = config(golden);
+    bytes.quantize = "q8_0";
+    const auto exact = load(config(golden)), quantised = load(bytes);
+    ASSERT_TRUE(exact != nullptr && quantised != nullptr);
+    const auto prompts = random_prompts(1, 60, 60, exact->model_info().vocab_size, 5);
+    const std::vector<float> a = embeddings(*exact, prompts)[0], b = embeddings(*quantised, prompts)[0];
+    EXPECT_NE(a, b);
+    EXPECT_GT(std::inner_product(a.begin(), a.end(), b.begin(), 0.0), 0.999) << golden;
+  }
+}
+
 TEST(EncoderRequest, TellsTheTextsOfAPairApart) {
   const auto engine = load(config("bert"));
   ASSERT_NE(engine, nullptr);
