@@ -33,6 +33,7 @@ run: build
 
 test: tests
 	@$(KVASIR) pull $(MODEL) || echo "test: no model, the tests that need one will say so"
+	@$(KVASIR) pull all-minilm:22m || echo "test: no encoder, the test that needs one will say so"
 	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS) -LE slow $(if $(CI),$(NO_SKIPS))
 	@$(if $(CI),python3 scripts/check_skips.py $(BUILD)/tests.xml)
 

@@ -1,11 +1,14 @@
 // Encoders: an embedding is the same alone and in company, on any number of threads and in any step; what they refuse.
 #include <gtest/gtest.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -178,6 +181,39 @@ TEST(EncoderRequest, ContextIsWhatAStepHolds) {
   ASSERT_NE(engine, nullptr);
   EXPECT_EQ(engine->model_info().max_model_len_tokens, 64);
 }
+
+// With trained weights: all-MiniLM-L6-v2 beside sentence-transformers, by the types of its weights.
+class RealEncoder : public ::testing::TestWithParam<std::pair<const char*, double>> {};
+
+TEST_P(RealEncoder, AgreesWithTheReference) {
+  const auto [type, least_cosine] = GetParam();
+  EngineConfig real{
+      .model_path = std::getenv("KVASIR_ENCODER_MODEL"), .memory_bytes = 1ll << 30, .quantize = type};
+  const auto engine = load(real);
+  ASSERT_NE(engine, nullptr);
+  simdjson::dom::parser parser;
+  simdjson::dom::array cases;
+  ASSERT_EQ(parser.load(KVASIR_SOURCE_DIR "/tests/cases/embeddings/all-minilm.json").get(cases),
+            simdjson::SUCCESS);
+  for (const simdjson::dom::element each : cases) {
+    const std::string_view text = each["text"];
+    std::vector<TokenId> ids;
+    for (const std::int64_t id : each["ids"].get_array()) ids.push_back(static_cast<TokenId>(id));
+    EXPECT_EQ(engine->encode(text).value(), ids) << text;
+    const std::vector<float> vector = embeddings(*engine, {ids})[0];
+    double cosine = 0.0;
+    std::size_t i = 0;
+    for (const double expected : each["vector"].get_array()) cosine += expected * vector.at(i++);
+    EXPECT_GE(cosine, least_cosine) << text;
+  }
+}
+
+std::vector<std::pair<const char*, double>> real_cases() {
+  if (std::getenv("KVASIR_ENCODER_MODEL") == nullptr) return {};
+  return {{"", 0.9999}, {"q8_0", 0.999}};
+}
+INSTANTIATE_TEST_SUITE_P(Types, RealEncoder, ::testing::ValuesIn(real_cases()));
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RealEncoder);  // without the model
 
 }  // namespace
 }  // namespace kvasir::testing::encoder_test
