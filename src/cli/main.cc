@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "cli/build_info.h"
+#include "cli/foreign_name.h"
 #include "cli/help_formatter.h"
 #include "cli/help_layout.h"
 #include "cli/number_range.h"
+#include "cli/out_of_memory.h"
 #include "cli/settings.h"
 #include "cli/sigbus_handler.h"
 #include "cli/standard_output.h"
@@ -106,6 +108,13 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
   return finish_output();
 }
 
+// "-hf" of llama.cpp begins as "-h" does.
+bool has_foreign_help_flag(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](const char* word) {
+    return std::string_view(word).starts_with("-h") && !foreign_flag_hint(word).empty();
+  });
+}
+
 int run_command(int argc, char** argv) {
   if (argc <= 1 || (argc == 2 && std::string_view(argv[1]) == "help")) return greet();
   CLI::App app{"Kvasir: serves language models from the machine you have", "kvasir"};
@@ -128,7 +137,7 @@ int run_command(int argc, char** argv) {
   try {
     app.parse(with_help_as_flag(argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return print_help(app, error);
+    if (error.get_exit_code() == 0 && !has_foreign_help_flag(argc, argv)) return print_help(app, error);
     return usage_error(app, error, argc, argv);
   }
   return context.action ? context.action() : kExitUsage;
@@ -147,6 +156,10 @@ void reserve_standard_streams() {
 
 int main(int argc, char** argv) {
   kvasir::cli::reserve_standard_streams();
+  if (!kvasir::cli::prepare_for_little_memory()) {
+    std::fputs("kvasir: ulimit -v leaves no memory to start\n", stderr);
+    return kvasir::cli::kExitMachine;
+  }
   kvasir::cli::install_sigbus_handler();
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit is an error of the write, in words
   try {

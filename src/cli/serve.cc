@@ -14,7 +14,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/checked_math.h"
@@ -175,7 +174,7 @@ void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
   std::future<void> closed;
   try {
     closed = std::async(std::launch::async, [&server] { server.reset(); });
-  } catch (const std::system_error&) {  // no memory for a thread
+  } catch (const std::exception&) {  // no memory for a thread
     return server.reset();
   }
   if (closed.wait_for(kCancelGrace) == std::future_status::ready) return;
@@ -295,6 +294,11 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   }
   MemoryReserve reserve;
   KVASIR_TRY(auto server, server::Server::create(*session.engine, options.server));
+  if (!reserve.is_full()) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("ulimit -v leaves too little memory: {} are set aside for the server's own threads",
+                                  format_bytes(MemoryReserve::kPieceBytes * MemoryReserve::kNumPieces)));
+  }
   announce(options.model, *session.engine, *server, options.server, globals.json);
   logger.debug("loaded in {:.0f} ms", session.load_ms);
   ServiceManager manager;

@@ -25,7 +25,7 @@ struct Limits {
   Limit header_bytes{16 << 10, 431, "bytes of headers", "max-header-bytes", 256 << 10};
   Limit header_count{100, 431, "headers", "max-headers", 1000};
   Limit body_bytes{8 << 20, 413, "bytes in the body", "max-body-bytes", 1 << 30};
-  // An upload takes twice its bytes of the request memory, which may have less.
+  // An upload goes to the store as it comes and takes 3 MiB of the request memory, whatever its size.
   Limit file_bytes{200 << 20, 413, "bytes in the body of a file's upload", "max-file-bytes", 1 << 30};
 
   Limit json_depth{64, 400, "levels of nested JSON", "max-json-depth", 1024};

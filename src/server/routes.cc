@@ -28,8 +28,11 @@ std::vector<http::Route> make_routes(api::ApiContext& context) {
     routes.push_back({endpoint->method, endpoint->pattern,
                       [&context, endpoint](const api::Writer& writer, const std::string& rest) {
                         endpoint->answer(context, writer, rest);
-                      },
-                      endpoint->takes_file});
+                      }});
+    if (endpoint->open_sink == nullptr) continue;
+    routes.back().open_sink = [&context, endpoint](const http::Request& head, const auth::Tenant& tenant) {
+      return endpoint->open_sink(context, head, tenant);
+    };
   }
   return routes;
 }

@@ -15,7 +15,6 @@
 #include <cstring>
 #include <ctime>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -159,6 +158,12 @@ struct Server::Impl {
             .logs = counted_logs(config, files.access_log.get()),
             .draining = draining},
         router(make_routes(api), config.base_path) {}
+
+  // Connections that go behind the store give it nothing more.
+  ~Impl() {
+    stored.reset();
+    api.stored = nullptr;
+  }
 
   Status open_grpc();
   Result<std::vector<std::thread>> start_io_threads();
@@ -308,9 +313,13 @@ Status Server::Impl::open_grpc() {
 }
 
 void Server::Impl::begin_session(boost::asio::ip::tcp::socket socket, http::ConnectionCounter::Slot slot) {
-  auto session = std::make_shared<http::Session>(std::move(socket), std::move(slot),
-                                                 files.tls == nullptr ? nullptr : &files.tls->context(),
-                                                 session_context);
+  std::shared_ptr<http::Session> session;
+  {
+    const MemoryReserve::Spared spared;
+    session = std::make_shared<http::Session>(std::move(socket), std::move(slot),
+                                              files.tls == nullptr ? nullptr : &files.tls->context(), session_context);
+  }
+  // Asio's own work must not fail: a strand that cannot go on ends the program.
   boost::asio::dispatch(session->executor(), [session] { session->start(); });
 }
 
@@ -329,7 +338,6 @@ Result<std::vector<std::thread>> Server::Impl::start_io_threads() {
 }
 
 void Server::Impl::serve_io() {
-  const MemoryReserve::Spared spared;  // what fails here ends a connection
   const auto work = boost::asio::make_work_guard(io);
   while (!io.stopped()) {
     try {
@@ -358,7 +366,7 @@ void Server::Impl::drain() {
       engine.drain(config.drain_ms);
       stop_signal.raise();
     });
-  } catch (const std::system_error&) {  // no memory for a thread: nobody hears a second signal
+  } catch (const std::exception&) {  // no memory for a thread: nobody hears a second signal
     return engine.drain(config.drain_ms);
   }
   stop_signal.wait();

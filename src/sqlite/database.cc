@@ -13,11 +13,24 @@ namespace {
 // Another process may be writing to the same file.
 constexpr int kBusyTimeoutMs = 5000;
 
-// A file that is only read is to blame itself.
+// A file that is damaged or only read is to blame itself, and never for a lack of memory.
+ErrorKind kind_of(int code, bool is_read) {
+  switch (code & 0xff) {  // without SQLite's details
+    case SQLITE_NOMEM:
+      return ErrorKind::kMachine;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:  // it has not the tables that it should have
+      return ErrorKind::kBadFile;
+    default:
+      return is_read ? ErrorKind::kBadFile : ErrorKind::kMachine;
+  }
+}
+
 Error last_error_of(sqlite3* database) {
   const char* path = sqlite3_db_filename(database, "main");
   const bool is_read = sqlite3_db_readonly(database, "main") == 1;
-  return {is_read ? ErrorKind::kBadFile : ErrorKind::kMachine,
+  return {kind_of(sqlite3_errcode(database), is_read),
           fmt::format("{}: {}", path == nullptr || *path == '\0' ? "the database in memory" : printable_line(path),
                       printable_line(sqlite3_errmsg(database))),
           ""};
@@ -103,7 +116,7 @@ Result<Database> Database::open(const std::string& path, Access access) {
       sqlite3_open_v2((writes ? path : uri_to_read(path)).c_str(), &opened, flags, nullptr);
   Database database(opened);  // also of a failure: it holds the message
   if (outcome != SQLITE_OK) {
-    return make_error(writes ? ErrorKind::kMachine : ErrorKind::kBadFile,
+    return make_error(opened == nullptr || writes ? ErrorKind::kMachine : ErrorKind::kBadFile,
                       fmt::format("{}: cannot be opened: {}", printable_line(path),
                                   opened == nullptr ? "out of memory" : sqlite3_errmsg(opened)));
   }

@@ -37,7 +37,7 @@ class Statement {
     int index = 0;
     (bind(++index, arguments), ...);
   }
-  // Error: kMachine (disk full, locked for too long, damaged).
+  // Error: kMachine (disk full, locked for too long, no memory), kBadFile (damaged).
   Result<bool> next();  // false: no more rows
 
   // Columns of the row that next() went to.
@@ -72,8 +72,8 @@ class Database {
   // for writing.
   static Result<Database> open(const std::string& path, Access access);
 
-  // Runs SQL without arguments, several statements at once. Error: kBadFile when opened for reading, else
-  // kMachine.
+  // Runs SQL without arguments, several statements at once. Error: kBadFile when the file is damaged or opened for
+  // reading, kMachine without memory and otherwise.
   Status execute(const char* sql);
   // Error: likewise, when the database has not what the SQL names.
   Result<Statement> prepare(std::string_view sql);

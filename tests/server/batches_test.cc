@@ -123,16 +123,6 @@ TEST(Files, HaveALimitOfTheirOwn) {
   EXPECT_EQ(chunked.receive().status, 413);
 }
 
-TEST(Files, TakeTheirMemoryTwice) {
-  ServerConfig config;
-  config.request_memory_bytes = 4 << 20;
-  const RunningServer server({}, config);
-  EXPECT_EQ(upload_as(server, std::string(1 << 20, 'x')).status, 200);
-  const ClientResponse large = upload_as(server, std::string(3 << 20, 'x'));
-  EXPECT_EQ(large.status, 413);
-  EXPECT_NE(large.body.find("--request-memory"), std::string::npos) << large.body;
-}
-
 TEST(Batches, EveryLineIsAnsweredInTheFilesShape) {
   const RunningServer server;
   const std::string file = uploaded(server, chat_line("one") + "\n\n" + chat_line("two", R"(,"max_tokens":2)") + "\r\n" +

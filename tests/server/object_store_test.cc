@@ -94,6 +94,66 @@ TEST_F(StoreFolder, ARestartFindsWhatWasThere) {
   EXPECT_FALSE(store->set_status("running", "completed", "", false).value()) << "the first end counts";
 }
 
+TEST_F(StoreFolder, AnUnseenObjectIsFoundWhenItIsShown) {
+  auto store = ObjectStore::open(options(path_)).value();
+  Object file = response("r1", "ann", "{}");
+  ASSERT_TRUE(store->begin_unseen(file, 0));
+  ASSERT_TRUE(store->append("r1", {"", "in"}));
+  ASSERT_TRUE(store->append("r1", {"", "put"}));
+  EXPECT_FALSE(has(*store, "r1"));
+  EXPECT_FALSE(store->erase(Kind::kResponse, "ann", "r1").value());
+  EXPECT_TRUE(store->list(Kind::kResponse, "ann", "", "", 10, false).value().objects.empty());
+  EXPECT_TRUE(store->pinned(Kind::kResponse).value().empty());
+  file.json = R"({"bytes":5})";
+  ASSERT_TRUE(store->show(file));
+  EXPECT_EQ(store->find(Kind::kResponse, "ann", "r1").value()->json, file.json);
+  EXPECT_EQ(store->read("r1", 0, 100).value().bytes, "input");
+  EXPECT_FALSE(store->show(file)) << "it is shown once";
+  ASSERT_TRUE(store->erase_unseen("r1")) << "it is seen, so it stays";
+  ASSERT_TRUE(store->erase(Kind::kResponse, "ann", "r1").value());
+  EXPECT_EQ(store->used_bytes(Kind::kResponse), 0);
+}
+
+TEST_F(StoreFolder, AnUnseenObjectLeavesNothingBehind) {
+  {
+    auto store = ObjectStore::open(options(path_)).value();
+    for (const char* const id : {"cut", "open"}) {
+      ASSERT_TRUE(store->begin_unseen(response(id), 0));
+      ASSERT_TRUE(store->append(id, {"", std::string(1000, 'x')}));
+    }
+    ASSERT_TRUE(store->erase_unseen("cut"));
+    EXPECT_EQ(store->num_objects(Kind::kResponse), 1);
+  }
+  auto database = sqlite::Database::open(file(), sqlite::Database::Access::kReadWrite).value();
+  auto count = database.prepare("SELECT (SELECT count(*) FROM objects) + (SELECT count(*) FROM parts)").value();
+  count.bind_all();
+  ASSERT_TRUE(count.next().value());
+  EXPECT_EQ(count.integer(0), 0);
+}
+
+TEST_F(StoreFolder, AnUnseenObjectOfAKilledProcessIsErased) {
+  const std::string copy = path_ + "-copy";
+  {
+    auto store = ObjectStore::open(options(path_)).value();
+    ASSERT_TRUE(store->begin_unseen(response("open"), 0));
+    std::filesystem::copy(path_, copy);
+  }
+  auto store = ObjectStore::open(options(copy)).value();
+  EXPECT_EQ(store->num_objects(Kind::kResponse), 0);
+  EXPECT_EQ(store->used_bytes(Kind::kResponse), 0);
+  std::filesystem::remove_all(copy);
+}
+
+TEST_F(StoreFolder, WhatComesToTooMuchDrivesNobodyOut) {
+  auto store = ObjectStore::open(options("", 10'000)).value();
+  ASSERT_TRUE(store->add(response("a"), {}));
+  EXPECT_EQ(store->begin_unseen(response("large"), 20'000).error().kind, ErrorKind::kUnmet);
+  ASSERT_TRUE(store->begin_unseen(response("grows"), 0));
+  ASSERT_TRUE(store->append("grows", {"", std::string(9000, 'x')}));
+  EXPECT_EQ(store->append("grows", {"", std::string(1000, 'x')}).error().kind, ErrorKind::kUnmet);
+  EXPECT_TRUE(has(*store, "a"));
+}
+
 TEST_F(StoreFolder, OneServerAtATimeHasTheFolder) {
   const auto store = ObjectStore::open(options(path_)).value();
   const auto second = ObjectStore::open(options(path_));

@@ -2,9 +2,11 @@
 
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "base/memory_reserve.h"
 #include "server/api_error.h"
 
 namespace kvasir::server::api {
@@ -21,7 +23,10 @@ void BackgroundWriter::post(std::function<void()> task) {
 // A task that throws, in practice for want of memory, ends this answer alone.
 void BackgroundWriter::attempt(const std::function<void()>& task) {
   try {
+    const MemoryReserve::Spared spared;
     return task();
+  } catch (const std::bad_alloc&) {
+    fail({503, "out of memory: the request could not be processed", {}, "overloaded"});
   } catch (const std::exception&) {
     fail({500, "the request could not be processed", {}, "internal_error"});
   }

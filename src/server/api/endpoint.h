@@ -7,6 +7,7 @@
 
 #include "server/api/api_context.h"
 #include "server/api/field_reference.h"
+#include "server/http/body_sink.h"
 #include "server/http/response_writer.h"
 
 namespace kvasir::server::api {
@@ -22,7 +23,9 @@ struct Endpoint {
   void (*answer)(ApiContext& context, const Writer& writer, const std::string& rest);
   // The fields of its body. Null: it has none.
   FieldTable (*fields)() = nullptr;
-  bool takes_file = false;  // its body is one
+  // As http::Route's. Null: its body is no file.
+  ApiResult<std::shared_ptr<http::BodySink>> (*open_sink)(ApiContext& context, const http::Request& head,
+                                                          const auth::Tenant& tenant) = nullptr;
 };
 
 }  // namespace kvasir::server::api

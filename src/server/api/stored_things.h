@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "base/memory_reserve.h"
 #include "server/api/api_context.h"
 #include "server/api/background_writer.h"
 #include "server/api/batches/batch_runner.h"
@@ -83,7 +85,11 @@ void ask_store(const ApiContext& context, const Writer& writer, Task task, Then 
     using Outcome = decltype(task(store));
     std::shared_ptr<Outcome> outcome;
     try {
+      const MemoryReserve::Spared spared;
       outcome = std::make_shared<Outcome>(task(store));
+    } catch (const std::bad_alloc&) {
+      outcome = std::make_shared<Outcome>(
+          std::unexpected(ApiError{503, "out of memory: the request could not be processed", {}, "overloaded"}));
     } catch (const std::exception&) {
       outcome = std::make_shared<Outcome>(
           std::unexpected(ApiError{500, "the request could not be processed", {}, "internal_error"}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/printable.h"
 
@@ -72,8 +73,12 @@ ApiResult<std::string> boundary_of(const Request& request) {
   return *std::move(boundary);
 }
 
-// Name and file name, from the lines before a part's content.
-ApiResult<FormPart> read_part_headers(std::string_view headers) {
+struct PartHead {
+  std::string name, file_name;
+};
+
+// From the lines before a part's content.
+ApiResult<PartHead> read_part_head(std::string_view headers) {
   while (!headers.empty()) {
     const std::size_t end = std::min(headers.find(kLineEnd), headers.size());
     const std::string_view line = headers.substr(0, end);
@@ -84,39 +89,109 @@ ApiResult<FormPart> read_part_headers(std::string_view headers) {
     if (!starts_with_word(value, "form-data")) return malformed_form("a part that is no form-data");
     const std::optional<std::string> name = parameter_of(value, "name");
     if (!name || name->empty()) return malformed_form("a part without a name");
-    return FormPart{.name = *name, .file_name = parameter_of(value, "filename").value_or(""), .content = {}};
+    return PartHead{.name = *name, .file_name = parameter_of(value, "filename").value_or("")};
   }
   return malformed_form("a part without Content-Disposition");
 }
 
 }  // namespace
 
-ApiResult<std::vector<FormPart>> parse_form(const Request& request) {
-  KVASIR_TRY(const std::string boundary, boundary_of(request));
-  const std::string mark = "--" + boundary, next_mark = "\r\n" + mark;
-  std::string_view rest = request.body;
-  if (!rest.starts_with(mark)) return malformed_form("it does not begin with its boundary");
-  rest.remove_prefix(mark.size());
-  std::vector<FormPart> parts;
-  while (!rest.starts_with("--")) {
-    if (!rest.starts_with(kLineEnd)) return malformed_form("a boundary that does not end its line");
-    if (parts.size() == kMaxFormParts) return malformed_form(fmt::format("more than {} parts", kMaxFormParts));
-    rest.remove_prefix(kLineEnd.size());
-    const std::size_t headers_end = rest.substr(0, kMaxPartHeaderBytes).find("\r\n\r\n");
-    if (headers_end == rest.npos) {
-      return malformed_form(fmt::format("a part whose headers do not end within {} bytes", kMaxPartHeaderBytes));
-    }
-    KVASIR_TRY(FormPart part, read_part_headers(rest.substr(0, headers_end)));
-    rest.remove_prefix(headers_end + 2 * kLineEnd.size());
-    // A part without content: its boundary's line end is that of the empty line before.
-    const bool is_empty = rest.starts_with(mark);
-    const std::size_t end = is_empty ? 0 : rest.find(next_mark);
-    if (end == rest.npos) return malformed_form("it ends within a part");
-    part.content = rest.substr(0, end);
-    rest.remove_prefix(end + (is_empty ? mark.size() : next_mark.size()));
-    parts.push_back(std::move(part));
+ApiResult<FormReader> FormReader::open(const Request& head) {
+  KVASIR_TRY(const std::string boundary, boundary_of(head));
+  return FormReader(boundary);
+}
+
+ApiStatus FormReader::read(std::string_view bytes, FormParts& parts) {
+  input_ += bytes;
+  std::string_view rest = input_;
+  for (;;) {
+    KVASIR_TRY(const bool has_read, step(rest, parts));
+    if (!has_read) break;
   }
-  return parts;
+  input_.erase(0, input_.size() - rest.size());
+  return {};
+}
+
+ApiStatus FormReader::finish() const {
+  if (state_ == State::kEnd) return {};
+  if (state_ == State::kBegin) return malformed_form("it does not begin with its boundary");
+  return malformed_form("it ends before its last boundary");
+}
+
+ApiResult<bool> FormReader::step(std::string_view& rest, FormParts& parts) {
+  switch (state_) {
+    case State::kBegin:
+      return read_begin(rest);
+    case State::kBoundary:
+      return read_boundary(rest);
+    case State::kHeaders:
+      return read_headers(rest, parts);
+    case State::kFirstContent:
+      return read_first_content(rest);
+    case State::kContent:
+      return read_content(rest, parts);
+    case State::kEnd:
+      break;
+  }
+  rest = {};
+  return false;
+}
+
+ApiResult<bool> FormReader::read_begin(std::string_view& rest) {
+  const std::string_view mark = bare_mark();
+  if (!rest.starts_with(mark.substr(0, rest.size()))) {
+    return malformed_form("it does not begin with its boundary");
+  }
+  if (rest.size() < mark.size()) return false;
+  rest.remove_prefix(mark.size());
+  state_ = State::kBoundary;
+  return true;
+}
+
+// Behind a boundary: the end of its line, or of the form.
+ApiResult<bool> FormReader::read_boundary(std::string_view& rest) {
+  if (rest.size() < kLineEnd.size()) return false;
+  const bool is_last = rest.starts_with("--");
+  if (!is_last && !rest.starts_with(kLineEnd)) return malformed_form("a boundary that does not end its line");
+  if (!is_last && ++num_parts_ > kMaxParts) return malformed_form(fmt::format("more than {} parts", kMaxParts));
+  rest.remove_prefix(kLineEnd.size());
+  state_ = is_last ? State::kEnd : State::kHeaders;
+  return true;
+}
+
+ApiResult<bool> FormReader::read_headers(std::string_view& rest, FormParts& parts) {
+  const std::size_t end = rest.substr(0, kMaxPartHeaderBytes).find("\r\n\r\n");
+  if (end == rest.npos && rest.size() < kMaxPartHeaderBytes) return false;
+  if (end == rest.npos) {
+    return malformed_form(fmt::format("a part whose headers do not end within {} bytes", kMaxPartHeaderBytes));
+  }
+  KVASIR_TRY(PartHead head, read_part_head(rest.substr(0, end)));
+  KVASIR_CHECKED(parts.begin_part(std::move(head.name), std::move(head.file_name)));
+  rest.remove_prefix(end + 2 * kLineEnd.size());
+  state_ = State::kFirstContent;
+  return true;
+}
+
+// A part may have no content: its boundary's line end is that of the empty line before.
+ApiResult<bool> FormReader::read_first_content(std::string_view& rest) {
+  const std::string_view mark = bare_mark();
+  if (rest.size() < mark.size() && mark.starts_with(rest)) return false;
+  const bool is_empty = rest.starts_with(mark);
+  if (is_empty) rest.remove_prefix(mark.size());
+  state_ = is_empty ? State::kBoundary : State::kContent;
+  return true;
+}
+
+// Passes on what can be no part of a boundary.
+ApiResult<bool> FormReader::read_content(std::string_view& rest, FormParts& parts) {
+  const std::size_t end = rest.find(mark_);
+  const bool has_end = end != rest.npos;
+  const std::size_t num_held = has_end ? 0 : std::min(rest.size(), mark_.size() - 1);
+  const std::size_t num_passed = has_end ? end : rest.size() - num_held;
+  if (num_passed > 0) KVASIR_CHECKED(parts.content(rest.substr(0, num_passed)));
+  rest.remove_prefix(has_end ? end + mark_.size() : num_passed);
+  if (has_end) state_ = State::kBoundary;
+  return has_end;
 }
 
 }  // namespace kvasir::server::http

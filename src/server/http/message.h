@@ -1,6 +1,7 @@
 // A request and a response as the handlers see them: whole, decoded, free of any HTTP library.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,8 @@
 #include "server/auth/tenant.h"
 
 namespace kvasir::server::http {
+
+class BodySink;
 
 struct Header {
   std::string name;
@@ -22,6 +25,7 @@ struct Request {
   std::string body;
   auth::Tenant tenant;  // whose API key came with it
   std::string query = {};  // behind the path's "?", as it came
+  std::shared_ptr<BodySink> sink = {};  // has the body instead; null: `body` has it
 
   // The value of the first header of that name, case aside; null when there is none.
   const std::string* header(std::string_view name) const;

@@ -167,7 +167,14 @@ ApiStatus RequestReader::limit_body() {
     return std::unexpected(refusal(make_error_code(beast_http::error::body_limit)));
   }
   parser_.body_limit(max);
+  if (!takes_file_ && parser_.content_length()) parser_.get().body().reserve(*parser_.content_length());
   return {};
+}
+
+std::string RequestReader::take_body() {
+  std::string taken = std::exchange(parser_.get().body(), {});
+  num_taken_bytes_ += std::ssize(taken);
+  return taken;
 }
 
 Request RequestReader::take_request() {

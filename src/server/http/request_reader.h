@@ -2,12 +2,13 @@
 #pragma once
 
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "server/api_error.h"
+#include "server/http/growing_body.h"
 #include "server/http/message.h"
 #include "server/http/router.h"
 #include "server/limits.h"
@@ -32,8 +33,11 @@ class RequestReader {
   bool untouched() const { return !touched_; }
   // Whether the client waits for "100 Continue" before it sends the body. Requires: the header is complete.
   bool expects_continue() const { return expects_continue_; }
-  std::string_view body() const { return parser_.get().body(); }  // as far as it has come
-  std::int64_t body_bytes() const { return std::ssize(parser_.get().body()); }
+  // As far as it has come and was not taken.
+  std::string_view body() const { return parser_.get().body(); }
+  std::string take_body();
+  std::int64_t body_bytes() const { return num_taken_bytes_ + std::ssize(parser_.get().body()); }  // that came
+  bool is_complete() const { return parser_.is_done(); }
 
   // Whether the body is a file. Requires: the header is complete.
   bool takes_file() const { return takes_file_; }
@@ -55,13 +59,14 @@ class RequestReader {
 
   const Limits& limits_;
   const Router& router_;  // tells a path's usual form
-  boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  boost::beast::http::request_parser<GrowingBody> parser_;
   Request head_;  // with the headers as they were before the body: trailers do not count
   bool touched_ = false;
   bool has_request_line_ = false;
   bool header_checked_ = false;
   bool expects_continue_ = false;
   bool takes_file_ = false;
+  std::int64_t num_taken_bytes_ = 0;  // of the body
 };
 
 }  // namespace kvasir::server::http

@@ -125,7 +125,11 @@ std::string_view Router::pattern_of(const Request& request) const {
 
 bool Router::takes_file(const Request& request) const {
   const Route* const route = find(request);
-  return route != nullptr && route->takes_file;
+  return route != nullptr && route->open_sink != nullptr;
+}
+
+ApiResult<std::shared_ptr<BodySink>> Router::open_sink(const Request& head, const auth::Tenant& tenant) const {
+  return find(head)->open_sink(head, tenant);
 }
 
 void Router::handle(const std::shared_ptr<ResponseWriter>& writer) const {

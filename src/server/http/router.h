@@ -8,18 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "server/http/body_sink.h"
 #include "server/http/response_writer.h"
 
 namespace kvasir::server::http {
 
 // `rest`: what the "*" of a pattern matched, percent-decoded; else empty.
 using Handler = std::function<void(std::shared_ptr<ResponseWriter> writer, const std::string& rest)>;
+// Opens what takes the body of a request. Errors refuse it before its body comes.
+using OpenSink =
+    std::function<ApiResult<std::shared_ptr<BodySink>>(const Request& head, const auth::Tenant& tenant)>;
 
 struct Route {
   std::string_view method;
   std::string_view pattern;  // a path; "*" is one segment, and at the end any number
   Handler handler;
-  bool takes_file = false;  // its body is one, with a limit of its own
+  OpenSink open_sink = nullptr;  // null: its body is no file, which has a limit of its own
 };
 
 // Unknown paths get 404, known ones with another method 405 with Allow; HEAD is answered as GET (the
@@ -39,7 +43,10 @@ class Router {
   void handle(const std::shared_ptr<ResponseWriter>& writer) const;
   // The pattern of the route that takes the request; kNoRoute when none does.
   std::string_view pattern_of(const Request& request) const;
+  // Whether the request's body is a file.
   bool takes_file(const Request& request) const;
+  // Requires: it is.
+  ApiResult<std::shared_ptr<BodySink>> open_sink(const Request& head, const auth::Tenant& tenant) const;
   // The methods a path takes, "GET, HEAD"; empty for an unknown path.
   std::string allowed_methods(std::string_view path) const;
 

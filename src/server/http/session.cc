@@ -40,6 +40,10 @@ Session::Session(boost::asio::ip::tcp::socket socket, ConnectionCounter::Slot sl
 Session::~Session() { --context_.metrics.num_connections; }
 
 void Session::start() {
+  attempt([this] { shake_hands(); });
+}
+
+void Session::shake_hands() {
   note_memory();
   connection_.send_at_once();
   if (!connection_.is_secure()) return begin();
@@ -131,12 +135,12 @@ void Session::advance() {
   note_memory();
   if (!progress) return refuse(progress.error());
   const bool is_complete = *progress == RequestReader::Progress::kComplete;
-  const std::int64_t bytes = !is_complete             ? reader_->body_bytes()
-                             : reader_->takes_file() ? 2 * reader_->body_bytes()  // and what is stored of it
-                                                     : body_memory_bytes(reader_->body());
+  const std::int64_t bytes = sink_ != nullptr                            ? sink_->memory_bytes()
+                             : !is_complete || reader_->takes_file() ? reader_->body_bytes()
+                                                                     : body_memory_bytes(reader_->body());
   if (const ApiStatus fits = body_memory_.resize(bytes); !fits) return refuse(fits.error());
   if (was_untouched && !reader_->untouched()) request_began_ = std::chrono::steady_clock::now();
-  if (is_complete) return answer_request();
+  if (is_complete && sink_ == nullptr) return answer_request();
   if (*progress == RequestReader::Progress::kBody && !std::exchange(may_send_body_, true)) {
     const auto tenant = admit(reader_->head());
     if (!tenant) return refuse(tenant.error());
@@ -144,14 +148,46 @@ void Session::advance() {
       return refuse({413, "what needs no API key takes no body", {}, "limit_exceeded"});
     }
     body_memory_.belong_to(tenant->name);
+    if (reader_->takes_file()) {
+      auto sink = context_.router.open_sink(reader_->head(), *tenant);
+      if (!sink) return refuse(sink.error());
+      const ApiStatus fits = body_memory_.resize((*sink)->memory_bytes());
+      if (!fits) return refuse(fits.error());
+      sink_ = *std::move(sink);
+    }
   }
-  if (*progress == RequestReader::Progress::kBody && reader_->expects_continue() &&
-      !std::exchange(said_continue_, true)) {
-    send("HTTP/1.1 100 Continue\r\n\r\n");
-  }
+  if (sink_ != nullptr) return pass_body();
+  if (*progress == RequestReader::Progress::kBody) return await_body();
   // Empty lines before a request do not keep a connection open.
   if (!reader_->untouched()) set_read_deadline(*progress);
   read();
+}
+
+void Session::await_body() {
+  if (reader_->expects_continue() && !std::exchange(said_continue_, true)) {
+    send("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+  set_read_deadline(RequestReader::Progress::kBody);
+  read();
+}
+
+void Session::pass_body() {
+  deadline_.cancel();
+  const auto taken = sink_->write(reader_->take_body(), [self = shared_from_this()](const ApiStatus& status) {
+    boost::asio::post(self->connection_.executor(), [self, status] {
+      // While the sink took its time the client's did not run.
+      if (self->body_rate_) self->body_rate_->begin(std::chrono::steady_clock::now());
+      self->attempt([&] { self->on_body_passed(status); });
+    });
+  });
+  if (!taken) return refuse(taken.error());
+  if (*taken) on_body_passed({});
+}
+
+void Session::on_body_passed(const ApiStatus& status) {
+  if (state_ != State::kReading) return;
+  if (!status) return refuse(status.error());
+  reader_->is_complete() ? answer_request() : await_body();
 }
 
 void Session::set_read_deadline(RequestReader::Progress progress) {
@@ -206,6 +242,7 @@ std::string Session::what_is_late() const {
 void Session::refuse(const ApiError& error) {
   state_ = State::kAnswering;
   deadline_.cancel();
+  sink_ = nullptr;
   Request incoming = reader_->take_request();
   std::string().swap(incoming.body);
   reader_ = std::make_unique<RequestReader>(context_.limits, context_.router);
@@ -232,6 +269,7 @@ void Session::answer_request() {
                                                 .is_http_1_0 = reader_->is_http_1_0(),
                                                 .received_at = std::chrono::steady_clock::now()};
   Request incoming = reader_->take_request();
+  incoming.sink = std::exchange(sink_, nullptr);
   auto tenant = admit(incoming);  // again after a body: the key may have been revoked meanwhile
   if (tenant && context_.upgrade.takes(incoming)) {
     const ApiStatus page = context_.hosts.check_page(incoming);
@@ -410,6 +448,7 @@ void Session::linger() {
 void Session::close() {
   state_ = State::kClosed;
   sent_callback_ = nullptr;
+  sink_ = nullptr;
   body_memory_.set(0);
   deadline_.cancel();
   stall_.cancel();

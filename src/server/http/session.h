@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/memory_reserve.h"
 #include "server/http/connection.h"
 #include "server/http/min_transfer_rate.h"
 #include "server/http/request_reader.h"
@@ -56,6 +57,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Work that runs short of memory ends the connection and nothing else.
   template <class Work>
   void attempt(const Work& work) {
+    const MemoryReserve::Spared spared;
     try {
       work();
     } catch (const std::exception&) {
@@ -66,6 +68,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void give_up();
 
   // Reading.
+  void shake_hands();
   void on_handshake(const boost::system::error_code& error);
   void begin();
   void read();
@@ -76,6 +79,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void watch_unread();
   void on_half_closed();
   void advance();
+  // The next bytes of a file are read when the sink has taken these.
+  void pass_body();
+  void on_body_passed(const ApiStatus& status);
+  void await_body();
   void refuse(const ApiError& error);
   ApiResult<auth::Tenant> admit(const Request& request) const;
   void answer_request();
@@ -131,6 +138,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool input_ended_ = false;    // the client sends no more; asking the socket again would wait for ever
   bool will_advance_ = false;   // posted: what is pipelined is looked at before the connection closes
   bool is_watched_ = false;     // an error wakes the session though nothing is read
+  std::shared_ptr<BodySink> sink_;  // of the body that comes; null: it stays in memory
   std::optional<Request> upgrade_;
   std::chrono::steady_clock::time_point request_began_;  // its header, then its body
   // The body's bytes so far, and how fast more must come; none before the body begins.

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/memory_reserve.h"
 #include "server/api_error.h"
 #include "server/observe/tracing/tracer.h"
 
@@ -55,6 +56,7 @@ void TrackedResponseWriter::post(std::function<void()> task) {
 }
 
 void TrackedResponseWriter::attempt(const std::function<void()>& task) {
+  const MemoryReserve::Spared spared;
   try {
     return task();
   } catch (const std::bad_alloc&) {

@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS parts(
   name TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (object, number));
 )";
 
+constexpr const char* kEraseUnseen = "DELETE FROM objects WHERE pinned = 2";
 constexpr const char* kColumns = "id, kind, owner, parent, created, expires, pinned, json";
 
 Object read_object(const sqlite::Statement& row) {
@@ -65,6 +66,20 @@ Status prepare_folder(const std::string& directory, const std::string& path) {
   return {};
 }
 
+// `path` is empty for a store in memory, whose only error is the lack of it.
+Error opening_error(Error error, const std::string& path) {
+  if (path.empty()) {
+    error.message = "stored responses: " + error.message + " (see ulimit -v)";
+  } else if (error.message.ends_with("is locked")) {
+    error.message = fmt::format("--state-dir: {}: another server uses it", printable_line(path));
+  } else if (error.kind == ErrorKind::kBadFile) {
+    error.message = fmt::format("--state-dir: {}; move the file away to begin anew", error.message);
+  } else {
+    error.message = "--state-dir: " + error.message;
+  }
+  return error;
+}
+
 std::int64_t bytes_of(const Object& object, const std::vector<Part>& parts) {
   std::int64_t bytes = kRowBytes + std::ssize(object.json);
   for (const Part& part : parts) bytes += std::ssize(part.bytes) + std::ssize(part.name);
@@ -94,6 +109,10 @@ Status in_transaction(sqlite::Database& database, Task task) {
 ObjectStore::ObjectStore(sqlite::Database database, const Options& options)
     : database_(std::move(database)), options_(options) {}
 
+ObjectStore::~ObjectStore() {
+  if (is_ready_) static_cast<void>(database_.execute(kEraseUnseen));
+}
+
 Result<std::unique_ptr<ObjectStore>> ObjectStore::open(const Options& options) {
   const bool in_memory = options.directory.empty();
   const std::string path = in_memory ? ":memory:" : options.directory + "/stored.sqlite";
@@ -101,12 +120,7 @@ Result<std::unique_ptr<ObjectStore>> ObjectStore::open(const Options& options) {
   KVASIR_TRY(sqlite::Database database, sqlite::Database::open(path, sqlite::Database::Access::kReadWrite));
   std::unique_ptr<ObjectStore> store(new ObjectStore(std::move(database), options));
   if (const Status prepared = store->prepare(); !prepared) {
-    Error error = prepared.error();
-    const bool is_used = error.message.ends_with("is locked");
-    error.kind = is_used ? ErrorKind::kMachine : ErrorKind::kBadFile;
-    error.message = is_used ? fmt::format("--state-dir: {}: another server uses it", printable_line(path))
-                            : fmt::format("--state-dir: {}; move the file away to begin anew", error.message);
-    return std::unexpected(std::move(error));
+    return std::unexpected(opening_error(prepared.error(), in_memory ? std::string() : path));
   }
   return store;
 }
@@ -133,8 +147,11 @@ Status ObjectStore::prepare() {
     return database_.execute(marks.c_str());
   });
   KVASIR_CHECKED(made);
+  KVASIR_CHECKED(database_.execute(kEraseUnseen));
   KVASIR_TRY(clock_, read_number(database_, "SELECT coalesce(max(used), 0) FROM objects"));
-  return load_usage();
+  KVASIR_CHECKED(load_usage());
+  is_ready_ = true;
+  return {};
 }
 
 Status ObjectStore::load_usage() {
@@ -161,22 +178,57 @@ void ObjectStore::count(const Owner& owner, std::int64_t bytes, std::int64_t obj
 }
 
 Status ObjectStore::add(const Object& object, const std::vector<Part>& parts) {
+  return add_as(object, parts, object.is_pinned ? Pin::kPinned : Pin::kNone);
+}
+
+Status ObjectStore::begin_unseen(const Object& object, std::int64_t expected_bytes) {
+  KVASIR_CHECKED(check_size(object.kind, expected_bytes));
+  return add_as(object, {}, Pin::kUnseen);
+}
+
+Status ObjectStore::show(const Object& object) {
+  KVASIR_TRY(sqlite::Statement query,
+             database_.prepare("SELECT row, ?2 - length(CAST(json AS BLOB)) FROM objects WHERE id = ?1 AND pinned = 2"));
+  query.bind_all(std::string_view(object.id), std::ssize(object.json));
+  KVASIR_TRY(const bool has_row, query.next());
+  if (!has_row) return make_error(ErrorKind::kNotFound, "it is not there any more");
+  const std::int64_t row = query.integer(0), grown = query.integer(1);
+  static_cast<void>(query.next());
+  KVASIR_TRY(sqlite::Statement change,
+             database_.prepare("UPDATE objects SET json = ?, created = ?, expires = ?, used = ?, pinned = 0, "
+                               "bytes = bytes + ? WHERE row = ?"));
+  KVASIR_CHECKED(change.run(std::string_view(object.json), object.created_s, object.expires_s, ++clock_, grown, row));
+  count({object.kind, object.owner}, grown, 0);
+  return {};
+}
+
+Status ObjectStore::erase_unseen(const std::string& id) {
+  KVASIR_TRY(sqlite::Statement query, database_.prepare("SELECT row FROM objects WHERE id = ? AND pinned = 2"));
+  query.bind_all(std::string_view(id));
+  KVASIR_TRY(const bool has_row, query.next());
+  if (!has_row) return {};
+  const std::int64_t row = query.integer(0);
+  static_cast<void>(query.next());
+  return erase_row(row);
+}
+
+Status ObjectStore::add_as(const Object& object, const std::vector<Part>& parts, Pin pin) {
   const std::int64_t bytes = bytes_of(object, parts);
   KVASIR_CHECKED(drop_expired());
   KVASIR_CHECKED(make_room(object.kind, bytes, 1));
-  KVASIR_CHECKED(in_transaction(database_, [&] { return add_in_transaction(object, parts, bytes); }));
+  KVASIR_CHECKED(in_transaction(database_, [&] { return add_in_transaction(object, parts, bytes, pin); }));
   count({object.kind, object.owner}, bytes, 1);
   return {};
 }
 
 Status ObjectStore::add_in_transaction(const Object& object, const std::vector<Part>& parts,
-                                       std::int64_t bytes) {
+                                       std::int64_t bytes, Pin pin) {
   KVASIR_TRY(sqlite::Statement insert,
              database_.prepare("INSERT INTO objects(id, kind, owner, parent, created, expires, used, pinned, "
                                "bytes, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   KVASIR_CHECKED(insert.run(std::string_view(object.id), number(object.kind), std::string_view(object.owner),
                             std::string_view(object.parent), object.created_s, object.expires_s, ++clock_,
-                            std::int64_t{object.is_pinned}, bytes, std::string_view(object.json)));
+                            static_cast<std::int64_t>(pin), bytes, std::string_view(object.json)));
   const std::int64_t row = database_.last_row();
   KVASIR_TRY(sqlite::Statement insert_part, database_.prepare("INSERT INTO parts VALUES (?, ?, ?, ?)"));
   std::int64_t index = 0;
@@ -187,14 +239,15 @@ Status ObjectStore::add_in_transaction(const Object& object, const std::vector<P
 }
 
 Status ObjectStore::append(const std::string& id, const Part& part) {
-  KVASIR_TRY(sqlite::Statement query, database_.prepare("SELECT kind, owner, row FROM objects WHERE id = ?"));
+  KVASIR_TRY(sqlite::Statement query, database_.prepare("SELECT kind, owner, row, bytes FROM objects WHERE id = ?"));
   query.bind_all(std::string_view(id));
   KVASIR_TRY(const bool has_row, query.next());
   if (!has_row) return make_error(ErrorKind::kNotFound, "it is not there any more");
   const Owner owner(static_cast<Kind>(query.integer(0)), query.text(1));
-  const std::int64_t row = query.integer(2);
+  const std::int64_t row = query.integer(2), bytes_before = query.integer(3);
   static_cast<void>(query.next());  // ends the read
   const std::int64_t bytes = std::ssize(part.bytes) + std::ssize(part.name);
+  KVASIR_CHECKED(check_size(owner.first, bytes_before + bytes));  // before others leave for it
   KVASIR_CHECKED(make_room(owner.first, bytes, 0));
   const Status appended = in_transaction(database_, [&]() -> Status {
     KVASIR_TRY(sqlite::Statement insert,
@@ -212,7 +265,8 @@ Status ObjectStore::append(const std::string& id, const Part& part) {
 Result<std::optional<Object>> ObjectStore::find(Kind kind, const std::string& owner, const std::string& id) {
   KVASIR_CHECKED(drop_expired());
   KVASIR_TRY(sqlite::Statement query,
-             database_.prepare(fmt::format("SELECT {} FROM objects WHERE id = ? AND kind = ? AND owner = ?",
+             database_.prepare(fmt::format("SELECT {} FROM objects WHERE id = ? AND kind = ? AND owner = ? AND "
+                                           "pinned < 2",
                                            kColumns)));
   query.bind_all(std::string_view(id), number(kind), std::string_view(owner));
   KVASIR_TRY(const bool has_row, query.next());
@@ -226,7 +280,7 @@ Result<std::optional<Object>> ObjectStore::find(Kind kind, const std::string& ow
 
 Result<bool> ObjectStore::erase(Kind kind, const std::string& owner, const std::string& id) {
   KVASIR_TRY(sqlite::Statement query,
-             database_.prepare("SELECT row FROM objects WHERE id = ? AND kind = ? AND owner = ?"));
+             database_.prepare("SELECT row FROM objects WHERE id = ? AND kind = ? AND owner = ? AND pinned < 2"));
   query.bind_all(std::string_view(id), number(kind), std::string_view(owner));
   KVASIR_TRY(const bool has_row, query.next());
   if (!has_row) return false;
@@ -345,7 +399,7 @@ Result<ObjectStore::Listing> ObjectStore::list(Kind kind, const std::string& own
   KVASIR_TRY(sqlite::Statement query,
              database_.prepare(fmt::format(
                  "SELECT {} FROM objects WHERE kind = ?1 AND owner = ?2 AND row {} ?3 AND (?4 = '' OR parent = ?4) "
-                 "ORDER BY row {} LIMIT ?5",
+                 "AND pinned < 2 ORDER BY row {} LIMIT ?5",
                  kColumns, is_descending ? "<" : ">", is_descending ? "DESC" : "ASC")));
   query.bind_all(number(kind), std::string_view(owner), row, std::string_view(parent), limit + 1);
   for (;;) {
@@ -392,13 +446,16 @@ Status ObjectStore::drop_expired() {
   }
 }
 
+Status ObjectStore::check_size(Kind kind, std::int64_t bytes) const {
+  const std::int64_t max_bytes = options_.bounds[static_cast<std::size_t>(kind)].max_bytes;
+  if (bytes <= max_bytes) return {};
+  return make_error(ErrorKind::kUnmet,
+                    fmt::format("{} bytes, and all that is stored of this kind may have {}", bytes, max_bytes));
+}
+
 Status ObjectStore::make_room(Kind kind, std::int64_t bytes, std::int64_t objects) {
   const Bounds& bounds = options_.bounds[static_cast<std::size_t>(kind)];
-  if (bytes > bounds.max_bytes) {
-    return make_error(ErrorKind::kUnmet,
-                      fmt::format("{} bytes, and all that is stored of this kind may have {}", bytes,
-                                  bounds.max_bytes));
-  }
+  KVASIR_CHECKED(check_size(kind, bytes));
   const Usage& total = total_[static_cast<std::size_t>(kind)];
   while (total.bytes + bytes > bounds.max_bytes || total.objects + objects > bounds.max_objects) {
     const std::int64_t was = total.objects;

@@ -55,10 +55,19 @@ class ObjectStore {
   // Files are readable by this user alone. Only one process may have the folder. Errors: kMachine (folder,
   // permission, in use), kBadFile (not this server's database, or damaged), one line that names the path.
   static Result<std::unique_ptr<ObjectStore>> open(const Options& options);
+  ~ObjectStore();
+  ObjectStore(const ObjectStore&) = delete;
+  ObjectStore& operator=(const ObjectStore&) = delete;
 
   // Adds an object with its content. Errors: kUnmet when it is larger than its kind may be together,
   // kUnavailable when what is pinned leaves no room, kMachine.
   Status add(const Object& object, const std::vector<Part>& parts);
+  // An object whose content comes in parts, some `expected_bytes` in all. It is pinned, and nobody finds it before
+  // show(). One that was not shown is erased when the store closes, or opens again. Errors: as add()'s.
+  Status begin_unseen(const Object& object, std::int64_t expected_bytes);
+  // Shows it, as it is said here, and ends its pin. Error: kNotFound, kMachine.
+  Status show(const Object& object);
+  Status erase_unseen(const std::string& id);
   // Appends to the content of an object that is pinned. Errors: as add()'s, kNotFound.
   Status append(const std::string& id, const Part& part);
   // An object of this kind and owner; nothing: there is none. It counts as used.
@@ -107,9 +116,14 @@ class ObjectStore {
   ObjectStore(sqlite::Database database, const Options& options);
   Status prepare();
   Status load_usage();
-  Status add_in_transaction(const Object& object, const std::vector<Part>& parts, std::int64_t bytes);
+  // The values of the column "pinned".
+  enum class Pin : std::int64_t { kNone, kPinned, kUnseen };
+  Status add_as(const Object& object, const std::vector<Part>& parts, Pin pin);
+  Status add_in_transaction(const Object& object, const std::vector<Part>& parts, std::int64_t bytes, Pin pin);
   Status erase_row(std::int64_t row);
   Status drop_expired();
+  // Error (kUnmet) for one object of so many bytes.
+  Status check_size(Kind kind, std::int64_t bytes) const;
   // Drops objects until so much more fits.
   Status make_room(Kind kind, std::int64_t bytes, std::int64_t objects);
   Result<bool> drop_oldest(Kind kind);
@@ -120,6 +134,7 @@ class ObjectStore {
   std::map<Owner, Usage> usage_;
   Usage total_[kNumKinds];
   std::int64_t clock_ = 0;  // counts uses
+  bool is_ready_ = false;   // the database is one of ours, and nobody else's
 };
 
 }  // namespace kvasir::server::stored

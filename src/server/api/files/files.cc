@@ -1,80 +1,33 @@
 // POST, GET /v1/files, GET, DELETE /v1/files/*, GET /v1/files/*/content
 
-#include <fmt/format.h>
-
-#include <charconv>
-#include <ctime>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "base/json_writer.h"
-#include "base/printable.h"
 #include "server/api/endpoint.h"
 #include "server/api/files/stored_file.h"
+#include "server/api/files/upload.h"
 #include "server/api/list_page.h"
 #include "server/api/responses/stored_response.h"
 #include "server/api/stored_things.h"
-#include "server/http/form_reader.h"
 
 namespace kvasir::server::api {
 namespace {
 
-const http::FormPart* find_part(const std::vector<http::FormPart>& parts, std::string_view name) {
-  const auto found = std::ranges::find(parts, name, &http::FormPart::name);
-  return found == parts.end() ? nullptr : &*found;
+// What has its body, or one that reads a body that came as a whole.
+ApiResult<std::shared_ptr<Upload>> read_upload(const ApiContext& context, const http::Request& request) {
+  if (request.sink != nullptr) return std::static_pointer_cast<Upload>(request.sink);
+  KVASIR_TRY(std::shared_ptr<Upload> upload, Upload::open(context, request, request.tenant));
+  KVASIR_CHECKED(upload->read(request.body));
+  return upload;
 }
 
-// Seconds from now; 0: it does not expire.
-ApiResult<std::int64_t> expiry_of(const std::vector<http::FormPart>& parts) {
-  const http::FormPart* const part = find_part(parts, "expires_after[seconds]");
-  if (part == nullptr) return 0;
-  constexpr std::int64_t kLeast = 3600, kMost = 2'592'000;
-  std::int64_t seconds = 0;
-  const char* const end = part->content.data() + part->content.size();
-  const auto [rest, error] = std::from_chars(part->content.data(), end, seconds);
-  if (error == std::errc() && rest == end && seconds >= kLeast && seconds <= kMost) return seconds;
-  return bad_request(fmt::format("expires_after[seconds] must be a whole number from {} to {}, got '{}'", kLeast,
-                                 kMost, printable(part->content.substr(0, 32))),
-                     "expires_after");
-}
-
-struct Upload {
-  stored::Object object;
-  std::vector<stored::Part> parts;
-};
-
-ApiResult<std::shared_ptr<Upload>> read_upload(const ApiContext& context, const http::ResponseWriter& writer) {
-  KVASIR_TRY(const std::vector<http::FormPart> form, http::parse_form(writer.request()));
-  const http::FormPart* const purpose = find_part(form, "purpose");
-  if (purpose == nullptr) return bad_request("purpose is missing", "purpose", "missing_parameter");
-  if (purpose->content != kBatchPurpose) {
-    return bad_request(
-        fmt::format("purpose must be \"batch\" here, got \"{}\"", printable(purpose->content.substr(0, 64))), "purpose");
-  }
-  const http::FormPart* const file = find_part(form, "file");
-  if (file == nullptr) return bad_request("file is missing", "file", "missing_parameter");
-  if (file->content.empty()) return bad_request("file must not be empty", "file");
-  KVASIR_TRY(const std::int64_t expiry_s, expiry_of(form));
-  const auto now = static_cast<std::int64_t>(std::time(nullptr));
-  const FileFacts facts{.id = context.ids.next("file-"),
-                        .name = file->file_name.empty() ? "file" : printable(file->file_name),
-                        .purpose = kBatchPurpose,
-                        .bytes = std::ssize(file->content),
-                        .created_s = now,
-                        .expires_s = expiry_s == 0 ? 0 : now + expiry_s};
-  return std::make_shared<Upload>(Upload{file_object(facts, owner_of(writer)), parts_of(file->content)});
-}
-
-void upload_file(ApiContext& context, const Writer& writer) {
-  const auto upload = read_upload(context, *writer);
-  if (!upload) return writer->respond(error_response(upload.error(), writer->request()));
-  const auto keep = [upload = *upload](stored::ObjectStore& store) -> ApiResult<std::string> {
-    const Status added = store.add(upload->object, upload->parts);
-    if (!added) return std::unexpected(to_store_error(added.error()));
-    return upload->object.json;
-  };
+ApiStatus upload_file(ApiContext& context, const Writer& writer) {
+  KVASIR_TRY(const std::shared_ptr<Upload> upload, read_upload(context, writer->request()));
+  KVASIR_CHECKED(upload->finish());
+  const auto keep = [upload](stored::ObjectStore& store) { return upload->keep(store); };
   ask_store(context, writer, keep, [writer](std::string json) { writer->respond({.body = std::move(json)}); });
+  return {};
 }
 
 void list_files(ApiContext& context, const Writer& writer) {
@@ -139,8 +92,12 @@ extern const Endpoint kUploadFile = {
     .method = "POST",
     .pattern = "/v1/files",
     .meaning = "upload a file of requests for a batch, as multipart/form-data",
-    .answer = [](ApiContext& context, const Writer& writer, const std::string&) { upload_file(context, writer); },
-    .takes_file = true};
+    .answer = [](ApiContext& context, const Writer& writer,
+                 const std::string&) { respond_unless(upload_file(context, writer), *writer); },
+    .open_sink = [](ApiContext& context, const http::Request& head,
+                    const auth::Tenant& tenant) -> ApiResult<std::shared_ptr<http::BodySink>> {
+      return Upload::open(context, head, tenant);
+    }};
 extern const Endpoint kFiles = {
     .method = "GET",
     .pattern = "/v1/files",

@@ -14,6 +14,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -21,6 +22,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/address_space.h"
+#include "base/units.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/carriers/grpc/relay.h"
 #include "server/carriers/grpc/service.h"
@@ -35,6 +38,9 @@ using boost::system::error_code;
 
 // The time that running calls have when all connections close.
 constexpr std::chrono::milliseconds kCloseTime{200};
+// gRPC ends the program where an allocation fails. It starts some threads with stacks of 8 MiB each, and more of them
+// while calls run.
+constexpr std::int64_t kStartBytes = 128 << 20, kConnectionBytes = 32 << 20;
 
 int milliseconds(std::chrono::milliseconds time) {
   return static_cast<int>(std::min<std::int64_t>(time.count(), std::numeric_limits<int>::max()));
@@ -89,6 +95,12 @@ class RunningGrpcPort final : public GrpcPort {
 };
 
 Status RunningGrpcPort::open(const GrpcConfig& config) {
+  if (const auto bytes = free_address_bytes(); bytes && *bytes < kStartBytes) {
+    return make_error(ErrorKind::kMachine,
+                      fmt::format("--grpc-port: gRPC needs {} of addresses to start, ulimit -v leaves {}",
+                                  format_bytes(kStartBytes), format_bytes(*bytes)),
+                      "grpc-port");
+  }
   KVASIR_CHECKED(listener_.open(config.host, config.port));
   if (!config.tls_certificate_file.empty()) {
     KVASIR_TRY(tls_, http::Tls::open(config.tls_certificate_file, config.tls_key_file, config.warn,
@@ -148,6 +160,7 @@ void RunningGrpcPort::shut_down() {
 }
 
 void RunningGrpcPort::hand_over(tcp::socket socket, http::ConnectionCounter::Slot slot) {
+  if (const auto bytes = free_address_bytes(); bytes && *bytes < kConnectionBytes) return;  // which closes it
   const auto ends = socket_pair();
   if (!ends) return;
   std::shared_ptr<Relay> relay;

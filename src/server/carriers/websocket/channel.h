@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_reserve.h"
 #include "server/carriers/websocket/channel_message.h"
 #include "server/carriers/websocket/connection_stream.h"
 #include "server/http/min_transfer_rate.h"
@@ -78,6 +79,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void give_up();
   template <class Work>
   void attempt(const Work& work) {
+    const MemoryReserve::Spared spared;
     try {
       work();
     } catch (const std::exception&) {
