@@ -44,7 +44,7 @@ bool is_safetensors(std::string_view begin) {
 }  // namespace
 
 std::string_view foreign_file(std::string_view begin) {
-  if (is_safetensors(begin)) return "a safetensors file: convert the model to GGUF";
+  if (is_safetensors(begin)) return "a safetensors file: a model is the folder that has it beside its config.json";
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (begin.starts_with(kByteOrderMark)) begin.remove_prefix(kByteOrderMark.size());
   begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));

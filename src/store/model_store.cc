@@ -14,6 +14,7 @@
 #include "store/file_error.h"
 #include "store/hub/hub_folder.h"
 #include "store/hub/hub_settings.h"
+#include "store/model_hint.h"
 #include "store/ollama_models.h"
 #include "store/staged_file.h"
 
@@ -61,10 +62,18 @@ Result<std::string> resolve_folder(std::string_view folder) {
     while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
     return std::string(folder);
   }
+  const std::vector<fs::path> files = files_with_extension(fs::path(folder), ".gguf");
+  const std::string hint = files.empty() ? "a model is a .gguf file, a folder with config.json and safetensors, or a "
+                                           "name from `kvasir list`"
+                                         : fmt::format("did you mean {}?", printable_line(files.front().native()));
   return make_error(ErrorKind::kBadFile,
-                    fmt::format("{}: is a folder without config.json; a model is a .gguf file, a folder with "
-                                "config.json and safetensors, or a name from `kvasir list`",
-                                printable_line(folder)));
+                    fmt::format("{}: is a folder without config.json; {}", printable_line(folder), hint));
+}
+
+// "; it is called X here"; empty when the text is like no other program's name.
+std::string hint_of_foreign_name(std::string_view text) {
+  const std::string name = name_of_foreign_model(text);
+  return name.empty() ? std::string() : fmt::format("; it is called {} here", printable_line(name));
 }
 
 HubFolder hub_folder(const fs::path& home) { return HubFolder(home / "hub"); }
@@ -128,11 +137,24 @@ Result<fs::path> ModelStore::default_home() {
 
 Result<const CatalogueEntry*> ModelStore::find(std::string_view name) const {
   if (const CatalogueEntry* entry = catalogue_.find(name)) return entry;
+  if (is_ollama_name(name)) {
+    return make_error(ErrorKind::kNotFound,
+                      fmt::format("{0} is a model of Ollama, which fetches it; then kvasir run {0}", printable_line(name)));
+  }
+  std::error_code ignored;
+  if (fs::exists(fs::path(name), ignored)) {
+    return make_error(ErrorKind::kNotFound,
+                      fmt::format("{0} is a path, the store has names; a path is used as it is: kvasir run {0}",
+                                  printable_line(name)));
+  }
+  if (const std::string hint = hint_of_foreign_name(name); !hint.empty()) {
+    return make_error(ErrorKind::kNotFound, fmt::format("no model is called '{}'{}", printable_line(name), hint));
+  }
   std::vector<std::string_view> names;
   for (const CatalogueEntry& entry : catalogue_.entries()) names.push_back(entry.name);
   std::string_view nearest = nearest_name(name, names);
   if (nearest.empty()) nearest = nearest_family(name, catalogue_.entries());
-  const std::string hint = nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
+  const std::string hint = nearest.empty() ? fmt::format("known are {}, and hf:OWNER/NAME of the hub", fmt::join(names, ", "))
                                            : fmt::format("did you mean {}?", nearest);
   return make_error(ErrorKind::kNotFound,
                     fmt::format("no model is called '{}'; {}", printable_line(name), hint));
@@ -203,8 +225,9 @@ Result<std::string> ModelStore::resolve(std::string_view model) const {
   if (fs::exists(status)) return std::string(model);
   if (looks_like_path(model)) {
     const bool is_missing = !error || error.value() == ENOENT;
-    return make_error(ErrorKind::kBadFile, fmt::format("{}: {}", printable_line(model),
-                                                       is_missing ? "no such file" : error.message()));
+    return make_error(ErrorKind::kBadFile,
+                      fmt::format("{}: {}{}", printable_line(model), is_missing ? "no such file" : error.message(),
+                                  hint_of_foreign_name(model)));
   }
   return std::unexpected(find(model).error());
 }

@@ -279,7 +279,7 @@ TEST_F(Store, SaysWhatAModelArgumentCannotBe) {
   const ModelStore store = open(path_source("origin"));
   const auto message = [&](const std::string& model) { return store.resolve(model).error().message; };
   EXPECT_EQ(message("smollm:135m"), "no model is called 'smollm:135m'; did you mean smollm2:135m?");
-  EXPECT_EQ(message("xyz"), "no model is called 'xyz'; known are smollm2:135m, gemma3:270m, all-minilm:22m, tiny");
+  EXPECT_EQ(message("xyz"), "no model is called 'xyz'; known are smollm2:135m, gemma3:270m, all-minilm:22m, tiny, and hf:OWNER/NAME of the hub");
   EXPECT_EQ(message("tiny"), "tiny is not here yet; get it with: kvasir pull tiny");
   EXPECT_EQ(message("no/such.gguf"), "no/such.gguf: no such file");
   const std::string folder = (home_ / "origin").native();

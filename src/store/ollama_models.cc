@@ -66,7 +66,7 @@ std::optional<OllamaLayer> read_layer(const dom::element& json) {
   return layer.size_bytes < 0 ? std::nullopt : std::optional(layer);
 }
 
-// "; here are: latest, 7b"; empty when no tag of the model is here.
+// "; here are the tags latest, 7b", or how to get the model when none is here.
 std::string tags_here(const ManifestPlace& place, const std::vector<fs::path>& folders) {
   std::vector<std::string> tags;
   for (const fs::path& folder : folders) {
@@ -77,7 +77,7 @@ std::string tags_here(const ManifestPlace& place, const std::vector<fs::path>& f
     }
   }
   std::ranges::sort(tags);
-  return tags.empty() ? std::string() : fmt::format("; here are the tags {}", fmt::join(tags, ", "));
+  return tags.empty() ? std::string("; get it with: ollama pull") : fmt::format("; here are the tags {}", fmt::join(tags, ", "));
 }
 
 std::string joined_paths(const std::vector<fs::path>& paths) {

