@@ -22,6 +22,8 @@
 
 namespace kvasir::sim {
 
+inline std::int64_t number(SequenceId id) { return static_cast<std::int64_t>(id); }
+
 // Events that the simulation exercised, so that a green run proves it was not idle.
 struct Coverage {
   std::int64_t num_steps = 0;
