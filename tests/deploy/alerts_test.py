@@ -2,7 +2,8 @@
 
     alerts_test.py
 
-Needs promtool, of Debian's package prometheus (tests/deploy/install.sh). Exit codes: 0, 1, 77 without promtool.
+Needs promtool, of Debian's package prometheus (.ci/install.sh tests puts it alone into build/deploy/bin). Exit codes: 0,
+1, 77 without promtool.
 """
 import json
 import shutil
@@ -15,10 +16,11 @@ from exported_metrics import ROOT, exported_metrics
 from expressions import RULES, alerts, panel_expressions
 
 CASES = ROOT / "tests/deploy/alerts.yml"
+PROMTOOL = shutil.which("promtool") or shutil.which(str(ROOT / "build/deploy/bin/promtool"))
 
 
 def promtool(*args, stdin=None):
-    return subprocess.run(["promtool", *map(str, args)], input=stdin, capture_output=True, text=True)
+    return subprocess.run([PROMTOOL, *map(str, args)], input=stdin, capture_output=True, text=True)
 
 
 class Promtool(unittest.TestCase):
@@ -51,7 +53,7 @@ class Promtool(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if shutil.which("promtool") is None:
-        print("skipped: no promtool (tests/deploy/install.sh)")
+    if PROMTOOL is None:
+        print("skipped: no promtool (.ci/install.sh tests)")
         sys.exit(77)
     unittest.main()
