@@ -1,11 +1,12 @@
 """Files as writers really leave them: what is read leniently gives the same answer, what changes it is said."""
 import json
 import pathlib
+import re
 import struct
 import unittest
 import urllib.request
 
-from command_line import BAD_FILE, GEMMA, LLAMA, TIME_LIMIT_S, CommandLineTest
+from command_line import BAD_FILE, GEMMA, LLAMA, MACHINE, TIME_LIMIT_S, USAGE, CommandLineTest
 from gguf_edit import BOOL, F32, F64, I32, I64, STRING, U16, U32, U64, U8, Gguf, array, number, string
 
 NONE = 0xFFFFFFFF
@@ -195,6 +196,23 @@ class Loader(CommandLineTest):
         flags = {"gemma3.attention.sliding_window_pattern": array(BOOL, [0, 0, 0])}
         self.assertEqual(absent, self.answer(self.edited(GEMMA, flags)))
         self.answer(self.edited(GEMMA, {"gemma3.attention.sliding_window_pattern": number(U32, 0)}))
+
+    def test_a_context_beyond_the_machine_is_cut_to_what_fits(self):
+        gguf = Gguf(pathlib.Path(LLAMA).read_bytes())
+        trained = 10485760
+        gguf.metadata["llama.context_length"] = number(U32, trained)
+        path = self.file("long.gguf", gguf.content())
+        run = ["--memory", "200M", "run", path, PROMPT, "--max-tokens", "4"]
+        said = self.kvasir(*run).stderr.splitlines()
+        notes = [line for line in said if line.startswith("kvasir: context: ")]
+        self.assertEqual(len(notes), 1, said)
+        fitting, model = re.fullmatch(r"kvasir: context: (\d+) tokens fit into the memory, the model was trained for (\d+)"
+                                      r" \(--memory\)", notes[0]).groups()
+        self.assertEqual(int(model), trained)
+        self.assertTrue(1000 < int(fitting) < trained)
+        self.assertNotIn("context:", self.kvasir(*run, "--ctx", "4096").stderr)
+        self.refusal(MACHINE, *run, "--ctx", trained, says=f"ctx: {trained} tokens were asked for, ")
+        self.refusal(USAGE, *run, "--ctx", trained + 1, says=f"the model was trained for {trained} tokens")
 
     def test_show_gives_every_reason_and_succeeds(self):
         model = self.edited(LLAMA, {"general.architecture": string("mamba"), "tokenizer.ggml.model": string("plamo2"),
