@@ -105,6 +105,11 @@ void add_weight_options(CLI::App& verb, EngineOptions& options) {
   verb.add_option("--add-special-tokens", options.add_special_tokens,
                   "Whether BOS and EOS stand around texts, for a GGUF file that does not say")
       ->check(one_of({"yes", "no"}));
+  CLI::Option* packed_cache =
+      verb.add_option("--packed-cache", options.packed_cache,
+                      "Folder for a copy of the weights as the kernels read them, which later starts map (default: the "
+                      "store's, for models in it)");
+  verb.add_flag("--no-packed-cache", options.no_packed_cache, "Neither read nor write such a copy")->excludes(packed_cache);
 }
 
 void add_chat_template_option(CLI::App& verb, EngineOptions& options) {
@@ -203,6 +208,11 @@ Result<EngineConfig> make_engine_config(const EngineOptions& options, const Glob
   config.fast = options.fast;
   config.quantize = options.quantize;
   if (!options.add_special_tokens.empty()) config.add_special_tokens = options.add_special_tokens == "yes";
+  if (options.no_packed_cache) {
+    config.packed_cache_directory = "";
+  } else if (!options.packed_cache.empty()) {
+    config.packed_cache_directory = options.packed_cache;
+  }
   config.max_num_seqs = options.max_num_seqs;
   config.max_num_batched_tokens = options.max_num_batched_tokens;
   config.max_chunk_tokens = options.chunk_tokens;

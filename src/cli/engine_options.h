@@ -21,6 +21,8 @@ struct EngineOptions {
   std::string kv_type = "q12";
   bool fast = false;
   std::string quantize;  // empty: weights stay as they are
+  std::string packed_cache;      // folder of packed copies; empty: the store's, for models in it
+  bool no_packed_cache = false;
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 0;  // 0: as suits the model
   std::int32_t chunk_tokens = 0;
@@ -51,7 +53,7 @@ void add_kv_policy_options(CLI::App& verb, KvParams& kv);
 void add_kv_disk_options(CLI::App& verb, EngineOptions& options);
 // Into `path`: EngineOptions::kv_log or a verb's own.
 void add_kv_log_option(CLI::App& verb, std::string& path);
-// --fast, --quantize and --add-special-tokens: how the model's file is read.
+// --fast, --quantize, --add-special-tokens and --packed-cache: how the model's file is read.
 void add_weight_options(CLI::App& verb, EngineOptions& options);
 void add_chat_template_option(CLI::App& verb, EngineOptions& options);
 void add_step_option(CLI::App& verb, EngineOptions& options);

@@ -55,6 +55,7 @@ void write_row(JsonWriter& json, const Row& row) {
       .member("source", store::name_of(model.origin))
       .member("path", model.path.native())
       .member("size_bytes", model.size_bytes);
+  if (model.packed_bytes > 0) json.member("packed_bytes", model.packed_bytes);
   if (row.sha256_ok) {
     json.member("sha256_ok", *row.sha256_ok);
   } else {
@@ -78,14 +79,24 @@ int print_models_json(const std::vector<Row>& rows) {
   return print_document(std::move(out));
 }
 
+// What packed copies of its weights take besides.
+std::string packed_note(const store::StoredModel& model) {
+  return model.packed_bytes > 0 ? fmt::format(" + {}", format_bytes(model.packed_bytes)) : std::string();
+}
+
 int print_models(const std::vector<Row>& rows) {
-  constexpr std::string_view kLine = "{:<{}} {:>9}  {:<10}  {}\n";
+  constexpr std::string_view kLine = "{:<{}} {:>{}}  {:<10}  {}\n";
+  std::size_t size_width = 9;
   std::size_t width = 20;
   for (const Row& row : rows) width = std::max(width, printable(row.model.name, 120).size());
-  print(fmt::format(kLine, "NAME", width, "SIZE", "STATE", "DESCRIPTION"));
+  const auto size_of = [](const store::StoredModel& model) {
+    return format_bytes(model.size_bytes) + packed_note(model);
+  };
+  for (const Row& row : rows) size_width = std::max(size_width, size_of(row.model).size());
+  print(fmt::format(kLine, "NAME", width, "SIZE", size_width, "STATE", "DESCRIPTION"));
   for (const Row& row : rows) {
     print(fmt::format(
-        kLine, printable(row.model.name, 120), width, format_bytes(row.model.size_bytes), state_of(row),
+        kLine, printable(row.model.name, 120), width, size_of(row.model), size_width, state_of(row),
         row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300)));
   }
   return finish_output();

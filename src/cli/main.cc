@@ -48,6 +48,7 @@ void add_verbs(CLI::App& app, Context& context) {
   add_pull(app, context);
   add_list(app, context);
   add_show(app, context);
+  add_plan(app, context);
   add_rm(app, context);
   add_tokenize(app, context);
   add_bench(app, context);

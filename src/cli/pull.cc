@@ -20,6 +20,7 @@ struct PullArguments {
   std::string name;
   store::PullOptions pull;
   bool dry_run = false;
+  std::string to = "store";
 };
 
 int print_pulled_json(const store::CatalogueEntry& entry, const store::PulledModel& pulled) {
@@ -67,7 +68,9 @@ int pull_hub(const store::ModelStore& store, const PullArguments& arguments, con
         {ErrorKind::kUsage, fmt::format("{} comes from the hub only: leave --source and --from out", name)});
   }
   TransferView view(options);
-  const auto pulled = store.pull_hub(name, {.force = arguments.pull.force, .dry_run = arguments.dry_run},
+  const auto pulled = store.pull_hub(name, {.force = arguments.pull.force,
+                                            .dry_run = arguments.dry_run,
+                                            .to_cache = arguments.to == "hub-cache"},
                                      view.events());
   view.finish();
   if (!pulled) return report(pulled.error());
@@ -90,6 +93,9 @@ int pull(const PullArguments& arguments, const GlobalOptions& options) {
   if (store::HubName::matches(arguments.name)) return pull_hub(*store, arguments, options);
   if (arguments.dry_run)
     return report({ErrorKind::kUsage, "--dry-run is for models of the hub (hf:OWNER/NAME)"});
+  if (arguments.to != "store") {
+    return report({ErrorKind::kUsage, "--to hub-cache is for models of the hub (hf:OWNER/NAME)"});
+  }
   const std::string& name = arguments.name.empty() ? store->catalogue().default_name() : arguments.name;
   const auto entry = store->find(name);
   if (!entry) return report(entry.error());
@@ -118,6 +124,9 @@ void add_pull(CLI::App& app, Context& context) {
   verb->add_flag("--force", arguments->pull.force,
                  "Fetch again even if the file is here and its checksum is right");
   verb->add_flag("--dry-run", arguments->dry_run, "Only say what would be fetched from the hub");
+  verb->add_option("--to", arguments->to, "Where a model of the hub goes: the store, or the cache of the hub's own client")
+      ->check(one_of({"store", "hub-cache"}))
+      ->capture_default_str();
   verb->callback([arguments, &context] {
     context.action = [arguments, &context] { return pull(*arguments, context.options); };
   });

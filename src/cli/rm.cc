@@ -25,12 +25,12 @@ int remove_model(const std::string& name, const GlobalOptions& options) {
     json.begin_array().begin_object();
     json.member("name", removed->name)
         .member("path", removed->path.native())
-        .member("freed_bytes", removed->size_bytes);
+        .member("freed_bytes", removed->size_bytes + removed->packed_bytes);
     json.end_object().end_array();
     return print_document(std::move(out));
   }
   if (!options.quiet) {
-    say(fmt::format("removed {} ({} free again)", printable(name), format_bytes(removed->size_bytes)));
+    say(fmt::format("removed {} ({} free again)", printable(name), format_bytes(removed->size_bytes + removed->packed_bytes)));
   }
   return kExitDone;
 }

@@ -74,6 +74,7 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
   json.key("timing")
       .begin_object()
       .member("load_ms", session.load_ms)
+      .member("packed_cache", session.engine->model_info().packed_cache)
       .member("ttft_ms", generation.ttft_ms)
       .member("prefill_tokens_per_s", generation.prefill_tokens_per_s)
       .member("decode_tokens_per_s", generation.decode_tokens_per_s)

@@ -34,6 +34,7 @@
 #include "cli/number_range.h"
 #include "cli/one_of.h"
 #include "cli/service_manager.h"
+#include "cli/server_reserve.h"
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
@@ -182,17 +183,11 @@ void close_server(std::unique_ptr<server::Server> server, Logger& logger) {
   std::_Exit(kExitMachine);
 }
 
-// The bytes of one body of the greatest size, as it is read.
-std::int64_t largest_body_bytes(const server::Limits& limits) {
-  return limits.body_bytes.max * (server::kBytesPerTextByte + 1);
-}
-
 // An eighth of the memory budget unless a flag says how much.
 Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t budget_bytes,
                                           const server::ServerConfig& config) {
   const server::Limits& limits = config.limits;
-  std::int64_t least_bytes = largest_body_bytes(limits) + (std::int64_t{8} << 20);  // and what else is
-  if (config.grpc_port) least_bytes += ceil_div(least_bytes, std::int64_t{3});  // of which it takes a quarter
+  const std::int64_t least_bytes = least_request_memory_bytes(limits, config.grpc_port.has_value());
   if (size.empty()) return std::max(least_bytes, budget_bytes / 8);
   const auto bytes = parse_bytes(size);
   if (bytes && *bytes >= least_bytes) return *bytes;
@@ -225,12 +220,6 @@ void fit_connections(server::ServerConfig& config, Logger& logger) {
   logger.info("{} of request memory are enough for {} connections at a time beside a large body",
               format_bytes(all_bytes), most);
   limits.connections.max = most;
-}
-
-// Memory of stored things: all of them without a folder, SQLite's pages with one.
-std::int64_t stored_memory_bytes(std::int64_t request_memory_bytes) {
-  constexpr std::int64_t kMost = 64 << 20;
-  return std::min(kMost, request_memory_bytes / 16);
 }
 
 Result<std::int64_t> state_bytes_of(const std::string& size) {

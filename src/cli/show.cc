@@ -1,43 +1,59 @@
-// kvasir show: what is in a model file.
+// kvasir show: what is in a model file, and whether it runs.
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "cli/described_model.h"
 #include "cli/standard_output.h"
 #include "cli/verb.h"
-#include "engine/model_check.h"
-#include "engine/open_model.h"
+#include "engine/model_facts.h"
+#include "server/api/tool_calls/detect_syntax.h"
+#include "server/api/tool_calls/tool_call_syntax.h"
 #include "store/model_description.h"
-#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
 
-// Whether the model runs here: the reasons why not, what about it is a guess, and which tensors stay unused.
-struct Verdict {
-  std::vector<std::string> reasons;
-  std::vector<std::string> notices;
-  std::vector<std::string> left_out;
+// How the chat template writes calls, and whether it knows of thinking.
+struct ChatFacts {
+  std::string tools;  // the family of their syntax; empty: none that is known
+  bool thinking = false;
 };
 
-Verdict judge(const OpenedModel& model) {
-  const auto tokenizer = model.load_tokenizer();
-  const auto left_out = model.source().left_out();
-  return {reasons_not_to_run(model), notices_about(model.source(), tokenizer ? tokenizer->get() : nullptr),
-          {left_out.begin(), left_out.end()}};
-}
+struct Shown {
+  store::ModelDescription model;
+  ModelFacts facts;
+  ChatFacts chat;
+};
 
 struct ShowArguments {
   std::string model;
   bool tensors = false;
   bool metadata = false;
 };
+
+ChatFacts chat_facts(const OpenedModel& model) {
+  ChatFacts facts;
+  const auto chat_template = model.load_chat_template("");
+  if (!chat_template || *chat_template == nullptr) return facts;
+  const auto tokenizer = model.load_tokenizer();
+  const auto* const syntax =
+      server::api::detect_tool_call_syntax(**chat_template, tokenizer ? tokenizer->get() : nullptr);
+  if (syntax != nullptr) facts.tools = syntax->family;
+  const std::string_view source = (*chat_template)->source();
+  facts.thinking = source.find("enable_thinking") != source.npos || source.find("reasoning_content") != source.npos;
+  for (const server::api::ReasoningMarks& marks : server::api::reasoning_marks()) {
+    facts.thinking = facts.thinking || source.find(marks.open) != source.npos;
+  }
+  return facts;
+}
 
 void write_tensors(JsonWriter& json, const store::ModelDescription& model) {
   json.key("tensors").begin_array();
@@ -55,92 +71,171 @@ void write_lines(JsonWriter& json, std::string_view key, const std::vector<std::
   json.end_array();
 }
 
-int print_description_json(const store::ModelDescription& model, const Verdict& verdict,
-                           const ShowArguments& arguments) {
+void write_config(JsonWriter& json, const ConfigFacts& config) {
+  json.member("num_active_parameters", config.num_active_parameters);
+  if (config.original_context_tokens > 0) json.member("original_context_tokens", config.original_context_tokens);
+  json.member("rope", config.rope);
+  if (config.experts) {
+    json.key("experts").begin_object().member("count", config.experts->count).member("used", config.experts->used);
+    json.member("shared", config.experts->shared).end_object();
+  }
+  json.key("kv_groups").begin_array();
+  for (const KvGroupFacts& group : config.kv_groups) {
+    json.begin_object()
+        .member("num_layers", group.num_layers)
+        .member("num_kv_heads", group.num_kv_heads)
+        .member("key_dim", group.key_dim)
+        .member("value_dim", group.value_dim)
+        .member("window_tokens", group.window_tokens)
+        .end_object();
+  }
+  json.end_array().key("kv_bytes_per_token").begin_object();
+  json.member("q12", config.kv_bytes_per_token_q12).member("f16", config.kv_bytes_per_token_f16).end_object();
+}
+
+void write_facts(JsonWriter& json, const Shown& shown) {
+  const io::ModelSummary& summary = shown.model.summary;
+  const ModelFacts& facts = shown.facts;
+  const auto text = [&json](std::string_view name, const std::string& value) {
+    if (!value.empty()) json.member(name, value);
+  };
+  json.member("path", shown.model.path).member("name", summary.name).member("architecture", summary.architecture);
+  text("nearest", facts.nearest);
+  json.member("runs", name_of(facts.runs));
+  write_lines(json, "reasons", facts.reasons);
+  write_lines(json, "notices", facts.notices);
+  write_lines(json, "left_out", facts.left_out);
+  json.member("quantization", summary.quantization).key("types").begin_object();
+  for (const auto& [type, bytes] : facts.type_bytes) json.member(type, bytes);
+  json.end_object()
+      .member("license", summary.license)
+      .member("num_parameters", summary.num_parameters)
+      .member("weight_bytes", summary.weight_bytes)
+      .member("num_tensors", shown.model.tensors.size())
+      .member("num_layers", summary.num_layers)
+      .member("vocab_size", summary.vocab_size);
+  text("tokenizer", facts.tokenizer);
+  text("pre_tokenizer", facts.pre_tokenizer);
+  json.member("context_length_tokens", summary.context_length_tokens);
+  if (facts.config) write_config(json, *facts.config);
+  json.member("chat_template", summary.has_chat_template);
+  text("tools", shown.chat.tools);
+  json.member("thinking", shown.chat.thinking);
+  text("pooling", facts.pooling);
+}
+
+int print_description_json(const Shown& shown, const ShowArguments& arguments) {
   std::string out;
   JsonWriter json(out, JsonWriter::Style::kPretty);
   json.begin_array().begin_object();
-  json.member("path", model.path)
-      .member("name", model.summary.name)
-      .member("architecture", model.summary.architecture)
-      .member("quantization", model.summary.quantization)
-      .member("license", model.summary.license)
-      .member("num_parameters", model.summary.num_parameters)
-      .member("weight_bytes", model.summary.weight_bytes)
-      .member("num_tensors", model.tensors.size())
-      .member("num_layers", model.summary.num_layers)
-      .member("vocab_size", model.summary.vocab_size)
-      .member("context_length_tokens", model.summary.context_length_tokens)
-      .member("chat_template", model.summary.has_chat_template)
-      .member("runs", verdict.reasons.empty());
-  write_lines(json, "reasons", verdict.reasons);
-  write_lines(json, "notices", verdict.notices);
-  write_lines(json, "left_out", verdict.left_out);
+  write_facts(json, shown);
   if (arguments.metadata) {
     json.key("metadata").begin_object();
-    for (const store::MetadataDescription& entry : model.metadata) json.key(entry.key).raw(entry.json);
+    for (const store::MetadataDescription& entry : shown.model.metadata) json.key(entry.key).raw(entry.json);
     json.end_object();
   }
-  if (arguments.tensors) write_tensors(json, model);
+  if (arguments.tensors) write_tensors(json, shown.model);
   json.end_object().end_array();
   return print_document(std::move(out));
 }
 
-void print_description(const store::ModelDescription& model, const Verdict& verdict) {
-  const io::ModelSummary& summary = model.summary;
-  const auto line = [](std::string_view label, const std::string& text) {
-    if (!text.empty()) print(fmt::format("{:<15} {}\n", label, text));
-  };
-  // A figure that the file does not say is left out.
-  const auto count = [](std::int64_t number, std::string_view unit) {
-    return number == 0 ? std::string() : fmt::format("{}{}", number, unit);
-  };
-  line("file", printable_line(model.path));
-  line("name", printable(summary.name));
-  line("architecture", printable(summary.architecture));
-  line("quantization", summary.quantization);
-  line("license", printable(summary.license));
-  line("parameters", fmt::format("{:.1f} million", static_cast<double>(summary.num_parameters) / 1e6));
-  line("weights", fmt::format("{} in {} tensors", format_bytes(summary.weight_bytes), model.tensors.size()));
-  line("layers", count(summary.num_layers, ""));
-  line("vocabulary", summary.vocab_size == 0 ? "no tokenizer" : count(summary.vocab_size, " tokens"));
-  line("context", count(summary.context_length_tokens, " tokens"));
-  line("chat template", summary.has_chat_template ? "yes" : "no");
-  line("runs", verdict.reasons.empty() ? "yes" : "no");
-  for (const std::string& reason : verdict.reasons) line("", "- " + reason);
-  for (const std::string& notice : verdict.notices) line("note", notice);
-  if (!verdict.left_out.empty()) {
-    line("left out", fmt::format("{} tensors that text does without, such as {}", verdict.left_out.size(),
-                                 printable(verdict.left_out.front())));
-  }
+// A line of the description, left out where there is nothing to say.
+void print_line(std::string_view label, const std::string& text) {
+  if (!text.empty()) print(fmt::format("{:<15} {}\n", label, text));
 }
 
-void print_text(const store::ModelDescription& model, const Verdict& verdict,
-                const ShowArguments& arguments) {
-  print_description(model, verdict);
+// A figure that the file does not say is left out.
+std::string count_of(std::int64_t number, std::string_view unit) {
+  return number == 0 ? std::string() : fmt::format("{}{}", number, unit);
+}
+
+std::string in_millions(std::int64_t number) { return fmt::format("{:.1f} million", static_cast<double>(number) / 1e6); }
+
+std::string types_line(const ModelFacts& facts) {
+  std::string line;
+  for (const auto& [type, bytes] : facts.type_bytes) {
+    line += fmt::format("{}{} {}", line.empty() ? "" : ", ", type, format_bytes(bytes));
+  }
+  return line;
+}
+
+void print_config(const ConfigFacts& config, const io::ModelSummary& summary) {
+  if (config.experts) {
+    print_line("experts", fmt::format("{} a layer, {} used by a token{}; {} parameters active", config.experts->count,
+                                      config.experts->used, config.experts->shared > 0 ? ", a shared one besides" : "",
+                                      in_millions(config.num_active_parameters)));
+  }
+  for (const KvGroupFacts& group : config.kv_groups) {
+    print_line("attention",
+               fmt::format("{} layers of {} KV heads, {} wide{}", group.num_layers, group.num_kv_heads, group.key_dim,
+                           group.window_tokens > 0 ? fmt::format(", window {}", group.window_tokens) : ""));
+  }
+  print_line("rope", config.rope);
+  print_line("context", count_of(summary.context_length_tokens, " tokens") +
+                            (config.original_context_tokens > 0
+                                 ? fmt::format(", {} before RoPE was scaled", config.original_context_tokens)
+                                 : ""));
+  print_line("KV cache", fmt::format("{} bytes a token in q12, {} in f16", config.kv_bytes_per_token_q12,
+                                     config.kv_bytes_per_token_f16));
+}
+
+void print_description(const Shown& shown) {
+  const io::ModelSummary& summary = shown.model.summary;
+  const ModelFacts& facts = shown.facts;
+  print_line("file", printable_line(shown.model.path));
+  print_line("name", printable(summary.name));
+  print_line("architecture", printable(summary.architecture));
+  print_line("quantization", summary.quantization);
+  print_line("license", printable(summary.license));
+  print_line("parameters", in_millions(summary.num_parameters));
+  print_line("weights", fmt::format("{} in {} tensors", format_bytes(summary.weight_bytes), shown.model.tensors.size()));
+  print_line("types", types_line(facts));
+  print_line("layers", count_of(summary.num_layers, ""));
+  print_line("vocabulary", summary.vocab_size == 0 ? "no tokenizer" : count_of(summary.vocab_size, " tokens"));
+  print_line("tokenizer", facts.tokenizer + (facts.pre_tokenizer.empty() ? "" : ", " + facts.pre_tokenizer));
+  if (facts.config) {
+    print_config(*facts.config, summary);
+  } else {
+    print_line("context", count_of(summary.context_length_tokens, " tokens"));
+  }
+  print_line("chat template", summary.has_chat_template ? "yes" : "no");
+  print_line("tools", shown.chat.tools);
+  print_line("thinking", shown.chat.thinking ? "yes" : "");
+  print_line("pooling", facts.pooling);
+  const bool is_text_only = facts.runs == Runs::kTextOnly;
+  print_line("runs", is_text_only ? "yes, text only" : std::string(name_of(facts.runs)));
+  for (const std::string& reason : facts.reasons) print_line("", "- " + reason);
+  for (const std::string& notice : facts.notices) print_line("note", notice);
+  if (facts.left_out.empty()) return;
+  print_line("left out", fmt::format("{} tensors that text does without, such as {}", facts.left_out.size(),
+                                     printable(facts.left_out.front())));
+}
+
+void print_text(const Shown& shown, const ShowArguments& arguments) {
+  print_description(shown);
   if (arguments.metadata) {
     print("\n");
-    for (const store::MetadataDescription& entry : model.metadata) {
+    for (const store::MetadataDescription& entry : shown.model.metadata) {
       print(fmt::format("{:<42} {}\n", printable(entry.key), entry.brief));
     }
   }
   if (!arguments.tensors) return;
   print("\n");
-  for (const store::TensorDescription& tensor : model.tensors) {
+  for (const store::TensorDescription& tensor : shown.model.tensors) {
     print(fmt::format("{:<34} {:<5} {:>9}  {}\n", printable(tensor.name), tensor.dtype,
                       format_bytes(tensor.num_bytes), fmt::join(tensor.shape, " x ")));
   }
 }
 
-int show(const ShowArguments& arguments, const GlobalOptions& options) {
-  const auto path = store::resolve_model(arguments.model);
-  if (!path) return report(path.error());
-  const auto opened = open_model_to_describe(*path);
-  if (!opened) return report(opened.error());
-  const store::ModelDescription model = store::describe_model(opened->source(), arguments.metadata);
-  const Verdict verdict = judge(*opened);
-  if (options.json) return print_description_json(model, verdict, arguments);
-  print_text(model, verdict, arguments);
+Result<int> show(const ShowArguments& arguments, const GlobalOptions& globals) {
+  KVASIR_TRY(const DescribedModel described, open_described(arguments.model, globals));
+  Shown shown{.model = store::describe_model(described.opened.source(), arguments.metadata),
+              .facts = facts_about(described.opened),
+              .chat = chat_facts(described.opened)};
+  shown.model.path = described.path;
+  if (shown.model.summary.license.empty()) shown.model.summary.license = described.license;
+  if (globals.json) return print_description_json(shown, arguments);
+  print_text(shown, arguments);
   return finish_output();
 }
 
@@ -148,13 +243,13 @@ int show(const ShowArguments& arguments, const GlobalOptions& options) {
 
 void add_show(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<ShowArguments>();
-  CLI::App* verb = app.add_subcommand("show", "Show what is in a model file");
-  verb->add_option("MODEL", arguments->model, "A name from `kvasir list`, a .gguf file or a folder")->required();
+  CLI::App* verb = app.add_subcommand("show", "Show what is in a model, and whether it runs");
+  verb->add_option("MODEL", arguments->model,
+                   "A name from `kvasir list`, a .gguf file, a folder, or hf:OWNER/NAME (its headers alone are fetched)")
+      ->required();
   verb->add_flag("--tensors", arguments->tensors, "Every tensor with type, size and shape");
   verb->add_flag("--metadata", arguments->metadata, "Every metadata entry");
-  verb->callback([arguments, &context] {
-    context.action = [arguments, &context] { return show(*arguments, context.options); };
-  });
+  on_chosen(*verb, context, [arguments, &context] { return show(*arguments, context.options); });
 }
 
 }  // namespace kvasir::cli

@@ -50,6 +50,7 @@ void on_chosen(CLI::App& verb, Context& context, std::function<Result<int>()> ac
 void add_pull(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
 void add_rm(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_serve(CLI::App& app, Context& context);

@@ -48,9 +48,8 @@ double f16_share(const EngineConfig& config, const model::ModelConfig& model) {
 }
 
 // A budget bounds the groups without a window.
-std::int64_t kv_bytes_of(const EngineConfig& config, const model::ModelConfig& model, std::int32_t context_tokens,
-                         std::int32_t num_users, double kv_share) {
-  const KvSize kv = kv_of_tokens(config, model, context_tokens, cached_tokens(context_tokens, num_users));
+std::int64_t kv_bytes_of(const EngineConfig& config, const model::ModelConfig& model, const KvSize& kv,
+                         double kv_share) {
   const double kept = std::min(1.0, kv_share / f16_share(config, model));
   return kv.num_bytes - kv.num_full_bytes + static_cast<std::int64_t>(kept * static_cast<double>(kv.num_full_bytes));
 }
@@ -64,8 +63,10 @@ CapacityPlan sizes_of(const EngineConfig& base, const CapacityModel& model, cons
       config, model.config,
       {.num_logit_rows = std::min(request.num_users, max_logit_rows(model.config)),
        .has_float_inputs = model.weights.float_products > 0});
-  plan.kv_bytes = kv_bytes_of(config, model.config, request.context_tokens, request.num_users, request.kv_share);
-  plan.program_bytes = model.program_bytes;
+  const KvSize kv = kv_of_tokens(config, model.config, request.context_tokens,
+                                 cached_tokens(request.context_tokens, request.num_users));
+  plan.kv_bytes = kv_bytes_of(config, model.config, kv, request.kv_share);
+  plan.program_bytes = model.program_bytes + kv.table_bytes;
   plan.total_bytes =
       plan.weights_bytes + plan.mapped_bytes + plan.workspace_bytes + plan.kv_bytes + plan.program_bytes;
   plan.fits = plan.total_bytes <= request.memory_bytes;
@@ -210,7 +211,7 @@ Result<CapacityPlan> plan_capacity(const EngineConfig& config, const CapacityMod
   plan.kv_bytes_per_token = static_cast<std::int64_t>(kv_read_bytes(config, model.config, 1.0, 1.0));
   plan.max_users = most_users(config, model, request);
   plan.max_context_tokens = most_context(config, model, request);
-  plan.budget_bytes = sufficient_budget(plan.total_bytes, plan.kv_bytes, 1, 0);
+  plan.budget_bytes = sufficient_budget(plan.total_bytes, plan.kv_bytes, std::max<std::int64_t>(1, config.reserved_bytes), 0);
   if (!plan.fits) Advisor(config, model, request, plan).advise();
   return plan;
 }

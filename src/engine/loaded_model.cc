@@ -113,16 +113,24 @@ Status check_disk(const EngineConfig& config, std::int32_t head_dim) {
       "kv_disk");
 }
 
+std::vector<std::span<const std::byte>> looked_up_in(const io::WeightSource& source) {
+  std::vector<std::span<const std::byte>> tables;
+  for (const char* name : {"token_embd.weight", "per_layer_token_embd.weight"}) {
+    const TensorView* table = source.find(name);
+    if (table != nullptr && table->data != nullptr) {
+      tables.emplace_back(table->data, static_cast<std::size_t>(table->num_bytes()));
+    }
+  }
+  return tables;
+}
+
 // Bytes that the process will touch after loading: rows of embeddings are read where they lie in the file, in
 // time all of them; and the disk's table.
 std::int64_t later_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const io::WeightSource& source) {
-  const auto bytes_of = [&source](const char* name) {
-    const TensorView* table = source.find(name);
-    return table == nullptr ? 0 : table->num_bytes();
-  };
-  return bytes_of("token_embd.weight") + bytes_of(model::kPerLayerTable) +
-         kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
+  std::int64_t bytes = kv::CellArena::table_bytes(config.kv_disk_bytes, widest_head_dim(model));
+  for (const std::span<const std::byte> table : looked_up_in(source)) bytes += std::ssize(table);
+  return bytes;
 }
 
 // Of those that are packed: all but the table that rows are only looked up in.
@@ -260,6 +268,10 @@ Result<LoadedModel> load_model_file(const EngineConfig& requested, const LoadPro
   KVASIR_TRY(loaded.kv.public_prefixes,
              public_prefixes_of(config.public_prefixes, loaded.tokenizer.get(), loaded.chat_template.get()));
   return loaded;
+}
+
+std::vector<std::span<const std::byte>> LoadedModel::looked_up_tables() const {
+  return looked_up_in(opened.source());
 }
 
 std::vector<backend::KvGroupView> LoadedModel::kv_views(const kv::CellStore& cells) {

@@ -1,7 +1,9 @@
 // Everything that comes out of a model file, ready to run.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -36,6 +38,8 @@ struct LoadedModel {
   std::int32_t max_logit_rows = 0;
   EngineConfig settings;  // as they apply to this model
 
+  // Tables whose rows are looked up in the file while the model runs.
+  std::vector<std::span<const std::byte>> looked_up_tables() const;
   // How the model reads the cells of a cache that was made of `kv`.
   std::vector<backend::KvGroupView> kv_views(const kv::CellStore& cells);
   // The model as a journal of KV policies records it.

@@ -75,7 +75,8 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       admission_(queue_limit_config(config_, kv_), waiting_config(config_), config_),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
-      kv_prefault_(loaded_.kv_memory, kv_.cells().arena()) {
+      kv_prefault_(loaded_.kv_memory, kv_.cells().arena()),
+      table_prefault_(loaded_.looked_up_tables()) {
   const std::int32_t chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
@@ -216,9 +217,14 @@ void LocalEngine::run() {
 bool LocalEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
   const bool was_idle = mailbox_.empty() && !scheduler_.has_runnable();
-  while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && kv_prefault_.is_behind()) {
+  const auto is_behind = [this] { return kv_prefault_.is_behind() || table_prefault_.is_behind(); };
+  while (was_idle && mailbox_.empty() && !cancel_all_ && !stopping_ && is_behind()) {
     lock.unlock();
-    kv_prefault_.advance();
+    if (kv_prefault_.is_behind()) {
+      kv_prefault_.advance();
+    } else {
+      table_prefault_.advance();
+    }
     lock.lock();
   }
   work_available_.wait(

@@ -18,6 +18,7 @@
 #include "engine/kv_prefault.h"
 #include "engine/loaded_model.h"
 #include "engine/request_admission.h"
+#include "engine/table_prefault.h"
 #include "kv/kv_cache_manager.h"
 #include "kvasir/engine.h"
 #include "runtime/model_runner.h"
@@ -94,6 +95,7 @@ class LocalEngine final : public Engine {
   std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>> requests_;  // by RequestId
   std::map<SequenceId, Stream> streams_;
   KvPrefault kv_prefault_;
+  TablePrefault table_prefault_;
   std::vector<runtime::SamplingTask> tasks_;
   std::vector<SequenceId> scheduled_;  // whose results the step gave, in order
   EngineStats counters_;

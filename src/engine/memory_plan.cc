@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int32_t kMinModelLenTokens = 64;  // less than this answers no request
 constexpr std::int64_t kHiddenStatesPart = 16;   // of what weights leave, one part at most
+constexpr std::int64_t kBlockTableBytes = 280;   // of a block's id: pool, prefix index, directory; measured
 
 std::int64_t block_bytes(const EngineConfig& config, const model::ModelConfig& model,
                          const model::LayerGroup& group) {
@@ -56,7 +57,9 @@ KvSize kv_of_tokens(const EngineConfig& config, const model::ModelConfig& model,
     size.num_blocks.push_back(blocks);
     const std::int64_t bytes = blocks * block_bytes(config, model, group);
     size.num_bytes += bytes;
-    if (group.window == 0) size.num_full_bytes += bytes;
+    const bool is_full = group.window == 0;
+    if (is_full) size.num_full_bytes += bytes;
+    size.table_bytes += kBlockTableBytes * blocks * (is_full ? kv::kBlockIdsPerRoom : 1);
     size.num_block_ids += blocks * kv::kBlockIdsPerRoom;
   }
   return size;

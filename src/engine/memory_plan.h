@@ -19,6 +19,7 @@ struct KvSize {
   std::vector<std::int64_t> num_blocks;  // per layer group
   std::int64_t num_bytes = 0;
   std::int64_t num_full_bytes = 0;  // of these, of the groups without a window
+  std::int64_t table_bytes = 0;     // besides, of the bookkeeping of blocks
   std::int64_t num_block_ids = 0;
 };
 // For so many tokens in the groups without a window, in sequences of at most `length`. Window groups have room for

@@ -78,6 +78,16 @@ MmapFile::~MmapFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
 }
 
+void MmapFile::populate(std::span<const std::byte> range) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
+  const std::uintptr_t first = begin / page * page;
+  // Only a hint: without it every page comes when it is first read.
+  if (!range.empty()) (void)::madvise(reinterpret_cast<void*>(first), begin - first + range.size(), MADV_POPULATE_READ);
+#endif
+}
+
 void MmapFile::release_pages(std::span<const std::byte> range) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(range.data());

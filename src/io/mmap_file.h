@@ -25,6 +25,8 @@ class MmapFile {
   std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
   const std::string& path() const { return path_; }
 
+  // Brings the pages of `range`, a part of some mapping of this class, into this process, where the system can.
+  static void populate(std::span<const std::byte> range);
   // Drops the whole pages inside `range`, a part of some mapping of this class, from this process; a later
   // read brings them back from the file.
   static void release_pages(std::span<const std::byte> range);

@@ -121,7 +121,7 @@ void PackedCopy::begin_writing(std::int64_t expected_bytes) {
 std::span<const std::byte> PackedCopy::find(std::string_view key) const {
   if (!file_) return {};
   const std::span<const std::byte> bytes = file_->find(key);
-  PackedFile::populate(bytes);
+  MmapFile::populate(bytes);
   return bytes;
 }
 

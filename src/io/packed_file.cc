@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -177,15 +176,6 @@ Status PackedFile::read_table(std::span<const std::byte> table, std::uint64_t nu
 std::span<const std::byte> PackedFile::find(std::string_view key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? std::span<const std::byte>() : found->second.bytes;
-}
-
-void PackedFile::populate(std::span<const std::byte> bytes) {
-#ifdef MADV_POPULATE_READ
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-  const std::uintptr_t begin = address / kPageBytes * kPageBytes;
-  // Only a hint: without it every page comes when it is first read.
-  (void)::madvise(reinterpret_cast<void*>(begin), bytes.size() + (address - begin), MADV_POPULATE_READ);
-#endif
 }
 
 Status PackedFile::verify() const {

@@ -43,8 +43,6 @@ class PackedFile {
 
   // Empty: there is none of that key.
   std::span<const std::byte> find(std::string_view key) const;
-  // Brings the bytes into this process before they are needed, where the system can.
-  static void populate(std::span<const std::byte> bytes);
   // Every byte of every matrix. Error (kBadFile): the key of the first that differs.
   Status verify() const;
   std::int64_t size_bytes() const { return static_cast<std::int64_t>(file_.bytes().size()); }

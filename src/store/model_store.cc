@@ -11,6 +11,8 @@
 #include "base/nearest_name.h"
 #include "base/printable.h"
 #include "base/text_file.h"
+#include "io/model_fingerprint.h"
+#include "io/packed_copy.h"
 #include "store/file_error.h"
 #include "store/hub/hub_folder.h"
 #include "store/hub/hub_settings.h"
@@ -105,6 +107,18 @@ void remove_empty_folders(fs::path path, const fs::path& top) {
   fs::remove_all(top, error);  // "refs" alone is of no use
 }
 
+fs::path packed_folder(const fs::path& home) { return home / "packed"; }
+
+std::int64_t packed_bytes_of(const fs::path& home, const fs::path& model) {
+  std::error_code error;
+  if (!fs::is_directory(packed_folder(home), error)) return 0;
+  const auto fingerprint = io::model_fingerprint(model.native());
+  std::int64_t bytes = 0;
+  if (!fingerprint) return bytes;
+  for (const std::string& copy : io::packed_copies_of(packed_folder(home).native(), *fingerprint)) bytes += size_of(copy);
+  return bytes;
+}
+
 bool looks_like_path(std::string_view model) {
   return model.find('/') != model.npos || model.ends_with(".gguf") || model == "." || model == "..";
 }
@@ -185,6 +199,9 @@ std::vector<StoredModel> ModelStore::list() const {
   };
   append(hub_folder(home_), ModelOrigin::kHub);
   append(HubFolder(hub_cache_folder()), ModelOrigin::kHubCache);
+  for (StoredModel& model : models) {
+    if (model.present) model.packed_bytes = packed_bytes_of(home_, model.path);
+  }
   return models;
 }
 
@@ -276,6 +293,12 @@ Result<StoredModel> ModelStore::remove_hub(std::string_view model) const {
 }
 
 Result<StoredModel> ModelStore::remove(std::string_view name) const {
+  KVASIR_TRY(StoredModel removed, remove_files(name));
+  removed.packed_bytes = io::remove_orphaned_copies(packed_folder(home_).native());
+  return removed;
+}
+
+Result<StoredModel> ModelStore::remove_files(std::string_view name) const {
   if (HubName::matches(name)) return remove_hub(name);
   if (is_ollama_name(name)) {
     return make_error(ErrorKind::kNotFound,
@@ -291,6 +314,16 @@ Result<StoredModel> ModelStore::remove(std::string_view name) const {
   fs::remove_all(model->path, error);
   if (error) return file_error(model->path.native(), "remove", error.value());
   return *model;
+}
+
+std::string packed_cache_of(const std::string& model_path) {
+  const auto home = ModelStore::default_home();
+  std::error_code error;
+  const fs::path path = fs::absolute(model_path, error).lexically_normal();
+  if (!home || error) return {};
+  const fs::path relative = path.lexically_relative(fs::absolute(*home, error).lexically_normal());
+  if (error || relative.empty() || *relative.begin() == "..") return {};
+  return packed_folder(*home).native();
 }
 
 Result<std::string> resolve_model(const std::string& model) {

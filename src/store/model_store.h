@@ -32,6 +32,7 @@ struct StoredModel {
   bool present = false;
   const CatalogueEntry* entry = nullptr;  // null outside the catalogue
   ModelOrigin origin = ModelOrigin::kCatalogue;
+  std::int64_t packed_bytes = 0;  // of packed copies of its weights, on disk too
 };
 
 struct PullOptions {
@@ -46,7 +47,8 @@ struct PulledModel {
 };
 
 // Layout below home: models/<file>, hub/ (store/hub/hub_pull.h has its layout), catalogue.toml (the user's own
-// additions), staging/ (work in progress, never read as a model). Any number of processes may use one store: a
+// additions), packed/ (copies of weights as the kernels read them, io/packed_file.h), staging/ (work in progress,
+// never read as a model). Any number of processes may use one store: a
 // pull holds a lock per model. A model appears under its name only when it is whole and its checksum is right.
 //
 // Thread safety: const members may be called from any thread.
@@ -91,7 +93,7 @@ class ModelStore {
   // Whether the file of a pulled entry has the SHA-256 of the catalogue; `events` see the reading.
   Result<bool> verify(const CatalogueEntry& entry, const TransferEvents& events) const;
 
-  // Deletes the files of a model that list() names; hf:OWNER/NAME deletes everything that was pulled of it. The
+  // Deletes the files of a model that list() names, and packed copies of its weights; hf:OWNER/NAME deletes everything that was pulled of it. The
   // cache of the hub's own client is never touched. Errors: kNotFound when the name is unknown or not pulled;
   // kMachine.
   Result<StoredModel> remove(std::string_view name) const;
@@ -101,6 +103,7 @@ class ModelStore {
       : home_(std::move(home)), catalogue_(std::move(catalogue)) {}
 
   Result<std::string> resolve_hub(std::string_view model) const;
+  Result<StoredModel> remove_files(std::string_view name) const;
   Result<StoredModel> remove_hub(std::string_view model) const;
 
   std::filesystem::path path_of(const CatalogueEntry& entry) const {
@@ -115,6 +118,9 @@ class ModelStore {
   std::filesystem::path home_;
   Catalogue catalogue_;
 };
+
+// The folder for packed copies of a model's weights: the default store's where the model lies in it, else empty.
+std::string packed_cache_of(const std::string& model_path);
 
 // The file behind a MODEL argument: as ModelStore::resolve in the default store. A path needs no store.
 // Errors: kNotFound, kBadFile, kMachine.

@@ -66,7 +66,7 @@ class FolderTest(CommandLineTest):
 
     def test_every_command_takes_it(self):
         shown = self.json("show", self.model)[0]
-        self.assertTrue(shown["runs"], shown["reasons"])
+        self.assertEqual(shown["runs"], "yes", shown["reasons"])
         self.assertEqual((shown["name"], shown["architecture"], shown["num_layers"]), ("tiny", "llama", LAYERS))
         self.assertTrue(shown["chat_template"])
         ids = self.json("tokenize", self.model, PROMPT)["ids"]

@@ -75,6 +75,33 @@ class Downloads(HubTest):
         self.assert_is(self.pull()["path"], LARGE)
         self.assertGreater(len(hub.asked("files", "GET")), 1100)
 
+    def test_a_refused_range_is_one_line(self):
+        hub = self.serve({"m.gguf": MEDIUM})
+        hub.faults.statuses = [(416, {})]
+        self.refused("m.gguf: the server refuses a range inside of the file (416)")
+        hub.faults.statuses = [(416, {"Content-Range": "bytes */5"})]
+        self.refused(f"m.gguf: the server's file has 5 bytes, the hub says {len(MEDIUM)}")
+        self.assert_is(self.pull()["path"], MEDIUM)
+
+    def test_the_cache_of_the_hubs_own_client_gets_its_layout(self):
+        hub = self.serve({"m.gguf": MEDIUM, "sub/other.gguf": MEDIUM[1:]})
+        commit, digest = hub.repositories["owner/model"].commit, hashlib.sha256(MEDIUM).hexdigest()
+        cache = self.folder / "hf/hub/models--owner--model"
+        pulled = self.json("pull", "hf:owner/model:m.gguf", "--to", "hub-cache")[0]
+        place = cache / "snapshots" / commit / "m.gguf"
+        self.assertEqual((pulled["path"], pulled["was_present"]), (str(place), False))
+        self.assertEqual(os.readlink(place), f"../../blobs/{digest}")
+        self.assertEqual((cache / "blobs" / digest).read_bytes(), MEDIUM)
+        self.assertEqual((cache / "refs/main").read_text(), commit)
+        self.json("pull", "hf:owner/model:sub/other.gguf", "--to", "hub-cache")
+        self.assertEqual((cache / "snapshots" / commit / "sub/other.gguf").read_bytes(), MEDIUM[1:])
+        asked = len(hub.asked("files", "GET"))
+        self.assertTrue(self.json("pull", "hf:owner/model:m.gguf", "--to", "hub-cache")[0]["was_present"])
+        self.assertTrue(self.json("pull", "hf:owner/model:m.gguf")[0]["was_present"])  # the store uses it from there
+        self.assertEqual(len(hub.asked("files", "GET")), asked)
+        self.assertFalse((self.folder / "home/hub").exists())
+        self.refusal(USAGE, "pull", "smollm2:135m", "--to", "hub-cache", says="is for models of the hub")
+
     def test_targets_that_expire_are_asked_for_again(self):
         hub = self.serve({"m.gguf": MEDIUM})
         hub.faults.drop_after, hub.faults.uses_of_target = 64 << 10, 3
@@ -340,7 +367,7 @@ class Use(HubTest):
         self.refusal(BAD_FILE, "pull", "hf:owner/model", env={"HF_HUB_OFFLINE": "1"},
                      says="hf:owner/model is not on this machine, and HF_HUB_OFFLINE is set")
         self.assertEqual(self.hub.requests, [])
-        self.refusal(BAD_FILE, "show", "hf:owner/model", says="get it with: kvasir pull hf:owner/model")
+        self.refusal(BAD_FILE, "tokenize", "hf:owner/model", "x", says="get it with: kvasir pull hf:owner/model")
 
     def test_list_and_rm(self):
         path = self.pull()["path"]

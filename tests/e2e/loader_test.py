@@ -150,7 +150,7 @@ class Loader(CommandLineTest):
                 self.assertIn(says, said[0])
                 self.assertEqual(self.answer(model, "--quiet")[1], [])
                 described = self.json("show", model)[0]
-                self.assertTrue(described["runs"])
+                self.assertEqual(described["runs"], "yes")
                 self.assertEqual(len(described["notices"]), 1)
                 self.assertIn(says, described["notices"][0])
 
@@ -160,7 +160,7 @@ class Loader(CommandLineTest):
                 model = self.edited(LLAMA, changes)
                 self.refusal(BAD_FILE, "run", model, PROMPT, says=says)
                 described = self.json("show", model)[0]
-                self.assertFalse(described["runs"])
+                self.assertEqual(described["runs"], "no")
                 self.assertTrue(any(says in reason for reason in described["reasons"]), described["reasons"])
 
     def test_a_factor_without_a_type_is_linear(self):
@@ -218,7 +218,7 @@ class Loader(CommandLineTest):
         model = self.edited(LLAMA, {"general.architecture": string("mamba"), "tokenizer.ggml.model": string("plamo2"),
                                     "tokenizer.chat_template": string("{% if %}")}, retype=19)
         described = self.json("show", model)[0]
-        self.assertFalse(described["runs"])
+        self.assertEqual(described["runs"], "no")
         reasons = "\n".join(described["reasons"])
         for part in ("'mamba' is not supported", "weights of IQ1_S are not supported (tensor ",
                      "tokenizer.ggml.model 'plamo2' is not supported", "chat template"):

@@ -227,6 +227,78 @@ Result<std::string> HubClient::read_file(const HubName& name, const std::string&
                                           response.body.size(), file.size_bytes));
 }
 
+// One request with its redirects.
+Result<HttpResponse> HubClient::get_range(const HubName& name, HubTarget target, const HubFile& file,
+                                          ByteRange& wanted) {
+  const std::string range = fmt::format("{}-{}", wanted.begin, wanted.begin + wanted.num_bytes - 1);
+  std::int64_t skipped = 0;  // bytes of a whole file before the range
+  const BodySink sink{
+      .begin =
+          [&](const HttpResponse& response) {
+            wanted.bytes.clear();
+            skipped = response.status == 200 ? wanted.begin : 0;
+            const std::string said = fmt::format("bytes {}/{}", range, file.size_bytes);
+            return response.status == 200 || (response.status == 206 && response.header("content-range") == said);
+          },
+      .take =
+          [&](std::span<const std::byte> bytes) {
+            const auto drop = std::min<std::int64_t>(skipped, std::ssize(bytes));
+            skipped -= drop;
+            bytes = bytes.subspan(static_cast<std::size_t>(drop));
+            const auto count = std::min<std::int64_t>(wanted.num_bytes - std::ssize(wanted.bytes), std::ssize(bytes));
+            wanted.bytes.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
+            return std::ssize(wanted.bytes) < wanted.num_bytes || std::ssize(bytes) == count;
+          }};
+  for (std::int32_t hop = 0; hop <= kMostRedirects; ++hop) {
+    HttpResponse response = get(target, range, sink);
+    if (response.status < 300 || response.status >= 400) return response;
+    const std::string next = resolve_url(target.url, response.header("location"));
+    if (next.empty()) return strange_answer(name, "the server redirects to no address");
+    target = target_of(next);
+  }
+  return strange_answer(name, fmt::format("the server redirects more than {} times", kMostRedirects));
+}
+
+Result<std::string> HubClient::read_range(const HubName& name, const std::string& commit, const HubFile& file,
+                                          std::int64_t begin, std::int64_t num_bytes) {
+  Backoff backoff(keep_running_);
+  std::string bytes;  // so far: a connection that drops goes on where it ended
+  while (true) {
+    KVASIR_TRY(const HubTarget target, locate(name, commit, file));  // addresses expire
+    const std::int64_t done = std::ssize(bytes);
+    ByteRange wanted{.begin = begin + done, .num_bytes = num_bytes - done, .bytes = {}};
+    KVASIR_TRY(const HttpResponse response, get_range(name, target, file, wanted));
+    if (response.end == HttpResponse::End::kStopped) return make_error(ErrorKind::kCancelled, "interrupted");
+    bytes += wanted.bytes;
+    if (std::ssize(bytes) == num_bytes) return bytes;
+    if (!wanted.bytes.empty()) {
+      backoff.reset();
+      continue;
+    }
+    if (response.status == 416) {
+      return strange_answer(name, fmt::format("{}: the server refuses a range inside of the file (416)",
+                                              printable(file.path)));
+    }
+    const bool is_answer = response.end != HttpResponse::End::kBroken && response.status < 300;
+    if (response.end == HttpResponse::End::kRefused && response.status == 206) {
+      return strange_answer(name, fmt::format("{}: the server sends {} instead of bytes {} to {} of {}",
+                                              printable(file.path), printable(response.header("content-range")),
+                                              wanted.begin, begin + num_bytes - 1, file.size_bytes));
+    }
+    // A connection that ended early is asked again, as is an address that has expired.
+    const bool may_help = is_answer || may_try_again(response) || (target.is_foreign && response.status == 403);
+    if (!may_help || response.never_connected) return std::unexpected(explain(response, name, file.path));
+    switch (backoff.wait(response)) {
+      case Backoff::Verdict::kTryAgain:
+        break;
+      case Backoff::Verdict::kGiveUp:
+        return std::unexpected(explain(response, name, file.path));
+      case Backoff::Verdict::kStopped:
+        return make_error(ErrorKind::kCancelled, "interrupted");
+    }
+  }
+}
+
 Error HubClient::explain(const HttpResponse& response, const HubName& name, const std::string& path) const {
   const std::string id = name.repository();
   const std::string host = host_of(settings_.endpoint);

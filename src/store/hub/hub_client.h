@@ -53,6 +53,11 @@ class HubClient {
   // The whole content of a small file, which is not checked beyond its size.
   Result<std::string> read_file(const HubName& name, const std::string& commit, const HubFile& file);
 
+  // Bytes [begin, begin + num_bytes) of a file, all inside of it. A server that ignores ranges is read until they have
+  // come. Errors: kBadFile too when other bytes come.
+  Result<std::string> read_range(const HubName& name, const std::string& commit, const HubFile& file,
+                                 std::int64_t begin, std::int64_t num_bytes);
+
   // Asks a target; the token goes along if the target is the endpoint's own host. The answer may be a
   // redirect.
   HttpResponse get(const HubTarget& target, const std::string& range, const BodySink& sink);
@@ -62,12 +67,18 @@ class HubClient {
   Error explain(const HttpResponse& response, const HubName& name, const std::string& path) const;
 
  private:
+  struct ByteRange {
+    std::int64_t begin = 0, num_bytes = 0;
+    std::string bytes;  // that have come
+  };
+
   // Asks the endpoint and follows its own redirects. `target` takes the address where they end, and the first
   // one on another host; without `target` another host is an error.
   Result<HttpResponse> ask(HttpRequest request, const HubName& name, const std::string& path,
                            HubTarget* target);
   Result<HttpResponse> ask_until_answered(const HttpRequest& request, const HubName& name,
                                           const std::string& path);
+  Result<HttpResponse> get_range(const HubName& name, HubTarget target, const HubFile& file, ByteRange& wanted);
   std::string api_url(const HubName& name) const;
 
   const HubSettings& settings_;

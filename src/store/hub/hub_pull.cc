@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/text_file.h"
 #include "base/units.h"
+#include "store/file_error.h"
 #include "store/file_lock.h"
 #include "store/hub/git_blob_hash.h"
 #include "store/hub/hub_client.h"
@@ -28,9 +29,14 @@ namespace fs = std::filesystem;
 // A pull while it runs: the model at one commit.
 class HubPull {
  public:
-  HubPull(const HubSettings& settings, const HubName& name, const fs::path& home,
+  HubPull(const HubSettings& settings, const HubName& name, const fs::path& home, bool to_cache,
           const TransferEvents& events)
-      : settings_(settings), name_(name), ours_(home / "hub"), cache_(settings.cache), events_(events) {}
+      : settings_(settings),
+        name_(name),
+        ours_(home / "hub"),
+        cache_(settings.cache),
+        to_cache_(to_cache),
+        events_(events) {}
 
   // Asks the hub for the commit and its files.
   Status select() {
@@ -93,7 +99,7 @@ class HubPull {
   // So that the revision is known without the hub.
   Status remember_revision() const {
     if (is_commit(name_.revision)) return {};
-    const fs::path path = ours_.repository(name_) / "refs" / name_.revision_or_main();
+    const fs::path path = target().repository(name_) / "refs" / name_.revision_or_main();
     KVASIR_CHECKED(make_store_folder(path.parent_path()));
     return replace_text_file(path.native(), commit_.sha);
   }
@@ -112,12 +118,14 @@ class HubPull {
     return pulled;
   }
 
+  // Where files go.
+  const HubFolder& target() const { return to_cache_ ? cache_ : ours_; }
   const HubFolder& ours() const { return ours_; }
   const HubFolder& cache() const { return cache_; }
 
  private:
-  fs::path snapshot() const { return ours_.snapshot(name_, commit_.sha); }
-  fs::path incomplete() const { return ours_.repository(name_) / "incomplete"; }
+  fs::path snapshot() const { return target().snapshot(name_, commit_.sha); }
+  fs::path incomplete() const { return target().repository(name_) / "incomplete"; }
 
   static bool has_right_size(const fs::path& path, const HubFile& file) {
     std::error_code error;
@@ -145,7 +153,7 @@ class HubPull {
       needed += std::max<std::int64_t>(0, file->size_bytes - bytes_of_partial(incomplete(), file->etag));
       fetched += file->size_bytes;
     }
-    const fs::path repository = ours_.repository(name_);
+    const fs::path repository = target().repository(name_);
     KVASIR_TRY(const std::int64_t free, free_bytes(repository));
     const std::string need = fmt::format("{} at {}: {} in {} file{}; {} has {} free", name_.repository(),
                                          commit_.sha.substr(0, 7), format_bytes(fetched), missing.size(),
@@ -169,7 +177,7 @@ class HubPull {
         return events_.progress({"downloading", bytes_before_ + bytes_done, bytes_total_});
       }));
       KVASIR_TRY(const std::string checksum, checksum_of(partial.path(), file));
-      if (checksum == file.etag) return partial.publish(place);
+      if (checksum == file.etag) return to_cache_ ? publish_as_blob(partial, file, place) : partial.publish(place);
       if (was_resumed) {  // the earlier bytes may be what is wrong
         KVASIR_CHECKED(partial.start_anew(false));
         continue;
@@ -181,10 +189,23 @@ class HubPull {
     }
   }
 
+  // The content under its checksum, and a link to it under its path.
+  Status publish_as_blob(PartialFile& partial, const HubFile& file, const fs::path& place) const {
+    const fs::path blob = target().repository(name_) / "blobs" / file.etag;
+    KVASIR_CHECKED(make_store_folder(blob.parent_path()));
+    KVASIR_CHECKED(partial.publish(blob));
+    std::error_code failure;
+    fs::remove(place, failure);
+    fs::create_symlink(blob.lexically_relative(place.parent_path()), place, failure);
+    if (!failure) return {};
+    return make_error(ErrorKind::kMachine, file_error(place.native(), "create", failure.value()).error().message);
+  }
+
   const HubSettings& settings_;
   const HubName& name_;
   HubFolder ours_;
   HubFolder cache_;
+  const bool to_cache_;
   const TransferEvents& events_;
   HubCommit commit_;
   std::string model_path_;
@@ -212,12 +233,15 @@ Result<PulledHubModel> find_offline(const HubPull& pull, const HubName& name) {
 
 Result<PulledHubModel> pull_from_hub(const HubSettings& settings, const HubName& name, const fs::path& home,
                                      const HubPullOptions& options, const TransferEvents& events) {
-  HubPull pull(settings, name, home, events);
+  if (options.to_cache && settings.cache.empty()) {
+    return make_error(ErrorKind::kMachine, "no folder for the hub's cache: set HF_HOME (HOME is not set either)");
+  }
+  HubPull pull(settings, name, home, options.to_cache, events);
   if (settings.offline) return find_offline(pull, name);
   KVASIR_CHECKED(pull.select());
   if (options.dry_run) {
-    KVASIR_TRY(const bool is_whole, pull.is_whole_in(pull.ours()));
-    return pull.result(pull.ours(), is_whole);
+    KVASIR_TRY(const bool is_whole, pull.is_whole_in(pull.target()));
+    return pull.result(pull.target(), is_whole);
   }
   const fs::path staging = home / "staging";
   KVASIR_CHECKED(make_store_folder(staging));
@@ -226,16 +250,18 @@ Result<PulledHubModel> pull_from_hub(const HubSettings& settings, const HubName&
                return events.progress({"waiting for another pull", 0, 0});
              }));
   if (!options.force) {
-    for (const HubFolder* folder : {&pull.ours(), &pull.cache()}) {
+    std::vector<const HubFolder*> folders = {&pull.target()};
+    if (!options.to_cache) folders.push_back(&pull.cache());
+    for (const HubFolder* folder : folders) {
       KVASIR_TRY(const bool is_whole, pull.is_whole_in(*folder));
       if (!is_whole) continue;
-      if (folder == &pull.ours()) KVASIR_CHECKED(pull.remember_revision());
+      if (folder == &pull.target()) KVASIR_CHECKED(pull.remember_revision());
       return pull.result(*folder, true);
     }
   }
   KVASIR_CHECKED(pull.fetch(options.force));
   KVASIR_CHECKED(pull.remember_revision());
-  return pull.result(pull.ours(), false);
+  return pull.result(pull.target(), false);
 }
 
 }  // namespace kvasir::store

@@ -16,6 +16,7 @@ namespace kvasir::store {
 struct HubPullOptions {
   bool force = false;    // fetch again what is here and right
   bool dry_run = false;  // only say what would be fetched
+  bool to_cache = false;  // into the cache of the hub's own client, in its layout
 };
 
 struct PulledHubFile {
@@ -36,7 +37,7 @@ struct PulledHubModel {
 // Layout below `home`: hub/models--OWNER--NAME/{snapshots/COMMIT/PATH, refs/REVISION, incomplete/}. A file
 // appears in its snapshot only when its checksum is right. An unfinished one stays in incomplete/, and the
 // next pull of the same commit goes on with it. A model whose files are all in the cache of the hub's own
-// client is used from there.
+// client is used from there. With to_cache that cache gets the files: as blobs/ETAG, with links in the snapshot.
 // Errors: those of HubClient, select_files and HubDownload; kMachine (the disk); kBadFile (a wrong checksum).
 Result<PulledHubModel> pull_from_hub(const HubSettings& settings, const HubName& name,
                                      const std::filesystem::path& home, const HubPullOptions& options,
