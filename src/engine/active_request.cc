@@ -66,4 +66,13 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
   };
 }
 
+std::vector<float> embedding_of(const ActiveRequest& request, const model::PooledHead& head) {
+  if (request.request.pooling == Pooling::kRank) return head.logits_of(request.embedding->mean());
+  std::vector<float> vector = head.embedding_of(request.embedding->mean());
+  if (const std::int32_t count = request.request.dimensions; count > 0) {
+    vector.resize(static_cast<std::size_t>(count));
+  }
+  return runtime::unit_vector(vector);
+}
+
 }  // namespace kvasir

@@ -10,6 +10,7 @@
 #include "engine/output_processor.h"
 #include "kv/policy/bytes_use.h"
 #include "kvasir/request.h"
+#include "model/layers/pooled_head.h"
 #include "runtime/embedding_sum.h"
 #include "sched/scheduler_output.h"
 #include "sched/sequence.h"
@@ -56,5 +57,8 @@ struct ActiveRequest {
 // As the scheduler takes it. `eos_token_ids` are those that end this request.
 sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,
                                         std::int32_t expected_cached_tokens, sched::TimePoint now);
+
+// The embedding, or the classifier's logits, of a request whose prompt is computed.
+std::vector<float> embedding_of(const ActiveRequest& request, const model::PooledHead& head);
 
 }  // namespace kvasir

@@ -12,6 +12,7 @@
 #include "base/process_memory.h"
 #include "engine/engine_counters.h"
 #include "engine/engine_snapshot.h"
+#include "engine/model_info.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
 #include "engine/warm_up.h"
@@ -81,7 +82,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
                                                           : config_.max_num_batched_tokens;
   loaded_.info.max_model_len_tokens = std::min(loaded_.info.max_model_len_tokens,
                                                kv_.max_sequence_tokens(chunk));
-  note_short_context();
+  note_short_context(config_, loaded_.info);
   const bool looks_ahead = config_.ttft_target_ms > 0 || config_.max_step_ms > 0.0;
   if (looks_ahead) {
     scheduler_.begin_with(
@@ -94,15 +95,6 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
     config_.kv_journal->begin_run(std::move(run));
   }
   thread_ = std::thread([this] { run(); });
-}
-
-// The model's own length may be far beyond any machine; one that was asked for is kept, or refused.
-void LocalEngine::note_short_context() {
-  ModelInfo& info = loaded_.info;
-  const bool is_chosen = config_.max_model_len_tokens > 0 || config_.kv_cache_tokens > 0;
-  if (is_chosen || info.max_model_len_tokens >= info.context_length_tokens) return;
-  info.notices.push_back(fmt::format("context: {} tokens fit into the memory, the model was trained for {} (--memory)",
-                                     info.max_model_len_tokens, info.context_length_tokens));
 }
 
 LocalEngine::~LocalEngine() {
@@ -421,21 +413,13 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   choice.kv = update.kv_usage;
   note_times(update.times, Clock::now(), request.cost);
   request.cost.num_preemptions = std::max(request.cost.num_preemptions, update.num_preemptions);
-  if (request.embedding && update.finish_reason) output.embedding = embedding_of(request);
+  if (request.embedding && update.finish_reason) {
+    output.embedding = embedding_of(request, loaded_.model->pooled_head());
+  }
   choice.append(update, request.request.sampling.include_stop_str_in_output, output);
   counters_.num_generated_tokens += std::ssize(output.token_ids);
   if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
   deliver(request, stream.choice, std::move(output));
-}
-
-std::vector<float> LocalEngine::embedding_of(const ActiveRequest& request) const {
-  const model::PooledHead& head = loaded_.model->pooled_head();
-  if (request.request.pooling == Pooling::kRank) return head.logits_of(request.embedding->mean());
-  std::vector<float> vector = head.embedding_of(request.embedding->mean());
-  if (const std::int32_t count = request.request.dimensions; count > 0) {
-    vector.resize(static_cast<std::size_t>(count));
-  }
-  return runtime::unit_vector(vector);
 }
 
 void LocalEngine::emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason,

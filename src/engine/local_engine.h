@@ -56,7 +56,6 @@ class LocalEngine final : public Engine {
   };
   using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
-  void note_short_context();
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   // With mutex_ held.
   Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);
@@ -74,8 +73,6 @@ class LocalEngine final : public Engine {
   void build_tasks(const sched::SchedulerOutput& output);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
-  // Of a request whose prompt is computed.
-  std::vector<float> embedding_of(const ActiveRequest& request) const;
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
   void deliver(ActiveRequest& request, std::size_t choice, RequestOutput output);
   void publish_stats();

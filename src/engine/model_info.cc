@@ -1,5 +1,7 @@
 #include "engine/model_info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -64,6 +66,13 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
   info.context_length_tokens = config.context_length_tokens;
   info.max_model_len_tokens = max_model_len_tokens;
   return info;
+}
+
+void note_short_context(const EngineConfig& config, ModelInfo& info) {
+  const bool is_chosen = config.max_model_len_tokens > 0 || config.kv_cache_tokens > 0;
+  if (is_chosen || info.max_model_len_tokens >= info.context_length_tokens) return;
+  info.notices.push_back(fmt::format("context: {} tokens fit into the memory, the model was trained for {} (--memory)",
+                                     info.max_model_len_tokens, info.context_length_tokens));
 }
 
 }  // namespace kvasir

@@ -17,4 +17,8 @@ std::int64_t num_active(const TensorView& tensor, const backend::RoutingRule& ru
 ModelInfo describe(const io::WeightSource& source, const model::Model& model, const kv::KvCacheConfig& kv,
                    std::int32_t max_model_len_tokens);
 
+// Adds a notice where memory holds less than the model was trained for. The model's own length may be far beyond any
+// machine; one that was asked for is kept, or refused.
+void note_short_context(const EngineConfig& config, ModelInfo& info);
+
 }  // namespace kvasir

@@ -89,7 +89,7 @@ REFUSED = [
     ({"llama.attn_logit_softcapping": number(F32, -50.0)}, "llama.attn_logit_softcapping: must be above 0"),
     ({"llama.attention.causal": number(BOOL, 0)}, "llama.attention.causal: must be true or absent"),
     ({"llama.expert_count": number(U32, 8)}, "llama.expert_used_count"),
-    ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "an integer array of different values"),
+    ({"llama.attention.head_count_kv": array(U32, [1, 2])}, "layer 0 must have 2 as others of its kind, has 1"),
     ({"llama.block_count": number(F32, 1.5)}, "llama.block_count must be an integer"),
     ({"tokenizer.ggml.pre": string("mellum3")}, "'mellum3' is not a known pre-tokenizer"),
 ]
