@@ -22,6 +22,7 @@
 #include "engine/packed_copy_name.h"
 #include "engine/public_text.h"
 #include "engine/sampling_metadata.h"
+#include "engine/vocab_metadata.h"
 #include "model/layers/per_layer_embedding.h"
 
 namespace kvasir {
@@ -146,22 +147,9 @@ int threads_of(const EngineConfig& config) {
   return config.num_threads > 0 ? config.num_threads : usable_physical_cores();
 }
 
-// Without BOS and EOS an encoder's embeddings are plausible and wrong. WordPiece is BERT's, which always has them;
-// other files must say so.
-Status check_special_tokens(const io::Metadata& metadata) {
-  KVASIR_TRY(const auto kind, metadata.find_string("tokenizer.ggml.model"));
-  if (!kind || *kind == "bert" || *kind == "none" || *kind == "no_vocab") return {};
-  for (const char* key : {"add_bos_token", "add_eos_token", "add_sep_token"}) {
-    if (metadata.find(std::string("tokenizer.ggml.") + key) != nullptr) return {};
-  }
-  return make_error(ErrorKind::kBadFile,
-                    "metadata tokenizer.ggml.add_bos_token: missing, as is add_eos_token, so nobody knows whether the "
-                    "encoder was trained with them; --add-special-tokens yes (or no) says so");
-}
-
 Status load_text(const EngineConfig& config, bool is_encoder, LoadedModel& loaded) {
   if (is_encoder && !config.add_special_tokens) {
-    if (Status status = check_special_tokens(loaded.opened.source().metadata()); !status) {
+    if (Status status = check_encoder_says_special_tokens(loaded.opened.source().metadata()); !status) {
       return in_file(config, std::move(status));
     }
   }

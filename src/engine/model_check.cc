@@ -74,6 +74,7 @@ std::vector<std::string> reasons_not_to_run(const OpenedModel& model) {
     if (std::ranges::find(reasons, refused) == reasons.end()) reasons.push_back(refused);
   }
   if (config && source.unsupported().empty()) add_tensors(source, reasons);
+  if (config && config->is_encoder) add_fault(check_encoder_says_special_tokens(source.metadata()), reasons);
   add_fault(model.load_tokenizer(), reasons);
   add_fault(model.load_chat_template(""), reasons);
   return reasons;

@@ -137,4 +137,17 @@ std::vector<std::string> vocab_notices(const io::Metadata& metadata) {
   return notices;
 }
 
+// Without BOS and EOS an encoder's embeddings are plausible and wrong. WordPiece is BERT's, which always has them;
+// other files must say so.
+Status check_encoder_says_special_tokens(const io::Metadata& metadata) {
+  KVASIR_TRY(const auto kind, metadata.find_string("tokenizer.ggml.model"));
+  if (!kind || *kind == "bert" || *kind == "none" || *kind == "no_vocab") return {};
+  for (const char* key : {"add_bos_token", "add_eos_token", "add_sep_token"}) {
+    if (metadata.find(std::string("tokenizer.ggml.") + key) != nullptr) return {};
+  }
+  return make_error(ErrorKind::kBadFile,
+                    "metadata tokenizer.ggml.add_bos_token: missing, as is add_eos_token, so nobody knows whether the "
+                    "encoder was trained with them; --add-special-tokens yes (or no) says so");
+}
+
 }  // namespace kvasir

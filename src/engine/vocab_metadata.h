@@ -18,4 +18,7 @@ Result<std::optional<text::VocabData>> read_vocab(const io::Metadata& metadata);
 // A line for each guess about these keys, and for each that is passed over although it may matter.
 std::vector<std::string> vocab_notices(const io::Metadata& metadata);
 
+// Whether an encoder's file says if BOS and EOS stand around a text. Error (kBadFile) with the flag that says it.
+Status check_encoder_says_special_tokens(const io::Metadata& metadata);
+
 }  // namespace kvasir

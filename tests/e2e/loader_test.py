@@ -163,6 +163,24 @@ class Loader(CommandLineTest):
                 self.assertEqual(described["runs"], "no")
                 self.assertTrue(any(says in reason for reason in described["reasons"]), described["reasons"])
 
+    def test_an_encoder_that_says_neither_bos_nor_eos_is_refused_with_the_flag_that_says_it(self):
+        encoder = pathlib.Path(__file__).resolve().parents[1] / "goldens/bert/model.gguf"
+        tokens = ["<s>", "</s>", "<unk>"] + [f"\u2581t{i}" for i in range(253)]
+        unigram = {"tokenizer.ggml.model": string("t5"), "tokenizer.ggml.tokens": array(STRING, tokens),
+                   "tokenizer.ggml.scores": array(F32, [0.0] * 256),
+                   "tokenizer.ggml.token_type": array(I32, [3, 3, 2] + [1] * 253),
+                   "tokenizer.ggml.bos_token_id": number(U32, 0), "tokenizer.ggml.eos_token_id": number(U32, 1),
+                   "tokenizer.ggml.unknown_token_id": number(U32, 2)}
+        silent = self.edited(encoder, unigram)
+        says = "--add-special-tokens yes (or no) says so"
+        self.refusal(BAD_FILE, "run", silent, PROMPT, "--raw", says=says)
+        self.assertTrue(any(says in reason for reason in self.json("show", silent)[0]["reasons"]))
+        generates_none = "it is an encoder"  # so far it came
+        for model, flags in ((silent, ["--add-special-tokens", "yes"]), (silent, ["--add-special-tokens", "no"]),
+                             (self.edited(encoder, unigram | {"tokenizer.ggml.add_eos_token": number(BOOL, 0)}), [])):
+            done = self.kvasir("run", model, PROMPT, "--raw", *flags, expect=None)
+            self.assertIn(generates_none, done.stderr)
+
     def test_a_factor_without_a_type_is_linear(self):
         typed = self.edited(LLAMA, {"llama.rope.scaling.type": string("linear"), "llama.rope.scaling.factor": number(F32, 8.0)})
         expected = self.answer(typed)
