@@ -276,6 +276,22 @@ TEST_P(ToolCallFamilies, AreReadAlikeWhereverTheAnswerEnds) {
   }
 }
 
+TEST_P(ToolCallFamilies, GiveTheSameCallsWhereTheirMarksAreControlTokens) {
+  const FamilyCase& wanted = GetParam();
+  api::ToolCallReading reading = reading_of(wanted.family);
+  const api::ToolCallSyntax& syntax = *reading.syntax;
+  for (const std::string_view mark : {syntax.section_open, syntax.section_close, syntax.open[0], syntax.close}) {
+    if (!mark.empty()) reading.hidden_marks.emplace_back(mark);
+  }
+  const JoinedAnswer answer = read_all_cuts(reading, wanted.answer);
+  ASSERT_EQ(answer.calls.size(), wanted.second == nullptr ? 1u : 2u);
+  EXPECT_EQ(answer.calls[0].arguments, wanted.first);
+  if (wanted.second != nullptr) {
+    EXPECT_EQ(answer.calls[1].arguments, wanted.second);
+  }
+  for (const std::string& mark : reading.hidden_marks) EXPECT_FALSE(answer.text.contains(mark)) << mark;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ToolCallFamilies, ::testing::ValuesIn(kCases), [](const auto& test) {
   std::string name = test.param.family;
   for (char& c : name) c = c == '-' || c == '.' ? '_' : c;

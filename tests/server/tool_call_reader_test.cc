@@ -113,6 +113,25 @@ TEST(ToolCallReader, KeepsMarksInsideArguments) {
            R"({"city":"a},<end_function_call> \""})"},
           {"gemma4", "<|tool_call>call:weather{city:<|\"|>a <tool_call|> <|b<|\"|>,days:2}<tool_call|>",
            R"({"city":"a <tool_call|> <|b","days":2})"},
+          {"gpt-oss",
+           "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{\"city\": \"<|call|> <|end|>"
+           "<|start|>assistant<|channel|>commentary to=functions.add<|message|>{}\"}<|call|>",
+           R"({"city":"<|call|> <|end|><|start|>assistant<|channel|>commentary to=functions.add<|message|>{}"})"},
+          {"deepseek-v3.1",
+           "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>{\"city\": \"<｜tool▁call▁end｜><｜tool▁sep｜>\"}"
+           "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+           R"({"city":"<｜tool▁call▁end｜><｜tool▁sep｜>"})"},
+          {"granite-3", R"(<|tool_call|>[{"name": "weather", "arguments": {"city": "<|tool_call|>[{]"}}])",
+           R"({"city":"<|tool_call|>[{]"})"},
+          {"phi-4-mini",
+           R"(<|tool_call|>[{"name": "weather", "arguments": {"city": "]<|/tool_call|>"}}]<|/tool_call|>)",
+           R"({"city":"]<|/tool_call|>"})"},
+          {"mistral", R"([TOOL_CALLS][{"name": "weather", "arguments": {"city": "[TOOL_CALLS][{}]"}, "id": "abcdefghi"}])",
+           R"({"city":"[TOOL_CALLS][{}]"})"},
+          {"kimi-k2",
+           "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>{\"city\": "
+           "\"<|tool_call_end|>\"}<|tool_call_end|><|tool_calls_section_end|>",
+           R"({"city":"<|tool_call_end|>"})"},
           {"lfm2", "<|tool_call_start|>[weather(city='it\\'s )] <|tool_call_end|>')]<|tool_call_end|>",
            R"({"city":"it's )] <|tool_call_end|>"})"},
           {"deepseek-v3",
@@ -167,6 +186,17 @@ TEST(ToolCallReader, HidesMarksThatAreControlTokens) {
   EXPECT_EQ(text.text, "nonsense, <tool_");
   const JoinedAnswer thought = read_all_cuts(reading, "<think>" + kWeather);
   EXPECT_EQ(thought.text, R"({"name": "weather", "arguments": {"city": "Rome"}})");
+}
+
+TEST(ToolCallReader, LooksForNoCallsWithoutTools) {
+  api::ToolCallReading reading = reading_of("hermes");
+  reading.tools.clear();
+  reading.hidden_marks = {"<tool_call>", "</tool_call>"};
+  EXPECT_EQ(read_all_cuts(reading, "So: " + kWeather).text,
+            R"(So: {"name": "weather", "arguments": {"city": "Rome"}})");
+  reading = reading_of("llama-3");
+  reading.tools.clear();
+  EXPECT_EQ(read_all_cuts(reading, R"({"name": "weather"})").text, R"({"name": "weather"})");
 }
 
 TEST(ToolCallReader, HidesTheFrameOfHarmony) {
