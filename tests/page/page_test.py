@@ -77,6 +77,14 @@ class Flows:
         page.wait("nothing runs", lambda: operations_of(server)["running"] == 0)
         assert operations_of(server)["finished"]["cancelled"] == 1
 
+    def a_thought_is_folded_away(self, server, driver):
+        page = Page(driver, server.url)
+        page.run("chat.messages = [{role: 'assistant', content: 'Blue.', reasoning: '<b>The sky.</b>'}]; showConversation()")
+        thought = page["details.reasoning .thought"]
+        assert not thought.is_displayed() and "Blue." in page.answer().text
+        page["details.reasoning summary"].click()
+        assert thought.is_displayed() and thought.text == "<b>The sky.</b>", thought.text
+
     def a_new_chat_ends_the_answer(self, server, driver):
         page = Page(driver, server.url)
         cancelled = operations_of(server)["finished"]["cancelled"]

@@ -1,7 +1,7 @@
 // The conversation: what was said, what is being said, and what may be changed about it.
 
 const chat = {
-  messages: [],     // {role, content, stats, fault, isRefused}; an answer's content grows while it comes
+  messages: [],     // {role, content, reasoning, stats, fault, isRefused}; an answer grows while it comes
   model: "",
   running: null,    // the AbortController of the answer that comes
 
@@ -55,12 +55,22 @@ function messageActions(index) {
   return actions;
 }
 
+// Open while the model thinks. Once the answer is whole, as the reader leaves it.
+function reasoningOf(message, item, isComing) {
+  const shown = item.querySelector("details");
+  const details = element("details", {className: "reasoning"}, element("summary", {textContent: "Reasoning"}),
+                          element("div", {className: "thought", textContent: message.reasoning}));
+  details.open = isComing ? !message.content : Boolean(shown?.open);
+  return details;
+}
+
 function fillMessage(item, index) {
   const message = chat.messages[index], isUser = message.role === "user";
   const isComing = chat.running !== null && index === chat.messages.length - 1;
   const text = element("div", {className: "text"});
   filled(text, isUser ? [message.content] : renderMarkdown(message.content));
-  item.replaceChildren(element("p", {className: "who", textContent: isUser ? "You" : "Answer"}), text);
+  const who = element("p", {className: "who", textContent: isUser ? "You" : "Answer"});
+  item.replaceChildren(who, ...(message.reasoning ? [reasoningOf(message, item, isComing)] : []), text);
   if (message.fault) item.append(element("p", {className: "fault", textContent: message.fault}));
   if (message.stats) item.append(element("p", {className: "stats", textContent: message.stats}));
   if (!isComing && chat.running === null) item.append(messageActions(index));
@@ -111,10 +121,11 @@ async function streamAnswer(answer, signal) {
   if (!response.ok) throw new Error(await faultOf(response) + (answer.isRefused ? " It is left out of what follows." : ""));
   for await (const event of eventsOf(response)) {
     usage = event.usage ?? usage;
-    const piece = event.choices[0]?.delta.content;
-    if (!piece) continue;
+    const {content, reasoning_content: thought} = event.choices[0]?.delta ?? {};
+    if (!content && !thought) continue;
     first ||= performance.now();
-    answer.content += piece;
+    answer.content += content ?? "";
+    answer.reasoning += thought ?? "";
     showProgress();
   }
   answer.stats = statsOf(usage, response.sentAt, first, performance.now());
@@ -123,7 +134,7 @@ async function streamAnswer(answer, signal) {
 async function askForAnswer() {
   if (chat.running) return;
   const running = chat.running = new AbortController(), signal = running.signal;
-  const answer = {role: "assistant", content: ""};
+  const answer = {role: "assistant", content: "", reasoning: ""};
   // The request is made of what was said before the answer: an empty message is left out.
   chat.messages.push(answer);
   showConversation();
