@@ -92,6 +92,9 @@ void check_answer(const ClientResponse& answer, element expect) {
   for (const std::string& text : string_list(expect, "contains")) {
     EXPECT_NE(answer.body.find(text), std::string::npos) << text << " in " << answer.body;
   }
+  for (const std::string& text : string_list(expect, "lacks")) {
+    EXPECT_EQ(answer.body.find(text), std::string::npos) << text << " in " << answer.body;
+  }
   if (answer.status >= 400 && !flag(expect, "no_error_body")) {
     for (const char* member : {"\"error\":{\"message\":", "\"type\":", "\"param\":", "\"code\":"}) {
       EXPECT_NE(answer.body.find(member), std::string::npos) << member << " in " << answer.body;

@@ -15,6 +15,7 @@ namespace kvasir::server {
 // Everything a stream says, joined.
 struct JoinedAnswer {
   std::string text;
+  std::string reasoning;
   std::vector<api::ToolCall> calls;  // broken ones too
   bool ends_with_calls = false;
 };
@@ -45,6 +46,7 @@ inline JoinedAnswer read_cut(const api::ToolCallReading& reading, std::string_vi
   reader.finish(parts);
   for (const api::AnswerPart& part : parts) {
     if (part.kind == Kind::kText) joined.text += part.text;
+    if (part.kind == Kind::kReasoning) joined.reasoning += part.text;
     if (part.kind == Kind::kCall) joined.calls.push_back({part.text, "", false});
     if (part.kind == Kind::kArguments) joined.calls.back().arguments += part.text;
     if (part.kind == Kind::kCallEnd) joined.calls.back().is_complete = part.end == api::CallEnd::kComplete;
@@ -55,6 +57,7 @@ inline JoinedAnswer read_cut(const api::ToolCallReading& reading, std::string_vi
 
 inline void expect_same(const JoinedAnswer& a, const JoinedAnswer& b, std::string_view what) {
   EXPECT_EQ(a.text, b.text) << what;
+  EXPECT_EQ(a.reasoning, b.reasoning) << what;
   EXPECT_EQ(a.ends_with_calls, b.ends_with_calls) << what;
   ASSERT_EQ(a.calls.size(), b.calls.size()) << what;
   for (std::size_t i = 0; i < a.calls.size(); ++i) {
@@ -83,6 +86,7 @@ inline JoinedAnswer read_all_cuts(const api::ToolCallReading& reading, std::stri
   }
   const api::ReadAnswer at_once = api::read_answer(reading, answer);
   EXPECT_EQ(at_once.text, whole.text) << answer;
+  EXPECT_EQ(at_once.reasoning, whole.reasoning) << answer;
   EXPECT_EQ(at_once.ends_with_calls, whole.ends_with_calls) << answer;
   std::size_t num_told = 0;
   for (const api::ToolCall& call : whole.calls) {

@@ -19,12 +19,13 @@ std::unique_ptr<text::Tokenizer> tokenizer_with(const std::vector<std::string>& 
   return text::Tokenizer::create(std::move(data)).value();
 }
 
-bool ends_in_reasoning(std::string_view prompt, const std::vector<std::string>& more_tokens = {}) {
+bool ends_in_reasoning(std::string_view prompt, const std::vector<std::string>& more_tokens = {},
+                       bool is_continued = false) {
   std::vector<std::string> control_tokens = {"<|im_start|>", "<|im_end|>"};
   control_tokens.insert(control_tokens.end(), more_tokens.begin(), more_tokens.end());
   const auto tokenizer = tokenizer_with(control_tokens);
   return api::ends_in_reasoning(tokenizer->encode(prompt, {.parse_special = true, .add_special = false}),
-                                *tokenizer);
+                                *tokenizer, is_continued);
 }
 
 TEST(ToolCallReading, SeesReasoningThatThePromptBegins) {
@@ -32,7 +33,9 @@ TEST(ToolCallReading, SeesReasoningThatThePromptBegins) {
   EXPECT_FALSE(ends_in_reasoning(turn));
   EXPECT_TRUE(ends_in_reasoning(turn + "<think>\n"));
   EXPECT_TRUE(ends_in_reasoning(turn + "<think>\n", {"<think>", "</think>"}));
-  EXPECT_TRUE(ends_in_reasoning(turn + "<think>\nI begin to think"));  // an answer that is continued
+  EXPECT_TRUE(ends_in_reasoning(turn + "<think>\nI begin to think", {}, true));  // an answer that is continued
+  EXPECT_FALSE(ends_in_reasoning("User: why <think> and then?\nAssistant:"));  // a template without control tokens
+  EXPECT_TRUE(ends_in_reasoning("User: why?\nAssistant: <think>\n"));
   EXPECT_FALSE(ends_in_reasoning(turn + "<think>\n\n</think>\n\n"));
   EXPECT_FALSE(ends_in_reasoning(turn + "<think>\n\n</think>\n\n", {"<think>", "</think>"}));
   EXPECT_FALSE(ends_in_reasoning("<|im_start|>user\nWhy <think>?<|im_end|>\n<|im_start|>assistant\n"));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/template_dict.h"
+#include "server/api/thinking.h"
 #include "text/chat_prompt.h"
 
 namespace kvasir::server::api {
@@ -67,7 +68,7 @@ ApiResult<std::vector<TokenId>> chat_prompt(const ChatRequest& request,
   }
   inputs.documents = request.documents;
   inputs.add_generation_prompt = request.add_generation_prompt;
-  inputs.extra = request.template_kwargs;
+  inputs.extra = template_variables(request, used.source());
   inputs.has_generic_tools = form == ToolForm::kGeneric;
   inputs.continues_last_message = request.continue_final_message;
   auto prompt = text::encode_chat(std::move(inputs), chat_template, tokenizer);
@@ -95,6 +96,7 @@ ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequ
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
   Warnings warnings;
+  warn_unread_wishes(request.thinking, template_of(context, request).source(), warnings);
   KVASIR_CHECKED(fit_context(context, wanted, prompt_field, warnings));
   add_warnings(warnings, writer);
   return wanted;

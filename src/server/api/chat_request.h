@@ -9,9 +9,20 @@
 
 #include "jinja/value.h"
 #include "server/api/generation_request.h"
+#include "server/api/tool_calls/tool_call_reader.h"
 #include "server/api/tools.h"
 
 namespace kvasir::server::api {
+
+// What a request says about thinking. The chat template is told in the words that it reads.
+struct ThinkingWish {
+  std::optional<bool> is_enabled = {};
+  std::string effort = {};        // "none", "low", "high", ..; empty: nothing was said
+  std::string effort_field = {};  // that said it
+  std::optional<std::int64_t> budget_tokens = {};
+  std::string budget_field = {};
+  ReasoningForm form = ReasoningForm::kSplit;
+};
 
 struct ChatRequest : GenerationRequest {
   jinja::Value messages;  // undefined until read
@@ -29,6 +40,7 @@ struct ChatRequest : GenerationRequest {
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // the answer goes on where the last message ends
   std::vector<std::pair<std::string, jinja::Value>> template_kwargs;
+  ThinkingWish thinking;
 };
 
 }  // namespace kvasir::server::api

@@ -64,6 +64,10 @@ std::string MessagesFormat::whole(const std::vector<ChoiceResult>& choices, cons
   JsonWriter json(body);
   begin_message(json);
   json.key("content").begin_array();
+  if (!message.reasoning.empty()) {
+    json.begin_object().member("type", "thinking").member("thinking", message.reasoning);
+    json.member("signature", "").end_object();
+  }
   if (!message.text.empty())
     json.begin_object().member("type", "text").member("text", message.text).end_object();
   for (const ToolCall& call : message.calls) {
@@ -92,26 +96,38 @@ void MessagesFormat::append_start(const Usage& usage, http::Events& events) {
   append_event(events, "message_start", std::move(data));
 }
 
-void MessagesFormat::append_text(std::string_view text, http::Events& events) {
+// A thought has no signature: nothing would check it.
+void MessagesFormat::append_text(Block block, std::string_view text, http::Events& events) {
   if (text.empty()) return;
-  if (!std::exchange(is_in_text_, true)) {
+  const bool is_thinking = block == Block::kThinking;
+  if (open_ != block) {
+    end_open_block(events);
+    open_ = block;
     std::string data;
     JsonWriter json(data);
     begin_block_event(json, "content_block_start", num_blocks_++).key("content_block").begin_object();
-    json.member("type", "text").member("text", "").end_object().end_object();
+    if (is_thinking) {
+      json.member("type", "thinking").member("thinking", "").member("signature", "");
+    } else {
+      json.member("type", "text").member("text", "");
+    }
+    json.end_object().end_object();
     append_event(events, "content_block_start", std::move(data));
   }
   std::string data;
   JsonWriter json(data);
   begin_block_event(json, "content_block_delta", num_blocks_ - 1).key("delta").begin_object();
-  json.member("type", "text_delta").member("text", text).end_object().end_object();
+  json.member("type", is_thinking ? "thinking_delta" : "text_delta");
+  json.member(is_thinking ? "thinking" : "text", text).end_object().end_object();
   append_event(events, "content_block_delta", std::move(data));
 }
 
 void MessagesFormat::append_part(const AnswerPart& part, http::Events& events) {
   switch (part.kind) {
     case AnswerPart::Kind::kText:
-      return append_text(part.text, events);
+      return append_text(Block::kText, part.text, events);
+    case AnswerPart::Kind::kReasoning:
+      return append_text(Block::kThinking, part.text, events);
     case AnswerPart::Kind::kCall:
       return begin_call(part.text, events);
     case AnswerPart::Kind::kArguments:
@@ -122,7 +138,7 @@ void MessagesFormat::append_part(const AnswerPart& part, http::Events& events) {
 }
 
 void MessagesFormat::begin_call(std::string_view name, http::Events& events) {
-  if (std::exchange(is_in_text_, false)) end_block(events);
+  end_open_block(events);
   std::string start;
   JsonWriter json(start);
   begin_block_event(json, "content_block_start", num_blocks_++).key("content_block").begin_object();
@@ -146,6 +162,10 @@ void MessagesFormat::end_block(http::Events& events) {
   append_event(events, "content_block_stop", std::move(data));
 }
 
+void MessagesFormat::end_open_block(http::Events& events) {
+  if (std::exchange(open_, Block::kNone) != Block::kNone) end_block(events);
+}
+
 void MessagesFormat::append_events(std::int32_t, const RequestOutput& output, const Usage& usage,
                                    http::Events& events) {
   if (!std::exchange(has_begun_, true)) append_start(usage, events);
@@ -154,7 +174,7 @@ void MessagesFormat::append_events(std::int32_t, const RequestOutput& output, co
   if (output.finish_reason) reader_.finish(parts);
   for (const AnswerPart& part : parts) append_part(part, events);
   if (!output.finish_reason) return;
-  if (std::exchange(is_in_text_, false)) end_block(events);
+  end_open_block(events);
   finish_reason_ = *output.finish_reason;
   stop_string_ = output.stop_string;
 }

@@ -34,18 +34,21 @@ class MessagesFormat final : public AnswerFormat {
 
  private:
   void begin_message(JsonWriter& json) const;
-  void append_text(std::string_view text, http::Events& events);
+  enum class Block : std::uint8_t { kNone, kText, kThinking };
+
+  void append_text(Block block, std::string_view text, http::Events& events);
   void append_part(const AnswerPart& part, http::Events& events);
   void begin_call(std::string_view name, http::Events& events);
   void append_arguments(std::string_view arguments, http::Events& events);
   void end_block(http::Events& events);
+  void end_open_block(http::Events& events);
   void append_start(const Usage& usage, http::Events& events);
 
   const Options options_;
   IdSource& ids_;
   ToolCallReader reader_;  // of a stream, as are all below
   bool has_begun_ = false;
-  bool is_in_text_ = false;
+  Block open_ = Block::kNone;    // of those whose text comes piece by piece
   std::int32_t num_blocks_ = 0;  // begun
   FinishReason finish_reason_ = FinishReason::kStop;
   std::string stop_string_;

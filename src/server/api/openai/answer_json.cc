@@ -24,31 +24,36 @@ JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::stri
   return json.member("system_fingerprint", header.fingerprint);
 }
 
-void write_usage(JsonWriter& json, const Usage& usage) {
+void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasoning_tokens) {
   json.begin_object();
   json.member("prompt_tokens", usage.prompt_tokens).member("completion_tokens", usage.completion_tokens);
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   json.key("prompt_tokens_details").begin_object().member("cached_tokens", usage.cached_tokens).end_object();
+  if (num_reasoning_tokens > 0) {
+    json.key("completion_tokens_details").begin_object().member("reasoning_tokens", num_reasoning_tokens).end_object();
+  }
   observe::member_kv_usage(json, usage.kv);
   json.end_object();
 }
 
-void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage) {
+void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage,
+               std::int32_t num_reasoning_tokens) {
   if (header.usage_in_every_chunk) {
     json.key("usage");
-    write_usage(json, usage);
+    write_usage(json, usage, num_reasoning_tokens);
   } else if (header.include_usage) {
     json.member_null("usage");
   }
   json.end_object();
 }
 
-std::string usage_chunk(const AnswerHeader& header, std::string_view object, const Usage& usage) {
+std::string usage_chunk(const AnswerHeader& header, std::string_view object, const Usage& usage,
+                        std::int32_t num_reasoning_tokens) {
   std::string chunk;
   JsonWriter json(chunk);
   begin_answer(json, header, object).key("choices").begin_array().end_array();
   json.key("usage");
-  write_usage(json, usage);
+  write_usage(json, usage, num_reasoning_tokens);
   json.end_object();
   return chunk;
 }

@@ -29,12 +29,14 @@ AnswerHeader make_answer_header(ApiContext& context, const GenerationRequest& re
 
 // Opens the object and writes id, object, created, model, system_fingerprint.
 JsonWriter& begin_answer(JsonWriter& json, const AnswerHeader& header, std::string_view object);
-// {"prompt_tokens",...}
-void write_usage(JsonWriter& json, const Usage& usage);
+// {"prompt_tokens",...}. The thoughts among the completion's tokens have a member where there are any.
+void write_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasoning_tokens = 0);
 // Writes "usage" of a chunk, as far as it has one, and closes the object.
-void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage);
+void end_chunk(JsonWriter& json, const AnswerHeader& header, const Usage& usage,
+               std::int32_t num_reasoning_tokens = 0);
 // The chunk with the usage and no choices.
-std::string usage_chunk(const AnswerHeader& header, std::string_view object, const Usage& usage);
+std::string usage_chunk(const AnswerHeader& header, std::string_view object, const Usage& usage,
+                        std::int32_t num_reasoning_tokens = 0);
 
 // "stop" or "length". Requires: the choice neither failed nor was cancelled.
 std::string_view finish_reason_name(FinishReason reason);

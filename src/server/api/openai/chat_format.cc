@@ -18,7 +18,8 @@ std::string_view chat_finish_reason(FinishReason reason, bool ends_with_calls) {
 ChatFormat::ChatFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
     : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids) {
   for (std::int32_t i = 0; i < options_.num_choices; ++i) {
-    streams_.push_back({.reader = ToolCallReader(options_.tool_calls)});
+    streams_.push_back({.reader = ToolCallReader(options_.tool_calls),
+                        .reasoning_tokens = ReasoningTokens(options_.tool_calls, tokenizer)});
   }
 }
 
@@ -39,6 +40,12 @@ void ChatFormat::write_call(JsonWriter& json, const ToolCall& call) const {
   json.end_object().end_object();
 }
 
+std::int32_t ChatFormat::num_reasoning_tokens() const {
+  std::int32_t count = 0;
+  for (const Stream& stream : streams_) count += stream.reasoning_tokens.count();
+  return count;
+}
+
 // Beside calls an empty content is null.
 void ChatFormat::write_message(JsonWriter& json, const ReadAnswer& message) const {
   json.begin_object().member("role", "assistant");
@@ -47,6 +54,7 @@ void ChatFormat::write_message(JsonWriter& json, const ReadAnswer& message) cons
   } else {
     json.member("content", message.text);
   }
+  if (!message.reasoning.empty()) json.member("reasoning_content", message.reasoning);
   json.member_null("refusal");
   if (!message.calls.empty()) {
     json.key("tool_calls").begin_array();
@@ -64,6 +72,7 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
     const ChoiceResult& choice = choices[i];
     json.begin_object().member("index", i);
     const ReadAnswer message = read_answer(options_.tool_calls, choice.text);
+    streams_[i].reasoning_tokens.add(choice.token_ids);
     json.key("message");
     write_message(json, message);
     if (options_.logprobs) {
@@ -81,7 +90,7 @@ std::string ChatFormat::whole(const std::vector<ChoiceResult>& choices, const Us
     write_prompt_logprobs(json, choices.front().prompt_logprobs, &tokenizer_);
   }
   json.key("usage");
-  write_usage(json, usage);
+  write_usage(json, usage, num_reasoning_tokens());
   json.end_object();
   return body;
 }
@@ -95,15 +104,22 @@ void ChatFormat::append_events(std::int32_t choice, const RequestOutput& output,
   }
   ToolCallReader::Parts parts;
   stream.reader.push(output.text, parts);
+  stream.reasoning_tokens.add(output.token_ids);
   // The tokens' log probabilities go with the first of what they gave, even if that is nothing yet.
   const bool has_logprobs = options_.logprobs && !output.logprobs.empty();
-  if (has_logprobs && (parts.empty() || parts.front().kind != AnswerPart::Kind::kText)) {
-    parts.insert(parts.begin(), AnswerPart{});
-  }
+  const auto is_text = [](const AnswerPart& part) {
+    return part.kind == AnswerPart::Kind::kText || part.kind == AnswerPart::Kind::kReasoning;
+  };
+  if (has_logprobs && (parts.empty() || !is_text(parts.front()))) parts.insert(parts.begin(), AnswerPart{});
   bool is_first = has_logprobs;
   for (const AnswerPart& part : parts) {
     if (std::exchange(is_first, false)) {
-      append_chunk({.choice = choice, .content = &part.text, .logprobs = output.logprobs}, usage, events);
+      const bool is_reasoning = part.kind == AnswerPart::Kind::kReasoning;
+      append_chunk({.choice = choice,
+                    .content = is_reasoning ? nullptr : &part.text,
+                    .reasoning = is_reasoning ? &part.text : nullptr,
+                    .logprobs = output.logprobs},
+                   usage, events);
     } else {
       append_part(choice, part, usage, events);
     }
@@ -124,6 +140,8 @@ void ChatFormat::append_part(std::int32_t choice, const AnswerPart& part, const 
   switch (part.kind) {
     case AnswerPart::Kind::kText:
       return append_chunk({.choice = choice, .content = &part.text}, usage, events);
+    case AnswerPart::Kind::kReasoning:
+      return append_chunk({.choice = choice, .reasoning = &part.text}, usage, events);
     case AnswerPart::Kind::kCall:
       ++stream.num_calls;
       stream.is_custom = is_custom(part.text);
@@ -166,6 +184,7 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, http::Even
   json.member("index", delta.choice).key("delta").begin_object();
   if (delta.has_role) json.member("role", "assistant");
   if (delta.content != nullptr) json.member("content", *delta.content);
+  if (delta.reasoning != nullptr) json.member("reasoning_content", *delta.reasoning);
   if (delta.call != nullptr) write_call_delta(json, delta);
   json.end_object();
   if (options_.logprobs && !delta.logprobs.empty()) {
@@ -180,12 +199,14 @@ void ChatFormat::append_chunk(const Delta& delta, const Usage& usage, http::Even
     json.member_null("finish_reason");
   }
   json.end_object().end_array();
-  end_chunk(json, options_.header, usage);
+  end_chunk(json, options_.header, usage, num_reasoning_tokens());
   events.push_back({.data = std::move(chunk)});
 }
 
 void ChatFormat::append_last_events(const Usage& usage, http::Events& events) {
-  if (options_.header.include_usage) events.push_back({.data = usage_chunk(options_.header, kChunk, usage)});
+  if (options_.header.include_usage) {
+    events.push_back({.data = usage_chunk(options_.header, kChunk, usage, num_reasoning_tokens())});
+  }
 }
 
 }  // namespace kvasir::server::api

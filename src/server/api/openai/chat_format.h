@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "server/api/answer_format.h"
 #include "server/api/openai/answer_json.h"
+#include "server/api/tool_calls/reasoning_tokens.h"
 #include "server/api/tool_calls/tool_call_reader.h"
 #include "server/api/tools.h"
 #include "server/id_source.h"
@@ -42,6 +43,7 @@ class ChatFormat final : public AnswerFormat {
     std::int32_t choice = 0;
     bool has_role = false;
     const std::string* content = nullptr;
+    const std::string* reasoning = nullptr;
     const AnswerPart* call = nullptr;  // its beginning, or a piece of its arguments
     std::int32_t call_index = 0;
     bool is_custom = false;  // that call
@@ -51,6 +53,7 @@ class ChatFormat final : public AnswerFormat {
   // Of a stream.
   struct Stream {
     ToolCallReader reader;
+    ReasoningTokens reasoning_tokens;
     bool has_begun = false;
     std::int32_t num_calls = 0;  // begun
     bool is_custom = false;      // the call that is open
@@ -60,6 +63,7 @@ class ChatFormat final : public AnswerFormat {
   void write_call(JsonWriter& json, const ToolCall& call) const;
   void write_message(JsonWriter& json, const ReadAnswer& message) const;
   void write_call_delta(JsonWriter& json, const Delta& delta) const;
+  std::int32_t num_reasoning_tokens() const;
   void append_part(std::int32_t choice, const AnswerPart& part, const Usage& usage, http::Events& events);
   void append_chunk(const Delta& delta, const Usage& usage, http::Events& events) const;
 

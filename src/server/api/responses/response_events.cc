@@ -47,12 +47,13 @@ class Replay {
   }
 
   void add_item(JsonObject item) {
-    if (text_member(item, "type") == "message") {
+    const std::string_view type_name = text_member(item, "type");
+    if (type_name == "message" || type_name == "reasoning") {
       add_of_item("response.output_item.added",
                   with_members(item, {{"status", "\"in_progress\""}, {"content", "[]"}}));
       add_parts(item);
     } else {
-      const bool is_custom = text_member(item, "type") == "custom_tool_call";
+      const bool is_custom = type_name == "custom_tool_call";
       const std::string_view member = is_custom ? "input" : "arguments";
       add_of_item("response.output_item.added",
                   with_members(item, {{"status", "\"in_progress\""}, {member, "\"\""}}));
@@ -113,14 +114,18 @@ class Replay {
       begin_part(data, type).key("part").raw(json).end_object();
       add(type, std::move(data));
     };
-    const auto add_text = [&](std::string_view type, std::string_view member) {
+    const bool is_reasoning = text_member(part, "type") == "reasoning_text";
+    const auto add_text = [&](std::string_view event, std::string_view member) {
+      const std::string type = fmt::format("response.{}.{}", is_reasoning ? "reasoning_text" : "output_text", event);
       std::string data;
-      begin_part(data, type).member(member, text_member(part, "text")).key("logprobs").raw(logprobs_json).end_object();
+      begin_part(data, type).member(member, text_member(part, "text"));
+      if (!is_reasoning) writer_->key("logprobs").raw(logprobs_json);
+      writer_->end_object();
       add(type, std::move(data));
     };
     add_of_part("response.content_part.added", with_members(part, {{"text", "\"\""}, {"logprobs", "[]"}}));
-    if (!text_member(part, "text").empty()) add_text("response.output_text.delta", "delta");
-    add_text("response.output_text.done", "text");
+    if (!text_member(part, "text").empty()) add_text("delta", "delta");
+    add_text("done", "text");
     add_of_part("response.content_part.done", simdjson::minify(part));
   }
 

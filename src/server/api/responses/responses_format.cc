@@ -21,7 +21,23 @@ std::string message_item(const std::string& id, std::string_view status, std::st
   return item;
 }
 
-void write_token_usage(JsonWriter& json, const Usage& usage) {
+std::string reasoning_part(std::string_view text) {
+  std::string part;
+  JsonWriter(part).begin_object().member("type", "reasoning_text").member("text", text).end_object();
+  return part;
+}
+
+std::string reasoning_item(const std::string& id, std::string_view status, std::string_view part) {
+  std::string item;
+  JsonWriter json(item);
+  json.begin_object().member("id", id).member("type", "reasoning").member("status", status);
+  json.key("summary").begin_array().end_array().key("content").begin_array();
+  if (!part.empty()) json.raw(part);
+  json.end_array().end_object();
+  return item;
+}
+
+void write_token_usage(JsonWriter& json, const Usage& usage, std::int32_t num_reasoning_tokens) {
   json.begin_object().member("input_tokens", usage.prompt_tokens);
   json.key("input_tokens_details")
       .begin_object()
@@ -29,7 +45,8 @@ void write_token_usage(JsonWriter& json, const Usage& usage) {
       .member("cache_write_tokens", 0)
       .end_object();
   json.member("output_tokens", usage.completion_tokens);
-  json.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
+  json.key("output_tokens_details").begin_object();
+  json.member("reasoning_tokens", num_reasoning_tokens).end_object();
   json.member("total_tokens", std::int64_t{usage.prompt_tokens} + usage.completion_tokens);
   observe::member_kv_usage(json, usage.kv);
   json.end_object();
@@ -42,7 +59,11 @@ void append_event(http::Events& events, std::string_view type, std::string data)
 }  // namespace
 
 ResponsesFormat::ResponsesFormat(Options options, const text::Tokenizer& tokenizer, IdSource& ids)
-    : options_(std::move(options)), tokenizer_(tokenizer), ids_(ids), reader_(options_.tool_calls) {}
+    : options_(std::move(options)),
+      tokenizer_(tokenizer),
+      ids_(ids),
+      reader_(options_.tool_calls),
+      reasoning_tokens_(options_.tool_calls, tokenizer) {}
 
 std::string_view ResponsesFormat::final_status() const {
   return finish_reason_ == FinishReason::kLength ? "incomplete" : "completed";
@@ -124,7 +145,7 @@ void ResponsesFormat::write_response(JsonWriter& json, const Progress& progress)
   write_settings(json);
   json.key("usage");
   if (progress.usage != nullptr) {
-    write_token_usage(json, *progress.usage);
+    write_token_usage(json, *progress.usage, reasoning_tokens_.count());
   } else {
     json.null();
   }
@@ -141,10 +162,16 @@ std::string ResponsesFormat::queued() const {
 std::string ResponsesFormat::whole(const std::vector<ChoiceResult>& choices, const Usage& usage) {
   const ChoiceResult& choice = choices.front();
   finish_reason_ = choice.finish_reason;
+  add_tokens(choice.token_ids, choice.logprobs);
   const ReadAnswer answer = read_answer(options_.tool_calls, choice.text);
-  if (!answer.text.empty() || answer.calls.empty()) {
+  const bool is_thought_alone = answer.text.empty() && answer.calls.empty() && !answer.reasoning.empty();
+  if (!answer.reasoning.empty()) {
+    items_.push_back(reasoning_item(ids_.next("rs_"), is_thought_alone ? final_status() : "completed",
+                                    reasoning_part(answer.reasoning)));
+  }
+  if (!answer.text.empty() || (answer.calls.empty() && !is_thought_alone)) {
     items_.push_back(
-        message_item(ids_.next("msg_"), final_status(), text_part(answer.text, choice.logprobs)));
+        message_item(ids_.next("msg_"), final_status(), text_part(answer.text, logprobs_)));
   }
   for (const ToolCall& call : answer.calls) {
     const CallItem item = begin_call_item(call, options_.request.tool_origins, ids_);
@@ -182,28 +209,38 @@ void ResponsesFormat::append_item_event(std::string_view type, const Json& item,
   append_event(events, type, std::move(data));
 }
 
-void ResponsesFormat::append_part_event(std::string_view type, const Json& part, http::Events& events) const {
+void ResponsesFormat::append_part_event(std::string_view type, const OpenItem& item, const Json& part,
+                                        http::Events& events) const {
   std::string data;
   JsonWriter json(data);
-  begin_event(json, type).member("item_id", *text_item_id_).member("output_index", items_.size());
+  begin_event(json, type).member("item_id", item.id).member("output_index", items_.size());
   json.member("content_index", 0).key("part").raw(part).end_object();
   append_event(events, type, std::move(data));
 }
 
+// The log probabilities of thoughts are not the message's.
+void ResponsesFormat::add_tokens(std::span<const TokenId> tokens, std::span<const PositionLogprobs> logprobs) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const bool is_thought = reasoning_tokens_.add(tokens[i]);
+    if (!is_thought && i < logprobs.size()) logprobs_.push_back(logprobs[i]);
+  }
+}
+
 void ResponsesFormat::begin_text(http::Events& events) {
-  if (text_item_id_) return;
-  text_item_id_ = ids_.next("msg_");
-  append_item_event("response.output_item.added", message_item(*text_item_id_, "in_progress", {}), events);
-  append_part_event("response.content_part.added", text_part({}, {}), events);
+  if (!message_.id.empty()) return;
+  end_reasoning("completed", events);
+  message_.id = ids_.next("msg_");
+  append_item_event("response.output_item.added", message_item(message_.id, "in_progress", {}), events);
+  append_part_event("response.content_part.added", message_, text_part({}, {}), events);
 }
 
 void ResponsesFormat::append_text(std::string_view text, http::Events& events) {
   if (text.empty()) return;
   begin_text(events);
-  text_ += text;
+  message_.text += text;
   std::string data;
   JsonWriter json(data);
-  begin_event(json, "response.output_text.delta").member("item_id", *text_item_id_);
+  begin_event(json, "response.output_text.delta").member("item_id", message_.id);
   json.member("output_index", items_.size()).member("content_index", 0).member("delta", text);
   write_logprobs(json, std::span(logprobs_).subspan(num_logprobs_sent_));
   json.end_object();
@@ -212,29 +249,61 @@ void ResponsesFormat::append_text(std::string_view text, http::Events& events) {
 }
 
 void ResponsesFormat::end_text(std::string_view status, http::Events& events) {
-  if (!text_item_id_) return;
+  if (message_.id.empty()) return;
   std::string data;
   JsonWriter json(data);
-  begin_event(json, "response.output_text.done").member("item_id", *text_item_id_);
-  json.member("output_index", items_.size()).member("content_index", 0).member("text", text_);
+  begin_event(json, "response.output_text.done").member("item_id", message_.id);
+  json.member("output_index", items_.size()).member("content_index", 0).member("text", message_.text);
   write_logprobs(json, logprobs_);
   json.end_object();
   append_event(events, "response.output_text.done", std::move(data));
-  const Json part = text_part(text_, logprobs_);
-  append_part_event("response.content_part.done", part, events);
-  Json item = message_item(*text_item_id_, status, part);
+  const Json part = text_part(message_.text, logprobs_);
+  append_part_event("response.content_part.done", message_, part, events);
+  Json item = message_item(message_.id, status, part);
   append_item_event("response.output_item.done", item, events);
   items_.push_back(std::move(item));
-  text_item_id_.reset();
-  text_.clear();
+  message_ = {};
   logprobs_.clear();
   num_logprobs_sent_ = 0;
+}
+
+void ResponsesFormat::append_reasoning(std::string_view text, http::Events& events) {
+  if (reasoning_.id.empty()) {
+    end_text("completed", events);
+    reasoning_.id = ids_.next("rs_");
+    append_item_event("response.output_item.added", reasoning_item(reasoning_.id, "in_progress", {}), events);
+    append_part_event("response.content_part.added", reasoning_, reasoning_part({}), events);
+  }
+  reasoning_.text += text;
+  append_reasoning_event("response.reasoning_text.delta", "delta", text, events);
+}
+
+void ResponsesFormat::append_reasoning_event(std::string_view type, std::string_view member,
+                                             std::string_view text, http::Events& events) const {
+  std::string data;
+  JsonWriter json(data);
+  begin_event(json, type).member("item_id", reasoning_.id).member("output_index", items_.size());
+  json.member("content_index", 0).member(member, text).end_object();
+  append_event(events, type, std::move(data));
+}
+
+void ResponsesFormat::end_reasoning(std::string_view status, http::Events& events) {
+  if (reasoning_.id.empty()) return;
+  append_reasoning_event("response.reasoning_text.done", "text", reasoning_.text, events);
+  const Json part = reasoning_part(reasoning_.text);
+  append_part_event("response.content_part.done", reasoning_, part, events);
+  Json item = reasoning_item(reasoning_.id, status, part);
+  append_item_event("response.output_item.done", item, events);
+  items_.push_back(std::move(item));
+  reasoning_ = {};
 }
 
 void ResponsesFormat::append_part(const AnswerPart& part, http::Events& events) {
   switch (part.kind) {
     case AnswerPart::Kind::kText:
       return append_text(part.text, events);
+    case AnswerPart::Kind::kReasoning:
+      return append_reasoning(part.text, events);
     case AnswerPart::Kind::kCall:
       return begin_call(part.text, events);
     case AnswerPart::Kind::kArguments:
@@ -245,6 +314,7 @@ void ResponsesFormat::append_part(const AnswerPart& part, http::Events& events) 
 }
 
 void ResponsesFormat::begin_call(const std::string& name, http::Events& events) {
+  end_reasoning("completed", events);
   end_text("completed", events);
   call_ = begin_call_item({.name = name, .arguments = {}}, options_.request.tool_origins, ids_);
   append_item_event("response.output_item.added", call_item_json(call_, "in_progress"), events);
@@ -285,13 +355,14 @@ void ResponsesFormat::append_events(std::int32_t, const RequestOutput& output, c
     append_response_event("response.created", {.status = "in_progress"}, events);
     append_response_event("response.in_progress", {.status = "in_progress"}, events);
   }
-  logprobs_.insert(logprobs_.end(), output.logprobs.begin(), output.logprobs.end());
+  add_tokens(output.token_ids, output.logprobs);
   ToolCallReader::Parts parts;
   reader_.push(output.text, parts);
   if (output.finish_reason) reader_.finish(parts);
   for (const AnswerPart& part : parts) append_part(part, events);
   if (!output.finish_reason) return;
   finish_reason_ = *output.finish_reason;
+  end_reasoning(final_status(), events);
   if (items_.empty()) begin_text(events);
   end_text(final_status(), events);
 }

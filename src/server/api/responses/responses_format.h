@@ -13,6 +13,7 @@
 #include "server/api/answer_format.h"
 #include "server/api/responses/call_item.h"
 #include "server/api/responses/responses_request.h"
+#include "server/api/tool_calls/reasoning_tokens.h"
 #include "server/api/tool_calls/tool_call_reader.h"
 #include "server/id_source.h"
 #include "text/tokenizer.h"
@@ -54,6 +55,12 @@ class ResponsesFormat final : public AnswerFormat {
   // An output item, or a part of its content.
   using Json = std::string;
 
+  // The message that is open, or the reasoning.
+  struct OpenItem {
+    std::string id;  // empty: none is open
+    std::string text;
+  };
+
   void write_response(JsonWriter& json, const Progress& progress) const;
   void write_settings(JsonWriter& json) const;
   Json text_part(std::string_view text, std::span<const PositionLogprobs> logprobs) const;
@@ -66,8 +73,13 @@ class ResponsesFormat final : public AnswerFormat {
     if (options_.keep) options_.keep(std::move(response));
   }
   void append_item_event(std::string_view type, const Json& item, http::Events& events) const;
-  void append_part_event(std::string_view type, const Json& part, http::Events& events) const;
+  void append_part_event(std::string_view type, const OpenItem& item, const Json& part, http::Events& events) const;
+  void add_tokens(std::span<const TokenId> tokens, std::span<const PositionLogprobs> logprobs);
   void append_text(std::string_view text, http::Events& events);
+  void append_reasoning(std::string_view text, http::Events& events);
+  void append_reasoning_event(std::string_view type, std::string_view member, std::string_view text,
+                              http::Events& events) const;
+  void end_reasoning(std::string_view status, http::Events& events);
   void append_part(const AnswerPart& part, http::Events& events);
   void begin_call(const std::string& name, http::Events& events);
   void append_arguments(std::string_view arguments, http::Events& events);
@@ -82,15 +94,15 @@ class ResponsesFormat final : public AnswerFormat {
   const text::Tokenizer& tokenizer_;
   IdSource& ids_;
   ToolCallReader reader_;
+  ReasoningTokens reasoning_tokens_;
   std::vector<Json> items_;  // that are whole
   FinishReason finish_reason_ = FinishReason::kStop;
 
   // For streams. The events are numbered, also the one that tells of a failure.
   mutable std::int64_t num_events_ = 0;
   bool has_begun_ = false;
-  std::optional<std::string> text_item_id_;  // of the message that is open
-  std::string text_;                         // of that message
-  std::vector<PositionLogprobs> logprobs_;   // likewise
+  OpenItem message_, reasoning_;
+  std::vector<PositionLogprobs> logprobs_;  // of the message
   std::size_t num_logprobs_sent_ = 0;
   CallItem call_;  // that is open
 };

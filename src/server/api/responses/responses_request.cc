@@ -154,7 +154,7 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"reasoning",
      "object",
      {},
-     "left out: the model's chat template decides how it thinks; effort \"none\" is told to it",
+     "effort is told to a template that reads it; \"none\": not at all",
      read_reasoning_wish},
     {"truncation", "string", {}, "left out: a conversation is never cut", read_ignored_unless<"disabled">},
     {"context_management", "array", {}, "left out: a conversation is never cut", kLeftOut},

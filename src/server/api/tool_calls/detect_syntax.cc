@@ -96,6 +96,17 @@ class Prober {
     return std::move(*rendered);
   }
 
+  // The template's text of a turn that was thought about, and of the beginning of one that is.
+  std::string reasoning() {
+    TemplateEntries assistant;
+    add_member(assistant, "role", std::string("assistant"));
+    add_member(assistant, "content", std::string("a"));
+    add_member(assistant, "reasoning_content", std::string("t"));
+    inputs_.extra.emplace_back("enable_thinking", Value::boolean(true));
+    return render({probe_user(), Value::dict(assistant)}, false).value_or("") +
+           render({probe_user()}, true).value_or("");
+  }
+
   // The template's text of the calls, cut at different places where the answer may begin.
   std::vector<std::string> answers(const ProbeForm& form) {
     TemplateEntries assistant;
@@ -192,8 +203,21 @@ const ToolCallSyntax* detect_tool_call_syntax(const text::ChatTemplate& chat_tem
   return shows_calls ? nullptr : syntax_of_source(chat_template.source());
 }
 
+std::vector<ReasoningMarks> detect_reasoning_marks(const text::ChatTemplate& chat_template,
+                                                   const text::Tokenizer& tokenizer) {
+  std::vector<ReasoningMarks> found;
+  const std::string written = Prober(chat_template, &tokenizer).reasoning();
+  for (const ReasoningMarks& marks : reasoning_marks()) {
+    const bool is_there = chat_template.source().contains(marks.open) || written.contains(marks.open) ||
+                          tokenizer.vocab().find(marks.open) != kNoToken;
+    if (is_there) found.push_back(marks);
+  }
+  return found;
+}
+
 ModelSyntax model_syntax(const ToolCallSyntax* syntax, const text::Tokenizer& tokenizer) {
-  ModelSyntax found{.syntax = syntax, .mark_tokens = {}, .mark_texts = {}};
+  ModelSyntax found{
+      .syntax = syntax, .mark_tokens = {}, .mark_texts = {}, .reasoning_marks = {}, .answer_marks = {}};
   if (syntax == nullptr) return found;
   std::vector<std::string_view> marks = {
       syntax->section_open, syntax->section_close, syntax->close,          syntax->before_name,
@@ -228,6 +252,11 @@ const ModelSyntax& ModelSyntaxes::of(const text::ChatTemplate& chat_template,
   const bool is_generic = syntax == nullptr;
   ModelSyntax found = model_syntax(is_generic ? &tool_call_syntax(kGenericFamily) : syntax, tokenizer);
   found.is_generic = is_generic;
+  found.reasoning_marks = detect_reasoning_marks(chat_template, tokenizer);
+  for (const ReasoningMarks& marks : answer_marks()) {
+    const bool is_there = chat_template.source().contains(marks.open);
+    if (is_there && !found.reasoning_marks.empty()) found.answer_marks.push_back(marks);
+  }
   return by_source_.emplace(chat_template.source(), std::move(found)).first->second;
 }
 

@@ -1,4 +1,4 @@
-// Finds out how a chat template writes calls.
+// Finds out how a chat template writes calls, and how its model thinks.
 #pragma once
 
 #include <map>
@@ -18,12 +18,19 @@ namespace kvasir::server::api {
 const ToolCallSyntax* detect_tool_call_syntax(const text::ChatTemplate& chat_template,
                                               const text::Tokenizer* tokenizer);
 
+// The marks of the model's reasoning: those that its template names or writes, and those that are one token. None:
+// it does not think.
+std::vector<ReasoningMarks> detect_reasoning_marks(const text::ChatTemplate& chat_template,
+                                                   const text::Tokenizer& tokenizer);
+
 // What a model's answers are read with.
 struct ModelSyntax {
   const ToolCallSyntax* syntax = nullptr;
   bool is_generic = false;              // the template shows no calls: the syntax is that of the generic tool form
   std::vector<TokenId> mark_tokens;     // control tokens in its marks, and in those of reasoning
   std::vector<std::string> mark_texts;  // theirs
+  std::vector<ReasoningMarks> reasoning_marks;
+  std::vector<ReasoningMarks> answer_marks;  // around the answer behind the reasoning
 };
 ModelSyntax model_syntax(const ToolCallSyntax* syntax, const text::Tokenizer& tokenizer);
 

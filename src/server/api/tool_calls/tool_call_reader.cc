@@ -17,32 +17,65 @@ std::string first_bytes_of(const auto& marks) {
   return bytes;
 }
 
+constexpr std::string_view kBlanks = " \t\r\n";
+
+void append_piece(AnswerPart::Kind kind, std::string_view text, ToolCallReader::Parts& parts) {
+  if (text.empty()) return;
+  if (parts.empty() || parts.back().kind != kind) parts.push_back({.kind = kind, .text = {}});
+  parts.back().text += text;
+}
+
 bool is_name_start(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 }  // namespace
 
 ToolCallReader::ToolCallReader(const ToolCallReading& reading) : reading_(reading) {
   if (reading.syntax == nullptr) return;
-  const ToolCallSyntax& syntax = *reading.syntax;
-  add_mark(syntax.section_open, Meaning::kSection, text_marks_);
-  for (const std::string_view mark : syntax.open) add_mark(mark, Meaning::kOpen, text_marks_);
-  for (const ReasoningMarks& marks : api::reasoning_marks()) {
-    add_mark(marks.open, Meaning::kReasoning, text_marks_);
-    if (reading.starts_in_reasoning) add_mark(marks.close, Meaning::kEndOfReasoning, reasoning_marks_);
-  }
-  for (const std::string_view mark : syntax.frame) add_mark(mark, Meaning::kHidden, text_marks_);
-  for (const std::string& mark : reading.hidden_marks) {
-    add_mark(mark, Meaning::kHidden, text_marks_);
-    if (reading.starts_in_reasoning) add_mark(mark, Meaning::kHidden, reasoning_marks_);
-  }
+  add_text_marks();
   first_bytes_ = first_bytes_of(text_marks_);
-  first_reasoning_bytes_ = first_bytes_of(reasoning_marks_);
+  holds_blanks_ = !reading.reasoning_marks.empty();
   if (reading.starts_in_reasoning) {
-    state_ = State::kReasoning;
+    begin_in_reasoning();
   } else {
     input_ = reading.prompt_mark;
     is_prompts_mark_ = !input_.empty();
   }
+}
+
+void ToolCallReader::add_text_marks() {
+  const ToolCallSyntax& syntax = *reading_.syntax;
+  if (reads_calls()) {
+    add_mark(syntax.section_open, Meaning::kSection, text_marks_);
+    for (const std::string_view mark : syntax.open) add_mark(mark, Meaning::kOpen, text_marks_);
+  }
+  for (const ReasoningMarks& marks : reading_.reasoning_marks) {
+    add_mark(marks.open, Meaning::kReasoning, text_marks_);
+  }
+  if (reads_calls()) {
+    for (const ReasoningMarks& marks : api::reasoning_marks()) {
+      add_mark(marks.open, Meaning::kReasoning, text_marks_);
+    }
+  }
+  for (const ReasoningMarks& marks : reading_.answer_marks) {
+    add_mark(marks.open, Meaning::kAnswer, text_marks_);
+    add_mark(marks.close, Meaning::kEndOfAnswer, text_marks_);
+  }
+  for (const std::string_view mark : syntax.frame) add_mark(mark, Meaning::kHidden, text_marks_);
+  for (const std::string& mark : reading_.hidden_marks) add_mark(mark, Meaning::kHidden, text_marks_);
+}
+
+// The prompt has opened a block. Some models open it once more.
+void ToolCallReader::begin_in_reasoning() {
+  state_ = State::kReasoning;
+  is_split_ = !reading_.reasoning_marks.empty() && reading_.reasoning_form != ReasoningForm::kText;
+  const bool is_known = !reading_.reasoning_marks.empty();
+  const std::span<const ReasoningMarks> kinds = is_known ? reading_.reasoning_marks : api::reasoning_marks();
+  for (const ReasoningMarks& marks : kinds) {
+    add_mark(marks.close, Meaning::kEndOfReasoning, reasoning_marks_);
+    if (is_split_) add_mark(marks.open, Meaning::kReasoning, reasoning_marks_);
+  }
+  for (const std::string& mark : reading_.hidden_marks) add_mark(mark, Meaning::kHidden, reasoning_marks_);
+  first_reasoning_bytes_ = first_bytes_of(reasoning_marks_);
 }
 
 // The first of equal marks counts.
@@ -62,7 +95,7 @@ void ToolCallReader::finish(Parts& parts) {
   if (reading_.syntax == nullptr) return;
   for (;;) {
     run(true, parts);
-    if (state_ == State::kText || state_ == State::kReasoning) return;
+    if (state_ == State::kText || state_ == State::kReasoning) return release_blanks(parts);
     if (state_ == State::kBetween && has_call_ && rest_.empty()) return;
     if (state_ == State::kCall && parser_->finish()) {
       report(parts);
@@ -98,14 +131,14 @@ void ToolCallReader::run(bool is_end, Parts& parts) {
 // Text up to the next mark. False: the rest waits.
 bool ToolCallReader::scan(bool is_end, Parts& parts) {
   const std::string_view text = std::string_view(input_).substr(position_);
-  if (state_ == State::kText && is_at_start_ && reading_.syntax->may_be_bare) {
+  if (state_ == State::kText && is_at_start_ && reads_calls() && reading_.syntax->may_be_bare) {
     bool waits = false;
     if (begins_bare(text, is_end, waits)) return true;
     if (waits) return false;
   }
   const Found found = find_mark(text, is_end);
   const std::string_view before = text.substr(0, found.begin);
-  if (state_ == State::kText && before.find_first_not_of(" \t\r\n") != std::string_view::npos) {
+  if (state_ == State::kText && before.find_first_not_of(kBlanks) != std::string_view::npos) {
     is_at_start_ = false;
   }
   position_ += found.begin;
@@ -141,7 +174,7 @@ ToolCallReader::Found ToolCallReader::find_mark(std::string_view text, bool is_e
 
 // At the answer's beginning: a call without a mark.
 bool ToolCallReader::begins_bare(std::string_view text, bool is_end, bool& waits) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) {
     waits = !is_end;
     return false;
@@ -182,27 +215,61 @@ void ToolCallReader::take_mark(const Mark& mark, Parts& parts) {
   switch (mark.meaning) {
     case Meaning::kHidden:
       return;
-    case Meaning::kReasoning: {
-      state_ = State::kReasoning;
-      reasoning_marks_.clear();
-      for (const ReasoningMarks& marks : api::reasoning_marks()) {
-        if (marks.open == mark.text) add_mark(marks.close, Meaning::kEndOfReasoning, reasoning_marks_);
-      }
-      for (const std::string& hidden : reading_.hidden_marks) {
-        add_mark(hidden, Meaning::kHidden, reasoning_marks_);
-      }
-      first_reasoning_bytes_ = first_bytes_of(reasoning_marks_);
-      if (!is_hidden(mark.text)) append_text(mark.text, parts);
-      return;
-    }
+    case Meaning::kReasoning:
+      return begin_reasoning(mark, parts);
     case Meaning::kEndOfReasoning:
-      state_ = State::kText;
-      if (!is_hidden(mark.text)) append_text(mark.text, parts);
-      return;
+      return end_reasoning(mark, parts);
+    case Meaning::kAnswer:
+    case Meaning::kEndOfAnswer:
+      return take_answer_mark(mark, parts);
     case Meaning::kSection:
     case Meaning::kOpen:
-      break;
+      return begin_section(mark, parts);
   }
+}
+
+void ToolCallReader::begin_reasoning(const Mark& mark, Parts& parts) {
+  if (state_ == State::kReasoning) {  // of the block that the prompt has opened
+    if (is_thought_begun_) append_text(mark.text, parts);
+    return;
+  }
+  is_split_ = reading_.reasoning_form != ReasoningForm::kText && is_models_reasoning(mark.text) &&
+              (is_at_start_ || is_hidden(mark.text));
+  state_ = State::kReasoning;
+  reasoning_marks_.clear();
+  for (const ReasoningMarks& marks : api::reasoning_marks()) {
+    if (marks.open == mark.text) add_mark(marks.close, Meaning::kEndOfReasoning, reasoning_marks_);
+  }
+  for (const std::string& hidden : reading_.hidden_marks) add_mark(hidden, Meaning::kHidden, reasoning_marks_);
+  first_reasoning_bytes_ = first_bytes_of(reasoning_marks_);
+  if (is_split_) {
+    is_thought_begun_ = false;
+    blanks_.clear();
+  } else if (!is_hidden(mark.text)) {
+    append_text(mark.text, parts);
+  }
+}
+
+void ToolCallReader::end_reasoning(const Mark& mark, Parts& parts) {
+  state_ = State::kText;
+  if (std::exchange(is_split_, false)) {
+    thought_blanks_.clear();
+    holds_blanks_ = drops_blanks_ = is_at_start_;
+  } else if (!is_hidden(mark.text)) {
+    append_text(mark.text, parts);
+  }
+}
+
+// They count behind reasoning alone; elsewhere they are what somebody wrote.
+void ToolCallReader::take_answer_mark(const Mark& mark, Parts& parts) {
+  const bool is_open = mark.meaning == Meaning::kAnswer;
+  const bool counts = is_open ? drops_blanks_ && holds_blanks_ : is_in_answer_;
+  if (!counts) return append_text(mark.text, parts);
+  is_in_answer_ = is_open;
+  if (is_open) blanks_.clear();
+}
+
+void ToolCallReader::begin_section(const Mark& mark, Parts& parts) {
   is_at_start_ = false;
   raw_ = mark.text;
   raw_mark_bytes_ = mark.text.size();
@@ -251,7 +318,10 @@ void ToolCallReader::report(Parts& parts) {
   if (!parser_->has_begun()) return;
   const bool is_new = !std::exchange(is_reported_, true);
   if (is_muted_) return parser_->arguments().clear();
-  if (is_new) parts.push_back({.kind = AnswerPart::Kind::kCall, .text = parser_->name()});
+  if (is_new) {
+    release_blanks(parts);
+    parts.push_back({.kind = AnswerPart::Kind::kCall, .text = parser_->name()});
+  }
   std::string& arguments = parser_->arguments();
   if (arguments.empty()) return;
   if (parts.empty() || parts.back().kind != AnswerPart::Kind::kArguments) {
@@ -350,10 +420,46 @@ bool ToolCallReader::is_hidden(std::string_view mark) const {
                              [&](const std::string& hidden) { return mark.contains(hidden); });
 }
 
+bool ToolCallReader::is_models_reasoning(std::string_view open) const {
+  return std::ranges::find(reading_.reasoning_marks, open, &ReasoningMarks::open) !=
+         reading_.reasoning_marks.end();
+}
+
 void ToolCallReader::append_text(std::string_view text, Parts& parts) {
-  if (text.empty()) return;
-  if (parts.empty() || parts.back().kind != AnswerPart::Kind::kText) parts.push_back({});
-  parts.back().text += text;
+  if (state_ == State::kReasoning && is_split_) return append_reasoning(text, parts);
+  if (holds_blanks_) {
+    const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
+    blanks_ += text.substr(0, first);
+    text.remove_prefix(first);
+    if (text.empty()) return;
+    release_blanks(parts);
+  }
+  append_piece(AnswerPart::Kind::kText, text, parts);
+}
+
+void ToolCallReader::release_blanks(Parts& parts) {
+  if (!drops_blanks_) append_piece(AnswerPart::Kind::kText, blanks_, parts);
+  blanks_.clear();
+  holds_blanks_ = drops_blanks_ = false;
+}
+
+// Blanks at the end of a block wait for what follows them. A second block stands on a line of its own.
+void ToolCallReader::append_reasoning(std::string_view text, Parts& parts) {
+  if (!is_thought_begun_) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+    thought_blanks_ = has_thought_ ? "\n" : "";
+  }
+  const std::size_t last = text.find_last_not_of(kBlanks);
+  if (last == std::string_view::npos) {
+    thought_blanks_ += text;
+    return;
+  }
+  is_thought_begun_ = has_thought_ = true;
+  if (reading_.reasoning_form == ReasoningForm::kSplit) {
+    append_piece(AnswerPart::Kind::kReasoning, thought_blanks_, parts);
+    append_piece(AnswerPart::Kind::kReasoning, text.substr(0, last + 1), parts);
+  }
+  thought_blanks_ = text.substr(last + 1);
 }
 
 ReadAnswer read_answer(const ToolCallReading& reading, std::string_view text) {
@@ -366,6 +472,9 @@ ReadAnswer read_answer(const ToolCallReading& reading, std::string_view text) {
     switch (part.kind) {
       case AnswerPart::Kind::kText:
         answer.text += part.text;
+        break;
+      case AnswerPart::Kind::kReasoning:
+        answer.reasoning += part.text;
         break;
       case AnswerPart::Kind::kCall:
         answer.calls.push_back({.name = std::move(part.text), .arguments = {}, .is_complete = false});

@@ -28,14 +28,6 @@ std::string mark_at_end(const ToolCallSyntax& syntax, std::span<const TokenId> p
 
 }  // namespace
 
-const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request) {
-  const Engine& engine = context.engine;
-  if (!request.may_call_tools() || engine.chat_template() == nullptr || engine.tokenizer() == nullptr) {
-    return nullptr;
-  }
-  return context.syntaxes->of(template_of(context, request), *engine.tokenizer()).syntax;
-}
-
 const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request) {
   const text::ChatTemplate& chat_template = *context.engine.chat_template();
   return request.tools.is_none() ? chat_template : chat_template.for_tools();
@@ -46,14 +38,22 @@ bool shows_tools(const ApiContext& context, const ChatRequest& request) {
 }
 
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted) {
-  ToolCallReading reading{.syntax = tool_call_syntax_of(context, request), .tools = {}, .hidden_marks = {}};
-  if (reading.syntax == nullptr) return reading;
   const text::Tokenizer& tokenizer = *context.engine.tokenizer();
   const ModelSyntax& model = context.syntaxes->of(template_of(context, request), tokenizer);
-  reading.tools = tool_signatures(request.tools, request.tool_names);
+  ToolCallReading reading{.tools = {}, .hidden_marks = {}};
+  const bool has_frame = !model.syntax->frame.front().empty();
+  if (!request.may_call_tools() && model.reasoning_marks.empty() && !has_frame) return reading;
+  reading.syntax = model.syntax;
+  if (request.may_call_tools()) {
+    reading.tools = tool_signatures(request.tools, request.tool_names);
+    reading.prompt_mark = mark_at_end(*reading.syntax, wanted.prompt_token_ids, tokenizer);
+  }
   if (!request.parallel_tool_calls) reading.max_calls = 1;
-  reading.starts_in_reasoning = ends_in_reasoning(wanted.prompt_token_ids, tokenizer);
-  reading.prompt_mark = mark_at_end(*reading.syntax, wanted.prompt_token_ids, tokenizer);
+  reading.reasoning_marks = model.reasoning_marks;
+  reading.answer_marks = model.answer_marks;
+  reading.reasoning_form = request.thinking.form;
+  reading.starts_in_reasoning =
+      ends_in_reasoning(wanted.prompt_token_ids, tokenizer, request.continue_final_message);
   if (!wanted.sampling.skip_special_tokens) return reading;
   reading.hidden_marks = model.mark_texts;
   wanted.sampling.shown_special_tokens = model.mark_tokens;
@@ -61,8 +61,9 @@ ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& 
 }
 
 // Looked for behind the last control token that is not a mark of reasoning: there the turn begins. A template
-// may end with such a token; then the block is open only if the mark comes just before it.
-bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer) {
+// may end with such a token; then the block is open only if the mark comes just before it. Behind the mark may stand
+// blanks, or an answer that has begun: any other text is somebody's who wrote about the mark.
+bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer, bool is_continued) {
   const auto is_border = [&](TokenId token) {
     return tokenizer.vocab().is_hidden(token) && !is_reasoning_token(token, tokenizer);
   };
@@ -72,7 +73,7 @@ bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& t
   while (begin > 0 && prompt.size() - begin < kMaxReasoningTokens && !is_border(prompt[begin - 1])) --begin;
   const std::string text = tokenizer.decode(prompt.subspan(begin), true);
   return std::ranges::any_of(reasoning_marks(), [&](const ReasoningMarks& marks) {
-    if (has_last_border) return without_blanks(text).ends_with(marks.open);
+    if (has_last_border || !is_continued) return without_blanks(text).ends_with(marks.open);
     const std::size_t open = text.rfind(marks.open), close = text.rfind(marks.close);
     return open != std::string::npos && (close == std::string::npos || close < open);
   });

@@ -14,14 +14,12 @@ namespace kvasir::server::api {
 const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request);
 // Whether the template shows tools in a form that is known.
 bool shows_tools(const ApiContext& context, const ChatRequest& request);
-// The form of calls that the template shows, or the generic one. Null when the request has no tools.
-const ToolCallSyntax* tool_call_syntax_of(const ApiContext& context, const ChatRequest& request);
-
 // What reads the answers to `wanted`, the engine's request for the chat. The control tokens among the
-// syntax's marks are shown to the reader from now on.
+// syntax's marks are shown to the reader from now on. Requires: the model has a tokenizer and a template.
 ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& request, Request& wanted);
 
-// Whether the prompt ends inside a block of reasoning, which the answer therefore goes on with.
-bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer);
+// Whether the prompt ends inside a block of reasoning, which the answer therefore goes on with. With `is_continued`
+// the prompt ends with the beginning of an answer, so there may be thoughts behind the mark.
+bool ends_in_reasoning(std::span<const TokenId> prompt, const text::Tokenizer& tokenizer, bool is_continued);
 
 }  // namespace kvasir::server::api

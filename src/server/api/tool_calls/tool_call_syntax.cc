@@ -360,6 +360,12 @@ constexpr ReasoningMarks kReasoningMarks[] = {
     {"<|think|>", "<|end|>"},
     {"<|channel>thought", "<channel|>"},
     {"<|channel|>analysis<|message|>", "<|end|>"},
+    {"Here is my thought process:", "Here is my response:"},  // Granite 3.2
+};
+
+constexpr ReasoningMarks kAnswerMarks[] = {
+    {"<response>", "</response>"},  // Granite 3.3, ERNIE 4.5
+    {"<answer>", "</answer>"},      // Hunyuan
 };
 
 }  // namespace
@@ -373,5 +379,7 @@ const ToolCallSyntax& tool_call_syntax(std::string_view family) {
 }
 
 std::span<const ReasoningMarks> reasoning_marks() { return kReasoningMarks; }
+
+std::span<const ReasoningMarks> answer_marks() { return kAnswerMarks; }
 
 }  // namespace kvasir::server::api

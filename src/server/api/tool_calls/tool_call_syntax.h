@@ -77,5 +77,7 @@ struct ReasoningMarks {
   std::string_view open, close;
 };
 std::span<const ReasoningMarks> reasoning_marks();
+// Marks that some models put around the answer behind their reasoning.
+std::span<const ReasoningMarks> answer_marks();
 
 }  // namespace kvasir::server::api
