@@ -24,7 +24,7 @@ def read(path):
 def registered():
     """Names of the architectures in the order of the registry."""
     sources = "\n".join(path.read_text() for path in sorted((ROOT / "src/model/arch").glob("*.cc")))
-    names = dict(re.findall(r'const Architecture (k\w+) = \{\s*"([\w.-]+)"', sources))
+    names = dict(re.findall(r'const Architecture (k\w+) = \{\s*(?:\.name = )?"([\w.-]+)"', sources))
     order = re.findall(r"KVASIR_ARCHITECTURE\((k\w+)\)", read("src/model/arch/architectures.def"))
     missing = [name for name in order if name not in names]
     if missing:

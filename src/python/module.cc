@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/pair_scoring.h"
 #include "kvasir/engine.h"
 #include "python/engine_settings.h"
 #include "python/field.h"
@@ -153,6 +154,53 @@ std::shared_ptr<Pending> submit(const std::shared_ptr<Session>& session, const n
   return std::make_shared<Pending>(session, std::move(asked));
 }
 
+// Requests for the scores of pairs (query, document). Raises where the model has no classifier and is asked nothing.
+std::shared_ptr<Pending> submit_pairs(const std::shared_ptr<Session>& session, const nb::list& pairs,
+                                      nb::handle instruction, nb::handle truncate) {
+  const std::shared_ptr<Engine> engine = session->engine();
+  const ModelInfo& info = engine->model_info();
+  const PairScoring scoring = pair_scoring_of(info, engine->tokenizer());
+  if (scoring.kind == PairScoringKind::kNone) raise_usage(scoring.refusal, "model");
+  const std::string task = text_of("instruction", instruction);
+  const bool is_cut = truth_of("truncate", truncate);
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const nb::handle pair : pairs) {
+    const auto [query, document] = nb::cast<std::pair<nb::object, nb::object>>(pair);
+    texts.emplace_back(text_of("query", query), text_of("documents", document));
+  }
+  std::vector<Request> asked;
+  {
+    const Session::Away away(*session);
+    for (const auto& [query, document] : texts) {
+      asked.push_back(pair_request(scoring, *engine->tokenizer(),
+                                   {.query = query,
+                                    .document = document,
+                                    .instruction = task,
+                                    .max_prompt_tokens = is_cut ? info.max_model_len_tokens - 1 : 0}));
+    }
+  }
+  return std::make_shared<Pending>(session, std::move(asked));
+}
+
+// The score in the news of such a request: its embedding, and the alternatives to its first token.
+double pair_score(const Session& session, const std::vector<float>& embedding,
+                  const std::vector<std::pair<TokenId, float>>& alternatives) {
+  const std::shared_ptr<Engine> engine = session.engine();
+  PositionLogprobs position;
+  for (const auto& [token, logprob] : alternatives) position.top.push_back({.token = token, .logprob = logprob});
+  const PairScoring scoring = pair_scoring_of(engine->model_info(), engine->tokenizer());
+  return score_of_logit(pair_logit(scoring, embedding, {&position, 1}));
+}
+
+// How the model scores pairs: "classifier", "tokens", "embeddings"; or "none: " and why it does not.
+std::string pair_scoring(const Session& session) {
+  const std::shared_ptr<Engine> engine = session.engine();
+  const PairScoring scoring = pair_scoring_of(engine->model_info(), engine->tokenizer());
+  if (scoring.kind == PairScoringKind::kNone) return "none: " + scoring.refusal;
+  if (scoring.kind == PairScoringKind::kClassifier) return "classifier";
+  return scoring.kind == PairScoringKind::kTokens ? "tokens" : "embeddings";
+}
+
 // The file of a model of the catalogue, or the file or folder of one of the hub, fetched unless it is here. `progress` as for loading, with bytes.
 std::string pull(nb::handle name, const nb::object& progress) {
   const std::shared_ptr<Session> session =
@@ -214,7 +262,10 @@ NB_MODULE(_kvasir, module) {
       .def("decode", decode, "token_ids"_a.none(), "special"_a.none())
       .def("encode_chat", encode_chat, "messages"_a, "tools"_a, "template_kwargs"_a,
            "add_generation_prompt"_a.none())
-      .def("submit", submit, "requests"_a);
+      .def("submit", submit, "requests"_a)
+      .def("submit_pairs", submit_pairs, "pairs"_a, "instruction"_a.none(), "truncate"_a.none())
+      .def("pair_score", pair_score, "embedding"_a, "alternatives"_a)
+      .def("pair_scoring", pair_scoring);
   module.def("end_all", &Session::end_all);
   module.def("pull", pull, "name"_a.none(), "progress"_a.none());
   module.def("setting_names", setting_names);

@@ -181,6 +181,19 @@ def test_an_embedding_has_the_length_one(llm: kvasir.LLM) -> None:
     assert llm.embed(llm.tokenize("the quick")) == mean
 
 
+def test_a_model_that_is_no_reranker_says_so(llm: kvasir.LLM) -> None:
+    for call in (lambda: llm.rerank("a", ["b"]), lambda: llm.score_pairs("a", ["b"])):
+        with pytest.raises(kvasir.UsageError, match="the model is no reranker"):
+            call()
+
+
+def test_pairs_are_one_query_or_as_many_as_documents(llm: kvasir.LLM) -> None:
+    with pytest.raises(kvasir.UsageError, match="queries: must be one, or one for each of the 1 documents, got 2"):
+        llm.score_pairs(["a", "b"], ["c"])
+    with pytest.raises(kvasir.UsageError, match="top_n: must be a whole number of at least 1, got 0"):
+        llm.rerank("a", ["b"], top_n=0)
+
+
 def test_a_score_is_the_sum_of_what_generation_says(llm: kvasir.LLM) -> None:
     answer = llm.generate("the quick", GREEDY, logprobs=0)
     score = llm.score(answer.prompt_token_ids + answer.token_ids)

@@ -23,6 +23,8 @@
 #include "server/api/openai/completion_request.h"
 #include "server/api/openai/embedding_request.h"
 #include "server/api/openai/text_request.h"
+#include "server/api/rank/rerank_request.h"
+#include "server/api/rank/score_request.h"
 #include "server/api/responses/responses_request.h"
 
 namespace kvasir::server::field_values_test {
@@ -59,6 +61,15 @@ Api make_api(std::string path, std::map<std::string, std::string> base,
   return made;
 }
 
+template <class Target>
+Api make_rank_api(std::string path, std::map<std::string, std::string> base,
+                  std::span<const api::Field<Target>> own) {
+  Api made{std::move(path), std::move(base), {}};
+  add_fields(own, made.fields);
+  add_fields(api::pair_fields(), made.fields);
+  return made;
+}
+
 const std::vector<Api>& apis() {
   static const std::string messages = R"([{"role":"user","content":"Hi"}])";
   static const std::vector<Api> all = {
@@ -68,6 +79,8 @@ const std::vector<Api>& apis() {
       make_api("/v1/responses", {{"input", "\"Hi\""}, {"max_output_tokens", "1"}}, api::responses_fields()),
       make_api("/v1/messages", {{"messages", messages}, {"max_tokens", "1"}}, api::messages_fields()),
       make_api("/v1/embeddings", {{"input", "\"Hi\""}}, api::embedding_fields()),
+      make_rank_api("/v1/rerank", {{"query", "\"Hi\""}, {"documents", R"(["a"])"}}, api::rerank_fields()),
+      make_rank_api("/v1/score", {{"text_1", "\"Hi\""}, {"text_2", "\"a\""}}, api::score_fields()),
   };
   return all;
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from . import _kvasir
 from .errors import usage_error, wrong_type
 from .parameters import Pooling, RequestOptions, SamplingParams, Settings
-from .results import Answer, Gathering, ModelInfo, Score
+from .results import Answer, Gathering, ModelInfo, Ranked, Score
 from .stream import Stream
 
 if TYPE_CHECKING:
@@ -131,6 +131,44 @@ class LLM:
             embeddings.append(gathering.embedding)
         return embeddings[0] if is_one else embeddings
 
+    def rerank(self, query: str, documents: Iterable[str], *, top_n: int | None = None, instruction: str = "",
+               truncate: bool = False) -> list[Ranked]:
+        """Documents by how well they answer a query, the best first; `top_n`: only so many. Otherwise as score_pairs()."""
+        texts = _list("documents", documents, "a list of texts")
+        if top_n is not None and (isinstance(top_n, bool) or not isinstance(top_n, int) or top_n < 1):
+            raise usage_error(f"top_n: must be a whole number of at least 1, got {top_n!r}", "top_n")
+        scores = self.score_pairs(query, texts, instruction=instruction, truncate=truncate)
+        ranked = [Ranked(index, score) for index, score in enumerate(scores)]
+        return sorted(ranked, key=lambda document: -document.score)[:top_n]
+
+    def score_pairs(self, queries: str | Iterable[str], documents: Iterable[str], *, instruction: str = "",
+                    truncate: bool = False) -> list[float]:
+        """How well each document answers the query, or each the query at its place: 0 to 1 from a reranker, the cosine
+        from an embedding model. `instruction` is the task, for rerankers that are told one; `truncate` cuts documents
+        that are too long. UsageError where the model is neither."""
+        answers = _list("documents", documents, "a list of texts")
+        asked = [queries] * len(answers) if isinstance(queries, str) else _list("queries", queries, "a text, or a list")
+        if len(asked) != len(answers):
+            raise usage_error(f"queries: must be one, or one for each of the {len(answers)} documents, got {len(asked)}",
+                              "queries")
+        if self._engine.pair_scoring() == "embeddings":
+            return self._cosines(asked, answers)
+        pairs = list(zip(asked, answers))
+        gatherings = [Gathering([]) for _ in pairs]
+        _gather(self._engine.submit_pairs(pairs, instruction, truncate), gatherings)
+        scores = []
+        for gathering in gatherings:
+            answer = gathering.answer()
+            alternatives = [(token.token_id, token.logprob) for position in answer.logprobs[:1] for token in position.top]
+            scores.append(self._engine.pair_score(gathering.embedding, alternatives))
+        return scores
+
+    def _cosines(self, queries: Sequence[str], documents: Sequence[str]) -> list[float]:
+        texts = list(dict.fromkeys([*queries, *documents]))
+        vectors = dict(zip(texts, self.embed(texts))) if texts else {}
+        return [sum(x * y for x, y in zip(vectors[query], vectors[document]))
+                for query, document in zip(queries, documents)]
+
     @overload
     def score(self, texts: Prompt) -> Score: ...  # type: ignore[overload-overlap]
     @overload
@@ -168,13 +206,7 @@ class LLM:
     def _run(self, prompts: list[list[int]], options: Sequence[Mapping[str, Any]]) -> list[Gathering]:
         pending = self._engine.submit([(prompt, dict(each)) for prompt, each in zip(prompts, options)])
         gatherings = [Gathering(prompt) for prompt in prompts]
-        try:
-            while not pending.finished:
-                for output in pending.take(wait=True):
-                    gatherings[output.request].add(output)
-        except BaseException:
-            pending.cancel()
-            raise
+        _gather(pending, gatherings)
         return gatherings
 
 
@@ -182,6 +214,17 @@ def pull(name: str, *, progress: Callable[[str, int, int], object] | None = None
     """Fetches a model of the catalogue, or hf:OWNER/NAME, unless it is here and right, and returns its path. `progress` gets a
     phase, the bytes so far and all of them (0: not known)."""
     return _kvasir.pull(name, _progress(progress))
+
+
+def _gather(pending: _kvasir.Pending, gatherings: Sequence[Gathering]) -> None:
+    """Until all have finished."""
+    try:
+        while not pending.finished:
+            for output in pending.take(wait=True):
+                gatherings[output.request].add(output)
+    except BaseException:
+        pending.cancel()
+        raise
 
 
 def _path(model: Any) -> str:

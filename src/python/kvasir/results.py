@@ -103,6 +103,14 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """A document among those that were ranked."""
+
+    index: int  #: its place among them
+    score: float  #: how well it answers the query
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     name: str
     architecture: str

@@ -45,8 +45,10 @@ constexpr ForeignPath kForeignPaths[] = {
     {"/livez", "/health/live"},
     {"/ready", "/health/ready"},
     {"/readyz", "/health/ready"},
+    {"/reranking", "/v1/rerank"},
     {"/v1", "/v1/models"},
     {"/v1/engines", "/v1/models"},
+    {"/v1/reranking", "/v1/rerank"},
 };
 
 }  // namespace
