@@ -85,8 +85,10 @@ std::string curl_line(const Engine& engine, const std::string& url, const server
   std::string body;
   JsonWriter json(body);
   json.begin_object().member("model", config.served_model_name);
-  const bool can_chat = engine.chat_template() != nullptr;
-  if (can_chat) {
+  const bool can_chat = engine.chat_template() != nullptr, is_encoder = engine.model_info().is_encoder;
+  if (is_encoder) {
+    json.member("input", "Once upon a time");
+  } else if (can_chat) {
     json.key("messages")
         .begin_array()
         .begin_object()
@@ -100,7 +102,10 @@ std::string curl_line(const Engine& engine, const std::string& url, const server
   json.end_object();
   const std::string key = config.api_keys_file.empty() ? "" : " -H \"Authorization: Bearer $KEY\"";
   return fmt::format("curl {}/v1/{} -H 'Content-Type: application/json'{} -d '{}'", url,
-                     can_chat ? "chat/completions" : "completions", key, body);
+                     is_encoder ? "embeddings"
+                     : can_chat ? "chat/completions"
+                                : "completions",
+                     key, body);
 }
 
 std::string describe_memory(const std::string& model, const Engine& engine) {
@@ -214,8 +219,8 @@ void fit_connections(server::ServerConfig& config, Logger& logger) {
   const std::int64_t all_bytes = config.request_memory_bytes;
   const std::int64_t grpc_bytes = config.grpc_port ? server::grpc_bytes(all_bytes) : 0;
   const std::int64_t room_bytes = all_bytes - grpc_bytes - largest_body_bytes(limits);
-  const std::int64_t most =
-      room_bytes / server::connection_bytes(limits, !config.tls_certificate_file.empty());
+  const std::int64_t most = room_bytes /
+                            server::connection_bytes(limits, !config.tls_certificate_file.empty());
   if (most >= limits.connections.max) return;
   logger.info("{} of request memory are enough for {} connections at a time beside a large body",
               format_bytes(all_bytes), most);
@@ -270,8 +275,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   raise_descriptor_limit(options.server.limits, logger);
   KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT, SIGTERM, SIGHUP});
-  KVASIR_TRY(const ModelSession session,
-             open_session(options.model, config, globals, &signals, options.engine.kv_log, options.server.warn));
+  KVASIR_TRY(const ModelSession session, open_session(options.model, config, globals, &signals,
+                                                      options.engine.kv_log, options.server.warn));
   if (options.server.served_model_name.empty()) {
     options.server.served_model_name = default_served_name(options.model);
   }
@@ -293,9 +298,9 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   ServiceManager manager;
   manager.ready(printable_line(options.server.served_model_name) + " at " +
                 listening_url(options.server, server->port()));
-  const Result<int> exit_code =
-      serve_until_signal(*server, SystemdWatchdog(*session.engine, *server, manager), manager,
-                         std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
+  const Result<int> exit_code = serve_until_signal(
+      *server, SystemdWatchdog(*session.engine, *server, manager), manager,
+      std::chrono::seconds(options.drain_seconds), signals, reserve, logger);
   close_server(std::move(server), logger);
   return exit_code;
 }
@@ -331,7 +336,8 @@ void add_tracing_options(CLI::App& verb, server::observe::TracingFlags& flags) {
 void add_serve(CLI::App& app, Context& context) {
   auto options = std::make_shared<ServeOptions>();
   choose_serving_defaults(options->engine);
-  CLI::App* verb = app.add_subcommand("serve", "Serve a model over HTTP with the APIs of OpenAI and Anthropic");
+  CLI::App* verb = app.add_subcommand("serve",
+                                      "Serve a model over HTTP with the APIs of OpenAI and Anthropic");
   verb->add_option("MODEL,-m,--model", options->model, "Catalogue name, .gguf file or folder")->required();
   add_kv_policy_options(*verb, options->server.kv);
   add_kv_disk_options(*verb, options->engine);
@@ -343,7 +349,8 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--grpc-port", options->server.grpc_port,
                    "gRPC port (0: any free one; off without it): proto/kvasir/v1/kvasir.proto")
       ->transform(whole_number(0, 65535));
-  verb->add_option("--served-model-name", options->server.served_model_name, "Model name in the API (default: as MODEL)");
+  verb->add_option("--served-model-name", options->server.served_model_name,
+                   "Model name in the API (default: as MODEL)");
   add_chat_template_option(*verb, options->engine);
   verb->add_option("--api-keys", options->server.api_keys_file,
                    "File of `kvasir keys add`: requests need one of its API keys");
@@ -365,9 +372,10 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option("--allowed-host", options->server.allowed_hosts,
                    "Host header values that are accepted on loopback besides localhost, e.g. a proxy's name")
       ->delimiter(',');
-  verb->add_option("--cors-origin", options->server.cors_origins,
-                   "CORS origins besides localhost, app://, tauri:// and vscode-webview:// (none: without these): "
-                   "like https://chat.example, https://*.example or http://box:*, or * for all")
+  verb->add_option(
+          "--cors-origin", options->server.cors_origins,
+          "CORS origins besides localhost, app://, tauri:// and vscode-webview:// (none: without these): "
+          "like https://chat.example, https://*.example or http://box:*, or * for all")
       ->delimiter(',');
   verb->add_option("--base-path", options->server.base_path,
                    "Path prefix under which the API answers too, e.g. /llm behind a reverse proxy");
@@ -375,7 +383,8 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option(
       "--request-memory", options->request_memory,
       "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
-  verb->add_option("--drain-timeout", options->drain_seconds, "Graceful shutdown: seconds for running requests to finish")
+  verb->add_option("--drain-timeout", options->drain_seconds,
+                   "Graceful shutdown: seconds for running requests to finish")
       ->transform(whole_number(0, 86400))
       ->capture_default_str();
   add_context_option(*verb, options->engine, "--max-model-len,--ctx,-c,--ctx-size");
