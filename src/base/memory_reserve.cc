@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <new>
 #include <thread>
+#include <utility>
+
+#include "base/reserved_work.h"
 
 namespace kvasir {
 namespace {
@@ -68,5 +71,8 @@ bool MemoryReserve::release_piece() {
 
 MemoryReserve::Spared::Spared() { ++num_sparing; }
 MemoryReserve::Spared::~Spared() { --num_sparing; }
+
+ReservedWork::ReservedWork() : num_sparing_(std::exchange(num_sparing, 0)) {}
+ReservedWork::~ReservedWork() { num_sparing = num_sparing_; }
 
 }  // namespace kvasir

@@ -19,7 +19,7 @@
 namespace kvasir::cli {
 namespace {
 
-// The loader and the kernels take some 200 KiB. The system gives 132 KiB before it has to grow the stack.
+// A small model's start takes 120 KiB. The system gives 132 KiB before it has to grow the stack.
 constexpr std::size_t kStackBytes = std::size_t{1} << 20;
 // A request that fails may want a buffer of megabytes, and a thread's stack takes 8 MiB.
 constexpr std::int64_t kLittleBytes = 16 << 20;

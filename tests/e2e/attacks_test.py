@@ -1,4 +1,6 @@
 """Clients that mean harm, without a key: memory, health and slots stay within their bounds."""
+import concurrent.futures
+import json
 import re
 import resource
 import signal
@@ -7,15 +9,17 @@ import struct
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
-from command_line import DONE, LLAMA, TIME_LIMIT_S, CommandLineTest
+from command_line import DONE, LLAMA, MACHINE, TIME_LIMIT_S, CommandLineTest
 
 NUM_CONNECTIONS = 4
 NUM_CALLS = 10000  # of each; gRPC held 27 KiB for one that was reset
 MAX_GROWTH_KIB = 100 << 10
 HEADERS, RESET, SETTINGS = 1, 3, 4
 ENHANCE_YOUR_CALM = 11
+NUM_SMALL_WORDS, NUM_LARGE_WORDS = 100, 2000000
 
 
 def frame(kind, flags, stream, payload=b""):
@@ -70,6 +74,26 @@ class Attacks(CommandLineTest):
             time.sleep(0.05)
         self.assertEqual(connections, 1)
 
+    def ask(self, num_words):
+        """The status of a completion's answer, or how its connection ended."""
+        body = json.dumps({"prompt": "a " * num_words, "max_tokens": 8}).encode()
+        request = urllib.request.Request(self.url + "/v1/completions", body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+        except TimeoutError:
+            return "timeout"
+        except OSError as error:
+            return "timeout" if isinstance(getattr(error, "reason", None), TimeoutError) else "closed"
+
+    def leave_room(self, process, room_bytes):
+        if self.size_kib(process) > 4 << 20:
+            self.skipTest("a sanitizer's process takes terabytes of addresses")
+        limit_bytes = (self.size_kib(process) << 10) + room_bytes
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
     @staticmethod
     def size_kib(process):
         with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
@@ -103,11 +127,73 @@ class Attacks(CommandLineTest):
     def test_a_server_without_memory_for_a_thread_ends_in_order(self):
         process = self.serve()
         self.metric("kvasir_http_connections")
-        limit_bytes = (self.size_kib(process) << 10) + (4 << 20)  # a thread's stack takes 8 MiB
-        resource.prlimit(process.pid, resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+        self.leave_room(process, 4 << 20)  # a thread's stack takes 8 MiB
         self.await_no_other_connection()
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(TIME_LIMIT_S), DONE, process.stderr.read().decode())
+
+    def test_requests_without_memory_end_and_the_server_does_not(self):
+        for room_mib in (0, 2, 8, 32):
+            with self.subTest(room_mib=room_mib):
+                process = self.serve("--memory", "600M")
+                self.metric("kvasir_http_connections")  # its threads run
+                self.leave_room(process, room_mib << 20)
+                words = (10, NUM_SMALL_WORDS, NUM_LARGE_WORDS, NUM_SMALL_WORDS, NUM_LARGE_WORDS * 3 // 2, 50, 10) * 3
+                with concurrent.futures.ThreadPoolExecutor(len(words)) as clients:
+                    ends = list(zip(words, clients.map(self.ask, words)))
+                self.assertNotIn("timeout", [end for _, end in ends])
+                # Of a large one that is refused while it comes TCP may lose what was said.
+                small = [end for num_words, end in ends if num_words <= NUM_SMALL_WORDS]
+                self.assertLessEqual(set(small), {200, 503, "closed"}, ends)
+                self.assertEqual(self.ask(10), 200, ends)
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(TIME_LIMIT_S), DONE, process.stderr.read().decode())
+
+    def test_grpc_without_memory_takes_no_connection(self):
+        process = self.serve("--grpc-port", "0")
+        self.metric("kvasir_http_connections")  # its threads run
+        port = int(re.search(r"gRPC on port (\d+)", self.lines)[1])
+        self.leave_room(process, 4 << 20)
+        for _ in range(8):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+                client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+                try:
+                    self.assertEqual(client.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+        self.assertEqual(self.ask(10), 200)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT_S), DONE, process.stderr.read().decode())
+
+    def test_grpc_whose_memory_ends_does_not_abort(self):
+        process = self.serve("--grpc-port", "0")
+        self.metric("kvasir_http_connections")  # its threads run
+        port = int(re.search(r"gRPC on port (\d+)", self.lines)[1])
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+            self.assertTrue(client.recv(1))
+            self.leave_room(process, 0)
+            try:
+                for i in range(200):
+                    client.sendall(frame(HEADERS, 4, 2 * i + 1, HEAD))
+                client.settimeout(1)
+                while client.recv(65536):
+                    pass
+            except OSError:
+                pass
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(TIME_LIMIT_S)
+        said = process.stderr.read().decode()
+        self.assertIn(code, (DONE, MACHINE), said)
+        self.assertTrue(code == DONE or "kvasir: out of memory" in said, said)
+
+    def test_grpc_without_memory_to_start_is_refused(self):
+        process = self.serve()
+        limit_bytes = (self.size_kib(process) << 10) + (32 << 20)
+        refused = self.start("serve", LLAMA, "--port", "0", "--grpc-port", "0",
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)))
+        self.assertEqual(refused.wait(TIME_LIMIT_S), MACHINE)
+        self.assertRegex(refused.stderr.read().decode(), r"kvasir: --grpc-port: gRPC needs .* ulimit -v leaves .*\n$")
 
 
 if __name__ == "__main__":

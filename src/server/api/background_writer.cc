@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/memory_reserve.h"
+#include "base/reserved_work.h"
 #include "server/api_error.h"
 
 namespace kvasir::server::api {
@@ -17,6 +18,7 @@ constexpr std::chrono::seconds kFollowerPing{15};
 }  // namespace
 
 void BackgroundWriter::post(std::function<void()> task) {
+  const ReservedWork reserved;
   boost::asio::post(executor_, [self = shared_from_this(), task = std::move(task)] { self->attempt(task); });
 }
 

@@ -9,6 +9,8 @@
 #include <boost/asio/ssl/error.hpp>
 #include <utility>
 
+#include "base/reserved_work.h"
+
 namespace kvasir::server::http {
 
 using boost::system::error_code;
@@ -23,6 +25,7 @@ bool has_failed(Connection::Socket& socket) {
 }  // namespace
 
 void wait_until_failed(Connection::Socket& socket, Connection::Done done) {
+  const ReservedWork reserved;
   socket.async_wait(Connection::Socket::wait_error, [&socket, done](const error_code& error) {
     if (error || has_failed(socket)) return done(error);
     char urgent = 0;  // would wake the next wait at once; a failure by then does too
@@ -36,6 +39,7 @@ Connection::Connection(Socket socket, boost::asio::ssl::context* tls) : plain_(s
 }
 
 void Connection::handshake(Done done) {
+  const ReservedWork reserved;
   secure_->async_handshake(boost::asio::ssl::stream_base::server, std::move(done));
 }
 
@@ -49,6 +53,7 @@ bool Connection::falls_back(const error_code& error) {
 }
 
 void Connection::read_some(boost::asio::mutable_buffer buffer, Moved moved) {
+  const ReservedWork reserved;
   if (!is_secure() || has_ended_sending_) return socket().async_read_some(buffer, std::move(moved));
   secure_->async_read_some(
       buffer, [this, buffer, moved = std::move(moved)](const error_code& error, std::size_t num_bytes) {
@@ -59,6 +64,7 @@ void Connection::read_some(boost::asio::mutable_buffer buffer, Moved moved) {
 }
 
 void Connection::write_some(boost::asio::const_buffer buffer, Moved moved) {
+  const ReservedWork reserved;
   if (is_secure()) return secure_->async_write_some(buffer, std::move(moved));
   plain_.async_write_some(buffer, std::move(moved));
 }
@@ -78,6 +84,7 @@ void Connection::send_last(std::string_view bytes) {
 }
 
 void Connection::end_sending(Done done) {
+  const ReservedWork reserved;
   if (!is_secure()) {
     const error_code error = shut_down_sending();
     return boost::asio::post(executor(), [done = std::move(done), error] { done(error); });

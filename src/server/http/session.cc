@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/reserved_work.h"
 #include "server/api_error.h"
 #include "server/http/http1_response_writer.h"
 
@@ -214,6 +215,7 @@ std::chrono::milliseconds Session::spread(std::chrono::milliseconds time) const 
 }
 
 void Session::set_deadline(std::chrono::steady_clock::time_point when) {
+  const ReservedWork reserved;
   deadline_.expires_at(when);
   deadline_.async_wait([self = shared_from_this()](const error_code& error) {
     // A wait whose timer has fired cannot be cancelled any more; then the new expiry tells.
@@ -347,6 +349,7 @@ void Session::when_sent(std::function<void()> callback) {
 }
 
 void Session::write_some() {
+  const ReservedWork reserved;
   if (writing_.empty()) std::swap(writing_, outgoing_);
   stall_.expires_at(write_rate_.deadline());
   stall_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -396,6 +399,7 @@ void Session::on_answered() {
   state_ = State::kReading;
   set_read_deadline(RequestReader::Progress::kHeader);
   // Posted: a long row of pipelined requests must not become a deep stack.
+  const ReservedWork reserved;
   will_advance_ = true;
   boost::asio::post(connection_.executor(), [self = shared_from_this()] {
     self->will_advance_ = false;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/memory_reserve.h"
+#include "base/reserved_work.h"
 #include "server/api_error.h"
 #include "server/observe/tracing/tracer.h"
 
@@ -51,6 +52,7 @@ TrackedResponseWriter::TrackedResponseWriter(boost::asio::any_io_executor execut
 }
 
 void TrackedResponseWriter::post(std::function<void()> task) {
+  const ReservedWork reserved;
   boost::asio::post(quiet_timer_.get_executor(),
                     [self = shared_from_this(), task = std::move(task)] { self->attempt(task); });
 }
@@ -82,6 +84,7 @@ void TrackedResponseWriter::give_up(const ApiError& error) {
 }
 
 void TrackedResponseWriter::watch_key() {
+  const ReservedWork reserved;
   key_timer_.expires_after(kKeyInterval);
   key_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || self->state_ == State::kDone) return;
@@ -173,6 +176,7 @@ void TrackedResponseWriter::when_quiet(std::chrono::milliseconds quiet, std::fun
 }
 
 void TrackedResponseWriter::wait_until_quiet() {
+  const ReservedWork reserved;
   quiet_timer_.expires_at(last_write_ + quiet_);
   quiet_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || !self->quiet_callback_) return;

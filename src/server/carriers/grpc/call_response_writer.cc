@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/reserved_work.h"
 #include "server/carriers/grpc/message_json.h"
 
 namespace kvasir::server::carriers {
@@ -116,6 +117,7 @@ void CallResponseWriter::write_next() {
 }
 
 void CallResponseWriter::watch_reader() {
+  const ReservedWork reserved;
   stall_.expires_at(write_rate_.deadline());
   stall_.async_wait([self = self()](const boost::system::error_code& error) {
     // A message that has left meanwhile did not stall. A wait that has fired cannot be cancelled any more.
@@ -207,6 +209,7 @@ void CallResponseWriter::finish_line() {
 
 // The last message also waits for its reader, and nothing tells how far it has come.
 void CallResponseWriter::watch_finish(grpc::CallbackServerContext& call) {
+  const ReservedWork reserved;
   {
     const std::lock_guard lock(finishing_mutex_);
     finishing_ = &call;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/printable.h"
+#include "base/reserved_work.h"
 #include "server/api/api_context.h"
 #include "server/api_error.h"
 #include "server/carriers/websocket/channel_response_writer.h"
@@ -55,6 +56,7 @@ void Channel::start() {
 }
 
 void Channel::read() {
+  const ReservedWork reserved;
   stream_.async_read_some(
       input_, kReadBytes,
       [self = shared_from_this()](const error_code& error, std::size_t) {
@@ -88,6 +90,7 @@ void Channel::on_read(const error_code& error) {
 
 // As of a body over HTTP.
 void Channel::watch_message() {
+  const ReservedWork reserved;
   const auto now = std::chrono::steady_clock::now();
   if (!message_rate_) {
     message_rate_.emplace(context_.limits.body_timeout, context_.limits.min_bytes_per_s).begin(now);
@@ -175,6 +178,7 @@ void Channel::send(std::string message, bool is_piece) {
 }
 
 void Channel::write() {
+  const ReservedWork reserved;
   watch_reader();
   stream_.async_write(
       boost::asio::buffer(outgoing_.front().text),
@@ -201,6 +205,7 @@ void Channel::on_written(const error_code& error) {
 
 // A message may be long, so it is its bytes that must move.
 void Channel::watch_reader() {
+  const ReservedWork reserved;
   stall_.expires_at(stream_.next_layer().write_deadline());
   stall_.async_wait([self = shared_from_this()](const error_code& error) {
     const auto now = std::chrono::steady_clock::now();
@@ -241,6 +246,7 @@ void Channel::close(CloseCode code) {
   if (is_closed_) return;
   close_code_ = code;
   if (!outgoing_.empty()) return;
+  const ReservedWork reserved;
   stream_.async_close(
       code, [self = shared_from_this()](const error_code&) { self->abort(http::AbortCause::kDisconnected); });
 }
