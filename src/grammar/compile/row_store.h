@@ -1,0 +1,92 @@
+// The places between terminals of a grammar, as Earley's algorithm has them, each made once.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "grammar/ir/grammar.h"
+#include "grammar/regex/byte_states.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::grammar {
+
+using RowId = std::uint32_t;
+inline constexpr RowId kNoRow = 0xFFFFFFFF;
+
+// A rule on its way.
+struct Item {
+  NodeId node = 0;
+  std::uint32_t count = 0;  // rounds of a loop that are over
+  RowId origin = kNoRow;    // where the rule began; kNoRow: with the grammar
+  RuleId rule = 0;          // what is complete at the end, and what the origin waits for
+
+  friend auto operator<=>(const Item&, const Item&) = default;
+};
+
+// Recognises (Earley, "An efficient context-free parsing algorithm", 1970; calls in tail position as Leo has them,
+// 1991). A row is found by its kernel, the items behind a terminal. Origins are rows and no positions, so that the
+// rows behind the first and the last element of a list are one.
+//
+// A store holds at most `max_items`. Beyond that it is exhausted for good, and its answers mean nothing.
+//
+// Thread safety: none.
+class RowStore {
+ public:
+  // Both outlive this.
+  RowStore(const Grammar& grammar, ByteStates& states, std::size_t max_items = 1'000'000)
+      : grammar_(grammar), states_(states), max_items_(max_items) {}
+
+  // What a row waits for.
+  struct Wanted {
+    TerminalId terminal = 0;
+    ByteStateId state = kDeadState;  // before its first byte
+  };
+
+  RowId start();
+  // Behind a terminal that the row waits for.
+  RowId advance(RowId row, TerminalId terminal);
+  // Behind a token; kNoRow when the row waits for no such token.
+  RowId advance_token(RowId row, TokenId token);
+  // The row that goes on as any of these do. Requires: at least one.
+  RowId join(std::span<const RowId> rows);
+
+  std::span<const Wanted> wanted(RowId row) const { return rows_[row].wanted; }
+  std::span<const TokenId> tokens(RowId row) const { return rows_[row].tokens; }  // ascending
+  // The grammar's text may end here.
+  bool is_accepting(RowId row) const { return rows_[row].is_accepting; }
+
+  bool is_exhausted() const { return is_exhausted_; }
+  std::size_t num_rows() const { return rows_.size(); }
+
+ private:
+  struct Row {
+    std::vector<Item> kernel;
+    std::vector<Item> items;  // with everything that is predicted or complete
+    std::vector<Wanted> wanted;
+    std::vector<TokenId> tokens;
+    bool is_accepting = false;
+  };
+
+  RowId intern(std::vector<Item> kernel);
+  std::vector<Item> behind(RowId row, Edge::Kind kind, std::uint32_t value) const;
+  const Loop* loop_at(NodeId node) const;
+  bool is_only_end(NodeId node) const;
+
+  friend class RowCloser;
+
+  const Grammar& grammar_;
+  ByteStates& states_;
+  std::size_t max_items_;
+  std::size_t num_items_ = 0;
+  bool is_exhausted_ = false;
+  std::vector<Row> rows_;
+  std::map<std::vector<Item>, RowId> found_;
+  std::map<std::pair<RowId, TerminalId>, RowId> advanced_;
+};
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,65 @@
+// Puts a grammar together from parts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/ir/grammar.h"
+#include "grammar/regex/term_store.h"
+
+namespace kvasir::grammar {
+
+// A part of a grammar: what may stand at a place. Parts that are regular and written in one form become terminals as
+// long as possible, the others rules.
+struct Part {
+  enum class Kind : std::uint8_t { kTerminal, kRule, kToken };
+  Kind kind = Kind::kTerminal;
+  std::uint32_t value = 0;                // the rule or the token
+  Terminal terminal = {.term = kEmptyText, .form = TextForm::kPlain};
+};
+
+// Thread safety: none.
+class GrammarBuilder {
+ public:
+  // The store outlives this.
+  explicit GrammarBuilder(TermStore& store) : store_(store) {}
+
+  static Part text(TermId term) { return {.terminal = {term, TextForm::kPlain}}; }
+  static Part text(Terminal terminal) { return {.terminal = terminal}; }
+  static Part token(TokenId token) { return {.kind = Part::Kind::kToken, .value = static_cast<std::uint32_t>(token)}; }
+  static Part rule(RuleId rule) { return {.kind = Part::Kind::kRule, .value = rule}; }
+
+  // A rule whose texts come later; rules that call each other begin so.
+  RuleId declare(std::string name);
+  void define(RuleId rule, const Part& part);
+
+  Part sequence(std::span<const Part> parts);
+  Part choice(std::span<const Part> parts);
+  // Requires: min <= max; the part has no empty text.
+  Part repeat(const Part& part, std::uint32_t min, std::uint32_t max);
+
+  // An automaton by hand: a rule begins at start_of(), and ends at a node that is final.
+  NodeId start_of(RuleId rule) const { return grammar_.rules[rule].start; }
+  NodeId add_node(bool is_final = false);
+  void add_edges(NodeId from, const Part& part, NodeId to);
+  // At the node: the rule, min to max times, then `exit`. Requires: the rule has no empty text.
+  void set_loop(NodeId node, const Loop& loop);
+  std::size_t num_nodes() const { return grammar_.nodes.size(); }
+
+  // The finished grammar, without what derives no text and what the start does not reach. Empty: the start derives
+  // no text.
+  Grammar finish(RuleId start);
+
+ private:
+  TerminalId terminal(const Terminal& terminal);
+
+  TermStore& store_;
+  Grammar grammar_;
+  std::map<Terminal, TerminalId> terminals_;
+};
+
+}  // namespace kvasir::grammar

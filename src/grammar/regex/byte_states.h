@@ -1,0 +1,124 @@
+// Automata over bytes for languages over characters: plain UTF-8, or strings of JSON with their quotes and escapes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/character_classes.h"
+#include "grammar/regex/derivatives.h"
+#include "grammar/regex/term.h"
+
+namespace kvasir::grammar {
+
+// How the characters of a text are written.
+enum class TextForm : std::uint8_t {
+  kPlain,          // UTF-8
+  kJsonCanonical,  // between quotes; an escape only where JSON demands one
+  kJsonFree,       // between quotes, with any escape that JSON knows but \/; surrogates in pairs
+};
+
+// A language in a form: what an edge of a grammar takes.
+struct Terminal {
+  TermId term = kNothing;
+  TextForm form = TextForm::kPlain;
+
+  friend auto operator<=>(const Terminal&, const Terminal&) = default;
+};
+
+// A place in a terminal. kDeadState: no text goes on like this.
+using ByteStateId = std::uint32_t;
+inline constexpr ByteStateId kDeadState = 0;
+
+// A deterministic automaton that is made as far as somebody walks. Every state but kDeadState can reach an end.
+//
+// Thread safety: none.
+class ByteStates {
+ public:
+  // Both outlive this.
+  ByteStates(TermStore& store, Derivatives& derivatives) : store_(store), derivatives_(derivatives) {
+    states_.push_back({});
+    rows_.push_back(nullptr);
+  }
+
+  ByteStateId start(const Terminal& terminal);
+  ByteStateId next(ByteStateId state, unsigned char byte) {
+    const auto& row = rows_[state];
+    return row != nullptr ? (*row)[byte] : next_of_new(state, byte);
+  }
+  // The terminal may end here.
+  bool is_accepting(ByteStateId state) const { return states_[state].is_accepting; }
+  // The terminal has to end here: no byte leads on.
+  bool is_final(ByteStateId state) { return !has_next(state); }
+
+  // The classes of characters (character_classes.h) that all lead from the state back to it.
+  CharacterClasses loops(ByteStateId state);
+
+  // The state with its counters clamped (TermStore::clamped).
+  ByteStateId clamped(ByteStateId state, std::uint32_t num_characters);
+
+  // The same for states that read alike, in every grammar of this process.
+  std::pair<std::uint64_t, std::uint64_t> fingerprint(ByteStateId state) const;
+
+  std::size_t num_states() const { return states_.size(); }
+
+ private:
+  enum class Phase : std::uint8_t {
+    kBetween,     // characters of UTF-8
+    kInside,      // of a character whose code points in [first, last] lead to several languages
+    kSettled,     // inside a character; whichever it is, `term` is next
+    kOpen,        // before the quote
+    kEscape,      // behind a backslash
+    kHex,         // behind \u and some digits: first is their value, num_left the digits to come
+    kLowEscape,   // behind a high surrogate (first): the backslash of the low one
+    kLowU,        // .. its u
+    kLowHex,      // .. its digits
+    kClosed,      // behind the last quote
+  };
+  struct State {
+    TermId term = kNothing;
+    TextForm form = TextForm::kPlain;
+    Phase phase = Phase::kBetween;
+    std::uint8_t num_left = 0;  // bytes or digits of the character that are still to come
+    char32_t first = 0;
+    char32_t last = 0;
+    bool is_accepting = false;
+
+    friend auto operator<=>(const State&, const State&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const State& state) const;
+  };
+  using Row = std::array<ByteStateId, 256>;
+
+  ByteStateId intern(State state);
+  ByteStateId between(TermId term, TextForm form);
+  ByteStateId character(const State& state, char32_t code_point);
+  ByteStateId inside(const State& state, char32_t first, char32_t last, std::uint8_t num_left);
+  ByteStateId next_of_new(ByteStateId state, unsigned char byte);
+  bool has_next(ByteStateId state);
+
+  ByteStateId compute(const State& state, unsigned char byte);
+  ByteStateId compute_between(const State& state, unsigned char byte);
+  ByteStateId compute_inside(const State& state, unsigned char byte);
+  ByteStateId compute_escape(const State& state, unsigned char byte);
+  ByteStateId compute_hex(const State& state, unsigned char byte);
+  ByteStateId compute_low(const State& state, unsigned char byte);
+  ByteStateId hex(const State& state, char32_t first, std::uint8_t num_left);
+  bool has_target(const State& state, char32_t first, char32_t last);
+  bool has_escape(const State& state);
+  bool has_pair(const State& state, char32_t first, char32_t last);
+
+  TermStore& store_;
+  Derivatives& derivatives_;
+  std::vector<State> states_;
+  std::vector<std::unique_ptr<Row>> rows_;  // by state; made whole at the first question
+  std::unordered_map<ByteStateId, CharacterClasses> loops_;
+  std::unordered_map<State, ByteStateId, Hash> found_;
+};
+
+}  // namespace kvasir::grammar

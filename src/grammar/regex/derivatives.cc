@@ -1,0 +1,162 @@
+#include "grammar/regex/derivatives.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "grammar/regex/term_ranges.h"
+
+namespace kvasir::grammar {
+namespace {
+
+std::uint32_t one_less(std::uint32_t count) { return count == 0 || count == kUnbounded ? count : count - 1; }
+
+}  // namespace
+
+void Derivatives::grow() {
+  raw_places_.resize(store_.num_terms(), -1);
+  live_places_.resize(store_.num_terms(), -1);
+  lives_.resize(store_.num_terms(), Life::kUnknown);
+}
+
+const TermRanges& Derivatives::raw(TermId term) {
+  grow();
+  if (raw_places_[term] < 0) {
+    TermRanges ranges = derive(term);
+    grow();
+    raw_places_[term] = static_cast<std::int32_t>(raw_.size());
+    raw_.push_back(std::move(ranges));
+  }
+  return raw_[static_cast<std::size_t>(raw_places_[term])];
+}
+
+const TermRanges& Derivatives::of(TermId term) {
+  grow();
+  if (live_places_[term] < 0) {
+    TermRanges ranges;
+    for (const TermRange& range : raw(term)) {
+      if (is_alive(range.target)) ranges.push_back(range);
+    }
+    live_places_[term] = static_cast<std::int32_t>(live_.size());
+    live_.push_back(std::move(ranges));
+  }
+  return live_[static_cast<std::size_t>(live_places_[term])];
+}
+
+TermId Derivatives::next(TermId term, char32_t code_point) {
+  const TermRanges& ranges = of(term);
+  const auto range = std::ranges::lower_bound(ranges, code_point, {}, &TermRange::last);
+  return range != ranges.end() && range->first <= code_point ? range->target : kNothing;
+}
+
+bool Derivatives::is_alive(TermId term) {
+  if (store_.is_surely_alive(term)) return true;
+  grow();
+  if (lives_[term] == Life::kUnknown) search_text(term);
+  return lives_[term] == Life::kAlive;
+}
+
+// Breadth first from the term until a text is found. Without one, everything that was reached is dead.
+void Derivatives::search_text(TermId term) {
+  const auto is_known_alive = [&](TermId id) {
+    return store_.is_nullable(id) || store_.is_surely_alive(id) || lives_[id] == Life::kAlive;
+  };
+  struct Reached {
+    TermId term;
+    std::size_t from;
+  };
+  std::vector<Reached> reached = {{term, 0}};
+  std::vector<bool> is_reached(store_.num_terms());
+  for (std::size_t at = 0; at < reached.size() && !store_.is_exhausted(); ++at) {
+    if (is_known_alive(reached[at].term)) {
+      for (std::size_t i = at; i != 0; i = reached[i].from) lives_[reached[i].term] = Life::kAlive;
+      lives_[term] = Life::kAlive;
+      return;
+    }
+    if (lives_[reached[at].term] == Life::kDead) continue;
+    const TermRanges& ranges = raw(reached[at].term);
+    is_reached.resize(store_.num_terms());
+    for (const TermRange& range : ranges) {
+      if (range.target == kNothing || is_reached[range.target]) continue;
+      is_reached[range.target] = true;
+      reached.push_back({range.target, at});
+    }
+  }
+  grow();
+  for (const Reached& found : reached) lives_[found.term] = Life::kDead;
+}
+
+TermRanges Derivatives::derive(TermId term) {
+  switch (store_.kind(term)) {
+    case TermKind::kNothing:
+    case TermKind::kEmptyText:
+      return {};
+    case TermKind::kClass:
+      return derive_class(term);
+    case TermKind::kConcat:
+      return derive_concat(term);
+    case TermKind::kRepeat:
+      return derive_repeat(term);
+    case TermKind::kMultiples:
+      return derive_multiples(term);
+    case TermKind::kUnion:
+    case TermKind::kIntersection:
+    case TermKind::kComplement:
+      return derive_children(term);
+  }
+  return {};
+}
+
+TermRanges Derivatives::derive_class(TermId term) const {
+  TermRanges ranges;
+  for (const auto& [first, last] : store_.code_points(term).ranges()) {
+    ranges.push_back({first, last, kEmptyText});
+  }
+  return ranges;
+}
+
+// Of abc, where a may be empty: what follows in a, then bc; or what follows in bc.
+TermRanges Derivatives::derive_concat(TermId term) {
+  std::vector<TermRanges> inputs;
+  TermId rest = term;
+  while (store_.kind(rest) == TermKind::kConcat) {
+    const TermId head = store_.children(rest)[0];
+    const TermId tail = store_.children(rest)[1];
+    inputs.push_back(map_targets(raw(head), [&](TermId target) { return store_.concat(target, tail); }));
+    rest = store_.is_nullable(head) ? tail : kNothing;
+  }
+  if (rest != kNothing) inputs.push_back(raw(rest));
+  if (inputs.size() == 1) return std::move(inputs[0]);
+  return combine_ranges(inputs, [&](std::span<const TermId> targets) {
+    return store_.any_of({targets.begin(), targets.end()});
+  });
+}
+
+TermRanges Derivatives::derive_children(TermId term) {
+  const TermKind kind = store_.kind(term);
+  const std::vector<TermId> children(store_.children(term).begin(), store_.children(term).end());
+  std::vector<TermRanges> inputs;
+  inputs.reserve(children.size());
+  for (const TermId child : children) inputs.push_back(raw(child));
+  return combine_ranges(inputs, [&](std::span<const TermId> targets) {
+    if (kind == TermKind::kComplement) return store_.complement(targets[0]);
+    std::vector<TermId> copied(targets.begin(), targets.end());
+    return kind == TermKind::kUnion ? store_.any_of(std::move(copied)) : store_.all_of(std::move(copied));
+  });
+}
+
+TermRanges Derivatives::derive_multiples(TermId term) {
+  TermRanges ranges;
+  for (const char32_t c : std::u32string_view(U"-.0123456789")) {
+    append_range(ranges, {c, c, store_.multiples_behind(term, c)});
+  }
+  return ranges;
+}
+
+TermRanges Derivatives::derive_repeat(TermId term) {
+  const TermId child = store_.child(term);
+  const TermId rest = store_.repeat(child, one_less(store_.min(term)), one_less(store_.max(term)));
+  return map_targets(raw(child), [&](TermId target) { return store_.concat(target, rest); });
+}
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,126 @@
+// Regular languages, each made once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/term.h"
+#include "text/regex/code_point_set.h"
+
+namespace kvasir::grammar {
+
+// Makes languages. A language is made once: the same parts give the same number. Counters are never unrolled.
+//
+// A store holds at most `max_terms`. Beyond that it is exhausted for good: every result is kNothing, and whoever
+// asked has to look at is_exhausted() before the result is used.
+//
+// Thread safety: none.
+class TermStore {
+ public:
+  explicit TermStore(std::size_t max_terms = 100'000);
+
+  TermId char_class(const text::regex::CodePointSet& set);
+  // Requires: well-formed UTF-8.
+  TermId literal(std::string_view text);
+  // Any of some texts, in time and room linear in their length. Requires: well-formed UTF-8.
+  TermId literals(std::vector<std::string_view> texts);
+  TermId any_text();  // of any characters
+
+  TermId concat(TermId first, TermId second);
+  TermId concat(std::span<const TermId> parts);
+  TermId any_of(std::vector<TermId> terms);
+  TermId all_of(std::vector<TermId> terms);
+  TermId complement(TermId term);
+  // Requires: min <= max.
+  TermId repeat(TermId term, std::uint32_t min, std::uint32_t max);
+  // Decimals, with a sign perhaps, that are a multiple of modulus / 10^num_fraction; leading zeros are taken.
+  // Requires: 0 < modulus <= 100,000, num_fraction <= 15.
+  TermId multiples(std::uint32_t modulus, std::uint32_t num_fraction);
+  TermId optional(TermId term) { return any_of({kEmptyText, term}); }
+  TermId without(TermId term, TermId excluded) { return all_of({term, complement(excluded)}); }
+  // The texts of the language but the empty one.
+  TermId without_empty_text(TermId term);
+
+  bool is_nullable(TermId term) const { return terms_[term].is_nullable; }
+  TermKind kind(TermId term) const { return terms_[term].kind; }
+
+  // Parts of a term, for those who take it apart.
+  std::span<const TermId> children(TermId term) const {
+    return std::span(children_).subspan(terms_[term].first_child, terms_[term].num_children);
+  }
+  TermId child(TermId term) const { return children_[terms_[term].first_child]; }
+  // Of kMultiples, what the next character leaves: kNothing unless it is a digit, the point or a first minus.
+  TermId multiples_behind(TermId term, char32_t code_point);
+  std::uint32_t min(TermId term) const { return terms_[term].min; }  // of kRepeat
+  std::uint32_t max(TermId term) const { return terms_[term].max; }
+  const text::regex::CodePointSet& code_points(TermId term) const { return classes_[terms_[term].min]; }
+  // No intersection or complement is inside, so there is a text; else one has to search.
+  bool is_surely_alive(TermId term) const { return terms_[term].is_surely_alive; }
+
+  // A language with the same texts, and the same starts of texts, as far as `num_characters` tell; there are few such
+  // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are.
+  TermId clamped(TermId term, std::uint32_t num_characters);
+
+  bool is_exhausted() const { return is_exhausted_; }
+  std::size_t num_terms() const { return terms_.size(); }
+  // A number for the language that is the same in every store of this process, but for 128-bit collisions.
+  std::pair<std::uint64_t, std::uint64_t> fingerprint(TermId term) const { return terms_[term].fingerprint; }
+
+ private:
+  struct Term {
+    TermKind kind = TermKind::kNothing;
+    bool is_nullable = false;
+    bool is_surely_alive = false;
+    bool has_counter = false;      // a kRepeat that counts is inside
+    std::uint32_t min = 0;         // kRepeat; kClass: place in classes_
+    std::uint32_t max = 0;         // kRepeat
+    std::uint32_t first_child = 0;
+    std::uint32_t num_children = 0;
+    std::pair<std::uint64_t, std::uint64_t> fingerprint = {};
+  };
+  // A place in a decimal whose digits are read from the left.
+  struct Multiples {
+    std::uint32_t modulus = 1;
+    std::uint32_t remainder = 0;
+    std::uint32_t num_fraction = 0;  // digits behind the point that still count
+    bool is_behind_point = false;
+    bool is_start = false;
+  };
+  struct Parts {  // what a term is found by
+    TermKind kind = TermKind::kNothing;
+    std::uint32_t min = 0;
+    std::uint32_t max = 0;
+    std::span<const TermId> children = {};
+  };
+
+  TermId intern_multiples(const Multiples& place);
+  static Multiples multiples_of(const Term& term);
+  TermId intern(const Parts& parts);
+  bool has_parts(TermId term, const Parts& parts) const;
+  static std::uint64_t hash_of(const Parts& parts);
+  Term described(const Parts& parts) const;
+  std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;
+  TermId from_trie(std::span<const std::u32string> texts, std::size_t depth);
+  void flatten(TermKind kind, std::vector<TermId>& terms) const;
+  void join_classes(TermKind kind, std::vector<TermId>& terms);
+  void join_tails(std::vector<TermId>& terms);
+  std::optional<TermId> joined_repeat(TermId term, std::uint32_t min, std::uint32_t max);
+
+  std::size_t max_terms_;
+  bool is_exhausted_ = false;
+  std::vector<Term> terms_;
+  std::vector<TermId> children_;
+  std::vector<text::regex::CodePointSet> classes_;
+  std::unordered_multimap<std::uint64_t, TermId> found_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
+  std::unordered_map<std::uint64_t, TermId> clamped_;  // by term << 32 | characters
+};
+
+}  // namespace kvasir::grammar

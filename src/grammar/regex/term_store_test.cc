@@ -1,0 +1,112 @@
+#include "grammar/regex/term_store.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string_view>
+
+#include "base/code_point.h"
+#include "grammar/regex/derivatives.h"
+
+namespace kvasir::grammar::term_store_test {
+namespace {
+
+using text::regex::CodePointSet;
+
+class TermStoreTest : public testing::Test {
+ protected:
+  bool has(TermId term, std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const auto [code_point, size_bytes] = code_point_at(text, at);
+      term = derivatives_.next(term, code_point);
+      at += size_bytes;
+    }
+    return store_.is_nullable(term);
+  }
+  TermId range(char32_t first, char32_t last) { return store_.char_class(CodePointSet::of(first, last)); }
+
+  TermStore store_;
+  Derivatives derivatives_{store_};
+};
+
+TEST_F(TermStoreTest, EqualPartsAreOneTerm) {
+  EXPECT_EQ(store_.literal("ab"), store_.concat(store_.literal("a"), store_.literal("b")));
+  EXPECT_EQ(store_.any_of({store_.literal("b"), store_.literal("a")}), range('a', 'b'));
+  EXPECT_EQ(store_.complement(store_.complement(store_.literal("a"))), store_.literal("a"));
+  EXPECT_EQ(store_.repeat(store_.repeat(range('a', 'z'), 0, kUnbounded), 0, kUnbounded),
+            store_.repeat(range('a', 'z'), 0, kUnbounded));
+  EXPECT_EQ(store_.all_of({store_.literal("a"), store_.complement(store_.literal("a"))}), kNothing);
+}
+
+TEST_F(TermStoreTest, CountersCount) {
+  const TermId term = store_.repeat(range('a', 'z'), 2, 4);
+  EXPECT_FALSE(has(term, "a"));
+  EXPECT_TRUE(has(term, "ab"));
+  EXPECT_TRUE(has(term, "abcd"));
+  EXPECT_FALSE(has(term, "abcde"));
+  EXPECT_FALSE(has(term, "aB"));
+}
+
+TEST_F(TermStoreTest, ComplementsAndIntersectionsAreExact) {
+  const TermId word = store_.repeat(range('a', 'z'), 1, kUnbounded);
+  const TermId no_keyword = store_.without(word, store_.literals({"if", "else"}));
+  EXPECT_TRUE(has(no_keyword, "iff"));
+  EXPECT_TRUE(has(no_keyword, "i"));
+  EXPECT_FALSE(has(no_keyword, "if"));
+  EXPECT_FALSE(has(no_keyword, "else"));
+  EXPECT_FALSE(has(no_keyword, ""));
+  EXPECT_TRUE(has(store_.complement(word), "é"));
+}
+
+TEST_F(TermStoreTest, LanguagesWithoutATextAreDead) {
+  const TermId even = store_.repeat(store_.literal("aa"), 0, kUnbounded);
+  const TermId odd = store_.concat(store_.literal("a"), even);
+  const TermId both = store_.all_of({even, odd});
+  EXPECT_NE(both, kNothing);
+  EXPECT_FALSE(derivatives_.is_alive(both));
+  EXPECT_TRUE(derivatives_.is_alive(store_.all_of({even, store_.repeat(range('a', 'b'), 3, 4)})));
+  EXPECT_FALSE(derivatives_.is_alive(store_.all_of({even, store_.repeat(range('a', 'b'), 3, 3)})));
+}
+
+TEST_F(TermStoreTest, LiteralsShareTheirStarts) {
+  const TermId term = store_.literals({"card", "car", "cat", "dog", ""});
+  for (const char* text : {"card", "car", "cat", "dog", ""}) EXPECT_TRUE(has(term, text)) << text;
+  for (const char* text : {"ca", "cards", "do", "c"}) EXPECT_FALSE(has(term, text)) << text;
+}
+
+TEST_F(TermStoreTest, TheEmptyTextIsTakenOut) {
+  const TermId a = store_.optional(store_.literal("a"));
+  const TermId b = store_.repeat(store_.literal("b"), 0, 3);
+  const TermId term = store_.without_empty_text(store_.concat(a, b));
+  for (const char* text : {"a", "b", "ab", "abbb", "bbb"}) EXPECT_TRUE(has(term, text)) << text;
+  for (const char* text : {"", "aa", "abbbb"}) EXPECT_FALSE(has(term, text)) << text;
+}
+
+TEST_F(TermStoreTest, ClampedCountersReadAlikeUpToTheLength) {
+  const TermId term = store_.repeat(range('a', 'z'), 100, 70000);
+  const TermId clamped = store_.clamped(term, 10);
+  EXPECT_EQ(clamped, store_.clamped(store_.repeat(range('a', 'z'), 99, 69999), 10));
+  EXPECT_EQ(store_.clamped(store_.repeat(range('a', 'z'), 0, 9), 10), store_.repeat(range('a', 'z'), 0, 9));
+}
+
+// Patterns that are slow or endless where counters are unrolled or states are lists.
+TEST_F(TermStoreTest, HostilePatternsStaySmall) {
+  const TermId a = store_.literal("a");
+  const TermId counted = store_.repeat(store_.repeat(a, 1, 1000), 1, 1000);
+  EXPECT_TRUE(has(counted, std::string(5000, 'a')));
+  const TermId x = store_.repeat(store_.literal("x"), 1, kUnbounded);
+  const TermId nested = store_.concat(store_.repeat(store_.concat(x, x), 1, kUnbounded), store_.literal("y"));
+  EXPECT_FALSE(has(nested, std::string(5000, 'x')));
+  EXPECT_TRUE(has(nested, std::string(5000, 'x') + "y"));
+  EXPECT_FALSE(store_.is_exhausted());
+  EXPECT_LT(store_.num_terms(), 25000u);
+}
+
+TEST(TermStoreLimits, ATermTooManyExhaustsTheStore) {
+  TermStore store(50);
+  store.literal(std::string(100, 'a') + "b");
+  EXPECT_TRUE(store.is_exhausted());
+}
+
+}  // namespace
+}  // namespace kvasir::grammar::term_store_test

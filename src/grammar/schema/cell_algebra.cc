@@ -1,0 +1,121 @@
+#include "grammar/schema/cell_algebra.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvasir::grammar {
+namespace {
+
+template <class T>
+void append_new(std::vector<T>& to, const std::vector<T>& from) {
+  for (const T& value : from) {
+    if (std::ranges::find(to, value) == to.end()) to.push_back(value);
+  }
+}
+
+bool is_any(const ArrayCell& cell) { return cell == ArrayCell{}; }
+bool is_any(const ObjectCell& cell) { return cell == ObjectCell{}; }
+
+bool share_a_text(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::ranges::any_of(a, [&](const std::string& text) { return std::ranges::find(b, text) != b.end(); });
+}
+
+}  // namespace
+
+Cells CellAlgebra::any_value() {
+  return {.has_null = true,
+          .has_true = true,
+          .has_false = true,
+          .numbers = {NumberSet{}},
+          .strings = {StringCell{.texts = store_.any_text()}},
+          .arrays = {ArrayCell{}},
+          .objects = {ObjectCell{}}};
+}
+
+void CellAlgebra::add_both(const StringCell& a, const StringCell& b, Cells& cells) {
+  const TermId texts = store_.all_of({a.texts, b.texts});
+  if (!derivatives_.is_alive(texts)) return;
+  append_new(cells.strings, {StringCell{.texts = texts, .is_free = a.is_free && b.is_free}});
+}
+
+void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells) {
+  if (is_any(a) || is_any(b)) return append_new(cells.arrays, {is_any(a) ? b : a});
+  ArrayCell cell = {.prefix = {},
+                    .rest = names_.both(a.rest, b.rest),
+                    .has_rest = a.has_rest || b.has_rest,
+                    .min_items = std::max(a.min_items, b.min_items),
+                    .max_items = std::min(a.max_items, b.max_items),
+                    .contains = a.contains,
+                    .is_unique = a.is_unique || b.is_unique};
+  for (std::size_t i = 0; i < std::max(a.prefix.size(), b.prefix.size()); ++i) {
+    const auto element = [i](const ArrayCell& from) { return i < from.prefix.size() ? from.prefix[i] : from.rest; };
+    cell.prefix.push_back(names_.both(element(a), element(b)));
+  }
+  append_new(cell.contains, b.contains);
+  if (cell.min_items <= cell.max_items) append_new(cells.arrays, {std::move(cell)});
+}
+
+void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells) {
+  if (is_any(a) || is_any(b)) return append_new(cells.objects, {is_any(a) ? b : a});
+  if (share_a_text(a.required, b.absent) || share_a_text(b.required, a.absent)) return;
+  ObjectCell cell = a;
+  append_new(cell.rules, b.rules);
+  append_new(cell.required, b.required);
+  append_new(cell.absent, b.absent);
+  append_new(cell.contains, b.contains);
+  if (b.has_names) {
+    cell.names = cell.has_names ? store_.all_of({cell.names, b.names}) : b.names;
+    cell.has_names = true;
+  }
+  cell.min_members = std::max(a.min_members, b.min_members);
+  cell.max_members = std::min(a.max_members, b.max_members);
+  if (cell.min_members > cell.max_members || cell.required.size() > cell.max_members) return;
+  append_new(cells.objects, {std::move(cell)});
+}
+
+Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
+  Cells result = {.has_null = a.has_null && b.has_null,
+                  .has_true = a.has_true && b.has_true,
+                  .has_false = a.has_false && b.has_false};
+  const std::size_t num_products = a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() +
+                                   a.arrays.size() * b.arrays.size() + a.objects.size() * b.objects.size();
+  if (num_products > kMaxCellsSquared) {
+    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} cases", kMaxCells));
+  }
+  for (const NumberSet& x : a.numbers) {
+    for (const NumberSet& y : b.numbers) {
+      NumberSet set = intersected(x, y);
+      if (!is_empty(set)) append_new(result.numbers, {std::move(set)});
+    }
+  }
+  for (const StringCell& x : a.strings) {
+    for (const StringCell& y : b.strings) add_both(x, y, result);
+  }
+  for (const ArrayCell& x : a.arrays) {
+    for (const ArrayCell& y : b.arrays) add_both(x, y, result);
+  }
+  for (const ObjectCell& x : a.objects) {
+    for (const ObjectCell& y : b.objects) add_both(x, y, result);
+  }
+  if (result.count() > kMaxCells) {
+    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} cases", kMaxCells));
+  }
+  return result;
+}
+
+Cells CellAlgebra::either(Cells a, const Cells& b) {
+  a.has_null = a.has_null || b.has_null;
+  a.has_true = a.has_true || b.has_true;
+  a.has_false = a.has_false || b.has_false;
+  append_new(a.numbers, b.numbers);
+  append_new(a.strings, b.strings);
+  append_new(a.arrays, b.arrays);
+  append_new(a.objects, b.objects);
+  return a;
+}
+
+}  // namespace kvasir::grammar

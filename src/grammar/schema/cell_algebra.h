@@ -1,0 +1,44 @@
+// Intersections and unions of sets of JSON values.
+#pragma once
+
+#include "grammar/regex/derivatives.h"
+#include "grammar/regex/term_store.h"
+#include "grammar/schema/cells.h"
+#include "grammar/schema/schema_names.h"
+#include "kvasir/result.h"
+
+namespace kvasir::grammar {
+
+// Thread safety: none.
+class CellAlgebra {
+ public:
+  static constexpr std::size_t kMaxCells = 2000;
+
+  // All outlive this.
+  CellAlgebra(TermStore& store, Derivatives& derivatives, SchemaNames& names)
+      : store_(store), derivatives_(derivatives), names_(names) {}
+
+  Cells any_value();
+  // kUnmet: more than kMaxCells cells.
+  Result<Cells> both(const Cells& a, const Cells& b);
+  static Cells either(Cells a, const Cells& b);
+
+  // What is not in a set. kUnmet: a set whose complement is none of these cells; the message names the keyword.
+  Result<Cells> complement(const Cells& cells);
+
+ private:
+  static constexpr std::size_t kMaxCellsSquared = 20 * kMaxCells;
+
+  Result<std::vector<ArrayCell>> complement(const ArrayCell& cell);
+  Result<std::vector<ObjectCell>> complement(const ObjectCell& cell);
+  void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells);
+  void add_both(const StringCell& a, const StringCell& b, Cells& cells);
+  void add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells);
+  void add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells);
+
+  TermStore& store_;
+  Derivatives& derivatives_;
+  SchemaNames& names_;
+};
+
+}  // namespace kvasir::grammar

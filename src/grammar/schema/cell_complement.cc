@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <utility>
+
+#include "grammar/schema/cell_algebra.h"
+
+namespace kvasir::grammar {
+
+Result<std::vector<ArrayCell>> CellAlgebra::complement(const ArrayCell& cell) {
+  std::vector<ArrayCell> cells;
+  if (cell.min_items > 0) cells.push_back({.max_items = cell.min_items - 1});
+  if (cell.max_items != kNoLimit) cells.push_back({.min_items = cell.max_items + 1});
+  for (std::size_t i = 0; i < cell.prefix.size(); ++i) {
+    for (const SchemaName other : names_.complement(cell.prefix[i])) {
+      ArrayCell differs = {.prefix = std::vector(i, kAnyValue), .min_items = static_cast<std::uint32_t>(i) + 1};
+      differs.prefix.push_back(other);
+      cells.push_back(std::move(differs));
+    }
+  }
+  if (cell.rest == kNoValue) {
+    cells.push_back({.min_items = static_cast<std::uint32_t>(cell.prefix.size()) + 1});
+  } else if (cell.rest != kAnyValue) {
+    if (!cell.prefix.empty()) {
+      return make_error(ErrorKind::kUnmet, "the complement of items beside prefixItems is not supported");
+    }
+    for (const SchemaName other : names_.complement(cell.rest)) cells.push_back({.contains = {{.value = other}}});
+  }
+  for (const Occurrence& contains : cell.contains) {
+    if (contains.min > 0) cells.push_back({.contains = {{contains.value, kNothing, 0, contains.min - 1}}});
+    if (contains.max != kNoLimit) {
+      cells.push_back({.contains = {{contains.value, kNothing, contains.max + 1, kNoLimit}}});
+    }
+  }
+  if (cell.is_unique) return make_error(ErrorKind::kUnmet, "the complement of uniqueItems is not supported");
+  return cells;
+}
+
+// Some member breaks the rule.
+void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells) {
+  std::vector<std::string_view> keys;
+  std::vector<TermId> known;
+  for (const auto& [key, value] : rule.properties) {
+    keys.push_back(key);
+    for (const SchemaName other : names_.complement(value)) {
+      cells.push_back({.rules = {{.properties = {{key, other}}, .patterns = {}, .is_assertion = false}}, .required = {key}});
+    }
+  }
+  for (const auto& [pattern, value] : rule.patterns) {
+    known.push_back(pattern);
+    for (const SchemaName other : names_.complement(value)) {
+      cells.push_back({.contains = {{.value = other, .keys = pattern}}});
+    }
+  }
+  if (rule.others == kAnyValue) return;
+  known.push_back(store_.literals(std::move(keys)));
+  const TermId others = store_.complement(store_.any_of(std::move(known)));
+  for (const SchemaName other : names_.complement(rule.others)) {
+    cells.push_back({.contains = {{.value = other, .keys = others}}});
+  }
+}
+
+Result<std::vector<ObjectCell>> CellAlgebra::complement(const ObjectCell& cell) {
+  std::vector<ObjectCell> cells;
+  if (cell.min_members > 0) cells.push_back({.max_members = cell.min_members - 1});
+  if (cell.max_members != kNoLimit) cells.push_back({.min_members = cell.max_members + 1});
+  for (const std::string& key : cell.required) cells.push_back({.absent = {key}});
+  for (const std::string& key : cell.absent) cells.push_back({.required = {key}});
+  if (cell.has_names) cells.push_back({.contains = {{.keys = store_.complement(cell.names)}}});
+  for (const MemberRule& rule : cell.rules) add_complement(rule, cells);
+  for (const Occurrence& contains : cell.contains) {
+    ObjectCell without;
+    for (const SchemaName other : names_.complement(contains.value)) {
+      if (!without.rules.empty()) {
+        return make_error(ErrorKind::kUnmet, "the complement of a complement of patternProperties is not supported");
+      }
+      without.rules.push_back({.properties = {}, .patterns = {{contains.keys, other}}, .is_assertion = false});
+    }
+    if (without.rules.empty()) {
+      without.rules.push_back({.properties = {}, .patterns = {{contains.keys, kNoValue}}, .is_assertion = false});
+    }
+    cells.push_back(std::move(without));
+  }
+  return cells;
+}
+
+Result<Cells> CellAlgebra::complement(const Cells& cells) {
+  Cells result = any_value();
+  result.has_null = !cells.has_null;
+  result.has_true = !cells.has_true;
+  result.has_false = !cells.has_false;
+  for (const NumberSet& set : cells.numbers) {
+    Cells outside;
+    outside.numbers = grammar::complement(set);
+    Cells so_far;
+    so_far.numbers = std::move(result.numbers);
+    KVASIR_TRY(Cells left, both(so_far, outside));
+    result.numbers = std::move(left.numbers);
+  }
+  for (const StringCell& cell : cells.strings) {
+    Cells outside;
+    outside.strings = {StringCell{.texts = store_.complement(cell.texts), .is_free = false}};
+    Cells so_far;
+    so_far.strings = std::move(result.strings);
+    KVASIR_TRY(Cells left, both(so_far, outside));
+    result.strings = std::move(left.strings);
+  }
+  for (const ArrayCell& cell : cells.arrays) {
+    Cells outside;
+    KVASIR_TRY(outside.arrays, complement(cell));
+    Cells so_far;
+    so_far.arrays = std::move(result.arrays);
+    KVASIR_TRY(Cells left, both(so_far, outside));
+    result.arrays = std::move(left.arrays);
+  }
+  for (const ObjectCell& cell : cells.objects) {
+    Cells outside;
+    KVASIR_TRY(outside.objects, complement(cell));
+    Cells so_far;
+    so_far.objects = std::move(result.objects);
+    KVASIR_TRY(Cells left, both(so_far, outside));
+    result.objects = std::move(left.objects);
+  }
+  return result;
+}
+
+}  // namespace kvasir::grammar

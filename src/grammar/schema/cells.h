@@ -1,0 +1,97 @@
+// Sets of JSON values in a form that intersections, unions and complements do not leave.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/term.h"
+#include "grammar/schema/numbers.h"
+
+namespace kvasir::grammar {
+
+// A conjunction of schemas and complements of schemas, by name (SchemaNames): a set of values that is looked into only
+// when it is needed, so that recursion closes.
+using SchemaName = std::uint32_t;
+inline constexpr SchemaName kAnyValue = 0;
+inline constexpr SchemaName kNoValue = 1;
+
+inline constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+
+// How often an element of a kind is in an array, or a member of a kind in an object.
+struct Occurrence {
+  SchemaName value = kAnyValue;
+  TermId keys = kNothing;  // of a member: its key is one of these
+  std::uint32_t min = 1;
+  std::uint32_t max = kNoLimit;
+
+  friend bool operator==(const Occurrence&, const Occurrence&) = default;
+};
+
+struct StringCell {
+  TermId texts = kNothing;
+  bool is_free = true;  // no pattern, length, format or list of values says how it looks: any escape is fine
+
+  friend bool operator==(const StringCell&, const StringCell&) = default;
+};
+
+struct ArrayCell {
+  std::vector<SchemaName> prefix = {};  // the first elements
+  SchemaName rest = kAnyValue;     // all others
+  bool has_rest = false;           // the text says so
+  std::uint32_t min_items = 0;
+  std::uint32_t max_items = kNoLimit;
+  std::vector<Occurrence> contains = {};
+  bool is_unique = false;
+
+  friend bool operator==(const ArrayCell&, const ArrayCell&) = default;
+};
+
+// What one schema says of members by their keys.
+struct MemberRule {
+  std::vector<std::pair<std::string, SchemaName>> properties = {};  // in the order of the text
+  std::vector<std::pair<TermId, SchemaName>> patterns = {};
+  SchemaName others = kAnyValue;  // of keys that are in neither
+  bool has_others = false;        // the text says so: additionalProperties or unevaluatedProperties
+  bool is_assertion = true;       // a schema that holds; false: a complement's, which evaluates nothing
+
+  friend bool operator==(const MemberRule&, const MemberRule&) = default;
+};
+
+struct ObjectCell {
+  std::vector<MemberRule> rules = {};  // each holds for every member
+  std::vector<std::string> required = {};
+  std::vector<std::string> absent = {};
+  TermId names = kNothing;  // keys that may be; kNothing: any
+  bool has_names = false;
+  std::uint32_t min_members = 0;
+  std::uint32_t max_members = kNoLimit;
+  std::vector<Occurrence> contains = {};  // some member with such a key has such a value
+
+  friend bool operator==(const ObjectCell&, const ObjectCell&) = default;
+};
+
+// A union. Each type has its own cells; no cell of a type: no value of it.
+struct Cells {
+  bool has_null = false;
+  bool has_true = false;
+  bool has_false = false;
+  std::vector<NumberSet> numbers = {};
+  std::vector<StringCell> strings = {};
+  std::vector<ArrayCell> arrays = {};
+  std::vector<ObjectCell> objects = {};
+
+  bool is_empty() const {
+    return !has_null && !has_true && !has_false && numbers.empty() && strings.empty() && arrays.empty() &&
+           objects.empty();
+  }
+  std::size_t count() const { return numbers.size() + strings.size() + arrays.size() + objects.size(); }
+
+  friend bool operator==(const Cells&, const Cells&) = default;
+};
+
+}  // namespace kvasir::grammar

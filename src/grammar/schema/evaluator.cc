@@ -1,0 +1,116 @@
+#include "grammar/schema/evaluator.h"
+
+#include <fmt/format.h>
+
+#include "base/code_point.h"
+#include "base/printable.h"
+#include "grammar/schema/keywords.h"
+
+namespace kvasir::grammar {
+
+Result<const Cells*> SchemaEvaluator::cells(SchemaName name) {
+  if (const auto found = cells_.find(name); found != cells_.end()) return &found->second;
+  Cells result;
+  if (name != kNoValue) {
+    result = algebra_.any_value();
+    const std::vector<SchemaLiteral> literals = names_.literals(name);
+    for (const SchemaLiteral& literal : literals) {
+      KVASIR_TRY(const Cells cells, literal_cells(literal));
+      KVASIR_TRY(result, algebra_.both(result, cells));
+    }
+  }
+  return &cells_.emplace(name, std::move(result)).first->second;
+}
+
+bool SchemaEvaluator::has_text(TermId term, std::string_view text) {
+  for (std::size_t at = 0; at < text.size() && term != kNothing;) {
+    const auto [code_point, size_bytes] = code_point_at(text, at);
+    term = derivatives_.next(term, code_point);
+    at += size_bytes;
+  }
+  return store_.is_nullable(term);
+}
+
+Result<Cells> SchemaEvaluator::literal_cells(const SchemaLiteral& literal) {
+  if (const auto found = literal_cells_.find(literal); found != literal_cells_.end()) return found->second;
+  if (!in_progress_.insert(literal).second) {
+    return make_error(ErrorKind::kUsage, fmt::format("'{}': the schema refers to itself and takes nothing on the way",
+                                                     printable(literal.schema->pointer())));
+  }
+  Result<Cells> cells;
+  if (literal.is_value) {
+    cells = value_cells(*literal.schema);
+    if (cells && literal.is_complement) cells = algebra_.complement(*cells);
+  } else {
+    cells = schema_cells(*literal.schema, literal.is_complement);
+  }
+  in_progress_.erase(literal);
+  if (cells) literal_cells_.emplace(literal, *cells);
+  return cells;
+}
+
+Result<Cells> SchemaEvaluator::schema_cells(const JsonValue& schema, bool is_complement) {
+  if (schema.is_bool()) {
+    const bool is_any = (schema.kind == JsonValue::Kind::kTrue) != is_complement;
+    return is_any ? algebra_.any_value() : Cells();
+  }
+  if (!schema.is_object()) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("'{}': a schema is an object, true or false", printable(schema.pointer())));
+  }
+  KeywordContext context(*this, schema, is_complement);
+  KVASIR_CHECKED(read_keywords(context));
+  return context.result();
+}
+
+Result<Cells> SchemaEvaluator::value_cells(const JsonValue& value) {
+  Cells cells;
+  const auto name_of_value = [&](const JsonValue& child) {
+    return names_.name_of(SchemaLiteral{.schema = &child, .is_value = true});
+  };
+  switch (value.kind) {
+    case JsonValue::Kind::kNull:
+      cells.has_null = true;
+      break;
+    case JsonValue::Kind::kTrue:
+      cells.has_true = true;
+      break;
+    case JsonValue::Kind::kFalse:
+      cells.has_false = true;
+      break;
+    case JsonValue::Kind::kNumber: {
+      const auto number = Decimal::parse(value.text);
+      if (!number) {
+        return make_error(ErrorKind::kUnmet, fmt::format("'{}': the number {} is too long", value.pointer(),
+                                                         printable(value.text, 40)));
+      }
+      cells.numbers = {NumberSet{.least = Bound{*number}, .greatest = Bound{*number}}};
+      if (number->is_integer()) cells.numbers[0].is_integer = true;
+      break;
+    }
+    case JsonValue::Kind::kString:
+      cells.strings = {StringCell{.texts = store_.literal(value.text), .is_free = false}};
+      break;
+    case JsonValue::Kind::kArray: {
+      ArrayCell cell = {.prefix = {}, .rest = kNoValue, .has_rest = true,
+                        .min_items = static_cast<std::uint32_t>(value.children.size())};
+      for (const auto& child : value.children) cell.prefix.push_back(name_of_value(*child));
+      cells.arrays = {std::move(cell)};
+      break;
+    }
+    case JsonValue::Kind::kObject: {
+      MemberRule rule = {.properties = {}, .patterns = {}, .others = kNoValue, .has_others = true};
+      ObjectCell cell;
+      for (const auto& child : value.children) {
+        rule.properties.emplace_back(child->key, name_of_value(*child));
+        cell.required.push_back(child->key);
+      }
+      cell.rules.push_back(std::move(rule));
+      cells.objects = {std::move(cell)};
+      break;
+    }
+  }
+  return cells;
+}
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,65 @@
+// Schemas as sets of values.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/regex/derivatives.h"
+#include "grammar/regex/term_store.h"
+#include "grammar/schema/cell_algebra.h"
+#include "grammar/schema/cells.h"
+#include "grammar/schema/json_value.h"
+#include "grammar/schema/references.h"
+#include "grammar/schema/schema_names.h"
+#include "kvasir/result.h"
+
+namespace kvasir::grammar {
+
+// Looks into schemas one level deep: what elements and members are stays a name.
+//
+// Errors name the keyword by its JSON pointer: kUsage for what no schema may say, kUnmet for what is not supported.
+//
+// Thread safety: none.
+class SchemaEvaluator {
+ public:
+  // All outlive this.
+  SchemaEvaluator(const JsonValue& root, TermStore& store, Derivatives& derivatives)
+      : store_(store), derivatives_(derivatives), algebra_(store, derivatives, names_), references_(root) {}
+
+  SchemaName name_of(const JsonValue& schema) { return names_.name_of(SchemaLiteral{.schema = &schema}); }
+  // The reference lives as long as this.
+  Result<const Cells*> cells(SchemaName name);
+
+  SchemaNames& names() { return names_; }
+  CellAlgebra& algebra() { return algebra_; }
+  TermStore& store() { return store_; }
+  // Whether the text is one of the language's. Requires: well-formed UTF-8.
+  bool has_text(TermId term, std::string_view text);
+  Derivatives& derivatives() { return derivatives_; }
+  void note_ignored(const JsonValue& keyword) { ignored_.insert(keyword.pointer()); }
+  // Keywords and formats that say nothing here, by pointer.
+  const std::set<std::string>& ignored() const { return ignored_; }
+
+  const References& references() const { return references_; }
+  // The value itself, as enum and const have it.
+  Result<Cells> value_cells(const JsonValue& value);
+
+ private:
+  Result<Cells> literal_cells(const SchemaLiteral& literal);
+  Result<Cells> schema_cells(const JsonValue& schema, bool is_complement);
+
+  TermStore& store_;
+  Derivatives& derivatives_;
+  SchemaNames names_;
+  CellAlgebra algebra_;
+  References references_;
+  std::map<SchemaName, Cells> cells_;
+  std::map<SchemaLiteral, Cells> literal_cells_;
+  std::set<SchemaLiteral> in_progress_;
+  std::set<std::string> ignored_;
+};
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,185 @@
+#include "grammar/schema/json_schema.h"
+
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/compile/compiled_grammar.h"
+#include "grammar/match/matcher.h"
+
+namespace kvasir::grammar::json_schema_test {
+namespace {
+
+// A token for each byte.
+std::shared_ptr<const Vocabulary> byte_vocabulary() {
+  static const auto vocabulary = [] {
+    std::vector<std::string> tokens;
+    for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+    const std::vector<std::string_view> views(tokens.begin(), tokens.end());
+    return std::make_shared<const Vocabulary>(views);
+  }();
+  return vocabulary;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> compile(std::string_view schema) {
+  auto store = std::make_unique<TermStore>();
+  KVASIR_TRY(SchemaGrammar made, grammar_from_schema(*store, schema));
+  return CompiledGrammar::create(std::move(store), std::move(made.grammar), byte_vocabulary());
+}
+
+bool accepts(const std::shared_ptr<const CompiledGrammar>& grammar, std::string_view text) {
+  GrammarMatcher matcher(grammar);
+  for (const char byte : text) {
+    if (!matcher.accept(static_cast<TokenId>(static_cast<unsigned char>(byte)))) return false;
+  }
+  return matcher.is_accepting();
+}
+
+struct SchemaCase {
+  std::string_view schema;
+  std::vector<std::string_view> valid;
+  std::vector<std::string_view> invalid;
+};
+
+void check(const SchemaCase& one) {
+  const auto grammar = compile(one.schema);
+  ASSERT_TRUE(grammar.has_value()) << one.schema << ": " << grammar.error().message;
+  for (const std::string_view text : one.valid) EXPECT_TRUE(accepts(*grammar, text)) << one.schema << " " << text;
+  for (const std::string_view text : one.invalid) EXPECT_FALSE(accepts(*grammar, text)) << one.schema << " " << text;
+}
+
+TEST(JsonSchema, TypesAndValues) {
+  check({"true", {"1", "null", "{\"a\":[true]}", "\"x\""}, {"", "1 ", "nul"}});
+  check({R"({"type":"integer"})", {"0", "-12", "123456"}, {"1.0", "-0", "1e3", "\"1\"", "01"}});
+  check({R"({"type":["string","null"]})", {"\"a\"", "null"}, {"1", "[]"}});
+  check({R"({"enum":["a",1,null,{"x":[1,"b"]}]})", {"\"a\"", "1", "1.0", "null", R"({"x":[1,"b"]})", R"({"x": [1, "b"]})"},
+         {"\"b\"", "2", R"({"x":[1]})", R"({"x":[1,"b"],"y":1})", "{}"}});
+  check({R"({"const":"é\"\n"})", {R"("é\"\n")"}, {R"("\u00e9\"\n")", R"("e")"}});
+}
+
+TEST(JsonSchema, Numbers) {
+  check({R"({"type":"integer","minimum":-5,"maximum":12})",
+         {"-5", "-1", "0", "9", "10", "12"}, {"-6", "13", "100", "-10", "5.5", "-0"}});
+  check({R"({"type":"number","exclusiveMinimum":0,"maximum":1})", {"0.5", "1", "1.0", "0.001"}, {"0", "0.0", "1.01", "-0.5", "2"}});
+  check({R"({"minimum":1.5})", {"1.5", "1.51", "2", "10", "\"x\""}, {"1.49", "1", "0", "-3"}});
+  check({R"({"type":"integer","multipleOf":7})", {"0", "7", "14", "-21", "700"}, {"1", "13", "-20"}});
+  check({R"({"type":"number","multipleOf":0.01})", {"0.07", "1", "1.2", "3.140"}, {"0.001", "1.005"}});
+  check({R"({"type":"number","not":{"type":"integer"}})", {"1.5", "0.1"}, {"1", "2.0", "1.000"}});
+  for (int least = -23; least < 25; least += 7) {
+    for (int greatest = least; greatest < 130; greatest += 17) {
+      const auto grammar = compile("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) +
+                                   ",\"maximum\":" + std::to_string(greatest) + "}");
+      ASSERT_TRUE(grammar.has_value());
+      for (int value = -150; value < 150; ++value) {
+        EXPECT_EQ(accepts(*grammar, std::to_string(value)), value >= least && value <= greatest)
+            << value << " in [" << least << ", " << greatest << "]";
+      }
+    }
+  }
+}
+
+TEST(JsonSchema, Strings) {
+  check({R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("éß日")", R"("\u0041b")"}, {R"("a")", R"("abcd")"}});
+  check({R"({"type":"string","pattern":"b+"})", {R"("abc")", R"("b")"}, {R"("ac")", R"("")"}});
+  check({R"({"type":"string","pattern":"^[a-z]{2}$","minLength":1})", {R"("ab")"}, {R"("abc")", R"("a")"}});
+  check({R"({"pattern":"^(?!no).*s$"})", {R"("yes")", R"("s")", "1"}, {R"("nos")", R"("yesx")"}});
+  check({R"({"type":"string","format":"date"})", {R"("2024-02-29")", R"("2023-12-31")"}, {R"("2023-02-29")", R"("2023-13-01")"}});
+  check({R"({"type":"string","format":"ipv6"})", {R"("::1")", R"("fe80::1:2")", R"("1:2:3:4:5:6:7:8")"}, {R"(":::")", R"("1:2:3")"}});
+  check({R"({"type":"string","format":"made-up"})", {R"("x")"}, {}});
+}
+
+TEST(JsonSchema, Objects) {
+  check({R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}},"required":["a"],"additionalProperties":false})",
+         {R"({"a":1})", R"({"a": 1, "b": "x"})", "{\n  \"a\": 1\n}"}, {"{}", R"({"b":"x"})", R"({"a":1,"c":2})", R"({"a":"x"})", R"({"a":1,})"}});
+  check({R"({"properties":{"a":{"type":"integer"}}})", {"{}", R"({"b":2})", R"({"a":1,"b":[]})", "3"}, {R"({"a":"x"})", R"({"b":1,"a":"x"})"}});
+  check({R"({"type":"object","required":["x"]})", {R"({"x":1})", R"({"x":null,"y":2})"}, {"{}", R"({"y":1})"}});
+  check({R"({"type":"object","patternProperties":{"^s_":{"type":"string"}},"additionalProperties":{"type":"integer"}})",
+         {R"({"s_a":"x","b":1})", "{}"}, {R"({"s_a":1})", R"({"b":"x"})"}});
+  check({R"({"type":"object","minProperties":2,"maxProperties":3,"properties":{"a":true}})",
+         {R"({"a":1,"b":2})", R"({"x":1,"y":2,"z":3})"}, {R"({"a":1})", R"({"a":1,"b":2,"c":3,"d":4})", "{}"}});
+  check({R"({"type":"object","propertyNames":{"maxLength":2}})", {R"({"ab":1})"}, {R"({"abc":1})"}});
+  check({R"({"type":"object","properties":{"a":{},"b":{}},"dependentRequired":{"a":["b"]},"additionalProperties":false})",
+         {"{}", R"({"b":1})", R"({"a":1,"b":2})"}, {R"({"a":1})"}});
+}
+
+TEST(JsonSchema, Arrays) {
+  check({R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})", {"[1]", "[1, 2,3]"}, {"[]", "[1,2,3,4]", "[\"x\"]"}});
+  check({R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false})", {"[]", "[1]", "[1,\"x\"]"}, {"[\"x\"]", "[1,\"x\",2]"}});
+  check({R"({"type":"array","items":[{"type":"integer"}],"additionalItems":{"type":"string"}})", {"[1,\"a\",\"b\"]"}, {"[1,2]"}});
+  check({R"({"type":"array","items":{"type":"integer"},"contains":{"const":5}})", {"[5]", "[1,5,2]"}, {"[]", "[1,2]"}});
+  check({R"({"type":"array","contains":{"type":"string"},"minContains":1,"maxContains":2,"maxItems":4})", {"[1,\"a\"]", "[\"a\",\"b\",3]"}, {"[1]", "[\"a\",\"b\",\"c\"]"}});
+}
+
+TEST(JsonSchema, Applicators) {
+  check({R"({"allOf":[{"type":"integer"},{"minimum":3}],"maximum":5})", {"3", "5"}, {"2", "6", "\"x\""}});
+  check({R"({"anyOf":[{"type":"string"},{"type":"object","properties":{"a":{"type":"null"}}}],"minLength":2})", {R"("ab")", R"({"a":null})"}, {R"("a")", "1"}});
+  check({R"({"oneOf":[{"type":"integer"},{"minimum":2}]})", {"1", "2.5"}, {"3"}});
+  check({R"({"oneOf":[{"properties":{"k":{"const":"a"}},"required":["k"]},{"properties":{"k":{"const":"b"},"v":{"type":"integer"}},"required":["k"]}]})",
+         {R"({"k":"a","v":"x"})", R"({"k":"b","v":1})"}, {R"({"k":"b","v":"x"})", R"({"k":"c"})"}});
+  check({R"({"not":{"type":["string","object"]}})", {"1", "[]"}, {R"("x")", "{}"}});
+  check({R"({"if":{"properties":{"t":{"const":"n"}},"required":["t"]},"then":{"required":["n"]},"else":{"required":["s"]},"properties":{"t":{},"n":{},"s":{}}})",
+         {R"({"t":"n","n":1})", R"({"t":"x","s":1})", R"({"s":1})"}, {R"({"t":"n"})", R"({"t":"n","s":1})", "{}"}});
+  check({R"({"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{"v":{"type":"integer"},"next":{"$ref":"#/$defs/node"}},"required":["v"],"additionalProperties":false}}})",
+         {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"}, {R"({"v":1,"next":{}})", R"({"next":{"v":1}})"}});
+  check({R"({"allOf":[{"properties":{"a":{}}}],"properties":{"b":{}},"unevaluatedProperties":false})", {R"({"b":1,"a":2})", "{}"}, {R"({"c":1})"}});
+}
+
+TEST(JsonSchema, FaultsAreNamedByTheirPlace) {
+  for (const auto& [schema, wanted] : std::map<std::string_view, std::string_view>{
+           {R"({"properties":{"a":{"$ref":"#/$defs/b"}}})", "'/properties/a/$ref': '#/$defs/b' is not in this document"},
+           {R"({"type":"strin"})", "'/type': 'strin' is no type"},
+           {R"({"pattern":"(a"})", "'/pattern': pattern '(a', character 2: a group has no end"},
+           {R"({"a":1,"a":2})", "/a: this key is there twice"},
+           {R"({"$ref":"#"})", "'': the schema refers to itself and takes nothing on the way"},
+           {R"({"type":"string","enum":[1]})", "the guide has no text: nothing satisfies it"}}) {
+    const auto grammar = compile(schema);
+    ASSERT_FALSE(grammar.has_value()) << schema;
+    EXPECT_NE(grammar.error().message.find(wanted), std::string::npos) << grammar.error().message;
+  }
+}
+
+// MaskBench's instances, with a token for each byte: KVASIR_MASKBENCH names its lines of JSON.
+TEST(JsonSchema, MaskBench) {
+  const char* path = std::getenv("KVASIR_MASKBENCH");
+  if (path == nullptr) GTEST_SKIP() << "KVASIR_MASKBENCH is not set";
+  std::ifstream file(path);
+  std::map<std::string, int> refused;
+  int num_schemas = 0, num_passed = 0, num_wrong = 0, num_false = 0;
+  for (std::string line; std::getline(file, line); ++num_schemas) {
+    simdjson::dom::parser parser;
+    const simdjson::dom::element element = parser.parse(line);
+    const std::string schema = simdjson::to_string(element["schema"]);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto grammar = compile(schema);
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    if (ms > 200) std::printf("SLOW %s %.0f ms\n", std::string(element["name"].get_string().value()).c_str(), ms);
+    if (!grammar) {
+      std::printf("REFUSED %s %s\n", std::string(element["name"].get_string().value()).c_str(), grammar.error().message.c_str());
+      continue;
+    }
+    bool is_right = true;
+    for (const simdjson::dom::element test : element["tests"].get_array()) {
+      const bool is_valid = test["valid"].get_bool();
+      const std::string text = simdjson::to_string(test["data"]);
+      const bool accepted = accepts(*grammar, text);
+      if (accepted == is_valid) continue;
+      is_right = false;
+      (accepted ? num_wrong : num_false)++;
+      std::printf("%s %s %s\n", accepted ? "WRONG" : "FALSE", std::string(element["name"].get_string().value()).c_str(), text.substr(0, 300).c_str());
+    }
+    num_passed += is_right ? 1 : 0;
+  }
+  std::printf("%d schemas, %d passed, %d wrong accepts, %d false rejects\n", num_schemas, num_passed, num_wrong, num_false);
+  EXPECT_EQ(num_wrong, 0);
+}
+
+}  // namespace
+}  // namespace kvasir::grammar::json_schema_test

@@ -1,0 +1,62 @@
+#include "grammar/schema/key_classes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace kvasir::grammar {
+namespace {
+
+// Of keys that no rule's properties name, in the class where `matched` patterns match.
+SchemaName value_in_class(SchemaEvaluator& evaluator, const ObjectCell& cell, const std::vector<TermId>& patterns,
+                          std::size_t matched) {
+  SchemaNames& names = evaluator.names();
+  SchemaName value = kAnyValue;
+  for (const MemberRule& rule : cell.rules) {
+    bool is_known = false;
+    for (const auto& [pattern, schema] : rule.patterns) {
+      const auto place = static_cast<std::size_t>(std::ranges::find(patterns, pattern) - patterns.begin());
+      if ((matched >> place & 1) == 0) continue;
+      is_known = true;
+      value = names.both(value, schema);
+    }
+    if (!is_known) value = names.both(value, rule.others);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
+                                          const std::vector<std::string>& fixed) {
+  TermStore& store = evaluator.store();
+  std::vector<TermId> patterns;
+  for (const MemberRule& rule : cell.rules) {
+    for (const auto& pattern : rule.patterns) {
+      if (std::ranges::find(patterns, pattern.first) == patterns.end()) patterns.push_back(pattern.first);
+    }
+  }
+  if (patterns.size() > kMaxKeyPatterns) {
+    return make_error(ErrorKind::kUnmet, fmt::format("an object has {} patternProperties that may meet (at most {})",
+                                                     patterns.size(), kMaxKeyPatterns));
+  }
+  const std::vector<std::string_view> texts(fixed.begin(), fixed.end());
+  const TermId unnamed = store.complement(store.literals(texts));
+  const TermId allowed = cell.has_names ? store.all_of({unnamed, cell.names}) : unnamed;
+  std::vector<KeyClass> classes;
+  for (std::size_t matched = 0; matched < std::size_t{1} << patterns.size(); ++matched) {
+    const SchemaName value = value_in_class(evaluator, cell, patterns, matched);
+    if (value == kNoValue) continue;
+    std::vector<TermId> parts = {allowed};
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      parts.push_back((matched >> i & 1) != 0 ? patterns[i] : store.complement(patterns[i]));
+    }
+    const TermId keys = store.all_of(std::move(parts));
+    if (!evaluator.derivatives().is_alive(keys)) continue;
+    classes.push_back({.keys = keys, .value = value});
+  }
+  return classes;
+}
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,22 @@
+// The members of an object that no property names, sorted by what their keys match.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "grammar/schema/cells.h"
+#include "grammar/schema/evaluator.h"
+
+namespace kvasir::grammar {
+
+struct KeyClass {
+  TermId keys = kNothing;
+  SchemaName value = kAnyValue;
+};
+
+// Classes that share no key. Keys in `fixed` are in none of them. kUnmet: more than kMaxKeyPatterns patterns.
+inline constexpr std::size_t kMaxKeyPatterns = 8;
+Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
+                                          const std::vector<std::string>& fixed);
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,58 @@
+// What the keywords of one schema say so far.
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "grammar/regex/pattern_syntax.h"
+#include "grammar/schema/evaluator.h"
+
+namespace kvasir::grammar {
+
+// The conjunction of keywords, or, where the schema is meant as its complement, the union of their complements.
+//
+// Thread safety: none.
+class KeywordContext {
+ public:
+  // All outlive this.
+  KeywordContext(SchemaEvaluator& evaluator, const JsonValue& schema, bool is_complement);
+
+  SchemaEvaluator& evaluator() { return evaluator_; }
+  CellAlgebra& algebra() { return evaluator_.algebra(); }
+  SchemaNames& names() { return evaluator_.names(); }
+  TermStore& store() { return evaluator_.store(); }
+  bool is_complement() const { return is_complement_; }
+  // Where validators read a pattern's classes differently, the narrow reading is safe; of a complement, the wide one.
+  ClassReading class_reading() const { return is_complement_ ? ClassReading::kWide : ClassReading::kNarrow; }
+
+  const JsonValue* find(std::string_view keyword) const { return schema_.find(keyword); }
+  SchemaName name_of(const JsonValue& schema) { return evaluator_.name_of(schema); }
+  // The set of a schema, or of its complement.
+  Result<const Cells*> cells_of(const JsonValue& schema, bool is_complement);
+
+  // One more condition.
+  Status add(const Cells& holds);
+  // One more condition, in the form that this context wants: complemented already if is_complement().
+  Status add_as_is(const Cells& cells);
+  // Conditions on one type alone; other values fulfil them.
+  Status add_numbers(const NumberSet& set);
+  Status add_strings(const StringCell& cell);
+  Status add_arrays(const ArrayCell& cell);
+  Status add_objects(const ObjectCell& cell);
+
+  const Cells& result() const { return result_; }
+  void set_result(Cells cells) { result_ = std::move(cells); }
+
+  std::unexpected<Error> fail(const JsonValue& keyword, std::string_view what,
+                              ErrorKind kind = ErrorKind::kUsage) const;
+  Result<std::uint32_t> count_of(const JsonValue& keyword) const;
+  Result<Decimal> number_of(const JsonValue& keyword) const;
+
+ private:
+  SchemaEvaluator& evaluator_;
+  const JsonValue& schema_;
+  bool is_complement_;
+  Cells result_;
+};
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,67 @@
+#include "grammar/schema/keywords.h"
+
+#include <string_view>
+#include <vector>
+
+namespace kvasir::grammar {
+namespace {
+
+struct KeywordRule {
+  std::vector<std::string_view> keywords;
+  Status (*read)(KeywordContext& context, const JsonValue& keyword);
+};
+
+// In this order members come in the answer: the schema's own first.
+const std::vector<KeywordRule>& keyword_rules() {
+  static const std::vector<KeywordRule> kRules = {
+      {{"type"}, &keyword::read_type},
+      {{"enum"}, &keyword::read_enum},
+      {{"const"}, &keyword::read_const},
+      {{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, &keyword::read_bounds},
+      {{"multipleOf"}, &keyword::read_multiple_of},
+      {{"minLength", "maxLength"}, &keyword::read_length},
+      {{"pattern"}, &keyword::read_pattern},
+      {{"format"}, &keyword::read_format},
+      {{"prefixItems", "items"}, &keyword::read_items},
+      {{"minItems", "maxItems"}, &keyword::read_item_count},
+      {{"uniqueItems"}, &keyword::read_unique_items},
+      {{"contains"}, &keyword::read_contains},
+      {{"properties", "patternProperties", "additionalProperties"}, &keyword::read_members},
+      {{"required"}, &keyword::read_required},
+      {{"minProperties", "maxProperties"}, &keyword::read_member_count},
+      {{"propertyNames"}, &keyword::read_property_names},
+      {{"dependentRequired"}, &keyword::read_dependencies},
+      {{"dependentSchemas"}, &keyword::read_dependencies},
+      {{"dependencies"}, &keyword::read_dependencies},
+      {{"$ref"}, &keyword::read_reference},
+      {{"$dynamicRef"}, &keyword::read_reference},
+      {{"$recursiveRef"}, &keyword::read_reference},
+      {{"allOf"}, &keyword::read_all_of},
+      {{"anyOf"}, &keyword::read_any_of},
+      {{"oneOf"}, &keyword::read_one_of},
+      {{"not"}, &keyword::read_not},
+      {{"if"}, &keyword::read_if},
+      {{"unevaluatedItems"}, &keyword::read_unevaluated_items},
+      {{"unevaluatedProperties"}, &keyword::read_unevaluated_properties},
+  };
+  return kRules;
+}
+
+}  // namespace
+
+Status read_keywords(KeywordContext& context) {
+  const bool is_reference_alone =
+      context.evaluator().references().draft() == SchemaDraft::kUpTo7 && context.find("$ref") != nullptr;
+  for (const KeywordRule& rule : keyword_rules()) {
+    if (is_reference_alone && rule.keywords[0] != "$ref") continue;
+    for (const std::string_view name : rule.keywords) {
+      const JsonValue* value = context.find(name);
+      if (value == nullptr) continue;
+      KVASIR_CHECKED(rule.read(context, *value));
+      break;
+    }
+  }
+  return {};
+}
+
+}  // namespace kvasir::grammar

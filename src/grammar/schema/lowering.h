@@ -1,0 +1,50 @@
+// Sets of JSON values as a grammar of their texts.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/ir/grammar_builder.h"
+#include "grammar/schema/evaluator.h"
+#include "grammar/schema/schema_options.h"
+#include "kvasir/result.h"
+
+namespace kvasir::grammar {
+
+// Each name becomes a rule when it is first asked for, so that recursion closes.
+//
+// Thread safety: none.
+class SchemaLowering {
+ public:
+  // All outlive this.
+  SchemaLowering(SchemaEvaluator& evaluator, GrammarBuilder& builder, const SchemaOptions& options);
+
+  // Defines the rule of the name and of all that it needs. Errors: as SchemaEvaluator's, and kUnmet for what the
+  // grammar cannot count.
+  Result<RuleId> lower(SchemaName name);
+
+  RuleId rule_of(SchemaName name);
+  // Blanks between two tokens; a part that may be empty.
+  const Part& gap() const { return gap_; }
+  Part text(std::string_view text) { return GrammarBuilder::text(store().literal(text)); }
+  TermStore& store() { return evaluator_.store(); }
+  GrammarBuilder& builder() { return builder_; }
+  SchemaEvaluator& evaluator() { return evaluator_; }
+
+ private:
+  Result<Part> lower_cells(const Cells& cells);
+  Part any_string(const StringCell& cell);
+
+  SchemaEvaluator& evaluator_;
+  GrammarBuilder& builder_;
+  Part gap_;
+  std::unordered_map<SchemaName, RuleId> rules_;
+  std::vector<SchemaName> pending_;
+};
+
+// An array, or an object, with its brackets. Empty: no such value.
+Result<Part> lower_array(SchemaLowering& lowering, const ArrayCell& cell);
+Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell);
+
+}  // namespace kvasir::grammar

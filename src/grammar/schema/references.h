@@ -1,0 +1,38 @@
+// Where the references of a schema lead.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "grammar/schema/json_value.h"
+#include "kvasir/result.h"
+
+namespace kvasir::grammar {
+
+// Drafts of JSON Schema, as far as they differ here.
+enum class SchemaDraft : std::uint8_t {
+  kUpTo7,  // what stands beside a $ref does not count
+  kLater,
+};
+
+// References within one document: "#", pointers, anchors, and the ids of its parts.
+//
+// Thread safety: immutable.
+class References {
+ public:
+  explicit References(const JsonValue& root);
+
+  SchemaDraft draft() const { return draft_; }
+  // kUsage: it leads out of the document, or to nothing.
+  Result<const JsonValue*> resolve(const JsonValue& reference) const;
+
+ private:
+  void collect(const JsonValue& value, const std::string& base);
+
+  const JsonValue& root_;
+  SchemaDraft draft_ = SchemaDraft::kLater;
+  std::map<std::string, const JsonValue*> by_id_;  // ids, and ids with anchors
+};
+
+}  // namespace kvasir::grammar

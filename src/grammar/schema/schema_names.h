@@ -1,0 +1,46 @@
+// Names for conjunctions of schemas.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "grammar/schema/cells.h"
+#include "grammar/schema/json_value.h"
+
+namespace kvasir::grammar {
+
+// A schema of the document, or a value of it that is meant as itself; or its complement.
+struct SchemaLiteral {
+  const JsonValue* schema = nullptr;
+  bool is_value = false;
+  bool is_complement = false;
+
+  friend auto operator<=>(const SchemaLiteral&, const SchemaLiteral&) = default;
+};
+
+// Thread safety: none.
+class SchemaNames {
+ public:
+  SchemaNames() {
+    name_of(std::vector<SchemaLiteral>());
+    literals_.push_back({});  // kNoValue, which no conjunction is found by
+  }
+
+  SchemaName name_of(const SchemaLiteral& literal) { return name_of(std::vector{literal}); }
+  // true and complements of false are left out; false, and a schema beside its complement, make kNoValue.
+  SchemaName name_of(std::vector<SchemaLiteral> literals);
+  SchemaName both(SchemaName a, SchemaName b);
+  // The values that are not in the set, as a union.
+  std::vector<SchemaName> complement(SchemaName name);
+
+  const std::vector<SchemaLiteral>& literals(SchemaName name) const { return literals_[name]; }
+  std::size_t size() const { return literals_.size(); }
+
+ private:
+  std::vector<std::vector<SchemaLiteral>> literals_;  // by name, ascending
+  std::map<std::vector<SchemaLiteral>, SchemaName> found_;
+};
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "grammar/regex/pattern.h"
+#include "grammar/schema/formats.h"
+#include "grammar/schema/keywords.h"
+
+namespace kvasir::grammar {
+namespace {
+
+Result<Cells> type_cells(KeywordContext& context, const JsonValue& type) {
+  const Cells any = context.algebra().any_value();
+  Cells cells;
+  if (type.text == "null") {
+    cells.has_null = true;
+  } else if (type.text == "boolean") {
+    cells.has_true = cells.has_false = true;
+  } else if (type.text == "number") {
+    cells.numbers = any.numbers;
+  } else if (type.text == "integer") {
+    cells.numbers = {NumberSet{.is_integer = true}};
+  } else if (type.text == "string") {
+    cells.strings = any.strings;
+  } else if (type.text == "array") {
+    cells.arrays = any.arrays;
+  } else if (type.text == "object") {
+    cells.objects = any.objects;
+  } else if (type.text == "any") {
+    cells = any;
+  } else {
+    return context.fail(type, fmt::format("'{}' is no type", printable(type.text, 40)));
+  }
+  return cells;
+}
+
+}  // namespace
+
+namespace keyword {
+
+Status read_type(KeywordContext& context, const JsonValue& keyword) {
+  if (!keyword.is_array()) {
+    KVASIR_TRY(const Cells cells, type_cells(context, keyword));
+    return context.add(cells);
+  }
+  Cells cells;
+  for (const auto& type : keyword.children) {
+    KVASIR_TRY(const Cells one, type_cells(context, *type));
+    cells = CellAlgebra::either(std::move(cells), one);
+  }
+  return context.add(cells);
+}
+
+Status read_enum(KeywordContext& context, const JsonValue& keyword) {
+  if (!keyword.is_array()) return context.fail(keyword, "is no list");
+  Cells cells;
+  std::vector<std::string_view> texts;
+  for (const auto& value : keyword.children) {
+    if (value->is_string()) {
+      texts.push_back(value->text);
+      continue;
+    }
+    KVASIR_TRY(const Cells one, context.evaluator().value_cells(*value));
+    cells = CellAlgebra::either(std::move(cells), one);
+  }
+  if (!texts.empty()) {
+    cells.strings = {StringCell{.texts = context.store().literals(std::move(texts)), .is_free = false}};
+  }
+  return context.add(cells);
+}
+
+Status read_const(KeywordContext& context, const JsonValue& keyword) {
+  KVASIR_TRY(const Cells cells, context.evaluator().value_cells(keyword));
+  return context.add(cells);
+}
+
+// Draft 4 has exclusiveMinimum: true beside minimum.
+Status read_bounds(KeywordContext& context, const JsonValue&) {
+  NumberSet set;
+  const auto read_end = [&](std::string_view plain, std::string_view exclusive, bool is_least) -> Status {
+    const JsonValue* limit = context.find(plain);
+    const JsonValue* open = context.find(exclusive);
+    const bool is_open = open != nullptr && open->kind == JsonValue::Kind::kTrue;
+    std::optional<Bound>& end = is_least ? set.least : set.greatest;
+    if (limit != nullptr) {
+      KVASIR_TRY(const Decimal value, context.number_of(*limit));
+      end = Bound{value, !is_open};
+    }
+    if (open == nullptr || open->is_bool()) return {};
+    KVASIR_TRY(const Decimal value, context.number_of(*open));
+    NumberSet other;
+    (is_least ? other.least : other.greatest) = Bound{value, false};
+    set = intersected(set, other);
+    return {};
+  };
+  KVASIR_CHECKED(read_end("minimum", "exclusiveMinimum", true));
+  KVASIR_CHECKED(read_end("maximum", "exclusiveMaximum", false));
+  return context.add_numbers(set);
+}
+
+Status read_multiple_of(KeywordContext& context, const JsonValue& keyword) {
+  KVASIR_TRY(const Decimal divisor, context.number_of(keyword));
+  if (divisor.is_negative() || divisor.is_zero()) return context.fail(keyword, "is not above 0");
+  return context.add_numbers({.multiple_of = {divisor}});
+}
+
+Status read_length(KeywordContext& context, const JsonValue& keyword) {
+  std::uint32_t min = 0;
+  std::uint32_t max = kUnbounded;
+  if (const JsonValue* value = context.find("minLength")) {
+    KVASIR_TRY(min, context.count_of(*value));
+  }
+  if (const JsonValue* value = context.find("maxLength")) {
+    KVASIR_TRY(max, context.count_of(*value));
+  }
+  TermStore& store = context.store();
+  if (min > max && !context.is_complement()) return context.fail(keyword, "minLength is above maxLength");
+  const TermId any = store.char_class(text::regex::CodePointSet::of(0, kLastCodePoint));
+  return context.add_strings({.texts = min > max ? kNothing : store.repeat(any, min, max)});
+}
+
+Status read_pattern(KeywordContext& context, const JsonValue& keyword) {
+  if (!keyword.is_string()) return context.fail(keyword, "is no text");
+  auto texts = pattern_language(context.store(), keyword.text, PatternFit::kFound, context.class_reading());
+  if (!texts) return context.fail(keyword, texts.error().message, texts.error().kind);
+  return context.add_strings({.texts = *texts, .is_free = false});
+}
+
+Status read_format(KeywordContext& context, const JsonValue& keyword) {
+  if (!keyword.is_string()) return context.fail(keyword, "is no text");
+  KVASIR_TRY(const std::optional<TermId> texts, format_language(context.store(), keyword.text));
+  if (!texts) {
+    context.evaluator().note_ignored(keyword);
+    return {};
+  }
+  if (context.is_complement()) {
+    return context.fail(keyword, "the complement of a format is not supported", ErrorKind::kUnmet);
+  }
+  return context.add_strings({.texts = *texts, .is_free = false});
+}
+
+}  // namespace keyword
+}  // namespace kvasir::grammar
