@@ -1,7 +1,7 @@
 #include "grammar/ir/grammar_builder.h"
 
-#include <algorithm>
-#include <optional>
+#include <array>
+#include <utility>
 
 #include "grammar/ir/prune.h"
 
@@ -38,18 +38,35 @@ TerminalId GrammarBuilder::terminal(const Terminal& terminal) {
 }
 
 void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
-  std::vector<Edge>& edges = grammar_.nodes[from].edges;
   switch (part.kind) {
     case Part::Kind::kToken:
-      edges.push_back({Edge::Kind::kToken, part.value, to});
+      grammar_.nodes[from].edges.push_back({Edge::Kind::kToken, part.value, to});
       return;
     case Part::Kind::kRule:
-      edges.push_back({Edge::Kind::kRule, part.value, to});
+      grammar_.nodes[from].edges.push_back({Edge::Kind::kRule, part.value, to});
       return;
+    case Part::Kind::kSequence:
+      for (std::size_t i = 0; i < part.children.size(); ++i) {
+        const NodeId next = i + 1 == part.children.size() ? to : add_node();
+        add_edges(from, part.children[i], next);
+        from = next;
+      }
+      return;
+    case Part::Kind::kChoice:
+      for (const Part& child : part.children) add_edges(from, child, to);
+      return;
+    case Part::Kind::kStar: {
+      const NodeId loop = add_node();
+      grammar_.nodes[from].edges.push_back({Edge::Kind::kSkip, 0, loop});
+      add_edges(loop, part.children[0], loop);
+      grammar_.nodes[loop].edges.push_back({Edge::Kind::kSkip, 0, to});
+      return;
+    }
     case Part::Kind::kTerminal:
       break;
   }
   Terminal wanted = part.terminal;
+  std::vector<Edge>& edges = grammar_.nodes[from].edges;
   if (wanted.form == TextForm::kPlain) {
     if (store_.is_nullable(wanted.term)) edges.push_back({Edge::Kind::kSkip, 0, to});
     wanted.term = store_.without_empty_text(wanted.term);
@@ -59,49 +76,59 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
 
 Part GrammarBuilder::sequence(std::span<const Part> parts) {
   std::vector<Part> fused;
-  for (const Part& part : parts) {
-    if (is_plain(part) && part.terminal.term == kEmptyText) continue;
+  const auto add = [&](const Part& part) {
+    if (is_plain(part) && part.terminal.term == kEmptyText) return;
     if (!fused.empty() && is_plain(fused.back()) && is_plain(part)) {
       fused.back().terminal.term = store_.concat(fused.back().terminal.term, part.terminal.term);
     } else {
       fused.push_back(part);
     }
+  };
+  for (const Part& part : parts) {
+    if (part.kind == Part::Kind::kSequence) {
+      for (const Part& child : part.children) add(child);
+    } else {
+      add(part);
+    }
   }
   if (fused.empty()) return text(kEmptyText);
   if (fused.size() == 1) return fused[0];
-  const RuleId result = declare({});
-  NodeId from = grammar_.rules[result].start;
-  for (std::size_t i = 0; i < fused.size(); ++i) {
-    const NodeId to = add_node(/*is_final=*/i + 1 == fused.size());
-    add_edges(from, fused[i], to);
-    from = to;
-  }
-  return rule(result);
+  return {.kind = Part::Kind::kSequence, .children = std::move(fused)};
 }
 
 Part GrammarBuilder::choice(std::span<const Part> parts) {
   std::vector<TermId> plain;
   std::vector<Part> others;
-  for (const Part& part : parts) {
+  const auto add = [&](const Part& part) {
     if (is_plain(part)) {
       plain.push_back(part.terminal.term);
     } else {
       others.push_back(part);
     }
+  };
+  for (const Part& part : parts) {
+    if (part.kind == Part::Kind::kChoice) {
+      for (const Part& child : part.children) add(child);
+    } else {
+      add(part);
+    }
   }
-  const Part all_plain = text(store_.any_of(std::move(plain)));
-  if (others.empty()) return all_plain;
-  if (others.size() == 1 && all_plain.terminal.term == kNothing) return others[0];
-  const RuleId result = declare({});
-  const NodeId to = add_node(/*is_final=*/true);
-  const NodeId from = grammar_.rules[result].start;
-  add_edges(from, all_plain, to);
-  for (const Part& part : others) add_edges(from, part, to);
-  return rule(result);
+  const TermId texts = store_.any_of(std::move(plain));
+  if (others.empty()) return text(texts);
+  if (texts != kNothing) others.push_back(text(texts));
+  if (others.size() == 1) return others[0];
+  return {.kind = Part::Kind::kChoice, .children = std::move(others)};
 }
 
 Part GrammarBuilder::repeat(const Part& part, std::uint32_t min, std::uint32_t max) {
   if (is_plain(part)) return text(store_.repeat(part.terminal.term, min, max));
+  if (max != kUnbounded) return counted(part, min, max);
+  const Part star = {.kind = Part::Kind::kStar, .children = {part}};
+  if (min == 0) return star;
+  return sequence(std::array{min == 1 ? part : counted(part, min, min), star});
+}
+
+Part GrammarBuilder::counted(const Part& part, std::uint32_t min, std::uint32_t max) {
   const RuleId result = declare({});
   const RuleId repeated = declare({});
   define(repeated, part);

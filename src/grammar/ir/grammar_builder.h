@@ -13,13 +13,14 @@
 
 namespace kvasir::grammar {
 
-// A part of a grammar: what may stand at a place. Parts that are regular and written in one form become terminals as
-// long as possible, the others rules.
+// A part of a grammar: what may stand at a place. Neighbours that are plain text become one terminal. The automaton of a
+// part is made where it is used; what calls itself, or is long and used often, is a rule.
 struct Part {
-  enum class Kind : std::uint8_t { kTerminal, kRule, kToken };
+  enum class Kind : std::uint8_t { kTerminal, kRule, kToken, kSequence, kChoice, kStar };
   Kind kind = Kind::kTerminal;
-  std::uint32_t value = 0;                // the rule or the token
+  std::uint32_t value = 0;  // the rule or the token
   Terminal terminal = {.term = kEmptyText, .form = TextForm::kPlain};
+  std::vector<Part> children = {};
 };
 
 // Thread safety: none.
@@ -39,15 +40,14 @@ class GrammarBuilder {
 
   Part sequence(std::span<const Part> parts);
   Part choice(std::span<const Part> parts);
-  // Requires: min <= max; the part has no empty text.
+  // Requires: min <= max; the part has no empty text. A star for what has no upper bound, so that a place behind an
+  // element is one whatever came before; a counter for the others.
   Part repeat(const Part& part, std::uint32_t min, std::uint32_t max);
 
   // An automaton by hand: a rule begins at start_of(), and ends at a node that is final.
   NodeId start_of(RuleId rule) const { return grammar_.rules[rule].start; }
   NodeId add_node(bool is_final = false);
   void add_edges(NodeId from, const Part& part, NodeId to);
-  // At the node: the rule, min to max times, then `exit`. Requires: the rule has no empty text.
-  void set_loop(NodeId node, const Loop& loop);
   std::size_t num_nodes() const { return grammar_.nodes.size(); }
 
   // The finished grammar, without what derives no text and what the start does not reach. Empty: the start derives
@@ -55,6 +55,8 @@ class GrammarBuilder {
   Grammar finish(RuleId start);
 
  private:
+  void set_loop(NodeId node, const Loop& loop);
+  Part counted(const Part& part, std::uint32_t min, std::uint32_t max);
   TerminalId terminal(const Terminal& terminal);
 
   TermStore& store_;

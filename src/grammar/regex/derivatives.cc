@@ -88,8 +88,8 @@ void Derivatives::search_text(TermId term) {
 
 TermRanges Derivatives::derive(TermId term) {
   switch (store_.kind(term)) {
-    case TermKind::kNothing:
-    case TermKind::kEmptyText:
+    case TermKind::kNone:
+    case TermKind::kEmpty:
       return {};
     case TermKind::kClass:
       return derive_class(term);

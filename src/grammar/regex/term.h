@@ -21,8 +21,8 @@ inline constexpr char32_t kFirstSurrogate = 0xD800;
 inline constexpr char32_t kLastSurrogate = 0xDFFF;
 
 enum class TermKind : std::uint8_t {
-  kNothing,
-  kEmptyText,
+  kNone,
+  kEmpty,
   kClass,         // one character of a set
   kConcat,        // children[0], then children[1]
   kUnion,         // any of the children

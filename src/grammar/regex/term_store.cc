@@ -31,8 +31,8 @@ std::u32string characters_of(std::string_view text) {
 }  // namespace
 
 TermStore::TermStore(std::size_t max_terms) : max_terms_(max_terms) {
-  intern({.kind = TermKind::kNothing});
-  intern({.kind = TermKind::kEmptyText});
+  intern({.kind = TermKind::kNone});
+  intern({.kind = TermKind::kEmpty});
 }
 
 std::uint64_t TermStore::hash_of(const Parts& parts) {
@@ -68,10 +68,10 @@ TermStore::Term TermStore::described(const Parts& parts) const {
   const auto is_nullable_child = [&](TermId child) { return terms_[child].is_nullable; };
   const auto is_sure = [&](TermId child) { return terms_[child].is_surely_alive; };
   switch (parts.kind) {
-    case TermKind::kNothing:
+    case TermKind::kNone:
     case TermKind::kClass:
       break;
-    case TermKind::kEmptyText:
+    case TermKind::kEmpty:
       term.is_nullable = true;
       break;
     case TermKind::kConcat:
@@ -95,7 +95,7 @@ TermStore::Term TermStore::described(const Parts& parts) const {
       break;
     }
   }
-  term.is_surely_alive = parts.kind != TermKind::kNothing && parts.kind != TermKind::kIntersection &&
+  term.is_surely_alive = parts.kind != TermKind::kNone && parts.kind != TermKind::kIntersection &&
                          parts.kind != TermKind::kComplement && parts.kind != TermKind::kMultiples && std::ranges::all_of(parts.children, is_sure);
   term.has_counter = (parts.kind == TermKind::kRepeat &&
                       (parts.min > 1 || (parts.max > 1 && parts.max != kUnbounded))) ||

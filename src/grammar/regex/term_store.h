@@ -75,7 +75,7 @@ class TermStore {
 
  private:
   struct Term {
-    TermKind kind = TermKind::kNothing;
+    TermKind kind = TermKind::kNone;
     bool is_nullable = false;
     bool is_surely_alive = false;
     bool has_counter = false;      // a kRepeat that counts is inside
@@ -94,7 +94,7 @@ class TermStore {
     bool is_start = false;
   };
   struct Parts {  // what a term is found by
-    TermKind kind = TermKind::kNothing;
+    TermKind kind = TermKind::kNone;
     std::uint32_t min = 0;
     std::uint32_t max = 0;
     std::span<const TermId> children = {};

@@ -52,12 +52,9 @@ class ArrayLowering {
       from = to;
     }
     const auto count = static_cast<std::uint32_t>(num_single);
-    const RuleId more = builder_.declare({});
-    builder_.define(more, element(num_single, cell_.rest));
-    builder_.set_loop(from, {.rule = more,
-                             .min = cell_.min_items > count ? cell_.min_items - count : 0,
-                             .max = cell_.max_items == kNoLimit ? kUnbounded : cell_.max_items - count,
-                             .exit = end});
+    const std::uint32_t min = cell_.min_items > count ? cell_.min_items - count : 0;
+    const std::uint32_t max = cell_.max_items == kNoLimit ? kUnbounded : cell_.max_items - count;
+    builder_.add_edges(from, builder_.repeat(element(num_single, cell_.rest), min, max), end);
     return {};
   }
 

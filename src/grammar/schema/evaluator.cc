@@ -85,7 +85,6 @@ Result<Cells> SchemaEvaluator::value_cells(const JsonValue& value) {
                                                          printable(value.text, 40)));
       }
       cells.numbers = {NumberSet{.least = Bound{*number}, .greatest = Bound{*number}}};
-      if (number->is_integer()) cells.numbers[0].is_integer = true;
       break;
     }
     case JsonValue::Kind::kString:

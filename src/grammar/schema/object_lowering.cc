@@ -129,11 +129,7 @@ class ObjectLowering {
   }
 
   void add_loop(NodeId from, std::uint32_t min, std::uint32_t max, NodeId end) {
-    const RuleId more = builder_.declare({});
-    builder_.define(more, *other_member(classes_, /*is_first=*/false));
-    const NodeId loop = builder_.add_node();
-    builder_.set_loop(loop, {.rule = more, .min = min, .max = max, .exit = end});
-    builder_.add_edges(from, GrammarBuilder::text(kEmptyText), loop);
+    builder_.add_edges(from, builder_.repeat(*other_member(classes_, /*is_first=*/false), min, max), end);
   }
 
   // Others, one of which at least is of the wanted kind.

@@ -78,7 +78,7 @@ void References::collect(const JsonValue& value, const std::string& base) {
 Result<const JsonValue*> References::resolve(const JsonValue& reference) const {
   const auto fail = [&](std::string_view what) {
     return make_error(ErrorKind::kUsage,
-                      fmt::format("{}: '{}' {}", reference.pointer(), printable(reference.text, 80), what));
+                      fmt::format("'{}': '{}' {}", printable(reference.pointer()), printable(reference.text, 80), what));
   };
   if (!reference.is_string()) return fail("is no reference");
   std::string base;
