@@ -26,6 +26,7 @@ class TokenMask {
   void clear() { words_.assign(words_.size(), 0); }
   // Requires: 0 <= token < num_tokens().
   void set(TokenId token) { words_[word_of(token)] |= bit_of(token); }
+  void reset(TokenId token) { words_[word_of(token)] &= ~bit_of(token); }
   bool test(TokenId token) const { return (words_[word_of(token)] & bit_of(token)) != 0; }
   // Requires: a mask of as many tokens.
   void add(const TokenMask& other) {

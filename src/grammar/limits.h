@@ -6,7 +6,7 @@
 namespace kvasir::grammar {
 
 struct Limits {
-  std::size_t max_terms = 100'000;  // distinct languages
+  std::size_t max_terms = 30'000;     // distinct languages
   std::size_t max_items = 1'000'000;  // of rows
   std::size_t max_places = 256;       // terminals that run at once: how ambiguous a text may be
 };

@@ -24,7 +24,7 @@ namespace kvasir::grammar {
 // Thread safety: none.
 class TermStore {
  public:
-  explicit TermStore(std::size_t max_terms = 100'000);
+  explicit TermStore(std::size_t max_terms = 30'000);
 
   TermId char_class(const text::regex::CodePointSet& set);
   // Requires: well-formed UTF-8.

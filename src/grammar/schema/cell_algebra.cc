@@ -81,10 +81,10 @@ Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
   Cells result = {.has_null = a.has_null && b.has_null,
                   .has_true = a.has_true && b.has_true,
                   .has_false = a.has_false && b.has_false};
-  const std::size_t num_products = a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() +
+  num_pairs_ += a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() +
                                    a.arrays.size() * b.arrays.size() + a.objects.size() * b.objects.size();
-  if (num_products > kMaxCellsSquared) {
-    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} cases", kMaxCells));
+  if (num_pairs_ > kMaxPairs) {
+    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} pairs of cases", kMaxPairs));
   }
   for (const NumberSet& x : a.numbers) {
     for (const NumberSet& y : b.numbers) {

@@ -13,13 +13,14 @@ namespace kvasir::grammar {
 class CellAlgebra {
  public:
   static constexpr std::size_t kMaxCells = 2000;
+  static constexpr std::size_t kMaxPairs = 100'000;  // of cells that are intersected, all in all
 
   // All outlive this.
   CellAlgebra(TermStore& store, Derivatives& derivatives, SchemaNames& names)
       : store_(store), derivatives_(derivatives), names_(names) {}
 
   Cells any_value();
-  // kUnmet: more than kMaxCells cells.
+  // kUnmet: more than kMaxCells cells, or than kMaxPairs so far.
   Result<Cells> both(const Cells& a, const Cells& b);
   static Cells either(Cells a, const Cells& b);
 
@@ -27,8 +28,6 @@ class CellAlgebra {
   Result<Cells> complement(const Cells& cells);
 
  private:
-  static constexpr std::size_t kMaxCellsSquared = 20 * kMaxCells;
-
   Result<std::vector<ArrayCell>> complement(const ArrayCell& cell);
   Result<std::vector<ObjectCell>> complement(const ObjectCell& cell);
   void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells);
@@ -39,6 +38,7 @@ class CellAlgebra {
   TermStore& store_;
   Derivatives& derivatives_;
   SchemaNames& names_;
+  std::size_t num_pairs_ = 0;
 };
 
 }  // namespace kvasir::grammar
