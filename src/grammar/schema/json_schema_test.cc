@@ -1,11 +1,7 @@
 #include "grammar/schema/json_schema.h"
 
 #include <gtest/gtest.h>
-#include <simdjson.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -144,41 +140,6 @@ TEST(JsonSchema, FaultsAreNamedByTheirPlace) {
     ASSERT_FALSE(grammar.has_value()) << schema;
     EXPECT_NE(grammar.error().message.find(wanted), std::string::npos) << grammar.error().message;
   }
-}
-
-// MaskBench's instances, with a token for each byte: KVASIR_MASKBENCH names its lines of JSON.
-TEST(JsonSchema, MaskBench) {
-  const char* path = std::getenv("KVASIR_MASKBENCH");
-  if (path == nullptr) GTEST_SKIP() << "KVASIR_MASKBENCH is not set";
-  std::ifstream file(path);
-  std::map<std::string, int> refused;
-  int num_schemas = 0, num_passed = 0, num_wrong = 0, num_false = 0;
-  for (std::string line; std::getline(file, line); ++num_schemas) {
-    simdjson::dom::parser parser;
-    const simdjson::dom::element element = parser.parse(line);
-    const std::string schema = simdjson::to_string(element["schema"]);
-    const auto begin = std::chrono::steady_clock::now();
-    const auto grammar = compile(schema);
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    if (ms > 200) std::printf("SLOW %s %.0f ms\n", std::string(element["name"].get_string().value()).c_str(), ms);
-    if (!grammar) {
-      std::printf("REFUSED %s %s\n", std::string(element["name"].get_string().value()).c_str(), grammar.error().message.c_str());
-      continue;
-    }
-    bool is_right = true;
-    for (const simdjson::dom::element test : element["tests"].get_array()) {
-      const bool is_valid = test["valid"].get_bool();
-      const std::string text = simdjson::to_string(test["data"]);
-      const bool accepted = accepts(*grammar, text);
-      if (accepted == is_valid) continue;
-      is_right = false;
-      (accepted ? num_wrong : num_false)++;
-      std::printf("%s %s %s\n", accepted ? "WRONG" : "FALSE", std::string(element["name"].get_string().value()).c_str(), text.substr(0, 300).c_str());
-    }
-    num_passed += is_right ? 1 : 0;
-  }
-  std::printf("%d schemas, %d passed, %d wrong accepts, %d false rejects\n", num_schemas, num_passed, num_wrong, num_false);
-  EXPECT_EQ(num_wrong, 0);
 }
 
 }  // namespace
