@@ -62,7 +62,8 @@ TEST_F(LineWriterTest, WaitsForNoReader) {
     num_dropped = writer->num_dropped();
   }
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
-  EXPECT_GT(num_dropped, 2000);  // of 4 MB, with room for 1 MiB and what the pipe holds
+  // Of 4 MB, with room for 1 MiB beside another that is being written, and what the pipe holds.
+  EXPECT_GT(num_dropped, 1700);
 }
 
 TEST_F(LineWriterTest, GoesOnWhenAReaderComes) {

@@ -22,7 +22,7 @@ class Run(CommandLineTest):
         self.assertEqual(len(answer["token_ids"]), answer["completion_tokens"])
         self.assertIn(answer["finish_reason"], ["stop", "length"])
         self.assertEqual(list(answer["timing"]),
-                         ["load_ms", "ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s"])
+                         ["load_ms", "packed_cache", "ttft_ms", "prefill_tokens_per_s", "decode_tokens_per_s"])
         self.assertGreater(answer["timing"]["ttft_ms"], 0)
         self.assertGreater(answer["memory"]["peak_bytes"], answer["memory"]["kv_bytes"])
 

