@@ -129,7 +129,7 @@ struct Answer {
   int status = 0;
   std::string body;
   std::string warning;
-  simdjson::dom::parser parser;
+  std::unique_ptr<simdjson::dom::parser> parser = std::make_unique<simdjson::dom::parser>();  // stays where it is
   element json;
 
   double number(std::string_view pointer) { return json.at_pointer(pointer).get_double().value(); }
@@ -144,7 +144,7 @@ Answer ask(const RankServer& server, const std::string& path, const std::string&
   answer.status = response.status;
   answer.body = response.body;
   answer.warning = response.header("x-kvasir-warning");
-  answer.json = answer.parser.parse(response.body).value();
+  answer.json = answer.parser->parse(response.body).value();
   return answer;
 }
 
