@@ -52,7 +52,7 @@ std::vector<std::string> kv_policy_names();
 // Immutable once submitted.
 struct Request {
   std::vector<TokenId> prompt_token_ids;
-  // Of each prompt token, below ModelInfo::num_token_types: which text of a pair it belongs to. Empty: all 0.
+  // The text of a pair that each prompt token belongs to, below ModelInfo::num_token_types. Empty: all 0.
   std::vector<std::uint8_t> prompt_token_types;
   SamplingParams sampling;
   KvParams kv;

@@ -167,7 +167,7 @@ class Backend {
   // They are borrowed for as long as the matrix lives, at a multiple of 64. Error (kBadFile): another size.
   virtual Result<std::unique_ptr<Matrix>> adopt_matrix(const TensorView& tensor, MatrixUse use,
                                                        std::span<const std::byte> packed) = 0;
-  // What a matrix of the tensor's shape would take. Allocates nothing.
+  // The bytes that a matrix of the tensor's shape would take. Allocates nothing.
   virtual Result<PackedSize> packed_size(const TensorView& tensor, MatrixUse use) const = 0;
   // Room for activations of up to max_rows x max_width.
   virtual Result<std::unique_ptr<Activation>> make_activation(std::int32_t max_rows,

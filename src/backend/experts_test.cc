@@ -125,7 +125,7 @@ class Mixture {
     return out;
   }
 
-  // Of every expert alike.
+  // Every expert has the same.
   void scale_up_and_down(float up, float down) {
     packed_up_->scales.assign(static_cast<std::size_t>(shape_.num_experts), up);
     packed_down_->scales.assign(static_cast<std::size_t>(shape_.num_experts), down);
@@ -297,7 +297,7 @@ TEST_P(Experts, MayCountByFactorsOfTheirOwn) {
   const std::vector<float> plain = mixture.run(x, logits, zeros);
   std::vector<float> twice = plain;
   for (float& value : twice) value *= 2.0f;
-  // Those of `up` and `down` go through; half of an activation's input would not be half of its output.
+  // Factors of `up` and `down` go through; half of an activation's input would not be half of its output.
   mixture.scale_up_and_down(4.0f, 0.5f);
   expect_same_bits(mixture.run(x, logits, zeros), twice);
   mixture.scale_up_and_down(1.0f, 0.0f);

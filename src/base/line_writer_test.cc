@@ -62,7 +62,7 @@ TEST_F(LineWriterTest, WaitsForNoReader) {
     num_dropped = writer->num_dropped();
   }
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
-  // Of 4 MB, with room for 1 MiB beside another that is being written, and what the pipe holds.
+  // There is room for 1 MiB beside another that is being written, of 4 MB, and for what the pipe holds.
   EXPECT_GT(num_dropped, 1700);
 }
 

@@ -79,7 +79,7 @@ int print_models_json(const std::vector<Row>& rows) {
   return print_document(std::move(out));
 }
 
-// What packed copies of its weights take besides.
+// The bytes that packed copies of its weights take besides.
 std::string packed_note(const store::StoredModel& model) {
   return model.packed_bytes > 0 ? fmt::format(" + {}", format_bytes(model.packed_bytes)) : std::string();
 }

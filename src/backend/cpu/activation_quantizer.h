@@ -20,7 +20,7 @@ class ActivationQuantizer {
   ActivationQuantizer(const kernels::KernelTable& kernels, const ThreadPool& pool, Precision precision,
                       StepRows& rows);
 
-  // What matrices of an activation's width read.
+  // The forms that matrices of an activation's width read.
   struct Readers {
     bool of_floats = false, of_quantized = false;
   };

@@ -49,7 +49,7 @@ class BlockScores {
     std::int64_t num_blocks = 0;
     std::int32_t* num_queries = nullptr;
 
-    // Of another layer that reads the same cells.
+    // Another layer that reads the same cells has scores here.
     bool is_known() const { return *num_queries > 0; }
     // Adds the attention that a query head of the group paid to the blocks from `first` on. `is_first`: nothing
     // was there before.

@@ -68,7 +68,7 @@ std::optional<char32_t> control_character(char32_t letter) {
   return at == std::u32string_view::npos ? std::nullopt : std::optional(kCharacters[at]);
 }
 
-std::optional<char32_t> hex_value(PatternReader& in, std::size_t num_digits) {
+std::optional<char32_t> hex_value(text::regex::PatternReader& in, std::size_t num_digits) {
   char32_t value = 0;
   for (std::size_t i = 0; i < num_digits; ++i) {
     if (in.at_end()) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<char32_t> hex_value(PatternReader& in, std::size_t num_digits) {
 }
 
 // Behind \u: four digits, twice where they are halves of a pair, or some in braces.
-Result<CodePointSet> parse_unicode(PatternReader& in) {
+Result<CodePointSet> parse_unicode(text::regex::PatternReader& in) {
   std::optional<char32_t> value = char32_t{0};
   if (in.take(U"{")) {
     std::size_t num_digits = 0;
@@ -107,7 +107,7 @@ Result<CodePointSet> parse_unicode(PatternReader& in) {
 }
 
 // Behind \p or \P.
-Result<CodePointSet> parse_property_name(PatternReader& in, bool is_negative) {
+Result<CodePointSet> parse_property_name(text::regex::PatternReader& in, bool is_negative) {
   if (!in.take(U"{")) return in.fail("a property has no name in braces");
   std::string name;
   while (!in.at_end() && in.peek() != '}' && name.size() < 64) append_utf8(name, in.next());
@@ -124,7 +124,7 @@ struct ClassElement {
   std::optional<char32_t> character;
 };
 
-Result<ClassElement> parse_element(PatternReader& in, ClassReading reading) {
+Result<ClassElement> parse_element(text::regex::PatternReader& in, ClassReading reading) {
   const char32_t c = in.next();
   if (c != '\\') return ClassElement{CodePointSet::of(c, c), c};
   KVASIR_TRY(CodePointSet set, parse_pattern_escape(in, reading, /*in_class=*/true));
@@ -135,7 +135,7 @@ Result<ClassElement> parse_element(PatternReader& in, ClassReading reading) {
 
 }  // namespace
 
-Result<CodePointSet> parse_pattern_escape(PatternReader& in, ClassReading reading, bool in_class) {
+Result<CodePointSet> parse_pattern_escape(text::regex::PatternReader& in, ClassReading reading, bool in_class) {
   if (in.at_end()) return in.fail("a backslash at the end");
   const char32_t c = in.next();
   if (auto named = named_class(c, reading)) return *std::move(named);
@@ -162,7 +162,7 @@ Result<CodePointSet> parse_pattern_escape(PatternReader& in, ClassReading readin
   return CodePointSet::of(c, c);
 }
 
-Result<CodePointSet> parse_pattern_class(PatternReader& in, ClassReading reading) {
+Result<CodePointSet> parse_pattern_class(text::regex::PatternReader& in, ClassReading reading) {
   const bool is_negative = in.take(U"^");
   const ClassReading inner = is_negative ? opposite(reading) : reading;
   CodePointSet set;

@@ -4,8 +4,8 @@
 
 #include "base/utf8.h"
 #include "grammar/regex/pattern_classes.h"
-#include "grammar/regex/pattern_reader.h"
 #include "grammar/regex/pattern_syntax.h"
+#include "text/regex/pattern_reader.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -18,7 +18,7 @@ using Kind = PatternNode::Kind;
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, ClassReading reading) : in_(pattern), reading_(reading) {}
+  PatternParser(std::string_view pattern, ClassReading reading) : in_(pattern, ErrorKind::kUsage), reading_(reading) {}
 
   Result<PatternNode> parse_all() {
     KVASIR_TRY(PatternNode node, parse_alternatives());
@@ -138,8 +138,8 @@ class PatternParser {
       return in_.fail(fmt::format("groups are nested more than {} deep", kMaxGroupDepth));
     }
     const ClassReading reading = reading_;
-    const bool is_look = in_.is_next(U"?=") || in_.is_next(U"?!");
-    const bool is_negative = in_.is_next(U"?!");
+    const bool is_look = in_.starts_with(U"?=") || in_.starts_with(U"?!");
+    const bool is_negative = in_.starts_with(U"?!");
     if (is_look) {
       in_.go_to(in_.position() + 2);
       if (is_negative) reading_ = reading == ClassReading::kNarrow ? ClassReading::kWide : ClassReading::kNarrow;
@@ -148,7 +148,7 @@ class PatternParser {
     } else if (in_.take(U"?<") || in_.take(U"?P<")) {
       while (!in_.at_end() && in_.peek() != '>') in_.next();
       if (!in_.take(U">")) return in_.fail("a group's name has no end");
-    } else if (!in_.take(U"?:") && in_.is_next(U"?")) {
+    } else if (!in_.take(U"?:") && in_.starts_with(U"?")) {
       return in_.fail("this kind of group is not supported");
     }
     KVASIR_TRY(PatternNode inside, parse_alternatives());
@@ -161,7 +161,7 @@ class PatternParser {
     return look;
   }
 
-  PatternReader in_;
+  text::regex::PatternReader in_;
   ClassReading reading_;
   int depth_ = 0;
 };

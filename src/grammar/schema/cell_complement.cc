@@ -87,38 +87,25 @@ Result<Cells> CellAlgebra::complement(const Cells& cells) {
   result.has_null = !cells.has_null;
   result.has_true = !cells.has_true;
   result.has_false = !cells.has_false;
-  for (const NumberSet& set : cells.numbers) {
-    Cells outside;
-    outside.numbers = grammar::complement(set);
-    Cells so_far;
-    so_far.numbers = std::move(result.numbers);
-    KVASIR_TRY(Cells left, both(so_far, outside));
-    result.numbers = std::move(left.numbers);
-  }
-  for (const StringCell& cell : cells.strings) {
-    Cells outside;
-    outside.strings = {StringCell{.texts = store_.complement(cell.texts), .is_free = false}};
-    Cells so_far;
-    so_far.strings = std::move(result.strings);
-    KVASIR_TRY(Cells left, both(so_far, outside));
-    result.strings = std::move(left.strings);
-  }
-  for (const ArrayCell& cell : cells.arrays) {
-    Cells outside;
-    KVASIR_TRY(outside.arrays, complement(cell));
-    Cells so_far;
-    so_far.arrays = std::move(result.arrays);
-    KVASIR_TRY(Cells left, both(so_far, outside));
-    result.arrays = std::move(left.arrays);
-  }
-  for (const ObjectCell& cell : cells.objects) {
-    Cells outside;
-    KVASIR_TRY(outside.objects, complement(cell));
-    Cells so_far;
-    so_far.objects = std::move(result.objects);
-    KVASIR_TRY(Cells left, both(so_far, outside));
-    result.objects = std::move(left.objects);
-  }
+  // Leaves what is outside of every cell of a type.
+  const auto leave = [&](auto Cells::*of_type, auto outside_of) -> Status {
+    for (const auto& cell : cells.*of_type) {
+      Cells so_far, outside;
+      so_far.*of_type = std::move(result.*of_type);
+      KVASIR_TRY(outside.*of_type, outside_of(cell));
+      KVASIR_TRY(Cells left, both(so_far, outside));
+      result.*of_type = std::move(left.*of_type);
+    }
+    return {};
+  };
+  KVASIR_CHECKED(leave(&Cells::numbers, [](const NumberSet& set) -> Result<std::vector<NumberSet>> {
+    return grammar::complement(set);
+  }));
+  KVASIR_CHECKED(leave(&Cells::strings, [&](const StringCell& cell) -> Result<std::vector<StringCell>> {
+    return std::vector{StringCell{.texts = store_.complement(cell.texts), .is_free = false}};
+  }));
+  KVASIR_CHECKED(leave(&Cells::arrays, [&](const ArrayCell& cell) { return complement(cell); }));
+  KVASIR_CHECKED(leave(&Cells::objects, [&](const ObjectCell& cell) { return complement(cell); }));
   return result;
 }
 

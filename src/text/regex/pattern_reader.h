@@ -13,10 +13,11 @@
 
 namespace kvasir::text::regex {
 
-// Thread safety: none. Requires: the pattern is well-formed UTF-8.
+// Thread safety: none. Requires: the pattern is well-formed UTF-8. Faults are errors of the given kind.
 class PatternReader {
  public:
-  explicit PatternReader(std::string_view pattern) : pattern_(pattern) {
+  explicit PatternReader(std::string_view pattern, ErrorKind kind = ErrorKind::kBadFile)
+      : pattern_(pattern), kind_(kind) {
     for (std::size_t at = 0; at < pattern.size();) {
       const auto [code_point, size_bytes] = code_point_at(pattern, at);
       characters_ += code_point;
@@ -40,13 +41,21 @@ class PatternReader {
     return true;
   }
 
+  // .. behind the text.
+  bool take(std::u32string_view text) {
+    if (!starts_with(text)) return false;
+    position_ += text.size();
+    return true;
+  }
+
   std::unexpected<Error> fail(std::string_view what) const {
-    return make_error(ErrorKind::kBadFile, fmt::format("pattern '{}', character {}: {}",
+    return make_error(kind_, fmt::format("pattern '{}', character {}: {}",
                                                        printable(pattern_, 60), position_, what));
   }
 
  private:
   std::string pattern_;
+  ErrorKind kind_;
   std::u32string characters_;
   std::size_t position_ = 0;
 };
