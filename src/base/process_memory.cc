@@ -1,5 +1,6 @@
 #include "base/process_memory.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <sstream>
@@ -31,6 +32,11 @@ std::int64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+std::int64_t heap_bytes() {
+  const auto heap = mallinfo2();
+  return static_cast<std::int64_t>(heap.uordblks) + static_cast<std::int64_t>(heap.hblkhd);
 }
 
 }  // namespace kvasir

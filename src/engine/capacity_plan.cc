@@ -22,8 +22,9 @@ namespace {
 
 constexpr std::int32_t kMostUsers = 4096;  // as --max-num-seqs
 constexpr std::int32_t kLeastContext = 64;
-// What a server has besides a process that has read the header: threads, queues, connections.
-constexpr std::int64_t kServerBytes = std::int64_t{12} << 20;
+// A server without a model: code, stacks, queues, connections. Measured; resident pages differ from run to run.
+constexpr std::int64_t kServerBytes = std::int64_t{34} << 20;
+constexpr std::int64_t kHeapPerFreedByte = 5;  // what reading a header has freed stays resident
 // Bits of a weight in files that most people choose; a file with more has a smaller sister.
 constexpr double kSmallBits = 5.0;
 constexpr double kSmallKvShare = 0.3;
@@ -260,7 +261,7 @@ Result<CapacityModel> measure_model(const OpenedModel& opened, const EngineConfi
   // Both are what a server keeps beside the weights. They are in memory while it is measured.
   KVASIR_TRY(const auto tokenizer, opened.load_tokenizer());
   KVASIR_TRY(const auto chat_template, opened.load_chat_template(""));
-  model.program_bytes = rss_bytes() + kServerBytes;
+  model.program_bytes = kServerBytes + heap_bytes() + heap_bytes() / kHeapPerFreedByte;
   return model;
 }
 
