@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     shape = types.SimpleNamespace(**SHAPES[args.shape], type=args.type, tokenizer="bpe", pre="llama-bpe",
-                                  chat_template=True, rope_scaling=None)
+                                  chat_template=True, rope_scaling=None, shared_layers=0)
     shape.layers = args.layers or shape.layers
     make_tiny_model.FILE_TYPE.setdefault(args.type, 15)
     writer = gguf.GGUFWriter(args.output, shape.arch)
