@@ -38,7 +38,7 @@ struct EngineConfig {
   std::int32_t max_model_len_tokens = 0;  // 0: the model's trained length, as far as memory allows
   std::int32_t max_num_seqs = 16;
   std::int32_t max_num_batched_tokens = 0;  // 0: 512, and up to 2048 for a mixture of experts
-  std::int64_t memory_bytes = 0;     // for weights, KV and workspace; 0: half of what is available
+  std::int64_t memory_bytes = 0;     // weights, KV, workspace; 0: half of what is free, more for a large model
   std::int64_t reserved_bytes = 0;   // of that budget, for what the engine's user does beside it
   std::int64_t kv_cache_tokens = 0;  // 0: derived from the memory budget
   KvCacheType kv_cache_type = KvCacheType::kQ12;

@@ -44,7 +44,7 @@ const char* kvasir_version(void);
 typedef struct kvasir_settings {
   int32_t threads;      /* 0: physical cores that this process may use */
   int32_t ctx_tokens;   /* most tokens of prompt and answer together; 0: what the model was trained for */
-  int64_t memory_bytes; /* for weights, keys and values, and work; 0: half of what is available */
+  int64_t memory_bytes; /* for weights, keys and values, and work; 0: half of what is free, more for a large model */
   int32_t max_num_seqs; /* requests that run at once */
   int32_t fast;         /* not 0: weights as bytes, faster prompts, not the file's numbers */
   const char* kv_type;  /* "q12", "f16" or "f32"; NULL: q12 */

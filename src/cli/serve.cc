@@ -38,10 +38,13 @@
 #include "cli/standard_output.h"
 #include "cli/systemd_watchdog.h"
 #include "cli/verb.h"
+#include "engine/memory_plan.h"
+#include "io/model_fingerprint.h"
 #include "server/api_reference.h"
 #include "server/observe/tracing/tracing_config.h"
 #include "server/request_memory.h"
 #include "server/server.h"
+#include "store/model_store.h"
 
 namespace kvasir::cli {
 namespace {
@@ -205,6 +208,12 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
       "request_memory");
 }
 
+// A model that is yet to be fetched is one of the catalogue's, which are small, or counts as such.
+std::int64_t default_memory_for(const std::string& model) {
+  const auto path = store::resolve_model(model);
+  return default_memory_bytes(path ? io::weight_file_bytes(*path) : 0, available_memory_bytes());
+}
+
 Result<std::optional<server::observe::TracingConfig>> tracing_config(
     const server::observe::TracingFlags& flags, Logger& logger) {
   const auto warn = [&logger](std::string_view line) { logger.warning("{}", line); };
@@ -255,7 +264,7 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   give_memory_back_at_once();
   std::signal(SIGPIPE, SIG_IGN);  // whoever read the log may go; the server stays
   KVASIR_TRY(EngineConfig config, make_engine_config(options.engine, globals));
-  if (config.memory_bytes == 0) config.memory_bytes = available_memory_bytes() / 2;
+  if (config.memory_bytes == 0) config.memory_bytes = default_memory_for(options.model);
   KVASIR_TRY(options.server.limits, chosen_limits(options.limits));
   KVASIR_TRY(config.reserved_bytes,
              request_memory_bytes(options.request_memory, config.memory_bytes, options.server));

@@ -98,6 +98,11 @@ Result<std::int32_t> model_length(const EngineConfig& config, const model::Model
 
 }  // namespace
 
+std::int64_t default_memory_bytes(std::int64_t weight_bytes, std::int64_t available_bytes) {
+  const std::int64_t most = available_bytes - available_bytes / 10;
+  return std::min(most, std::max(available_bytes / 2, weight_bytes + available_bytes / 4));
+}
+
 // The plan before loading does not know yet what the tokenizer takes (SmolLM2: 430 bytes a token), nor the weights as
 // packed.
 std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes,
@@ -154,7 +159,8 @@ Result<MemoryPlan> plan_memory(const EngineConfig& requested, const model::Model
   EngineConfig config = requested;
   config.max_num_batched_tokens = batched_tokens(requested, model);
   MemoryPlan plan;
-  plan.budget_bytes = config.memory_bytes > 0 ? config.memory_bytes : available_bytes / 2;
+  plan.budget_bytes =
+      config.memory_bytes > 0 ? config.memory_bytes : default_memory_bytes(weight_bytes, available_bytes);
   plan.weight_bytes = weight_bytes;
   plan.process_bytes = process_bytes;
   plan.reserved_bytes = config.reserved_bytes;

@@ -35,6 +35,10 @@ struct WorkspaceUse {
 // Of the largest step, config.max_num_batched_tokens.
 std::int64_t workspace_bytes(const EngineConfig& config, const model::ModelConfig& model, const WorkspaceUse& use);
 
+// The budget of an engine that was given none: half of what is available, or a quarter beside the weights where that is
+// more; a tenth stays free.
+std::int64_t default_memory_bytes(std::int64_t weight_bytes, std::int64_t available_bytes);
+
 // A budget in whole MiB that a server with such parts starts with: it sets aside an eighth for requests, and a
 // sixteenth of what the weights leave for prompts that are only scored. `bytes`: of all parts, KV included.
 std::int64_t sufficient_budget(std::int64_t bytes, std::int64_t kv_bytes, std::int64_t reserved_bytes,

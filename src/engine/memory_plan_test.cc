@@ -104,6 +104,16 @@ TEST(MemoryPlan, HasRoomForEmbeddingsPerLayer) {
   EXPECT_GE(with.workspace_bytes, without.workspace_bytes - 4ll * 8192 * 576 + 4ll * 512 * 30 * 256);
 }
 
+TEST(MemoryPlan, GivesALargeModelMoreThanHalfOfTheMemory) {
+  constexpr std::int64_t kFree = 24 * 1024 * kMiB;
+  EXPECT_EQ(default_memory_bytes(100 * kMiB, kFree), kFree / 2);
+  EXPECT_EQ(default_memory_bytes(kFree / 2, kFree), kFree / 2 + kFree / 4);
+  EXPECT_EQ(default_memory_bytes(kFree * 3 / 4, kFree), kFree - kFree / 10);
+  const model::ModelConfig model = small_model();
+  EXPECT_TRUE(plan_memory({}, model, kFree * 3 / 4, 40 * kMiB, kFree));
+  EXPECT_FALSE(plan_memory({}, model, kFree, 40 * kMiB, kFree));
+}
+
 TEST(MemoryPlan, NamesABudgetThatWouldDo) {
   for (const std::int64_t reserved : {std::int64_t{0}, 64 * kMiB}) {
     const auto planned = [&](std::int64_t memory_bytes) {

@@ -76,6 +76,16 @@ std::vector<std::string> weight_files(const std::string& model_path) {
   return files;
 }
 
+std::int64_t weight_file_bytes(const std::string& model_path) {
+  std::int64_t bytes = 0;
+  for (const std::string& path : weight_files(model_path)) {
+    std::error_code failure;
+    const std::uintmax_t size = fs::file_size(path, failure);
+    if (!failure) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
+}
+
 Result<std::string> model_fingerprint(const std::string& model_path) {
   std::uint64_t hash = kOffsetBasis;
   std::int64_t total_bytes = 0;

@@ -1,6 +1,7 @@
 // Tells one model's file from another's without reading all of it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,8 @@ Result<std::string> model_fingerprint(const std::string& model_path);
 
 // The files that hold the model's weights: the file itself, all of its split set, or a folder's safetensors by name.
 std::vector<std::string> weight_files(const std::string& model_path);
+
+// Their bytes; files that cannot be read count as empty.
+std::int64_t weight_file_bytes(const std::string& model_path);
 
 }  // namespace kvasir::io
