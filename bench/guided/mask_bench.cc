@@ -1,22 +1,27 @@
-// Which of MaskBench's schemas compile, and whether exactly their valid instances are accepted.
+// Whether exactly the valid instances of MaskBench's schemas are accepted, and how long masks take.
 //
-//   kvasir_mask_bench FILE    lines of JSON: {"name", "schema", "tests": [{"valid", "data"}]}
+//   kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] FILE
 //
-// Each byte is a token. Instances are written without blanks, their members in the order of the file. A line for each
-// schema that is refused, takes longer than 200 ms or judges an instance otherwise. Exit code 1: an invalid instance was accepted.
-#include <simdjson.h>
+// FILE has lines of JSON: {"name", "schema", "tests": [{"valid", "data"}]}. Without a model each byte is a token.
+// --every N takes the first of N lines. Times are processor time of the thread, without what the clock takes. Exit
+// code 1: an invalid instance was accepted, or a mask and a token's acceptance differ.
+#include <fmt/format.h>
+#include <time.h>
 
-#include <chrono>
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "grammar/compile/compiled_grammar.h"
-#include "grammar/match/matcher.h"
-#include "grammar/schema/json_schema.h"
+#include "engine/open_model.h"
+#include "grammar/bench/mask_bench.h"
+#include "grammar/token_vocabulary.h"
+#include "store/model_store.h"
 
 namespace {
 
@@ -24,15 +29,37 @@ using kvasir::Result;
 using kvasir::TokenId;
 using namespace kvasir::grammar;
 
-constexpr double kSlowMs = 200.0;
-
-struct Counts {
-  int schemas = 0;
-  int passed = 0;
-  int refused = 0;
-  int wrong_accepts = 0;
-  int false_rejects = 0;
+struct Arguments {
+  std::string model;
+  std::string file;
+  int every = 1;
+  int repeat = 3;
+  bool failures = false;
 };
+
+std::int64_t thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--failures") {
+      arguments.failures = true;
+    } else if (argument.starts_with("--") && i + 1 < argc) {
+      const char* value = argv[++i];
+      if (argument == "--model") arguments.model = value;
+      if (argument == "--every") arguments.every = std::max(1, std::atoi(value));
+      if (argument == "--repeat") arguments.repeat = std::max(1, std::atoi(value));
+    } else {
+      arguments.file = argument;
+    }
+  }
+  return arguments;
+}
 
 std::shared_ptr<const Vocabulary> byte_vocabulary() {
   std::vector<std::string> tokens;
@@ -41,63 +68,78 @@ std::shared_ptr<const Vocabulary> byte_vocabulary() {
   return std::make_shared<const Vocabulary>(views);
 }
 
-Result<std::shared_ptr<const CompiledGrammar>> compile(std::string_view schema,
-                                                       const std::shared_ptr<const Vocabulary>& vocabulary) {
-  auto store = std::make_unique<TermStore>();
-  KVASIR_TRY(SchemaGrammar made, grammar_from_schema(*store, schema));
-  return CompiledGrammar::create(std::move(store), std::move(made.grammar), vocabulary);
+std::vector<TokenId> bytes_of(std::string_view text) {
+  std::vector<TokenId> tokens;
+  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+  return tokens;
 }
 
-bool accepts(const std::shared_ptr<const CompiledGrammar>& grammar, std::string_view text) {
-  GrammarMatcher matcher(grammar);
-  for (const char byte : text) {
-    if (!matcher.accept(static_cast<TokenId>(static_cast<unsigned char>(byte)))) return false;
-  }
-  return matcher.is_accepting();
+void print(std::string_view name, const TimeSpread& spread) {
+  fmt::print("{:<16} n {:>8}  p50 {:>9.2f}  p90 {:>9.2f}  p99 {:>10.2f}  max {:>11.2f}  sum {:>14.1f}\n", name,
+             spread.count, spread.p50, spread.p90, spread.p99, spread.max, spread.sum);
 }
 
-void judge(const std::string& line, const std::shared_ptr<const Vocabulary>& vocabulary, Counts& counts) {
-  simdjson::dom::parser parser;
-  const simdjson::dom::element element = parser.parse(line);
-  const std::string name(element["name"].get_string().value());
-  ++counts.schemas;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto grammar = compile(simdjson::to_string(element["schema"]), vocabulary);
-  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  if (ms > kSlowMs) std::printf("slow %s: %.0f ms\n", name.c_str(), ms);
-  if (!grammar) {
-    ++counts.refused;
-    std::printf("refused %s: %s\n", name.c_str(), grammar.error().message.c_str());
-    return;
+void print(const MaskBenchReport& report, bool with_failures) {
+  if (with_failures) {
+    for (const MaskBenchFailure& failure : report.failures) {
+      fmt::print("{} {} [{}]: {:.200}\n", failure.kind, failure.name, failure.test, failure.detail);
+    }
   }
-  bool is_right = true;
-  for (const simdjson::dom::element test : element["tests"].get_array()) {
-    const bool is_valid = test["valid"].get_bool();
-    const std::string text = simdjson::to_string(test["data"]);
-    if (accepts(*grammar, text) == is_valid) continue;
-    is_right = false;
-    ++(is_valid ? counts.false_rejects : counts.wrong_accepts);
-    std::printf("%s %s: %.200s\n", is_valid ? "false reject" : "wrong accept", name.c_str(), text.c_str());
-  }
-  counts.passed += is_right ? 1 : 0;
+  print("mask us", report.mask_us);
+  print("mask us, first", report.first_mask_us);
+  print("accept us", report.accept_us);
+  print("accept us, first", report.first_accept_us);
+  print("compile ms", report.compile_ms);
+  fmt::print("one token {:.1f}% of masks, at most 255 {:.1f}%\n", 100 * report.forced_share,
+             100 * report.few_logits_share);
+  fmt::print(
+      "{} schemas, {} passed, {} refused, {} wrong accepts, {} wrong refusals, {} disagreements, {} timed out\n",
+      report.schemas, report.passed, report.refused, report.wrong_accepts, report.wrong_refusals,
+      report.disagreements, report.timed_out);
+}
+
+Result<MaskBench> make_bench(const Arguments& arguments, std::unique_ptr<kvasir::text::Tokenizer>& tokenizer) {
+  const MaskBenchOptions options = {.num_repeats = arguments.repeat, .thread_ns = thread_ns};
+  if (arguments.model.empty()) return MaskBench(byte_vocabulary(), bytes_of, options);
+  KVASIR_TRY(const std::string path, kvasir::store::resolve_model(arguments.model));
+  KVASIR_TRY(tokenizer, kvasir::open_tokenizer(path));
+  const auto encode = [&tokenizer](std::string_view text) { return tokenizer->encode(text, {.add_special = false}); };
+  const std::int64_t begin = thread_ns();
+  const auto vocabulary = make_vocabulary(*tokenizer);
+  fmt::print("{} tokens, {:.0f} ms\n", vocabulary->num_tokens(), static_cast<double>(thread_ns() - begin) * 1e-6);
+  return MaskBench(vocabulary, encode, options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: kvasir_mask_bench FILE\n", stderr);
+  const Arguments arguments = parse_arguments(argc, argv);
+  if (arguments.file.empty()) {
+    std::fputs("usage: kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] FILE\n", stderr);
     return 2;
   }
-  std::ifstream file(argv[1]);
+  std::ifstream file(arguments.file);
   if (!file) {
-    std::fprintf(stderr, "kvasir_mask_bench: %s: cannot be read\n", argv[1]);
+    std::fprintf(stderr, "kvasir_mask_bench: %s: cannot be read\n", arguments.file.c_str());
     return 3;
   }
-  const auto vocabulary = byte_vocabulary();
-  Counts counts;
-  for (std::string line; std::getline(file, line);) judge(line, vocabulary, counts);
-  std::printf("%d schemas, %d passed, %d refused, %d wrong accepts, %d false rejects\n", counts.schemas, counts.passed,
-              counts.refused, counts.wrong_accepts, counts.false_rejects);
-  return counts.wrong_accepts == 0 ? 0 : 1;
+  std::unique_ptr<kvasir::text::Tokenizer> tokenizer;
+  Result<MaskBench> bench = make_bench(arguments, tokenizer);
+  if (!bench) {
+    std::fprintf(stderr, "kvasir_mask_bench: %s\n", bench.error().message.c_str());
+    return 3;
+  }
+  int num_lines = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (num_lines++ % arguments.every != 0) continue;
+    const auto bench_case = parse_mask_bench_case(line);
+    if (!bench_case) {
+      std::fprintf(stderr, "kvasir_mask_bench: line %d: %s\n", num_lines, bench_case.error().message.c_str());
+      return 3;
+    }
+    bench->run(*bench_case);
+  }
+  const MaskBenchReport report = bench->report();
+  print(report, arguments.failures);
+  return report.wrong_accepts + report.disagreements == 0 ? 0 : 1;
 }
