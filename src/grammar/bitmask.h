@@ -1,6 +1,7 @@
 // Which tokens of a vocabulary are allowed.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,9 @@ class TokenMask {
   std::int32_t num_tokens() const { return num_tokens_; }
   std::span<const std::uint64_t> words() const { return words_; }
 
-  void clear() { words_.assign(words_.size(), 0); }
+  void clear() { std::ranges::fill(words_, 0); }
+  // Requires: as many words as words() has.
+  void assign(std::span<const std::uint64_t> words) { std::ranges::copy(words, words_.begin()); }
   // Requires: 0 <= token < num_tokens().
   void set(TokenId token) { words_[word_of(token)] |= bit_of(token); }
   void reset(TokenId token) { words_[word_of(token)] &= ~bit_of(token); }

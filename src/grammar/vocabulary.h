@@ -4,84 +4,78 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "grammar/atlas.h"
 #include "grammar/bitmask.h"
 #include "grammar/regex/character_classes.h"
+#include "grammar/token_trie.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::grammar {
 
-// A trie of all tokens with text, its nodes in depth-first order: node 0 is the root, the first child of a node is the
-// next node, and skip() is the first node behind its subtree. Several tokens may have the same bytes.
-//
-// Thread safety: immutable.
+// Thread safety: immutable, but for the atlas, which any thread may use.
 class Vocabulary {
  public:
-  using NodeId = std::uint32_t;
-
-  // tokens[id]: the bytes that a client sees of a token; empty for one without text (a control token).
+  // tokens[id]: the bytes that a client sees of a token; empty for one without text (a control token). A token of more
+  // than kMaxTokenBytes counts as one without text.
   explicit Vocabulary(std::span<const std::string_view> tokens);
+  // first_tokens[id]: the bytes at the start of a text, where SentencePiece's tokens lose a blank.
+  // is_start_behind_special: a token without text begins a text.
+  Vocabulary(std::span<const std::string_view> tokens, std::span<const std::string_view> first_tokens,
+             bool is_start_behind_special);
 
-  std::int32_t num_tokens() const { return static_cast<std::int32_t>(begins_.size()) - 1; }
-  std::string_view text(TokenId token) const;
-  std::size_t longest_token_bytes() const { return longest_token_bytes_; }
+  static constexpr std::size_t kMaxTokenBytes = 1024;
 
-  NodeId num_nodes() const { return static_cast<NodeId>(nodes_.size()) - 1; }
-  unsigned char byte(NodeId node) const { return nodes_[node].byte; }
-  std::size_t depth(NodeId node) const { return nodes_[node].depth; }  // bytes up to and with this node
-  NodeId skip(NodeId node) const { return nodes_[node].skip; }
-  bool has_children(NodeId node) const { return nodes_[node].skip > node + 1; }
-  // The tokens that end at the node, as a range of places in the order of their bytes.
-  std::pair<std::uint32_t, std::uint32_t> range_at(NodeId node) const { return between(node, node + 1); }
-  // .. and below it.
-  std::pair<std::uint32_t, std::uint32_t> range_within(NodeId node) const {
-    return between(node, nodes_[node].skip);
+  std::int32_t num_tokens() const { return texts_.size(); }
+  std::string_view text(TokenId token) const {
+    const std::string_view text = texts_[token];
+    return text.size() <= kMaxTokenBytes ? text : std::string_view();
   }
-  std::span<const TokenId> ordered(std::uint32_t begin, std::uint32_t end) const {
-    return std::span(ordered_).subspan(begin, end - begin);
-  }
-  // The classes of all characters of the tokens that end at the node or below, the node's own bytes included;
-  // kBrokenCharacter with them where a token is no whole number of characters.
-  CharacterClasses classes_within(NodeId node) const { return nodes_[node].classes; }
+  const TokenTexts& texts() const { return texts_; }
+  std::uint32_t longest_token_characters() const { return longest_token_characters_; }
 
-  // Adds every token whose characters all are of these classes.
-  void add_tokens_of(CharacterClasses classes, TokenMask& mask) const;
+  const TokenTrie& trie() const { return trie_; }
+  // All of the trie.
+  const std::shared_ptr<const Remainders>& whole() const { return whole_; }
+  Atlas& atlas() const { return *atlas_; }
+
+  // Adds every token of at most num_characters characters, all of these classes.
+  void add_tokens_of(CharacterClasses classes, std::uint32_t num_characters, TokenMask& mask) const;
 
   // Which bytes are tokens of their own; a text that needs another one cannot be written.
   bool has_byte_token(unsigned char byte) const { return has_byte_token_[byte]; }
 
+  // The same tokens at the start of a text; null: they have the same bytes there.
+  const Vocabulary* at_text_start() const { return at_text_start_.get(); }
+  bool is_start_behind_special() const { return is_start_behind_special_; }
+  // Tokens whose whole text is lost at the start of a text; ascending.
+  std::span<const TokenId> silent_at_start() const { return silent_at_start_; }
+
  private:
-  struct Node {
-    std::uint8_t byte = 0;
-    std::uint16_t depth = 0;
-    NodeId skip = 0;
-    std::uint32_t first_token = 0;  // in ordered_
+  struct Group {  // tokens with the same classes and length
     CharacterClasses classes = 0;
-  };
-  struct Group {  // tokens with the same classes
-    CharacterClasses classes = 0;
+    std::uint32_t num_characters = 0;
     std::vector<TokenId> tokens;
     TokenMask mask;  // of large groups
   };
 
-  std::pair<std::uint32_t, std::uint32_t> between(NodeId begin, NodeId end) const {
-    return {nodes_[begin].first_token, nodes_[end].first_token};
-  }
-  void add_nodes();
+  static std::vector<TokenTrie::Entry> entries_of(const TokenTexts& texts);
   void add_groups();
 
-  std::string bytes_;
-  std::vector<std::size_t> begins_;  // num_tokens + 1 places in bytes_
-  std::vector<TokenId> ordered_;     // tokens with text, by bytes
-  std::vector<Node> nodes_;          // one more behind the last
+  TokenTexts texts_;
+  TokenTrie trie_;
   std::vector<Group> groups_;
-  std::size_t longest_token_bytes_ = 0;
+  std::uint32_t longest_token_characters_ = 0;
   std::array<bool, 256> has_byte_token_ = {};
+  std::shared_ptr<const Remainders> whole_;
+  std::unique_ptr<Atlas> atlas_;
+  std::unique_ptr<const Vocabulary> at_text_start_;
+  bool is_start_behind_special_ = false;
+  std::vector<TokenId> silent_at_start_;
 };
 
 }  // namespace kvasir::grammar

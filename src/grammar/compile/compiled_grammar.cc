@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace kvasir::grammar {
+namespace {
+
+constexpr std::size_t kMaskEntryBytes = 32;
+
+std::uint64_t transition_key(ConfigId config, TokenId token) {
+  return std::uint64_t{config} << 32 | static_cast<std::uint32_t>(token);
+}
+
+}  // namespace
 
 CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar,
                                  std::shared_ptr<const Vocabulary> vocabulary, const Limits& limits)
@@ -16,8 +25,12 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar gramm
       derivatives_(*terms_),
       states_(*terms_, derivatives_),
       rows_(grammar_, states_, limits.max_items),
-      masks_(*vocabulary_, states_, rows_) {
-  start_ = intern({.places = {}, .boundary = rows_.start()});
+      masks_(*vocabulary_, states_, rows_, limits.max_kept_bytes / 2) {
+  here_.boundary = rows_.start();
+  start_ = intern(here_);
+  here_.at_text_start = vocabulary_->at_text_start() != nullptr;
+  first_start_ = intern(here_);
+  note_exhaustion();
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(
@@ -32,75 +45,170 @@ Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(
   return compiled;
 }
 
-ConfigId CompiledGrammar::intern(Config config) const {
-  const auto [found, is_new] = found_.try_emplace(std::move(config), static_cast<ConfigId>(configs_.size()));
-  if (is_new) configs_.push_back(found->first);
-  return found->second;
+void CompiledGrammar::note_exhaustion() const {
+  if (terms_->is_exhausted() || rows_.is_exhausted()) is_exhausted_.store(true, std::memory_order_relaxed);
 }
 
-CompiledGrammar::Config CompiledGrammar::next(const Config& config, unsigned char byte) const {
-  Config result;
-  std::vector<RowId> begun;
-  const auto step = [&](RowId row, TerminalId terminal, ByteStateId from) {
+ConfigId CompiledGrammar::intern(const Config& config) const {
+  bool is_new = false;
+  const ConfigId id = configs_.intern(config, is_new);
+  if (!is_new) return id;
+  ConfigStore::Record& record = configs_.record(id);
+  if (config.boundary != kNoRow) {
+    record.is_accepting = rows_.is_accepting(config.boundary);
+    record.must_end =
+        config.places.empty() && rows_.wanted(config.boundary).empty() && rows_.tokens(config.boundary).empty();
+  } else {
+    record.is_ambiguous = config.places.empty();
+  }
+  return id;
+}
+
+// Replaces here_ by what a byte leads to.
+void CompiledGrammar::step(unsigned char byte) const {
+  next_.clear();
+  begun_.clear();
+  const auto step_place = [&](RowId row, TerminalId terminal, ByteStateId from) {
     const ByteStateId state = states_.next(from, byte);
     if (state == kDeadState) return;
-    if (states_.is_accepting(state)) begun.push_back(rows_.advance(row, terminal));
-    if (!states_.is_final(state)) result.places.push_back({row, terminal, state});
+    const bool is_accepting = states_.is_accepting(state);
+    if (is_accepting) begun_.push_back(rows_.advance(row, terminal));
+    if (!is_accepting || !states_.is_final(state)) next_.places.push_back({row, terminal, state});
   };
-  for (const Place& place : config.places) step(place.row, place.terminal, place.state);
-  if (config.boundary != kNoRow) {
-    const std::vector<RowStore::Wanted> wanted(rows_.wanted(config.boundary).begin(),
-                                               rows_.wanted(config.boundary).end());
-    for (const RowStore::Wanted& wants : wanted) step(config.boundary, wants.terminal, wants.state);
-  }
-  if (!begun.empty()) result.boundary = rows_.join(begun);
-  std::ranges::sort(result.places);
-  result.places.erase(std::ranges::unique(result.places).begin(), result.places.end());
-  if (result.places.size() > limits_.max_places) is_ambiguous_ = true;
-  return result;
-}
-
-ConfigId CompiledGrammar::advance(ConfigId id, TokenId token) const {
-  const std::lock_guard lock(mutex_);
-  if (token < 0 || token >= vocabulary_->num_tokens()) return kNoConfig;
-  Config config = configs_[id];
-  if (config.boundary != kNoRow) {
-    if (const RowId row = rows_.advance_token(config.boundary, token); row != kNoRow) {
-      return intern({.places = {}, .boundary = row});
+  for (const Place& place : here_.places) step_place(place.row, place.terminal, place.state);
+  if (here_.boundary != kNoRow) {
+    for (std::size_t i = 0; i < rows_.wanted(here_.boundary).size(); ++i) {  // rows may move
+      const RowStore::Wanted wanted = rows_.wanted(here_.boundary)[i];
+      step_place(here_.boundary, wanted.terminal, wanted.state);
     }
   }
-  const std::string_view text = vocabulary_->text(token);
-  if (text.empty()) return kNoConfig;
-  for (const char byte : text) {
-    config = next(config, static_cast<unsigned char>(byte));
-    if (config.places.empty() && config.boundary == kNoRow) return kNoConfig;
+  if (!begun_.empty()) next_.boundary = rows_.join(begun_);
+  if (next_.places.size() > 1) {
+    std::ranges::sort(next_.places);
+    next_.places.erase(std::ranges::unique(next_.places).begin(), next_.places.end());
   }
-  return intern(std::move(config));
+  std::swap(here_, next_);
 }
 
-void CompiledGrammar::fill(ConfigId id, TokenMask& mask) const {
-  const std::lock_guard lock(mutex_);
-  mask.clear();
-  const Config& config = configs_[id];
-  for (const Place& place : config.places) masks_.add(place.row, place.terminal, place.state, mask);
-  if (config.boundary != kNoRow) masks_.add(config.boundary, mask);
+// Steps while one terminal is all there is; how many bytes.
+std::size_t CompiledGrammar::step_inside(std::string_view text) const {
+  if (here_.places.size() != 1 || here_.boundary != kNoRow) return 0;
+  ByteStateId state = here_.places[0].state;
+  std::size_t count = 0;
+  for (; count < text.size(); ++count) {
+    const ByteStateId next = states_.next(state, static_cast<unsigned char>(text[count]));
+    if (next == kDeadState || states_.is_accepting(next)) break;
+    state = next;
+  }
+  here_.places[0].state = state;
+  return count;
 }
 
-bool CompiledGrammar::is_accepting(ConfigId id) const {
-  const std::lock_guard lock(mutex_);
-  return configs_[id].boundary != kNoRow && rows_.is_accepting(configs_[id].boundary);
+// Whether the text may follow here_, which becomes what is behind it.
+bool CompiledGrammar::step_text(std::string_view text) const {
+  here_.at_text_start = false;
+  while (true) {
+    text.remove_prefix(step_inside(text));
+    if (text.empty()) return true;
+    step(static_cast<unsigned char>(text[0]));
+    text.remove_prefix(1);
+    if (here_.places.empty() && here_.boundary == kNoRow) return false;
+    if (here_.places.size() > limits_.max_places) {
+      here_.clear();  // an ambiguous place
+      return true;
+    }
+  }
 }
 
-bool CompiledGrammar::must_end(ConfigId id) const {
-  const std::lock_guard lock(mutex_);
-  const Config& config = configs_[id];
-  return config.places.empty() && config.boundary != kNoRow && rows_.wanted(config.boundary).empty() &&
-         rows_.tokens(config.boundary).empty();
+ConfigId CompiledGrammar::compute_advance(ConfigId id, TokenId token) const {
+  configs_.read(id, here_);
+  if (here_.boundary != kNoRow) {
+    if (const RowId row = rows_.advance_token(here_.boundary, token); row != kNoRow) {
+      here_.clear();
+      here_.boundary = row;
+      here_.at_text_start = vocabulary_->at_text_start() != nullptr && vocabulary_->is_start_behind_special();
+      return intern(here_);
+    }
+  }
+  if (here_.places.empty() && here_.boundary == kNoRow) return kNoConfig;
+  if (here_.at_text_start && std::ranges::binary_search(vocabulary_->silent_at_start(), token)) {
+    here_.at_text_start = false;
+    return intern(here_);
+  }
+  const Vocabulary& vocabulary = here_.at_text_start ? *vocabulary_->at_text_start() : *vocabulary_;
+  const std::string_view text = vocabulary.text(token);
+  if (text.empty() || !step_text(text)) return kNoConfig;
+  return intern(here_);
 }
 
-bool CompiledGrammar::is_exhausted() const {
+ConfigId CompiledGrammar::advance(ConfigId config, TokenId token) const {
+  if (token < 0 || token >= vocabulary_->num_tokens()) return kNoConfig;
+  const std::uint64_t key = transition_key(config, token);
+  if (const auto found = transitions_.find(key)) return *found;
   const std::lock_guard lock(mutex_);
-  return terms_->is_exhausted() || rows_.is_exhausted() || is_ambiguous_;
+  if (const auto found = transitions_.find(key)) return *found;
+  const ConfigId next = compute_advance(config, token);
+  note_exhaustion();
+  if (next != kNoConfig && transitions_.size_bytes() < limits_.max_kept_bytes / 8) transitions_.insert(key, next);
+  return next;
+}
+
+MaskStore& CompiledGrammar::masks_of(const Config& config) const {
+  if (!config.at_text_start) return masks_;
+  if (first_masks_ == nullptr) {
+    first_masks_ = std::make_unique<MaskStore>(*vocabulary_->at_text_start(), states_, rows_,
+                                               limits_.max_kept_bytes / 8);
+  }
+  return *first_masks_;
+}
+
+StoredMask CompiledGrammar::compute_mask(ConfigId id) const {
+  configs_.read(id, here_);
+  StoredMask mask = masks_of(here_).mask(here_.places, here_.boundary);
+  if (here_.at_text_start) {
+    for (const TokenId token : vocabulary_->silent_at_start()) {
+      if (mask.test(token)) continue;
+      mask.tokens.push_back(token);
+      ++mask.count;
+      mask.only = mask.count == 1 ? token : kNoToken;
+    }
+  }
+  note_exhaustion();
+  return mask;
+}
+
+void CompiledGrammar::fill(ConfigId config, TokenMask& mask) const {
+  const ConfigStore::Record& record = configs_.record(config);
+  if (const StoredMask* kept = record.mask.load(std::memory_order_acquire)) return kept->write_to(mask);
+  const std::lock_guard lock(mutex_);
+  if (const StoredMask* kept = record.mask.load(std::memory_order_relaxed)) return kept->write_to(mask);
+  StoredMask made = compute_mask(config);
+  made.write_to(mask);
+  keep(config, std::move(made));
+}
+
+CompiledGrammar::Choices CompiledGrammar::choices(ConfigId config) const {
+  const ConfigStore::Record& record = configs_.record(config);
+  if (const StoredMask* kept = record.mask.load(std::memory_order_acquire)) return {kept->count, kept->only};
+  const std::lock_guard lock(mutex_);
+  if (const StoredMask* kept = record.mask.load(std::memory_order_relaxed)) return {kept->count, kept->only};
+  StoredMask made = compute_mask(config);
+  const Choices choices = {made.count, made.only};
+  keep(config, std::move(made));
+  return choices;
+}
+
+void CompiledGrammar::keep(ConfigId config, StoredMask mask) const {
+  const std::size_t size_bytes = mask.size_bytes() + kMaskEntryBytes;
+  if (mask_bytes_ + size_bytes > limits_.max_kept_bytes / 4) return;
+  mask_bytes_ += size_bytes;
+  configs_.keep_mask(config, std::move(mask));
+}
+
+std::size_t CompiledGrammar::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return mask_bytes_ + masks_.size_bytes() + (first_masks_ ? first_masks_->size_bytes() : 0) +
+         transitions_.size_bytes();
 }
 
 }  // namespace kvasir::grammar

@@ -1,16 +1,21 @@
 // A grammar beside a vocabulary: which tokens may follow, and where they lead.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/bitmask.h"
+#include "grammar/compile/config.h"
+#include "grammar/compile/config_store.h"
 #include "grammar/compile/mask_store.h"
 #include "grammar/compile/row_store.h"
+#include "grammar/compile/transition_table.h"
 #include "grammar/ir/grammar.h"
 #include "grammar/limits.h"
 #include "grammar/regex/byte_states.h"
@@ -21,13 +26,10 @@
 
 namespace kvasir::grammar {
 
-using ConfigId = std::uint32_t;
-inline constexpr ConfigId kNoConfig = 0xFFFFFFFF;
-
 // Grows while it is used: what a text asks for first is made then. What it answers depends on the grammar and the
 // text alone.
 //
-// Thread safety: all functions may be called from any thread.
+// Thread safety: all functions may be called from any thread. Answers that are remembered take no lock.
 class CompiledGrammar {
  public:
   // kUsage: the grammar has no text. kUnmet: it passes a limit, which the message names.
@@ -37,53 +39,63 @@ class CompiledGrammar {
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
 
-  // Before the first token.
-  ConfigId start() const { return start_; }
+  // Before the first token, which at_text_start says begins a text (Vocabulary::at_text_start).
+  ConfigId start(bool at_text_start = false) const { return at_text_start ? first_start_ : start_; }
   // kNoConfig: the token may not follow.
   ConfigId advance(ConfigId config, TokenId token) const;
-  // Replaces the mask by the tokens that may follow.
+  // Replaces the mask by the tokens that may follow. Requires: a mask of as many tokens as the vocabulary has.
   void fill(ConfigId config, TokenMask& mask) const;
+  // How many tokens may follow, and which one when it is the only one (kNoToken otherwise).
+  struct Choices {
+    std::int32_t count = 0;
+    TokenId only = kNoToken;
+  };
+  Choices choices(ConfigId config) const;
   // The text may end here.
-  bool is_accepting(ConfigId config) const;
+  bool is_accepting(ConfigId config) const { return configs_.record(config).is_accepting; }
   // .. and nothing may follow.
-  bool must_end(ConfigId config) const;
-  // Past a limit (the number of states, or ambiguity): what was answered since means nothing.
-  bool is_exhausted() const;
+  bool must_end(ConfigId config) const { return configs_.record(config).must_end; }
+  // The text is one in more ways than Limits::max_places: nothing may follow, and it may not end.
+  bool is_ambiguous(ConfigId config) const { return configs_.record(config).is_ambiguous; }
+  // Past a limit of states: what was answered since means nothing.
+  bool is_exhausted() const { return is_exhausted_.load(std::memory_order_relaxed); }
+
+  // What is remembered. Bounded by Limits::max_kept_bytes.
+  std::size_t kept_bytes() const;
 
  private:
-  // A terminal on its way.
-  struct Place {
-    RowId row = 0;
-    TerminalId terminal = 0;
-    ByteStateId state = kDeadState;
-
-    friend auto operator<=>(const Place&, const Place&) = default;
-  };
-  struct Config {
-    std::vector<Place> places;    // ascending
-    RowId boundary = kNoRow;      // a row that begins here
-
-    friend auto operator<=>(const Config&, const Config&) = default;
-  };
-
   CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary,
                   const Limits& limits);
-  ConfigId intern(Config config) const;
-  Config next(const Config& config, unsigned char byte) const;
+  ConfigId intern(const Config& config) const;
+  // All below: with mutex_ held.
+  ConfigId compute_advance(ConfigId config, TokenId token) const;
+  bool step_text(std::string_view text) const;     // of here_
+  std::size_t step_inside(std::string_view text) const;
+  void step(unsigned char byte) const;
+  StoredMask compute_mask(ConfigId config) const;
+  MaskStore& masks_of(const Config& config) const;
+  void keep(ConfigId config, StoredMask mask) const;
+  void note_exhaustion() const;
 
   Limits limits_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   Grammar grammar_;
-  mutable std::mutex mutex_;  // all below
+  ConfigId start_ = 0;
+  ConfigId first_start_ = 0;
+  mutable std::atomic<bool> is_exhausted_ = false;
+  mutable ConfigStore configs_;             // records are read without the mutex
+  mutable TransitionTable transitions_;     // by config << 32 | token; read without the mutex
+  mutable std::mutex mutex_;                // all growth, and all below
   std::unique_ptr<TermStore> terms_;
   mutable Derivatives derivatives_;
   mutable ByteStates states_;
   mutable RowStore rows_;
   mutable MaskStore masks_;
-  mutable std::vector<Config> configs_;
-  mutable std::map<Config, ConfigId> found_;
-  mutable bool is_ambiguous_ = false;
-  ConfigId start_ = 0;
+  mutable std::unique_ptr<MaskStore> first_masks_;  // at the start of a text
+  mutable std::size_t mask_bytes_ = 0;
+  mutable Config here_;
+  mutable Config next_;
+  mutable std::vector<RowId> begun_;
 };
 
 }  // namespace kvasir::grammar

@@ -3,13 +3,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "grammar/bitmask.h"
+#include "grammar/atlas.h"
+#include "grammar/compile/config.h"
 #include "grammar/compile/row_store.h"
+#include "grammar/compile/stored_mask.h"
+#include "grammar/compile/token_walk.h"
 #include "grammar/regex/byte_states.h"
 #include "grammar/vocabulary.h"
 
@@ -21,44 +25,47 @@ namespace kvasir::grammar {
 // Thread safety: none.
 class MaskStore {
  public:
-  // All outlive this.
-  MaskStore(const Vocabulary& vocabulary, ByteStates& states, RowStore& rows);
+  // All outlive this. At most max_bytes of walks are kept.
+  MaskStore(const Vocabulary& vocabulary, ByteStates& states, RowStore& rows, std::size_t max_bytes);
 
-  // Adds the tokens that may follow inside a terminal that `row` waits for.
-  void add(RowId row, TerminalId terminal, ByteStateId state, TokenMask& mask);
-  // Adds the tokens that may follow a row.
-  void add(RowId row, TokenMask& mask);
+  // The tokens that may follow places and a row (kNoRow: none).
+  StoredMask mask(std::span<const Place> places, RowId boundary);
+
+  std::size_t size_bytes() const { return size_bytes_; }
 
  private:
-  using NodeSetId = std::uint32_t;  // nodes of the trie, none below another; 0 is the root alone
-  static constexpr NodeSetId kRoot = 0;
-  static constexpr NodeSetId kNoNodes = 1;
-
-  // Tokens, and the nodes in whose subtrees others go on behind the terminal.
-  struct Walk {
-    CharacterClasses classes = 0;  // all tokens of these
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> tokens;  // and of these ranges of Vocabulary::ordered()
-    NodeSetId ends = kNoNodes;
-  };
-
-  NodeSetId intern(std::vector<Vocabulary::NodeId> nodes);
-  const Walk& walk(NodeSetId nodes, ByteStateId state);
-  Walk compute_walk(NodeSetId nodes, ByteStateId state);
-  void walk_subtree(Vocabulary::NodeId top, ByteStateId state, bool has_classes, Walk& walk,
-                    std::vector<Vocabulary::NodeId>& ends);
-  void add_walk(const Walk& walk, TokenMask& mask);
-  // Adds the tokens that go on from these nodes with what the row waits for.
-  void add_behind(RowId row, NodeSetId nodes, TokenMask& mask);
-  const TokenMask& tokens_of(CharacterClasses classes);
+  void add(RowId row, TerminalId terminal, ByteStateId state, const Remainders& remainders);
+  // Adds the tokens that go on from the remainders with what the row waits for.
+  void add_behind(RowId row, const Remainders& remainders);
+  const Walk& walk(const Remainders& remainders, ByteStateId state, bool keeps_all_ends);
+  std::shared_ptr<const Walk> find_walk(const Remainders& remainders, ByteStateId state, bool keeps_all_ends);
+  // The classes of the first characters of what the row waits for.
+  CharacterClasses first_classes(RowId row);
+  StoredMask joined();
 
   const Vocabulary& vocabulary_;
   ByteStates& states_;
   RowStore& rows_;
-  std::vector<std::vector<Vocabulary::NodeId>> node_sets_;
-  std::map<std::vector<Vocabulary::NodeId>, NodeSetId> found_;
-  std::unordered_map<std::uint64_t, Walk> walks_;  // by nodes << 32 | state
-  std::unordered_map<CharacterClasses, TokenMask> tokens_of_;
-  std::vector<ByteStateId> path_;  // states by depth, of the walk at hand
+  TokenWalker walker_;
+  std::size_t max_bytes_;
+  std::size_t size_bytes_ = 0;
+  struct WalkKey {
+    std::uint64_t remainders = 0;
+    std::uint64_t state = 0;  // and whether all ends are kept
+    friend bool operator==(const WalkKey&, const WalkKey&) = default;
+  };
+  struct WalkHash {
+    std::size_t operator()(const WalkKey& key) const {
+      return (key.remainders * 0x9E3779B97F4A7C15 ^ key.state) * 0xBF58476D1CE4E5B9 >> 16;
+    }
+  };
+  std::unordered_map<WalkKey, std::shared_ptr<const Walk>, WalkHash> walks_;
+  // Of the mask at hand:
+  std::vector<std::shared_ptr<const DenseMask>> bases_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::shared_ptr<const Walk>> held_;             // that are not kept
+  std::vector<std::pair<RowId, std::uint64_t>> seen_behind_;  // rows with remainders
+  TokenMask in_list_;                                         // empty between masks
 };
 
 }  // namespace kvasir::grammar

@@ -1,10 +1,28 @@
 #include "grammar/compile/row_store.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace kvasir::grammar {
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 29;
+}
+
+std::uint64_t hash_of(const Item& item) {
+  return mixed(mixed(std::uint64_t{item.node} << 32 | item.count, std::uint64_t{item.origin} << 32 | item.rule),
+               0x94D049BB133111EB);
+}
+
+std::uint64_t hash_of(const std::vector<Item>& items) {
+  std::uint64_t hash = items.size();
+  for (const Item& item : items) hash = mixed(hash, hash_of(item));
+  return mixed(hash, 1);
+}
+
+}  // namespace
 
 // Adds to the items of a new row what they predict and complete.
 class RowCloser {
@@ -12,7 +30,18 @@ class RowCloser {
   RowCloser(RowStore& store, RowId self) : store_(store), self_(self) {}
 
   void add(const Item& item) {
-    if (seen_.insert(item).second) items_.push_back(item);
+    if (items_.size() <= kMaxScanned) {
+      if (std::ranges::find(items_, item) != items_.end()) return;
+      items_.push_back(item);
+      if (items_.size() > kMaxScanned) {
+        for (std::uint32_t i = 0; i < items_.size(); ++i) seen_.insert(hash_of(items_[i]), i);
+      }
+      return;
+    }
+    const std::uint64_t hash = hash_of(item);
+    if (seen_.find(hash, [&](std::uint32_t i) { return items_[i] == item; }) != IdTable::kNone) return;
+    seen_.insert(hash, static_cast<std::uint32_t>(items_.size()));
+    items_.push_back(item);
   }
 
   void close() {
@@ -72,7 +101,8 @@ class RowCloser {
   RowStore& store_;
   RowId self_;
   std::vector<Item> items_;
-  std::set<Item> seen_;
+  static constexpr std::size_t kMaxScanned = 24;
+  IdTable seen_;  // places in items_, once there are many
   std::vector<RuleId> empty_rules_;  // complete where they began
   bool is_accepting_ = false;
 };
@@ -86,15 +116,31 @@ bool RowStore::is_only_end(NodeId node) const {
   return grammar_.nodes[node].is_final && grammar_.nodes[node].edges.empty() && grammar_.loop_of[node] < 0;
 }
 
+ByteStateId RowStore::start_of(TerminalId terminal) {
+  if (starts_[terminal] == kUnknownState) starts_[terminal] = states_.start(grammar_.terminals[terminal]);
+  return starts_[terminal];
+}
+
 RowId RowStore::intern(std::vector<Item> kernel) {
   std::ranges::sort(kernel);
   kernel.erase(std::ranges::unique(kernel).begin(), kernel.end());
-  if (const auto found = found_.find(kernel); found != found_.end()) return found->second;
+  const std::uint64_t hash = hash_of(kernel);
+  const RowId found = found_.find(hash, [&](RowId row) { return rows_[row].kernel == kernel; });
+  if (found != IdTable::kNone) return found;
   const auto id = static_cast<RowId>(rows_.size());
+  Row row = closed(std::move(kernel), id);
+  num_items_ += row.items.size();
+  if (num_items_ > max_items_) is_exhausted_ = true;
+  rows_.push_back(std::move(row));
+  found_.insert(hash, id);
+  return id;
+}
+
+RowStore::Row RowStore::closed(std::vector<Item> kernel, RowId id) {
   RowCloser closer(*this, id);
   for (const Item& item : kernel) closer.add(item);
   closer.close();
-  Row row = {.kernel = kernel,
+  Row row = {.kernel = std::move(kernel),
              .items = closer.take_items(),
              .wanted = {},
              .tokens = {},
@@ -108,16 +154,11 @@ RowId RowStore::intern(std::vector<Item> kernel) {
   }
   std::ranges::sort(terminals);
   terminals.erase(std::ranges::unique(terminals).begin(), terminals.end());
-  for (const TerminalId terminal : terminals) {
-    row.wanted.push_back({terminal, states_.start(grammar_.terminals[terminal])});
-  }
+  row.wanted.reserve(terminals.size());
+  for (const TerminalId terminal : terminals) row.wanted.push_back({terminal, start_of(terminal)});
   std::ranges::sort(row.tokens);
   row.tokens.erase(std::ranges::unique(row.tokens).begin(), row.tokens.end());
-  num_items_ += row.items.size();
-  if (num_items_ > max_items_) is_exhausted_ = true;
-  rows_.push_back(std::move(row));
-  found_.emplace(std::move(kernel), id);
-  return id;
+  return row;
 }
 
 std::vector<Item> RowStore::behind(RowId row, Edge::Kind kind, std::uint32_t value) const {
@@ -135,7 +176,7 @@ RowId RowStore::start() {
 }
 
 RowId RowStore::advance(RowId row, TerminalId terminal) {
-  const auto key = std::pair(row, terminal);
+  const std::uint64_t key = std::uint64_t{row} << 32 | terminal;
   if (const auto found = advanced_.find(key); found != advanced_.end()) return found->second;
   const RowId next = intern(behind(row, Edge::Kind::kTerminal, terminal));
   advanced_.emplace(key, next);

@@ -4,11 +4,11 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
+#include "grammar/compile/id_table.h"
 #include "grammar/ir/grammar.h"
 #include "grammar/regex/byte_states.h"
 #include "kvasir/ids.h"
@@ -39,7 +39,7 @@ class RowStore {
  public:
   // Both outlive this.
   RowStore(const Grammar& grammar, ByteStates& states, std::size_t max_items = 1'000'000)
-      : grammar_(grammar), states_(states), max_items_(max_items) {}
+      : grammar_(grammar), states_(states), max_items_(max_items), starts_(grammar.terminals.size(), kUnknownState) {}
 
   // What a row waits for.
   struct Wanted {
@@ -62,6 +62,7 @@ class RowStore {
 
   bool is_exhausted() const { return is_exhausted_; }
   std::size_t num_rows() const { return rows_.size(); }
+  std::size_t num_items() const { return num_items_; }
 
  private:
   struct Row {
@@ -73,6 +74,8 @@ class RowStore {
   };
 
   RowId intern(std::vector<Item> kernel);
+  Row closed(std::vector<Item> kernel, RowId id);
+  ByteStateId start_of(TerminalId terminal);
   std::vector<Item> behind(RowId row, Edge::Kind kind, std::uint32_t value) const;
   const Loop* loop_at(NodeId node) const;
   bool is_only_end(NodeId node) const;
@@ -85,8 +88,10 @@ class RowStore {
   std::size_t num_items_ = 0;
   bool is_exhausted_ = false;
   std::vector<Row> rows_;
-  std::map<std::vector<Item>, RowId> found_;
-  std::map<std::pair<RowId, TerminalId>, RowId> advanced_;
+  IdTable found_;
+  std::unordered_map<std::uint64_t, RowId> advanced_;  // by row << 32 | terminal
+  static constexpr ByteStateId kUnknownState = 0xFFFFFFFF;
+  std::vector<ByteStateId> starts_;  // by terminal
 };
 
 }  // namespace kvasir::grammar

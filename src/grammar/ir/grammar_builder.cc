@@ -76,13 +76,17 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
 
 Part GrammarBuilder::sequence(std::span<const Part> parts) {
   std::vector<Part> fused;
+  bool is_behind_blanks = false;  // the last part may be empty
   const auto add = [&](const Part& part) {
     if (is_plain(part) && part.terminal.term == kEmptyText) return;
-    if (!fused.empty() && is_plain(fused.back()) && is_plain(part)) {
+    // Blanks before a word stay a terminal of their own: their masks serve before every word.
+    const bool is_word = is_plain(part) && store_.kind(part.terminal.term) == TermKind::kConcat;
+    if (!fused.empty() && is_plain(fused.back()) && is_plain(part) && !(is_behind_blanks && is_word)) {
       fused.back().terminal.term = store_.concat(fused.back().terminal.term, part.terminal.term);
     } else {
       fused.push_back(part);
     }
+    is_behind_blanks = is_plain(part) && store_.is_nullable(part.terminal.term);
   };
   for (const Part& part : parts) {
     if (part.kind == Part::Kind::kSequence) {

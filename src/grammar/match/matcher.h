@@ -13,13 +13,20 @@
 
 namespace kvasir::grammar {
 
+// A token of a tree of drafts.
+struct DraftNode {
+  std::int32_t parent = -1;  // place of the token before; -1: the answer so far
+  TokenId token = kNoToken;
+};
+
 // A stack of places, one for each token. Copies are forks: they share the grammar.
 //
 // Thread safety: none for one matcher; copies may live on other threads.
 class GrammarMatcher {
  public:
-  explicit GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar)
-      : grammar_(std::move(grammar)), configs_({grammar_->start()}) {}
+  // at_text_start: the first token begins a text, so that SentencePiece's blank before it is lost.
+  explicit GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, bool at_text_start = false)
+      : grammar_(std::move(grammar)), configs_({grammar_->start(at_text_start)}) {}
 
   // Whether the token may follow; if not, nothing changes.
   bool accept(TokenId token) {
@@ -32,13 +39,22 @@ class GrammarMatcher {
   // Forgets the last tokens. Requires: 0 <= num_tokens <= num_accepted().
   void rollback(std::size_t num_tokens) { configs_.resize(configs_.size() - num_tokens); }
   std::size_t num_accepted() const { return configs_.size() - 1; }
+  // Room for so many tokens, so that accepting them allocates nothing.
+  void reserve(std::size_t num_tokens) { configs_.reserve(num_tokens + 1); }
 
   // Replaces the mask by the tokens that may follow. Requires: a mask of the vocabulary's size.
   void fill(TokenMask& mask) const { grammar_->fill(configs_.back(), mask); }
+  // How many tokens may follow, and the only one.
+  CompiledGrammar::Choices choices() const { return grammar_->choices(configs_.back()); }
+  // The masks behind the tokens of a tree: masks[i] belongs to nodes[i], and is empty where the way to it is refused.
+  // False: some way is. The matcher stays where it is. Requires: parents come before their children; as many masks.
+  bool fill_tree(std::span<const DraftNode> nodes, std::span<TokenMask> masks);
   // Writes the tokens that may follow one after the other with no choice; how many fit.
   std::size_t forced(std::span<TokenId> tokens) const;
   bool is_accepting() const { return grammar_->is_accepting(configs_.back()); }
   bool must_end() const { return grammar_->must_end(configs_.back()); }
+  // The answer cannot go on: it is one in too many ways, or the grammar passed a limit of states.
+  bool is_exhausted() const { return grammar_->is_ambiguous(configs_.back()) || grammar_->is_exhausted(); }
 
   friend bool operator==(const GrammarMatcher& a, const GrammarMatcher& b) {
     return a.grammar_ == b.grammar_ && a.configs_.back() == b.configs_.back();
@@ -47,6 +63,7 @@ class GrammarMatcher {
  private:
   std::shared_ptr<const CompiledGrammar> grammar_;
   std::vector<ConfigId> configs_;
+  std::vector<ConfigId> tree_;  // of fill_tree
 };
 
 }  // namespace kvasir::grammar

@@ -9,6 +9,7 @@
 namespace kvasir::grammar {
 namespace {
 
+constexpr std::size_t kMaxNarrowMoves = 16;
 constexpr char32_t kFirstLowSurrogate = 0xDC00;
 constexpr char32_t kFirstSupplementary = 0x10000;
 
@@ -66,7 +67,7 @@ ByteStateId ByteStates::intern(State state) {
   const auto [found, is_new] = found_.try_emplace(state, static_cast<ByteStateId>(states_.size()));
   if (is_new) {
     states_.push_back(state);
-    rows_.push_back(nullptr);
+    moves_.push_back({});
   }
   return found->second;
 }
@@ -111,20 +112,48 @@ ByteStateId ByteStates::inside(const State& state, char32_t first, char32_t last
                  .first = (first >> shift & 0x3F), .last = (last >> shift & 0x3F)});
 }
 
-ByteStateId ByteStates::compute_between(const State& state, unsigned char byte) {
-  if (state.form != TextForm::kPlain) {
-    if (byte == '"') {
-      if (!store_.is_nullable(state.term)) return kDeadState;
-      return intern({.term = kEmptyText, .form = state.form, .phase = Phase::kClosed});
+// The ranges of the first character. Requires: read before any term is made.
+std::span<const TermRange> ByteStates::ranges_of(TermId term) {
+  ranges_.clear();
+  // A literal needs no derivative: behind its first character is its rest, which is a term already.
+  const bool is_concat = store_.kind(term) == TermKind::kConcat;
+  const TermId head = is_concat ? store_.children(term)[0] : term;
+  if (!store_.is_surely_alive(term) || store_.kind(head) != TermKind::kClass) return derivatives_.of(term);
+  const TermId rest = is_concat ? store_.children(term)[1] : kEmptyText;
+  for (const auto& [first, last] : store_.code_points(head).ranges()) ranges_.push_back({first, last, rest});
+  return ranges_;
+}
+
+void ByteStates::draft_between(const State& state, Draft& draft) {
+  const bool is_json = state.form != TextForm::kPlain;
+  bool has_leads = false;
+  for (const TermRange& range : ranges_of(state.term)) {
+    const char32_t first = std::max<char32_t>(range.first, is_json ? 0x20 : 0);
+    has_leads = has_leads || range.last >= 0x80;
+    if (first > std::min<char32_t>(range.last, 0x7F)) continue;
+    const ByteStateId target = between(range.target, state.form);
+    for (char32_t c = first; c <= std::min<char32_t>(range.last, 0x7F); ++c) {
+      if (!is_json || (c != '"' && c != '\\')) draft.add(static_cast<unsigned char>(c), target);
     }
-    if (byte == '\\') {
-      const State escape = {.term = state.term, .form = state.form, .phase = Phase::kEscape};
-      return has_escape(state) ? intern(escape) : kDeadState;
-    }
-    if (byte < 0x20) return kDeadState;
   }
-  if (byte < 0x80) return character(state, byte);
-  if (byte < 0xC2 || byte > 0xF4) return kDeadState;
+  if (is_json && store_.is_nullable(state.term)) {
+    draft.add('"', intern({.term = kEmptyText, .form = state.form, .phase = Phase::kClosed}));
+  }
+  if (is_json && has_escape(state)) {
+    draft.add('\\', intern({.term = state.term, .form = state.form, .phase = Phase::kEscape}));
+  }
+  if (has_leads) draft_leads(state, draft);
+}
+
+void ByteStates::draft_leads(const State& state, Draft& draft) {
+  for (unsigned byte = 0xC2; byte <= 0xF4; ++byte) {
+    const auto lead = static_cast<unsigned char>(byte);
+    draft.add(lead, compute_lead(state, lead));
+  }
+}
+
+// The first byte of a character beyond ASCII.
+ByteStateId ByteStates::compute_lead(const State& state, unsigned char byte) {
   const auto num_left = static_cast<std::uint8_t>(byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3);
   const char32_t bits = byte & (byte < 0xE0 ? 0x1F : byte < 0xF0 ? 0x0F : 0x07);
   char32_t first = bits << 6 * num_left;
@@ -214,8 +243,9 @@ ByteStateId ByteStates::compute_low(const State& state, unsigned char byte) {
 
 ByteStateId ByteStates::compute(const State& state, unsigned char byte) {
   switch (state.phase) {
-    case Phase::kBetween:
-      return compute_between(state, byte);
+    case Phase::kBetween:  // draft_between
+    case Phase::kClosed:
+      return kDeadState;
     case Phase::kInside:
     case Phase::kSettled:
       return compute_inside(state, byte);
@@ -229,48 +259,33 @@ ByteStateId ByteStates::compute(const State& state, unsigned char byte) {
     case Phase::kLowU:
     case Phase::kLowHex:
       return compute_low(state, byte);
-    case Phase::kClosed:
-      return kDeadState;
   }
   return kDeadState;
 }
 
-// Makes the whole row: a walk over a vocabulary asks for most of it.
-ByteStateId ByteStates::next_of_new(ByteStateId id, unsigned char byte) {
+void ByteStates::make_moves(ByteStateId id) {
   const State state = states_[id];
-  auto row = std::make_unique<Row>();
-  for (unsigned i = 0; i < row->size(); ++i) (*row)[i] = compute(state, static_cast<unsigned char>(i));
-  rows_[id] = std::move(row);
-  return (*rows_[id])[byte];
-}
-
-bool ByteStates::has_next(ByteStateId state) {
-  if (rows_[state] == nullptr) next_of_new(state, 0);
-  return std::ranges::any_of(*rows_[state], [](ByteStateId next) { return next != kDeadState; });
-}
-
-CharacterClasses ByteStates::loops(ByteStateId id) {
-  if (const auto found = loops_.find(id); found != loops_.end()) return found->second;
-  const State state = states_[id];
-  CharacterClasses classes = 0;
+  Draft draft;
   if (state.phase == Phase::kBetween) {
-    for (unsigned char byte = 0; byte < 0x80; ++byte) {
-      if (next(id, byte) == id) classes |= character_class(byte);
+    draft_between(state, draft);
+  } else if (state.phase == Phase::kInside || state.phase == Phase::kSettled) {
+    for (unsigned byte = 0x80; byte <= 0xBF; ++byte) {
+      draft.add(static_cast<unsigned char>(byte), compute(state, static_cast<unsigned char>(byte)));
     }
-    for (unsigned char byte = 0; byte < 0x80; ++byte) {
-      if (next(id, byte) != id) classes &= ~character_class(byte);
-    }
-    const auto leads_back = [&](char32_t first, char32_t last) {
-      const TermRanges& ranges = derivatives_.of(state.term);
-      const auto range = std::ranges::lower_bound(ranges, first, {}, &TermRange::last);
-      return range != ranges.end() && range->first <= first && range->last >= last && range->target == state.term;
-    };
-    if (leads_back(0x80, kFirstSurrogate - 1) && leads_back(kLastSurrogate + 1, kLastCodePoint)) {
-      classes |= kBeyondAscii;
+  } else {
+    for (const unsigned char byte : std::string_view("\"\\0123456789ABCDEFabcdefnrtu")) {
+      draft.add(byte, compute(state, byte));
     }
   }
-  loops_.emplace(id, classes);
-  return classes;
+  Moves moves = {.live = draft.live, .is_made = true, .is_wide = draft.live.count() > kMaxNarrowMoves};
+  if (moves.is_wide) {
+    moves.first = static_cast<std::uint32_t>(rows_.size());
+    rows_.push_back(draft.row);
+  } else {
+    moves.first = static_cast<std::uint32_t>(targets_.size());
+    for (ByteSet rest = draft.live; !rest.empty();) targets_.push_back(draft.row[rest.take_first()]);
+  }
+  moves_[id] = moves;
 }
 
 // Whether a backslash may come: some character has an escape.

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <deque>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "grammar/regex/byte_set.h"
 #include "grammar/regex/character_classes.h"
 #include "grammar/regex/derivatives.h"
 #include "grammar/regex/term.h"
@@ -42,21 +44,32 @@ class ByteStates {
   // Both outlive this.
   ByteStates(TermStore& store, Derivatives& derivatives) : store_(store), derivatives_(derivatives) {
     states_.push_back({});
-    rows_.push_back(nullptr);
+    moves_.push_back({.is_made = true});
   }
 
   ByteStateId start(const Terminal& terminal);
   ByteStateId next(ByteStateId state, unsigned char byte) {
-    const auto& row = rows_[state];
-    return row != nullptr ? (*row)[byte] : next_of_new(state, byte);
+    const Moves& moves = made_moves(state);
+    if (!moves.live.test(byte)) return kDeadState;
+    if (moves.is_wide) return rows_[moves.first][byte];
+    return targets_[moves.first + moves.live.count_below(byte)];
   }
+  // The bytes that lead on.
+  const ByteSet& live(ByteStateId state) { return made_moves(state).live; }
   // The terminal may end here.
   bool is_accepting(ByteStateId state) const { return states_[state].is_accepting; }
   // The terminal has to end here: no byte leads on.
-  bool is_final(ByteStateId state) { return !has_next(state); }
+  bool is_final(ByteStateId state) { return live(state).empty(); }
+  // No character is begun and none is escaped.
+  bool is_between(ByteStateId state) const { return states_[state].phase == Phase::kBetween; }
 
-  // The classes of characters (character_classes.h) that all lead from the state back to it.
-  CharacterClasses loops(ByteStateId state);
+  // Characters that may follow a state, whichever they are and in whatever order.
+  struct Run {
+    CharacterClasses classes = 0;
+    std::uint32_t num_characters = 0;  // at most so many; kUnbounded: any number
+    bool may_end = false;              // the terminal may end behind one of them
+  };
+  const Run& run(ByteStateId state);
 
   // The state with its counters clamped (TermStore::clamped).
   ByteStateId clamped(ByteStateId state, std::uint32_t num_characters);
@@ -94,16 +107,40 @@ class ByteStates {
     std::size_t operator()(const State& state) const;
   };
   using Row = std::array<ByteStateId, 256>;
+  // Where bytes lead: by byte in a row of rows_, or in targets_ by rank among the live ones.
+  struct Moves {
+    ByteSet live;
+    std::uint32_t first = 0;
+    bool is_made = false;
+    bool is_wide = false;
+  };
+  // Moves on their way: row[byte] of each live byte.
+  struct Draft {
+    ByteSet live;
+    Row row = {};
+
+    void add(unsigned char byte, ByteStateId target) {
+      if (target == kDeadState) return;
+      live.set(byte);
+      row[byte] = target;
+    }
+  };
 
   ByteStateId intern(State state);
   ByteStateId between(TermId term, TextForm form);
   ByteStateId character(const State& state, char32_t code_point);
   ByteStateId inside(const State& state, char32_t first, char32_t last, std::uint8_t num_left);
-  ByteStateId next_of_new(ByteStateId state, unsigned char byte);
-  bool has_next(ByteStateId state);
+  const Moves& made_moves(ByteStateId state) {
+    if (!moves_[state].is_made) make_moves(state);
+    return moves_[state];
+  }
+  void make_moves(ByteStateId state);
+  void draft_between(const State& state, Draft& draft);
+  void draft_leads(const State& state, Draft& draft);
+  std::span<const TermRange> ranges_of(TermId term);
 
   ByteStateId compute(const State& state, unsigned char byte);
-  ByteStateId compute_between(const State& state, unsigned char byte);
+  ByteStateId compute_lead(const State& state, unsigned char byte);
   ByteStateId compute_inside(const State& state, unsigned char byte);
   ByteStateId compute_escape(const State& state, unsigned char byte);
   ByteStateId compute_hex(const State& state, unsigned char byte);
@@ -113,11 +150,17 @@ class ByteStates {
   bool has_escape(const State& state);
   bool has_pair(const State& state, char32_t first, char32_t last);
 
+  Run compute_run(ByteStateId state);
+  CharacterClasses loops(ByteStateId state);
+
   TermStore& store_;
   Derivatives& derivatives_;
   std::vector<State> states_;
-  std::vector<std::unique_ptr<Row>> rows_;  // by state; made whole at the first question
-  std::unordered_map<ByteStateId, CharacterClasses> loops_;
+  std::vector<Moves> moves_;         // by state; made at the first question
+  std::vector<ByteStateId> targets_;
+  std::deque<Row> rows_;
+  std::vector<TermRange> ranges_;    // of the state at hand
+  std::unordered_map<ByteStateId, Run> runs_;
   std::unordered_map<State, ByteStateId, Hash> found_;
 };
 

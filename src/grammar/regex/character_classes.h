@@ -1,6 +1,9 @@
 // Classes of characters that the parts of a grammar usually tell apart.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,19 +20,38 @@ inline constexpr CharacterClasses kBeyondAscii = CharacterClasses{1} << 62;
 // No class of characters: bytes that are none.
 inline constexpr CharacterClasses kBrokenCharacter = CharacterClasses{1} << 63;
 
-constexpr CharacterClasses character_class(char32_t code_point) {
+namespace character_class_table {
+
+constexpr std::uint8_t class_of(char32_t code_point) {
   constexpr std::u32string_view kAlone = U" \t\n\r!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~0eEu";
-  if (code_point >= 0x80) return kBeyondAscii;
   const std::size_t alone = kAlone.find(code_point);
-  if (alone != std::u32string_view::npos) return CharacterClasses{1} << alone;
-  int group = 0;  // the other control characters
+  if (alone != std::u32string_view::npos) return static_cast<std::uint8_t>(alone);
+  std::size_t group = 0;  // the other control characters
   if (code_point >= '1' && code_point <= '9') group = 1;
   if (code_point >= 'a' && code_point <= 'f') group = 2;
   if (code_point >= 'g' && code_point <= 'z') group = 3;
   if (code_point >= 'A' && code_point <= 'F') group = 4;
   if (code_point >= 'G' && code_point <= 'Z') group = 5;
   if (code_point == 0x7F) group = 6;
-  return CharacterClasses{1} << (kAlone.size() + static_cast<std::size_t>(group));
+  return static_cast<std::uint8_t>(kAlone.size() + group);
+}
+
+inline constexpr std::array<std::uint8_t, 128> kTable = [] {
+  std::array<std::uint8_t, 128> table{};
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = class_of(static_cast<char32_t>(i));
+  return table;
+}();
+
+}  // namespace character_class_table
+
+inline constexpr std::size_t kNumAsciiClasses = 47;
+static_assert(kNumAsciiClasses == 1 + *std::ranges::max_element(character_class_table::kTable));
+
+// Requires: code_point < 0x80. The result is less than kNumAsciiClasses.
+constexpr std::size_t ascii_class(char32_t code_point) { return character_class_table::kTable[code_point]; }
+
+constexpr CharacterClasses character_class(char32_t code_point) {
+  return code_point >= 0x80 ? kBeyondAscii : CharacterClasses{1} << ascii_class(code_point);
 }
 
 // The classes of a text's characters.

@@ -187,7 +187,10 @@ TermId TermStore::from_trie(std::span<const std::u32string> texts, std::size_t d
   return term;
 }
 
-TermId TermStore::any_text() { return repeat(char_class(CodePointSet::of(0, kLastCodePoint)), 0, kUnbounded); }
+TermId TermStore::any_text() {
+  if (any_text_ == kNothing) any_text_ = repeat(char_class(CodePointSet::of(0, kLastCodePoint)), 0, kUnbounded);
+  return any_text_;
+}
 
 TermId TermStore::concat(TermId first, TermId second) {
   if (first == kNothing || second == kNothing) return kNothing;

@@ -114,6 +114,7 @@ class TermStore {
   std::optional<TermId> joined_repeat(TermId term, std::uint32_t min, std::uint32_t max);
 
   std::size_t max_terms_;
+  TermId any_text_ = kNothing;  // until it is asked for
   bool is_exhausted_ = false;
   std::vector<Term> terms_;
   std::vector<TermId> children_;

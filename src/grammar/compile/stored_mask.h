@@ -1,0 +1,45 @@
+// The tokens that may follow a place of a grammar, as they are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "grammar/atlas.h"
+#include "grammar/bitmask.h"
+#include "kvasir/ids.h"
+
+namespace kvasir::grammar {
+
+// Thread safety: as of a value.
+struct StoredMask {
+  std::shared_ptr<const DenseMask> base;  // null: `tokens` are all
+  std::vector<TokenId> tokens;            // not in the base, each once, in no order
+  std::int32_t count = 0;
+  TokenId only = kNoToken;                // when count is 1
+
+  void write_to(TokenMask& mask) const {
+    if (base != nullptr) {
+      mask.assign(base->mask.words());
+    } else {
+      mask.clear();
+    }
+    for (const TokenId token : tokens) mask.set(token);
+  }
+  bool test(TokenId token) const {
+    if (base != nullptr && base->mask.test(token)) return true;
+    for (const TokenId one : tokens) {
+      if (one == token) return true;
+    }
+    return false;
+  }
+  // Without a base that a walk has too.
+  std::size_t size_bytes() const {
+    const bool owns_base = base != nullptr && base.use_count() == 1;
+    return sizeof(*this) + tokens.capacity() * sizeof(TokenId) + (owns_base ? base->size_bytes() : 0);
+  }
+};
+
+}  // namespace kvasir::grammar
