@@ -28,6 +28,8 @@ class GrammarMatcher {
   explicit GrammarMatcher(std::shared_ptr<const CompiledGrammar> grammar, bool at_text_start = false)
       : grammar_(std::move(grammar)), configs_({grammar_->start(at_text_start)}) {}
 
+  const CompiledGrammar& grammar() const { return *grammar_; }
+
   // Whether the token may follow; if not, nothing changes.
   bool accept(TokenId token) {
     const ConfigId next = grammar_->advance(configs_.back(), token);
