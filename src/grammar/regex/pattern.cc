@@ -102,12 +102,68 @@ class PatternLowering {
 
   Result<TermId> lower_repeat(const PatternNode& node, TermId rest, bool at_start) {
     const PatternNode& child = node.children[0];
-    if (node.max > 1) {
-      return make_error(ErrorKind::kUsage, "a pattern with an anchor or a look-ahead inside of a repetition");
-    }
     if (node.max == 0) return rest;
+    if (node.max > 1) return lower_rounds(node, rest, at_start);
     KVASIR_TRY(const TermId once, lower(child, rest, at_start));
     return node.min == 1 ? once : store_.any_of({once, rest});
+  }
+
+  // Only the first round can be at the start of the text, and only the last one at its end. Rounds that take nothing
+  // may be left out, so that every other one is behind a character.
+  Result<TermId> lower_rounds(const PatternNode& node, TermId rest, bool at_start) {
+    const PatternNode& child = node.children[0];
+    if (has_kind(child, Kind::kLook)) {
+      return make_error(ErrorKind::kUsage, "a pattern with a look-ahead inside of a repetition");
+    }
+    if (is_skippable(child) && (node.min > 1 || node.max != kUnbounded)) {
+      return make_error(ErrorKind::kUsage, "a pattern that counts rounds which may be an anchor alone");
+    }
+    KVASIR_TRY(const TermId last, lower(child, rest, /*at_start=*/false));
+    const TermId middle = between(child);
+    const auto rounds = [&](std::uint32_t min, std::uint32_t max) {
+      const std::uint32_t min_before = min == 0 ? 0 : min - 1;
+      std::vector<TermId> texts = {store_.concat(store_.repeat(middle, min, max), rest)};
+      if (max > 0) texts.push_back(store_.concat(store_.repeat(middle, min_before, one_less(max)), last));
+      return store_.any_of(std::move(texts));
+    };
+    if (!at_start) return rounds(node.min, node.max);
+    KVASIR_TRY(const TermId begun, lower(child, rounds(node.min == 0 ? 0 : node.min - 1, one_less(node.max)), true));
+    return node.min == 0 ? store_.any_of({begun, rest}) : begun;
+  }
+
+  static std::uint32_t one_less(std::uint32_t max) { return max == kUnbounded ? max : max - 1; }
+
+  // Texts of the node inside of a longer text, where no anchor holds.
+  TermId between(const PatternNode& node) {
+    if (node.kind == Kind::kBegin || node.kind == Kind::kEnd) return kNothing;
+    std::vector<TermId> children;
+    for (const PatternNode& child : node.children) children.push_back(between(child));
+    switch (node.kind) {
+      case Kind::kConcat:
+        return store_.concat(children);
+      case Kind::kAlternate:
+        return store_.any_of(std::move(children));
+      case Kind::kRepeat:
+        return store_.repeat(children[0], node.min, node.max);
+      default:
+        return plain(node);
+    }
+  }
+
+  // Whether the node may take no character.
+  static bool is_skippable(const PatternNode& node) {
+    switch (node.kind) {
+      case Kind::kSet:
+        return false;
+      case Kind::kConcat:
+        return std::ranges::all_of(node.children, is_skippable);
+      case Kind::kAlternate:
+        return std::ranges::any_of(node.children, is_skippable);
+      case Kind::kRepeat:
+        return node.min == 0 || is_skippable(node.children[0]);
+      default:
+        return true;
+    }
   }
 
   TermStore& store_;

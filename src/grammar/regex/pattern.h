@@ -14,7 +14,8 @@ enum class PatternFit : std::uint8_t {
   kWhole,  // the whole text, as a `regex` guide has it
 };
 
-// The texts that fit. kUsage: parse_pattern(), or an anchor or a look-ahead inside of a repetition.
+// The texts that fit. kUsage: parse_pattern(), a look-ahead inside of a repetition, or counted rounds that
+// may be an anchor alone.
 Result<TermId> pattern_language(TermStore& store, std::string_view pattern, PatternFit fit,
                                 ClassReading reading = ClassReading::kNarrow);
 

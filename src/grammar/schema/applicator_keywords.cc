@@ -7,8 +7,9 @@
 namespace kvasir::grammar::keyword {
 
 Status read_reference(KeywordContext& context, const JsonValue& keyword) {
-  KVASIR_TRY(const JsonValue* target, context.evaluator().references().resolve(keyword));
-  KVASIR_TRY(const Cells* cells, context.cells_of(*target, context.is_complement()));
+  const auto target = context.evaluator().references().resolve(keyword);
+  if (!target) return context.fail(keyword, target.error().message, target.error().kind);
+  KVASIR_TRY(const Cells* cells, context.cells_of(**target, context.is_complement()));
   return context.add_as_is(*cells);
 }
 
@@ -40,28 +41,54 @@ Status read_any_of(KeywordContext& context, const JsonValue& keyword) {
   return context.add_as_is(cells);
 }
 
-// Each schema without those that share a value with it.
+namespace {
+
+// Values that are in none of the schemas, or in two of them.
+Status read_complement_of_one_of(KeywordContext& context, const JsonValue& keyword) {
+  Cells none = context.algebra().any_value();
+  for (const auto& schema : keyword.children) {
+    KVASIR_TRY(const Cells* outside, context.cells_of(*schema, /*is_complement=*/true));
+    KVASIR_TRY(none, context.algebra().both(none, *outside));
+  }
+  KVASIR_CHECKED(context.add_as_is(none));
+  for (std::size_t i = 0; i < keyword.children.size(); ++i) {
+    KVASIR_TRY(const Cells* first, context.cells_of(*keyword.children[i], /*is_complement=*/false));
+    for (std::size_t j = i + 1; j < keyword.children.size(); ++j) {
+      KVASIR_TRY(const Cells* second, context.cells_of(*keyword.children[j], /*is_complement=*/false));
+      KVASIR_TRY(const Cells shared, context.algebra().both(*first, *second));
+      KVASIR_TRY(const bool is_shared, is_inhabited(context.evaluator(), shared));
+      if (is_shared) KVASIR_CHECKED(context.add_as_is(shared));
+    }
+  }
+  return {};
+}
+
+// The values of a schema that no other one has.
+Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::size_t place) {
+  KVASIR_TRY(const Cells* own, context.cells_of(*keyword.children[place], /*is_complement=*/false));
+  KVASIR_TRY(Cells alone, context.algebra().both(context.result(), *own));
+  for (std::size_t j = 0; j < keyword.children.size(); ++j) {
+    if (j == place) continue;
+    KVASIR_TRY(const Cells* other, context.cells_of(*keyword.children[j], /*is_complement=*/false));
+    Cells named = alone;
+    named.is_narrowed = false;  // values that are missing here are shared with nobody
+    KVASIR_TRY(const Cells shared, context.algebra().both(named, *other));
+    KVASIR_TRY(const bool is_shared, is_inhabited(context.evaluator(), shared));
+    if (!is_shared) continue;
+    KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
+    KVASIR_TRY(alone, context.algebra().both(alone, *without));
+  }
+  return alone;
+}
+
+}  // namespace
+
 Status read_one_of(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
-  if (context.is_complement()) {
-    return context.fail(keyword, "the complement of oneOf is not supported", ErrorKind::kUnmet);
-  }
-  std::vector<const Cells*> schemas;
-  for (const auto& schema : keyword.children) {
-    KVASIR_TRY(const Cells* cells, context.cells_of(*schema, /*is_complement=*/false));
-    schemas.push_back(cells);
-  }
+  if (context.is_complement()) return read_complement_of_one_of(context, keyword);
   Cells result;
-  for (std::size_t i = 0; i < schemas.size(); ++i) {
-    KVASIR_TRY(Cells alone, context.algebra().both(context.result(), *schemas[i]));
-    for (std::size_t j = 0; j < schemas.size(); ++j) {
-      if (i == j) continue;
-      KVASIR_TRY(const Cells shared, context.algebra().both(alone, *schemas[j]));
-      KVASIR_TRY(const bool is_shared, is_inhabited(context.evaluator(), shared));
-      if (!is_shared) continue;
-      KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
-      KVASIR_TRY(alone, context.algebra().both(alone, *without));
-    }
+  for (std::size_t i = 0; i < keyword.children.size(); ++i) {
+    KVASIR_TRY(const Cells alone, alone_in(context, keyword, i));
     result = CellAlgebra::either(std::move(result), alone);
   }
   context.set_result(std::move(result));

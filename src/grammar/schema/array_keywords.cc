@@ -18,15 +18,16 @@ Status read_items(KeywordContext& context, const JsonValue& keyword) {
   ArrayCell cell;
   if (prefix != nullptr) {
     for (const auto& schema : prefix->children) cell.prefix.push_back(context.name_of(*schema));
+    cell.num_evaluated = static_cast<std::uint32_t>(cell.prefix.size());
   }
   if (rest != nullptr) {
     cell.rest = context.name_of(*rest);
-    cell.has_rest = true;
+    cell.num_evaluated = kNoLimit;
   }
   return context.add_arrays(cell);
 }
 
-Status read_item_count(KeywordContext& context, const JsonValue& keyword) {
+Status read_item_count(KeywordContext& context, const JsonValue&) {
   ArrayCell cell;
   if (const JsonValue* value = context.find("minItems")) {
     KVASIR_TRY(cell.min_items, context.count_of(*value));
@@ -34,7 +35,11 @@ Status read_item_count(KeywordContext& context, const JsonValue& keyword) {
   if (const JsonValue* value = context.find("maxItems")) {
     KVASIR_TRY(cell.max_items, context.count_of(*value));
   }
-  if (cell.min_items > cell.max_items) return context.fail(keyword, "minItems is above maxItems");
+  if (cell.min_items > cell.max_items) {
+    Cells no_arrays = context.algebra().any_value();
+    no_arrays.arrays.clear();
+    return context.add(no_arrays);
+  }
   return context.add_arrays(cell);
 }
 
@@ -51,23 +56,33 @@ Status read_contains(KeywordContext& context, const JsonValue& keyword) {
   if (const JsonValue* value = context.find("maxContains")) {
     KVASIR_TRY(occurrence.max, context.count_of(*value));
   }
-  if (occurrence.min > occurrence.max) return context.fail(keyword, "minContains is above maxContains");
+  if (occurrence.min > occurrence.max) {
+    Cells no_arrays = context.algebra().any_value();
+    no_arrays.arrays.clear();
+    return context.add(no_arrays);
+  }
   return context.add_arrays({.contains = {occurrence}});
 }
 
 // Elements that no schema beside it says anything about.
 Status read_unevaluated_items(KeywordContext& context, const JsonValue& keyword) {
   if (context.is_complement()) {
-    return context.fail(keyword, "the complement of unevaluatedItems is not supported", ErrorKind::kUnmet);
+    context.narrow(keyword, "a complement takes no list because of it");
+    return {};
   }
   Cells cells = context.result();
+  const SchemaName name = context.name_of(keyword);
   for (ArrayCell& cell : cells.arrays) {
-    if (cell.has_rest) continue;
-    if (!cell.contains.empty()) {
-      return context.fail(keyword, "is not supported beside contains", ErrorKind::kUnmet);
+    if (cell.num_evaluated == kNoLimit) continue;
+    // Later drafts let elements pass that contains finds; here they have to fit like the others.
+    if (!cell.contains.empty()) context.note_narrowed(keyword, "elements that contains finds have to fit as well");
+    for (std::size_t i = cell.num_evaluated; i < cell.prefix.size(); ++i) {
+      cell.prefix[i] = context.names().both(cell.prefix[i], name);
     }
-    cell.rest = context.name_of(keyword);
-    cell.has_rest = true;
+    cell.prefix.resize(std::max<std::size_t>(cell.prefix.size(), cell.num_evaluated), cell.rest);
+    cell.rest = context.names().both(cell.rest, name);
+    cell.num_evaluated = kNoLimit;
+    cells.is_narrowed = cells.is_narrowed || !cell.contains.empty();
   }
   context.set_result(std::move(cells));
   return {};

@@ -2,51 +2,61 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <optional>
 #include <vector>
 
+#include "grammar/schema/finite_values.h"
 #include "grammar/schema/lowering.h"
 
 namespace kvasir::grammar {
 namespace {
 
-constexpr std::size_t kMaxNodes = 20'000;  // of one array
+constexpr std::size_t kMaxNodes = 20'000;   // of one array
+constexpr std::size_t kMaxContains = 4;
+constexpr std::size_t kMaxUniqueValues = 10;
 
-// The elements of an array as an automaton: a node knows how many there are, as far as that matters.
+// The elements of an array as an automaton: a node knows how many there are, as far as that matters, and how many of
+// them are of each wanted kind.
 class ArrayLowering {
  public:
   ArrayLowering(SchemaLowering& lowering, const ArrayCell& cell)
-      : lowering_(lowering), builder_(lowering.builder()), cell_(cell) {}
+      : lowering_(lowering), builder_(lowering.builder()), cell_(cell) {
+    for (const Occurrence& wanted : cell.contains) {
+      if (wanted.min > 0 || wanted.max != kNoLimit) wanted_.push_back(wanted);
+    }
+  }
 
   Result<Part> lower() {
-    if (cell_.is_unique && cell_.max_items > 1) {
-      return make_error(ErrorKind::kUnmet, "uniqueItems is not supported");
-    }
-    if (cell_.contains.size() > 1) {
-      return make_error(ErrorKind::kUnmet, "more than one contains for an array is not supported");
-    }
     const RuleId elements = builder_.declare({});
-    KVASIR_CHECKED(cell_.contains.empty() ? add_elements(builder_.start_of(elements))
-                                          : add_counted(builder_.start_of(elements)));
+    const NodeId start = builder_.start_of(elements);
+    if (cell_.is_unique && cell_.max_items > 1) {
+      KVASIR_CHECKED(add_unique(start));
+    } else if (wanted_.empty()) {
+      add_elements(start);
+    } else {
+      KVASIR_CHECKED(add_counted(start));
+    }
     return builder_.sequence(std::array{lowering_.text("["), builder_.rule(elements), lowering_.gap(),
                                         lowering_.text("]")});
   }
 
  private:
   // The element at a place, with what separates it from the one before.
-  Part element(std::size_t index, SchemaName value) {
-    const Part part = builder_.rule(lowering_.rule_of(value));
+  Part element(std::size_t index, const Part& part) {
     if (index == 0) return builder_.sequence(std::array{lowering_.gap(), part});
-    return builder_.sequence(std::array{lowering_.gap(), lowering_.text(","), lowering_.gap(), part});
+    return builder_.sequence(std::array{lowering_.gap(), lowering_.text(","), lowering_.gap_behind_mark(), part});
   }
+  Part element(std::size_t index, SchemaName value) { return element(index, builder_.rule(lowering_.rule_of(value))); }
   SchemaName value_at(std::size_t index) const { return index < cell_.prefix.size() ? cell_.prefix[index] : cell_.rest; }
 
   // Elements of the prefix one by one, the others in a loop.
-  Status add_elements(NodeId from) {
+  void add_elements(NodeId from) {
     const NodeId end = builder_.add_node(/*is_final=*/true);
     const std::size_t num_single = std::max<std::size_t>(cell_.prefix.size(), 1);
     for (std::size_t i = 0; i < num_single; ++i) {
       if (i >= cell_.min_items) builder_.add_edges(from, GrammarBuilder::text(kEmptyText), end);
-      if (i >= cell_.max_items) return {};
+      if (i >= cell_.max_items) return;
       const NodeId to = builder_.add_node();
       builder_.add_edges(from, element(i, value_at(i)), to);
       from = to;
@@ -55,53 +65,132 @@ class ArrayLowering {
     const std::uint32_t min = cell_.min_items > count ? cell_.min_items - count : 0;
     const std::uint32_t max = cell_.max_items == kNoLimit ? kUnbounded : cell_.max_items - count;
     builder_.add_edges(from, builder_.repeat(element(num_single, cell_.rest), min, max), end);
+  }
+
+  // Nodes by the set of values that are there already.
+  Status add_unique(NodeId start) {
+    const auto values = cell_.prefix.empty() && wanted_.empty()
+                            ? finite_values(lowering_.evaluator(), cell_.rest, kMaxUniqueValues)
+                            : std::nullopt;
+    if (!values) return make_error(ErrorKind::kUnmet, "uniqueItems is not supported beside these items");
+    const std::size_t num_sets = std::size_t{1} << values->size();
+    std::vector<NodeId> nodes = {start};
+    while (nodes.size() < num_sets) nodes.push_back(builder_.add_node());
+    const NodeId end = builder_.add_node(/*is_final=*/true);
+    for (std::size_t set = 0; set < num_sets; ++set) {
+      const auto count = static_cast<std::size_t>(std::popcount(set));
+      if (count >= cell_.min_items && count <= cell_.max_items) {
+        builder_.add_edges(nodes[set], GrammarBuilder::text(kEmptyText), end);
+      }
+      if (count >= cell_.max_items) continue;
+      for (std::size_t i = 0; i < values->size(); ++i) {
+        const std::size_t with = set | std::size_t{1} << i;
+        if (with != set) builder_.add_edges(nodes[set], element(count, GrammarBuilder::text((*values)[i])), nodes[with]);
+      }
+    }
     return {};
   }
 
-  // Nodes by how many elements there are and how many of them are of the wanted kind.
-  Status add_counted(NodeId start) {
-    const Occurrence& wanted = cell_.contains[0];
-    const std::size_t most_counted = wanted.max == kNoLimit ? wanted.min : std::size_t{wanted.max} + 1;
-    const std::size_t most_elements =
-        std::max({cell_.prefix.size(), std::size_t{cell_.min_items}, std::size_t{1},
-                  cell_.max_items == kNoLimit ? std::size_t{0} : std::size_t{cell_.max_items}});
-    if ((most_counted + 1) * (most_elements + 1) > kMaxNodes) {
-      return make_error(ErrorKind::kUnmet, fmt::format("contains beside counts makes more than {} states", kMaxNodes));
+  // How many elements of a kind are told apart.
+  static std::size_t cap(const Occurrence& wanted) { return wanted.max == kNoLimit ? wanted.min : wanted.max; }
+
+  // The counts behind an element that is of all kinds in `claimed`; empty: it may not be so.
+  std::optional<std::vector<std::size_t>> counts_behind(const std::vector<std::size_t>& counts, std::size_t index,
+                                                        std::size_t claimed) const {
+    std::vector<std::size_t> behind = counts;
+    for (std::size_t j = 0; j < wanted_.size(); ++j) {
+      if ((claimed >> j & 1) == 0) continue;
+      if (index < wanted_[j].from || counts[j] == cap(wanted_[j])) return std::nullopt;
+      ++behind[j];
     }
+    return behind;
+  }
+
+  // What an element may be that is of all kinds in `claimed`, and of no other kind that has an upper limit.
+  std::vector<SchemaName> values_of(std::size_t index, std::size_t claimed) {
     SchemaNames& names = lowering_.evaluator().names();
-    std::vector<std::vector<NodeId>> nodes(most_elements + 1);
-    for (std::size_t i = 0; i <= most_elements; ++i) {
-      for (std::size_t n = 0; n <= most_counted; ++n) {
-        const bool is_counted_enough = n >= wanted.min && (wanted.max == kNoLimit || n <= wanted.max);
-        const bool is_end = i >= cell_.min_items && i <= cell_.max_items && is_counted_enough;
-        nodes[i].push_back(i == 0 && n == 0 ? start : builder_.add_node(is_end));
-        if (i == 0 && n == 0 && is_end) {
-          builder_.add_edges(start, GrammarBuilder::text(kEmptyText), builder_.add_node(/*is_final=*/true));
+    std::vector<SchemaName> values = {value_at(index)};
+    for (std::size_t j = 0; j < wanted_.size(); ++j) {
+      std::vector<SchemaName> of_kind = {kAnyValue};
+      if ((claimed >> j & 1) != 0) {
+        of_kind = {wanted_[j].value};
+      } else if (wanted_[j].max != kNoLimit && index >= wanted_[j].from) {
+        of_kind = names.complement(wanted_[j].value);
+      }
+      std::vector<SchemaName> narrowed;
+      for (const SchemaName value : values) {
+        for (const SchemaName kind : of_kind) {
+          const SchemaName both = names.both(value, kind);
+          if (both != kNoValue) narrowed.push_back(both);
         }
       }
+      values = std::move(narrowed);
     }
-    for (std::size_t i = 0; i <= most_elements; ++i) {
-      const bool is_last = i == most_elements;
-      if (is_last && cell_.max_items != kNoLimit) break;
-      const std::size_t next = is_last ? i : i + 1;
-      for (std::size_t n = 0; n <= most_counted; ++n) {
-        const SchemaName of_kind = names.both(value_at(i), wanted.value);
-        builder_.add_edges(nodes[i][n], element(i, of_kind), nodes[next][std::min(n + 1, most_counted)]);
-        if (wanted.max == kNoLimit) {
-          builder_.add_edges(nodes[i][n], element(i, value_at(i)), nodes[next][n]);
-          continue;
-        }
-        for (const SchemaName other : names.complement(wanted.value)) {
-          builder_.add_edges(nodes[i][n], element(i, names.both(value_at(i), other)), nodes[next][n]);
+    return values;
+  }
+
+  bool may_end(std::size_t num_elements, const std::vector<std::size_t>& counts) const {
+    if (num_elements < cell_.min_items || num_elements > cell_.max_items) return false;
+    for (std::size_t j = 0; j < wanted_.size(); ++j) {
+      if (counts[j] < wanted_[j].min) return false;
+    }
+    return true;
+  }
+
+  // Nodes by how many elements there are and how many of them are of each wanted kind.
+  Status add_counted(NodeId start) {
+    if (wanted_.size() > kMaxContains) {
+      return make_error(ErrorKind::kUnmet, fmt::format("an array has more than {} contains", kMaxContains));
+    }
+    std::size_t most_elements = std::max({cell_.prefix.size(), std::size_t{cell_.min_items}, std::size_t{1},
+                                          cell_.max_items == kNoLimit ? std::size_t{0} : std::size_t{cell_.max_items}});
+    std::size_t num_counts = 1;
+    for (const Occurrence& wanted : wanted_) {
+      most_elements = std::max<std::size_t>(most_elements, wanted.from);
+      num_counts = std::min(num_counts * (cap(wanted) + 1), kMaxNodes + 1);
+    }
+    if (num_counts * (most_elements + 1) > kMaxNodes) {
+      return make_error(ErrorKind::kUnmet, fmt::format("contains beside counts makes more than {} states", kMaxNodes));
+    }
+    std::vector<NodeId> nodes = {start};
+    while (nodes.size() < num_counts * (most_elements + 1)) nodes.push_back(builder_.add_node());
+    const NodeId end = builder_.add_node(/*is_final=*/true);
+    for (std::size_t at = 0; at < nodes.size(); ++at) {
+      const std::size_t index = at / num_counts;
+      const std::vector<std::size_t> counts = counts_at(at % num_counts);
+      if (may_end(index, counts)) builder_.add_edges(nodes[at], GrammarBuilder::text(kEmptyText), end);
+      const bool is_last = index == most_elements;
+      if (is_last && cell_.max_items != kNoLimit) continue;
+      const std::size_t next = is_last ? index : index + 1;
+      for (std::size_t claimed = 0; claimed < std::size_t{1} << wanted_.size(); ++claimed) {
+        const auto behind = counts_behind(counts, index, claimed);
+        if (!behind) continue;
+        for (const SchemaName value : values_of(index, claimed)) {
+          builder_.add_edges(nodes[at], element(index, value), nodes[next * num_counts + place_of(*behind)]);
         }
       }
     }
     return {};
+  }
+
+  std::vector<std::size_t> counts_at(std::size_t place) const {
+    std::vector<std::size_t> counts;
+    for (const Occurrence& wanted : wanted_) {
+      counts.push_back(place % (cap(wanted) + 1));
+      place /= cap(wanted) + 1;
+    }
+    return counts;
+  }
+  std::size_t place_of(const std::vector<std::size_t>& counts) const {
+    std::size_t place = 0;
+    for (std::size_t j = wanted_.size(); j > 0; --j) place = place * (cap(wanted_[j - 1]) + 1) + counts[j - 1];
+    return place;
   }
 
   SchemaLowering& lowering_;
   GrammarBuilder& builder_;
   const ArrayCell& cell_;
+  std::vector<Occurrence> wanted_;
 };
 
 }  // namespace

@@ -31,22 +31,24 @@ Cells CellAlgebra::any_value() {
           .has_true = true,
           .has_false = true,
           .numbers = {NumberSet{}},
-          .strings = {StringCell{.texts = store_.any_text()}},
+          .strings = {StringCell{.texts = store_.any_text(), .perhaps = store_.any_text()}},
           .arrays = {ArrayCell{}},
           .objects = {ObjectCell{}}};
 }
 
 void CellAlgebra::add_both(const StringCell& a, const StringCell& b, Cells& cells) {
   const TermId texts = store_.all_of({a.texts, b.texts});
-  if (!derivatives_.is_alive(texts)) return;
-  append_new(cells.strings, {StringCell{.texts = texts, .is_free = a.is_free && b.is_free}});
+  const bool is_exact = a.texts == a.perhaps && b.texts == b.perhaps;
+  const TermId perhaps = is_exact ? texts : store_.all_of({a.perhaps, b.perhaps});
+  if (!derivatives_.is_alive(texts) && (is_exact || !derivatives_.is_alive(perhaps))) return;
+  append_new(cells.strings, {StringCell{.texts = texts, .perhaps = perhaps, .is_free = a.is_free && b.is_free}});
 }
 
 void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells) {
   if (is_any(a) || is_any(b)) return append_new(cells.arrays, {is_any(a) ? b : a});
   ArrayCell cell = {.prefix = {},
                     .rest = names_.both(a.rest, b.rest),
-                    .has_rest = a.has_rest || b.has_rest,
+                    .num_evaluated = std::max(a.num_evaluated, b.num_evaluated),
                     .min_items = std::max(a.min_items, b.min_items),
                     .max_items = std::min(a.max_items, b.max_items),
                     .contains = a.contains,
@@ -80,7 +82,8 @@ void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cell
 Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
   Cells result = {.has_null = a.has_null && b.has_null,
                   .has_true = a.has_true && b.has_true,
-                  .has_false = a.has_false && b.has_false};
+                  .has_false = a.has_false && b.has_false,
+                  .is_narrowed = a.is_narrowed || b.is_narrowed};
   num_pairs_ += a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() +
                                    a.arrays.size() * b.arrays.size() + a.objects.size() * b.objects.size();
   if (num_pairs_ > kMaxPairs) {
@@ -111,6 +114,7 @@ Cells CellAlgebra::either(Cells a, const Cells& b) {
   a.has_null = a.has_null || b.has_null;
   a.has_true = a.has_true || b.has_true;
   a.has_false = a.has_false || b.has_false;
+  a.is_narrowed = a.is_narrowed || b.is_narrowed;
   append_new(a.numbers, b.numbers);
   append_new(a.strings, b.strings);
   append_new(a.arrays, b.arrays);

@@ -24,13 +24,13 @@ class CellAlgebra {
   Result<Cells> both(const Cells& a, const Cells& b);
   static Cells either(Cells a, const Cells& b);
 
-  // What is not in a set. kUnmet: a set whose complement is none of these cells; the message names the keyword.
+  // What is not in a set, or less (is_narrowed). Requires: !cells.is_narrowed. kUnmet: as both().
   Result<Cells> complement(const Cells& cells);
 
  private:
-  Result<std::vector<ArrayCell>> complement(const ArrayCell& cell);
-  Result<std::vector<ObjectCell>> complement(const ObjectCell& cell);
-  void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells);
+  std::vector<ArrayCell> complement(const ArrayCell& cell);
+  std::vector<ObjectCell> complement(const ObjectCell& cell, bool& is_narrowed);
+  void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells, bool& is_narrowed);
   void add_both(const StringCell& a, const StringCell& b, Cells& cells);
   void add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells);
   void add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells);

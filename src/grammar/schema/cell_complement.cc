@@ -5,7 +5,8 @@
 
 namespace kvasir::grammar {
 
-Result<std::vector<ArrayCell>> CellAlgebra::complement(const ArrayCell& cell) {
+// Lists with two equal elements are left out: no cell says that two are equal.
+std::vector<ArrayCell> CellAlgebra::complement(const ArrayCell& cell) {
   std::vector<ArrayCell> cells;
   if (cell.min_items > 0) cells.push_back({.max_items = cell.min_items - 1});
   if (cell.max_items != kNoLimit) cells.push_back({.min_items = cell.max_items + 1});
@@ -19,23 +20,23 @@ Result<std::vector<ArrayCell>> CellAlgebra::complement(const ArrayCell& cell) {
   if (cell.rest == kNoValue) {
     cells.push_back({.min_items = static_cast<std::uint32_t>(cell.prefix.size()) + 1});
   } else if (cell.rest != kAnyValue) {
-    if (!cell.prefix.empty()) {
-      return make_error(ErrorKind::kUnmet, "the complement of items beside prefixItems is not supported");
+    const auto from = static_cast<std::uint32_t>(cell.prefix.size());
+    for (const SchemaName other : names_.complement(cell.rest)) {
+      cells.push_back({.contains = {{.value = other, .from = from}}});
     }
-    for (const SchemaName other : names_.complement(cell.rest)) cells.push_back({.contains = {{.value = other}}});
   }
   for (const Occurrence& contains : cell.contains) {
-    if (contains.min > 0) cells.push_back({.contains = {{contains.value, kNothing, 0, contains.min - 1}}});
-    if (contains.max != kNoLimit) {
-      cells.push_back({.contains = {{contains.value, kNothing, contains.max + 1, kNoLimit}}});
-    }
+    const auto counted = [&](std::uint32_t min, std::uint32_t max) {
+      cells.push_back({.contains = {{.value = contains.value, .from = contains.from, .min = min, .max = max}}});
+    };
+    if (contains.min > 0) counted(0, contains.min - 1);
+    if (contains.max != kNoLimit) counted(contains.max + 1, kNoLimit);
   }
-  if (cell.is_unique) return make_error(ErrorKind::kUnmet, "the complement of uniqueItems is not supported");
   return cells;
 }
 
 // Some member breaks the rule.
-void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells) {
+void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells, bool& is_narrowed) {
   std::vector<std::string_view> keys;
   std::vector<TermId> known;
   for (const auto& [key, value] : rule.properties) {
@@ -50,7 +51,9 @@ void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>
       cells.push_back({.contains = {{.value = other, .keys = pattern}}});
     }
   }
+  is_narrowed = is_narrowed || rule.doubtful != kNothing;
   if (rule.others == kAnyValue) return;
+  known.push_back(rule.doubtful);
   known.push_back(store_.literals(std::move(keys)));
   const TermId others = store_.complement(store_.any_of(std::move(known)));
   for (const SchemaName other : names_.complement(rule.others)) {
@@ -58,19 +61,20 @@ void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>
   }
 }
 
-Result<std::vector<ObjectCell>> CellAlgebra::complement(const ObjectCell& cell) {
+std::vector<ObjectCell> CellAlgebra::complement(const ObjectCell& cell, bool& is_narrowed) {
   std::vector<ObjectCell> cells;
   if (cell.min_members > 0) cells.push_back({.max_members = cell.min_members - 1});
   if (cell.max_members != kNoLimit) cells.push_back({.min_members = cell.max_members + 1});
   for (const std::string& key : cell.required) cells.push_back({.absent = {key}});
   for (const std::string& key : cell.absent) cells.push_back({.required = {key}});
   if (cell.has_names) cells.push_back({.contains = {{.keys = store_.complement(cell.names)}}});
-  for (const MemberRule& rule : cell.rules) add_complement(rule, cells);
+  for (const MemberRule& rule : cell.rules) add_complement(rule, cells, is_narrowed);
   for (const Occurrence& contains : cell.contains) {
     ObjectCell without;
     for (const SchemaName other : names_.complement(contains.value)) {
-      if (!without.rules.empty()) {
-        return make_error(ErrorKind::kUnmet, "the complement of a complement of patternProperties is not supported");
+      if (!without.rules.empty()) {  // a member may be in one set, the next in another
+        is_narrowed = true;
+        break;
       }
       without.rules.push_back({.properties = {}, .patterns = {{contains.keys, other}}, .is_assertion = false});
     }
@@ -102,10 +106,17 @@ Result<Cells> CellAlgebra::complement(const Cells& cells) {
     return grammar::complement(set);
   }));
   KVASIR_CHECKED(leave(&Cells::strings, [&](const StringCell& cell) -> Result<std::vector<StringCell>> {
-    return std::vector{StringCell{.texts = store_.complement(cell.texts), .is_free = false}};
+    return std::vector{StringCell{.texts = store_.complement(cell.perhaps),
+                                  .perhaps = store_.complement(cell.texts),
+                                  .is_free = false}};
   }));
-  KVASIR_CHECKED(leave(&Cells::arrays, [&](const ArrayCell& cell) { return complement(cell); }));
-  KVASIR_CHECKED(leave(&Cells::objects, [&](const ObjectCell& cell) { return complement(cell); }));
+  KVASIR_CHECKED(leave(&Cells::arrays, [&](const ArrayCell& cell) -> Result<std::vector<ArrayCell>> {
+    result.is_narrowed = result.is_narrowed || cell.is_unique;
+    return complement(cell);
+  }));
+  KVASIR_CHECKED(leave(&Cells::objects, [&](const ObjectCell& cell) -> Result<std::vector<ObjectCell>> {
+    return complement(cell, result.is_narrowed);
+  }));
   return result;
 }
 

@@ -25,15 +25,18 @@ inline constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::ma
 // How often an element of a kind is in an array, or a member of a kind in an object.
 struct Occurrence {
   SchemaName value = kAnyValue;
-  TermId keys = kNothing;  // of a member: its key is one of these
+  TermId keys = kNothing;     // of a member: its key is one of these
+  std::uint32_t from = 0;     // of an element: the first place that counts
   std::uint32_t min = 1;
   std::uint32_t max = kNoLimit;
 
   friend bool operator==(const Occurrence&, const Occurrence&) = default;
 };
 
+// Validators read some patterns and formats differently.
 struct StringCell {
-  TermId texts = kNothing;
+  TermId texts = kNothing;    // texts that each of them takes
+  TermId perhaps = kNothing;  // texts that any of them takes
   bool is_free = true;  // no pattern, length, format or list of values says how it looks: any escape is fine
 
   friend bool operator==(const StringCell&, const StringCell&) = default;
@@ -42,7 +45,7 @@ struct StringCell {
 struct ArrayCell {
   std::vector<SchemaName> prefix = {};  // the first elements
   SchemaName rest = kAnyValue;     // all others
-  bool has_rest = false;           // the text says so
+  std::uint32_t num_evaluated = 0; // first elements that a keyword says something about; kNoLimit: all
   std::uint32_t min_items = 0;
   std::uint32_t max_items = kNoLimit;
   std::vector<Occurrence> contains = {};
@@ -55,9 +58,10 @@ struct ArrayCell {
 struct MemberRule {
   std::vector<std::pair<std::string, SchemaName>> properties = {};  // in the order of the text
   std::vector<std::pair<TermId, SchemaName>> patterns = {};
+  TermId doubtful = kNothing;     // keys that only some validators find the patterns in
   SchemaName others = kAnyValue;  // of keys that are in neither
   bool has_others = false;        // the text says so: additionalProperties or unevaluatedProperties
-  bool is_assertion = true;       // a schema that holds; false: a complement's, which evaluates nothing
+  bool is_assertion = true;       // a schema that holds; false: a value, or a complement, which evaluates nothing
 
   friend bool operator==(const MemberRule&, const MemberRule&) = default;
 };
@@ -80,6 +84,7 @@ struct Cells {
   bool has_null = false;
   bool has_true = false;
   bool has_false = false;
+  bool is_narrowed = false;  // values are missing that no cell can name
   std::vector<NumberSet> numbers = {};
   std::vector<StringCell> strings = {};
   std::vector<ArrayCell> arrays = {};

@@ -4,9 +4,22 @@
 
 #include "base/code_point.h"
 #include "base/printable.h"
+#include "grammar/schema/keyword_context.h"
 #include "grammar/schema/keywords.h"
 
 namespace kvasir::grammar {
+namespace {
+
+// What does not hold says nothing about elements and members that `unevaluated` keywords ask for.
+void forget_evaluated(Cells& cells) {
+  for (ArrayCell& cell : cells.arrays) cell.num_evaluated = 0;
+  for (ObjectCell& cell : cells.objects) {
+    for (MemberRule& rule : cell.rules) rule.is_assertion = false;
+  }
+}
+
+}  // namespace
+
 
 Result<const Cells*> SchemaEvaluator::cells(SchemaName name) {
   if (const auto found = cells_.find(name); found != cells_.end()) return &found->second;
@@ -19,7 +32,21 @@ Result<const Cells*> SchemaEvaluator::cells(SchemaName name) {
       KVASIR_TRY(result, algebra_.both(result, cells));
     }
   }
+  num_cells_ += result.count();
   return &cells_.emplace(name, std::move(result)).first->second;
+}
+
+void SchemaEvaluator::note_narrowed(const JsonValue& keyword, std::string_view reason) {
+  if (keeps_notes_) notes_.narrowed.insert({keyword.pointer(), keyword.key, std::string(reason)});
+}
+
+std::unexpected<Error> SchemaEvaluator::refuse(SchemaNote note, std::string keyword, ErrorKind kind) {
+  const std::string message = fmt::format("'{}': {}", printable(note.pointer), note.reason);
+  if (!notes_.refused) {
+    notes_.refused = std::move(note);
+    refused_keyword_ = std::move(keyword);
+  }
+  return make_error(kind, message);
 }
 
 bool SchemaEvaluator::has_text(TermId term, std::string_view text) {
@@ -34,8 +61,8 @@ bool SchemaEvaluator::has_text(TermId term, std::string_view text) {
 Result<Cells> SchemaEvaluator::literal_cells(const SchemaLiteral& literal) {
   if (const auto found = literal_cells_.find(literal); found != literal_cells_.end()) return found->second;
   if (!in_progress_.insert(literal).second) {
-    return make_error(ErrorKind::kUsage, fmt::format("'{}': the schema refers to itself and takes nothing on the way",
-                                                     printable(literal.schema->pointer())));
+    return refuse({literal.schema->pointer(), {}, "the schema refers to itself and takes nothing on the way"}, {},
+                  ErrorKind::kUsage);
   }
   Result<Cells> cells;
   if (literal.is_value) {
@@ -55,12 +82,14 @@ Result<Cells> SchemaEvaluator::schema_cells(const JsonValue& schema, bool is_com
     return is_any ? algebra_.any_value() : Cells();
   }
   if (!schema.is_object()) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("'{}': a schema is an object, true or false", printable(schema.pointer())));
+    return refuse({schema.pointer(), schema.key, "a schema is an object, true or false"}, schema.pointer(),
+                  ErrorKind::kUsage);
   }
   KeywordContext context(*this, schema, is_complement);
   KVASIR_CHECKED(read_keywords(context));
-  return context.result();
+  Cells cells = context.result();
+  if (is_complement) forget_evaluated(cells);
+  return cells;
 }
 
 Result<Cells> SchemaEvaluator::value_cells(const JsonValue& value) {
@@ -81,24 +110,24 @@ Result<Cells> SchemaEvaluator::value_cells(const JsonValue& value) {
     case JsonValue::Kind::kNumber: {
       const auto number = Decimal::parse(value.text);
       if (!number) {
-        return make_error(ErrorKind::kUnmet, fmt::format("'{}': the number {} is too long", value.pointer(),
-                                                         printable(value.text, 40)));
+        return refuse({value.pointer(), value.key, fmt::format("the number {} is too long", printable(value.text, 40))},
+                      value.pointer(), ErrorKind::kUnmet);
       }
       cells.numbers = {NumberSet{.least = Bound{*number}, .greatest = Bound{*number}}};
       break;
     }
     case JsonValue::Kind::kString:
-      cells.strings = {StringCell{.texts = store_.literal(value.text), .is_free = false}};
+      cells.strings = {StringCell{.texts = store_.literal(value.text), .perhaps = store_.literal(value.text), .is_free = false}};
       break;
     case JsonValue::Kind::kArray: {
-      ArrayCell cell = {.prefix = {}, .rest = kNoValue, .has_rest = true,
+      ArrayCell cell = {.prefix = {}, .rest = kNoValue,
                         .min_items = static_cast<std::uint32_t>(value.children.size())};
       for (const auto& child : value.children) cell.prefix.push_back(name_of_value(*child));
       cells.arrays = {std::move(cell)};
       break;
     }
     case JsonValue::Kind::kObject: {
-      MemberRule rule = {.properties = {}, .patterns = {}, .others = kNoValue, .has_others = true};
+      MemberRule rule = {.properties = {}, .patterns = {}, .others = kNoValue, .has_others = true, .is_assertion = false};
       ObjectCell cell;
       for (const auto& child : value.children) {
         rule.properties.emplace_back(child->key, name_of_value(*child));

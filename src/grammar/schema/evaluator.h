@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/references.h"
 #include "grammar/schema/schema_names.h"
+#include "grammar/schema/schema_notes.h"
 #include "kvasir/result.h"
 
 namespace kvasir::grammar {
@@ -39,13 +41,26 @@ class SchemaEvaluator {
   // Whether the text is one of the language's. Requires: well-formed UTF-8.
   bool has_text(TermId term, std::string_view text);
   Derivatives& derivatives() { return derivatives_; }
-  void note_ignored(const JsonValue& keyword) { ignored_.insert(keyword.pointer()); }
-  // Keywords and formats that say nothing here, by pointer.
-  const std::set<std::string>& ignored() const { return ignored_; }
-
   const References& references() const { return references_; }
   // The value itself, as enum and const have it.
   Result<Cells> value_cells(const JsonValue& value);
+
+  // Notes of what is narrowed, and of unknown keywords, are kept from now on.
+  void keep_notes() { keeps_notes_ = true; }
+  bool keeps_notes() const { return keeps_notes_; }
+  const SchemaNotes& notes() const { return notes_; }
+  void note_ignored(const JsonValue& keyword) { notes_.ignored.insert(keyword.pointer()); }
+  void note_narrowed(const JsonValue& keyword, std::string_view reason);
+  // The error that names the note's place. `keyword` points to the keyword at fault, for skip().
+  std::unexpected<Error> refuse(SchemaNote note, std::string keyword, ErrorKind kind);
+  const std::string& refused_keyword() const { return refused_keyword_; }
+
+  // Keywords that are read as if they were not there, by pointer.
+  void skip(const std::set<std::string>& keywords) { skipped_ = keywords; }
+  bool is_skipped(const JsonValue& keyword) const {
+    return !skipped_.empty() && skipped_.contains(keyword.pointer());
+  }
+  std::size_t num_cells() const { return num_cells_; }
 
  private:
   Result<Cells> literal_cells(const SchemaLiteral& literal);
@@ -59,7 +74,11 @@ class SchemaEvaluator {
   std::map<SchemaName, Cells> cells_;
   std::map<SchemaLiteral, Cells> literal_cells_;
   std::set<SchemaLiteral> in_progress_;
-  std::set<std::string> ignored_;
+  bool keeps_notes_ = false;
+  SchemaNotes notes_;
+  std::string refused_keyword_;
+  std::set<std::string> skipped_;
+  std::size_t num_cells_ = 0;
 };
 
 }  // namespace kvasir::grammar

@@ -81,16 +81,38 @@ std::string pattern_of(std::string_view name) {
   return {};
 }
 
+// Whatever a validator may take for the format; the empty text: anything.
+std::string_view wide_pattern_of(std::string_view name) {
+  if (name == "date") return "\\d{4}-?(?:\\d{2}-?\\d{2}|W\\d{2}(?:-?\\d)?|\\d{3})";
+  if (name == "time") return "[Tt]?\\d{1,2}(?::[\\s\\S]*|\\d{0,4}(?:[.,]\\d*)?(?:[Zz]|[+-][\\d:]*)?)";
+  if (name == "date-time") return "[\\dWw-]{7,10}[Tt _][\\s\\S]*";
+  if (name == "duration") return "[+-]?[Pp][\\s\\S]*";
+  if (name == "email" || name == "idn-email") return "[\\s\\S]*@[\\s\\S]*";
+  if (name == "hostname") return "[\\dA-Za-z._-]*";
+  if (name == "ipv4") return "[\\dA-Fa-fXx.]*";
+  if (name == "ipv6") return "[^:]*:[^:]*:[\\s\\S]*";
+  if (name == "uuid") return "[\\dA-Fa-f{}urnURN:-]{32,}";
+  if (name == "uri" || name == "iri") return "[^:]+:[\\s\\S]*";
+  if (name == "json-pointer") return "(?:[/#][\\s\\S]*)?";
+  if (name == "relative-json-pointer") return "[+-]?\\d[\\s\\S]*";
+  return {};
+}
+
 }  // namespace
 
-Result<std::optional<TermId>> format_language(TermStore& store, std::string_view name) {
+Result<std::optional<FormatTexts>> format_texts(TermStore& store, std::string_view name) {
   const std::string pattern = pattern_of(name);
   if (pattern.empty()) return std::nullopt;
-  KVASIR_TRY(TermId texts, pattern_language(store, pattern, PatternFit::kWhole));
+  FormatTexts texts;
+  KVASIR_TRY(texts.surely, pattern_language(store, pattern, PatternFit::kWhole));
   if (name == "hostname" || name == "idn-hostname") {
     const TermId any = store.char_class(text::regex::CodePointSet::of(0, kLastCodePoint));
-    texts = store.all_of({texts, store.repeat(any, 1, 253)});
+    texts.surely = store.all_of({texts.surely, store.repeat(any, 1, 253)});
   }
+  const std::string_view wide = wide_pattern_of(name);
+  texts.perhaps = store.any_text();
+  if (wide.empty()) return texts;
+  KVASIR_TRY(texts.perhaps, pattern_language(store, wide, PatternFit::kWhole, ClassReading::kWide));
   return texts;
 }
 

@@ -9,8 +9,13 @@
 
 namespace kvasir::grammar {
 
-// The texts of a format, or fewer where its own definition leaves doubts: internationalised names are in ASCII, and a regex is
-// literal text. Empty for a name that no draft defines, which is an annotation.
-Result<std::optional<TermId>> format_language(TermStore& store, std::string_view name);
+// Validators differ in what they take.
+struct FormatTexts {
+  TermId surely = kNothing;   // all of them; internationalised names are in ASCII, a regex is literal text
+  TermId perhaps = kNothing;  // any of them
+};
+
+// Empty for a name that no draft defines, which is an annotation.
+Result<std::optional<FormatTexts>> format_texts(TermStore& store, std::string_view name);
 
 }  // namespace kvasir::grammar

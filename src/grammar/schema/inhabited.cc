@@ -15,6 +15,7 @@ Result<bool> has_value(SchemaEvaluator& evaluator, SchemaName name, int depth) {
 
 Result<bool> is_inhabited_object(SchemaEvaluator& evaluator, const ObjectCell& cell, int depth) {
   for (const std::string& key : cell.required) {
+    if (is_doubtful(evaluator, cell, key)) continue;
     KVASIR_TRY(const bool has, has_value(evaluator, member_value(evaluator, cell, key), depth));
     if (!has) return false;
   }
@@ -53,7 +54,14 @@ SchemaName member_value(SchemaEvaluator& evaluator, const ObjectCell& cell, cons
   return value;
 }
 
+bool is_doubtful(SchemaEvaluator& evaluator, const ObjectCell& cell, const std::string& key) {
+  return std::ranges::any_of(cell.rules, [&](const MemberRule& rule) {
+    return rule.doubtful != kNothing && evaluator.has_text(rule.doubtful, key);
+  });
+}
+
 Result<bool> is_inhabited(SchemaEvaluator& evaluator, const Cells& cells, int depth) {
+  if (cells.is_narrowed) return true;
   if (cells.has_null || cells.has_true || cells.has_false || !cells.numbers.empty() || !cells.strings.empty()) {
     return true;
   }

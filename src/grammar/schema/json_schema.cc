@@ -15,7 +15,7 @@ Result<SchemaGrammar> grammar_from_schema(TermStore& store, std::string_view sch
   SchemaLowering lowering(evaluator, builder, options);
   KVASIR_TRY(const RuleId start, lowering.lower(evaluator.name_of(*root)));
   if (store.is_exhausted()) return make_error(ErrorKind::kUnmet, "the schema makes too many states");
-  return SchemaGrammar{.grammar = builder.finish(start), .ignored = evaluator.ignored()};
+  return SchemaGrammar{.grammar = builder.finish(start), .ignored = evaluator.notes().ignored};
 }
 
 }  // namespace kvasir::grammar

@@ -128,6 +128,65 @@ TEST(JsonSchema, Applicators) {
   check({R"({"allOf":[{"properties":{"a":{}}}],"properties":{"b":{}},"unevaluatedProperties":false})", {R"({"b":1,"a":2})", "{}"}, {R"({"c":1})"}});
 }
 
+TEST(JsonSchema, ComplementsOfEveryKeyword) {
+  check({R"({"not":{"oneOf":[{"type":"integer"},{"minimum":2}]}})", {"1.5", "3", "-0.5"}, {"1", "2.5", "\"x\""}});
+  check({R"({"type":"array","not":{"prefixItems":[true],"items":{"type":"null"}}})", {"[1,2]", "[1,null,2]"}, {"[]", "[1]", "[1,null]"}});
+  check({R"({"type":"object","not":{"dependentRequired":{"a":["b"]}},"properties":{"a":{},"b":{}}})", {R"({"a":1})"}, {"{}", R"({"a":1,"b":2})"}});
+  check({R"({"type":"string","not":{"format":"date"}})", {R"("x")"}, {R"("2024-02-29")", R"("20240229")"}});
+  check({R"({"type":"object","not":{"additionalProperties":{"type":"integer"},"properties":{"a":{}}}})",
+         {R"({"a":1,"b":"x"})", R"({"b":1,"c":null})"}, {"{}", R"({"a":"x"})", R"({"b":1})"}});
+  check({R"({"oneOf":[{"type":"string","format":"email"},{"type":"string","format":"uri"}]})", {R"("a@b.cd")", R"("http://a.b/")"}, {R"("mailto:a@b.cd")"}});
+  check({R"({"type":"object","not":{"propertyNames":{"maxLength":1}}})", {R"({"ab":1})", R"({"a":1,"bc":2})"}, {"{}", R"({"a":1})"}});
+}
+
+TEST(JsonSchema, MembersThatHaveToBeThere) {
+  check({R"({"type":"object","properties":{"a":{}},"not":{"patternProperties":{"^a":{"type":"integer"}}}})",
+         {R"({"a":"x"})", R"({"a":1,"ab":null})", R"({"ab":"x"})"}, {"{}", R"({"a":1})", R"({"b":"x"})"}});
+  check({R"({"type":"object","maxProperties":2,"not":{"additionalProperties":{"type":"integer"}}})",
+         {R"({"a":"x"})", R"({"a":1,"b":"x"})"}, {"{}", R"({"a":1})", R"({"a":"x","b":1,"c":1})"}});
+  check({R"({"type":"object","allOf":[{"not":{"patternProperties":{"^a":{"type":"integer"}}}},{"not":{"patternProperties":{"z$":{"type":"null"}}}}]})",
+         {R"({"az":"x"})", R"({"a":"x","z":1})"}, {R"({"a":"x"})", R"({"z":1})", R"({"az":1})"}});
+}
+
+TEST(JsonSchema, SeveralContains) {
+  check({R"({"type":"array","allOf":[{"contains":{"const":1}},{"contains":{"const":2}}]})", {"[1,2]", "[2,0,1]"}, {"[1]", "[2,2]", "[]"}});
+  check({R"({"type":"array","allOf":[{"contains":{"type":"string"},"maxContains":1},{"contains":{"minimum":5},"minContains":2}]})",
+         {"[5,\"a\",6]", "[7,8,1,\"x\"]", "[5,\"a\"]"}, {"[5,6]", "[5,\"a\",6,\"b\"]"}});
+}
+
+TEST(JsonSchema, UniqueItemsOfFewValues) {
+  check({R"({"type":"array","items":{"enum":["a","b",1,null]},"uniqueItems":true,"minItems":1})",
+         {"[\"a\"]", "[null,1,\"b\",\"a\"]", "[\"b\",1.0]"}, {"[]", "[\"a\",\"a\"]", "[1,1.0]", "[\"a\",\"c\"]"}});
+}
+
+TEST(JsonSchema, UnevaluatedAsksForWhatHolds) {
+  check({R"({"not":{"not":{"properties":{"a":{}}}},"unevaluatedProperties":false})", {"{}"}, {R"({"a":1})"}});
+  check({R"({"enum":[{"a":1},{}],"unevaluatedProperties":false})", {"{}"}, {R"({"a":1})"}});
+  check({R"({"prefixItems":[true],"unevaluatedItems":{"type":"null"}})", {"[1]", "[1,null]"}, {"[1,2]"}});
+}
+
+TEST(JsonSchema, AnchorsInRepetitions) {
+  check({R"({"type":"string","pattern":"^(a|b$)+$"})", {R"("a")", R"("aab")", R"("b")"}, {R"("")", R"("ba")"}});
+  check({R"({"type":"string","pattern":"(^x|,y)*,z$"})", {R"("x,y,z")", R"(",z")", R"("q,y,z")"}, {R"("x")", R"("xz")"}});
+}
+
+TEST(JsonSchema, OptionsCloseObjectsAndSetBlanks) {
+  const auto with = [](std::string_view schema, const SchemaOptions& options) {
+    auto store = std::make_unique<TermStore>();
+    auto made = grammar_from_schema(*store, schema, options);
+    return *CompiledGrammar::create(std::move(store), std::move(made->grammar), byte_vocabulary());
+  };
+  const auto closed = with(R"({"allOf":[{"properties":{"a":{}}},{"properties":{"b":{"type":"object"}}}]})", {.closes_objects = true});
+  EXPECT_TRUE(accepts(closed, R"({"a":{"x":1},"b":{"y":2}})"));
+  EXPECT_FALSE(accepts(closed, R"({"c":1})"));
+  const auto open = with(R"({"properties":{"a":{}},"additionalProperties":{}})", {.closes_objects = true});
+  EXPECT_TRUE(accepts(open, R"({"c":1})"));
+  const auto single = with(R"({"type":"array","items":{"properties":{"a":{}}}})", {.blanks = JsonBlanks::kSingle});
+  EXPECT_TRUE(accepts(single, R"([{"a": 1, "b": 2}, 3])"));
+  EXPECT_FALSE(accepts(single, R"([{"a":1}])"));
+  EXPECT_FALSE(accepts(single, R"([1,2])"));
+}
+
 TEST(JsonSchema, FaultsAreNamedByTheirPlace) {
   for (const auto& [schema, wanted] : std::map<std::string_view, std::string_view>{
            {R"({"properties":{"a":{"$ref":"#/$defs/b"}}})", "'/properties/a/$ref': '#/$defs/b' is not in this document"},

@@ -26,10 +26,17 @@ SchemaName value_in_class(SchemaEvaluator& evaluator, const ObjectCell& cell, co
   return value;
 }
 
+// The schema names members and does not say whether there may be others.
+bool is_open_by_default(const ObjectCell& cell) {
+  const auto says_which = [](const MemberRule& rule) { return rule.has_others; };
+  const auto names_some = [](const MemberRule& rule) { return rule.is_assertion; };
+  return std::ranges::none_of(cell.rules, says_which) && std::ranges::any_of(cell.rules, names_some);
+}
+
 }  // namespace
 
 Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
-                                          const std::vector<std::string>& fixed) {
+                                          const std::vector<std::string>& fixed, bool closes_objects) {
   TermStore& store = evaluator.store();
   std::vector<TermId> patterns;
   for (const MemberRule& rule : cell.rules) {
@@ -43,9 +50,13 @@ Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const Obje
   }
   const std::vector<std::string_view> texts(fixed.begin(), fixed.end());
   const TermId unnamed = store.complement(store.literals(texts));
-  const TermId allowed = cell.has_names ? store.all_of({unnamed, cell.names}) : unnamed;
+  std::vector<TermId> conditions = {unnamed};
+  if (cell.has_names) conditions.push_back(cell.names);
+  for (const MemberRule& rule : cell.rules) conditions.push_back(store.complement(rule.doubtful));
+  const TermId allowed = store.all_of(std::move(conditions));
+  const bool is_closed = closes_objects && is_open_by_default(cell);
   std::vector<KeyClass> classes;
-  for (std::size_t matched = 0; matched < std::size_t{1} << patterns.size(); ++matched) {
+  for (std::size_t matched = is_closed ? 1 : 0; matched < std::size_t{1} << patterns.size(); ++matched) {
     const SchemaName value = value_in_class(evaluator, cell, patterns, matched);
     if (value == kNoValue) continue;
     std::vector<TermId> parts = {allowed};

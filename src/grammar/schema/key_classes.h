@@ -14,9 +14,10 @@ struct KeyClass {
   SchemaName value = kAnyValue;
 };
 
-// Classes that share no key. Keys in `fixed` are in none of them. kUnmet: more than kMaxKeyPatterns patterns.
+// Classes that share no key. Keys in `fixed` are in none of them. closes_objects: as SchemaOptions has it.
+// kUnmet: more than kMaxKeyPatterns patterns.
 inline constexpr std::size_t kMaxKeyPatterns = 8;
 Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
-                                          const std::vector<std::string>& fixed);
+                                          const std::vector<std::string>& fixed, bool closes_objects);
 
 }  // namespace kvasir::grammar

@@ -1,17 +1,19 @@
 #include "grammar/schema/keyword_context.h"
 
-#include <fmt/format.h>
-
 #include <string>
 #include <utility>
 
-#include "base/printable.h"
 
 namespace kvasir::grammar {
 
 KeywordContext::KeywordContext(SchemaEvaluator& evaluator, const JsonValue& schema, bool is_complement)
     : evaluator_(evaluator), schema_(schema), is_complement_(is_complement) {
   if (!is_complement) result_ = algebra().any_value();
+}
+
+const JsonValue* KeywordContext::find(std::string_view keyword) const {
+  const JsonValue* value = schema_.find(keyword);
+  return value != nullptr && evaluator_.is_skipped(*value) ? nullptr : value;
 }
 
 Result<const Cells*> KeywordContext::cells_of(const JsonValue& schema, bool is_complement) {
@@ -57,17 +59,28 @@ Status KeywordContext::add_objects(const ObjectCell& cell) {
   return add(cells);
 }
 
-std::unexpected<Error> KeywordContext::fail(const JsonValue& keyword, std::string_view what, ErrorKind kind) const {
-  return make_error(kind, fmt::format("'{}': {}", printable(keyword.pointer()), what));
+void KeywordContext::note_narrowed(const JsonValue& keyword, std::string_view reason) {
+  evaluator_.note_narrowed(keyword, reason);
 }
 
-Result<Decimal> KeywordContext::number_of(const JsonValue& keyword) const {
+void KeywordContext::narrow(const JsonValue& keyword, std::string_view reason) {
+  result_.is_narrowed = true;
+  note_narrowed(keyword, reason);
+}
+
+std::unexpected<Error> KeywordContext::fail(const JsonValue& value, std::string_view what, ErrorKind kind) {
+  const JsonValue* keyword = &value;
+  while (keyword->parent != &schema_ && keyword->parent != nullptr) keyword = keyword->parent;
+  return evaluator_.refuse({value.pointer(), keyword->key, std::string(what)}, keyword->pointer(), kind);
+}
+
+Result<Decimal> KeywordContext::number_of(const JsonValue& keyword) {
   const auto number = keyword.is_number() ? Decimal::parse(keyword.text) : std::nullopt;
   if (!number) return fail(keyword, "is no number that can be read");
   return *number;
 }
 
-Result<std::uint32_t> KeywordContext::count_of(const JsonValue& keyword) const {
+Result<std::uint32_t> KeywordContext::count_of(const JsonValue& keyword) {
   KVASIR_TRY(const Decimal number, number_of(keyword));
   if (number.is_negative() || !number.is_integer()) return fail(keyword, "is no count");
   if (number.whole().size() > 9) return kNoLimit - 1;

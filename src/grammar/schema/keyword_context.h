@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "grammar/regex/pattern_syntax.h"
 #include "grammar/schema/evaluator.h"
 
 namespace kvasir::grammar {
@@ -22,10 +21,10 @@ class KeywordContext {
   SchemaNames& names() { return evaluator_.names(); }
   TermStore& store() { return evaluator_.store(); }
   bool is_complement() const { return is_complement_; }
-  // Where validators read a pattern's classes differently, the narrow reading is safe; of a complement, the wide one.
-  ClassReading class_reading() const { return is_complement_ ? ClassReading::kWide : ClassReading::kNarrow; }
 
-  const JsonValue* find(std::string_view keyword) const { return schema_.find(keyword); }
+  // Null when the schema has no such keyword.
+  const JsonValue* find(std::string_view keyword) const;
+  const JsonValue& schema() const { return schema_; }
   SchemaName name_of(const JsonValue& schema) { return evaluator_.name_of(schema); }
   // The set of a schema, or of its complement.
   Result<const Cells*> cells_of(const JsonValue& schema, bool is_complement);
@@ -43,10 +42,14 @@ class KeywordContext {
   const Cells& result() const { return result_; }
   void set_result(Cells cells) { result_ = std::move(cells); }
 
-  std::unexpected<Error> fail(const JsonValue& keyword, std::string_view what,
-                              ErrorKind kind = ErrorKind::kUsage) const;
-  Result<std::uint32_t> count_of(const JsonValue& keyword) const;
-  Result<Decimal> number_of(const JsonValue& keyword) const;
+  // The keyword takes fewer values here than it may.
+  void note_narrowed(const JsonValue& keyword, std::string_view reason);
+  // .. and the result cannot name those that are missing.
+  void narrow(const JsonValue& keyword, std::string_view reason);
+  // The value is, or is within, a keyword of this schema.
+  std::unexpected<Error> fail(const JsonValue& value, std::string_view what, ErrorKind kind = ErrorKind::kUsage);
+  Result<std::uint32_t> count_of(const JsonValue& keyword);
+  Result<Decimal> number_of(const JsonValue& keyword);
 
  private:
   SchemaEvaluator& evaluator_;

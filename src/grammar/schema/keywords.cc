@@ -1,5 +1,7 @@
 #include "grammar/schema/keywords.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -47,17 +49,43 @@ const std::vector<KeywordRule>& keyword_rules() {
   return kRules;
 }
 
+// Keywords without an effect of their own.
+bool is_annotation(std::string_view keyword) {
+  static constexpr std::array kAnnotations = std::to_array<std::string_view>(
+      {"title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment",
+       "contentEncoding", "contentMediaType", "contentSchema", "$schema", "$id", "id", "$anchor", "$dynamicAnchor",
+       "$recursiveAnchor", "$vocabulary", "$defs", "definitions", "then", "else", "additionalItems", "minContains",
+       "maxContains"});
+  return std::ranges::find(kAnnotations, keyword) != kAnnotations.end();
+}
+
+void note_unknown(KeywordContext& context) {
+  for (const auto& child : context.schema().children) {
+    const auto is_known = [&](const KeywordRule& rule) {
+      return std::ranges::find(rule.keywords, child->key) != rule.keywords.end();
+    };
+    if (!is_annotation(child->key) && std::ranges::none_of(keyword_rules(), is_known)) {
+      context.evaluator().note_ignored(*child);
+    }
+  }
+}
+
 }  // namespace
 
 Status read_keywords(KeywordContext& context) {
   const bool is_reference_alone =
       context.evaluator().references().draft() == SchemaDraft::kUpTo7 && context.find("$ref") != nullptr;
+  if (context.evaluator().keeps_notes()) note_unknown(context);
   for (const KeywordRule& rule : keyword_rules()) {
     if (is_reference_alone && rule.keywords[0] != "$ref") continue;
     for (const std::string_view name : rule.keywords) {
       const JsonValue* value = context.find(name);
       if (value == nullptr) continue;
-      KVASIR_CHECKED(rule.read(context, *value));
+      const Status status = rule.read(context, *value);
+      if (!status && !context.evaluator().notes().refused) {
+        return context.fail(*value, status.error().message, status.error().kind);
+      }
+      KVASIR_CHECKED(status);
       break;
     }
   }

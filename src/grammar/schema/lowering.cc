@@ -1,6 +1,7 @@
 #include "grammar/schema/lowering.h"
 
 #include <array>
+#include <string>
 #include <utility>
 
 namespace kvasir::grammar {
@@ -15,8 +16,10 @@ Part flexible_gap(TermStore& store) {
 }  // namespace
 
 SchemaLowering::SchemaLowering(SchemaEvaluator& evaluator, GrammarBuilder& builder, const SchemaOptions& options)
-    : evaluator_(evaluator), builder_(builder) {
-  gap_ = options.blanks == JsonBlanks::kFlexible ? flexible_gap(store()) : GrammarBuilder::text(kEmptyText);
+    : evaluator_(evaluator), builder_(builder), options_(options) {
+  const bool is_flexible = options.blanks == JsonBlanks::kFlexible;
+  gap_ = is_flexible ? flexible_gap(store()) : GrammarBuilder::text(kEmptyText);
+  gap_behind_mark_ = options.blanks == JsonBlanks::kSingle ? text(" ") : gap_;
 }
 
 RuleId SchemaLowering::rule_of(SchemaName name) {
@@ -34,15 +37,19 @@ Result<RuleId> SchemaLowering::lower(SchemaName name) {
     pending_.pop_back();
     KVASIR_TRY(const Cells* cells, evaluator_.cells(next));
     const Cells copied = *cells;
-    KVASIR_TRY(const Part part, lower_cells(copied));
-    builder_.define(rules_.at(next), part);
+    const Result<Part> part = lower_cells(copied);
+    if (!part) return refuse(next, part.error());
+    builder_.define(rules_.at(next), *part);
   }
   return start;
 }
 
-Part SchemaLowering::any_string(const StringCell& cell) {
-  return GrammarBuilder::text(
-      Terminal{cell.texts, cell.is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical});
+// The error with the place of the schema, unless it has one.
+std::unexpected<Error> SchemaLowering::refuse(SchemaName name, const Error& error) {
+  const auto& literals = evaluator_.names().literals(name);
+  if (evaluator_.notes().refused || literals.empty()) return std::unexpected(error);
+  const JsonValue& schema = *literals.front().schema;
+  return evaluator_.refuse({schema.pointer(), schema.key, error.message}, {}, error.kind);
 }
 
 Result<Part> SchemaLowering::lower_cells(const Cells& cells) {
@@ -54,7 +61,11 @@ Result<Part> SchemaLowering::lower_cells(const Cells& cells) {
     KVASIR_TRY(const TermId texts, number_texts(store(), set));
     if (evaluator_.derivatives().is_alive(texts)) parts.push_back(GrammarBuilder::text(texts));
   }
-  for (const StringCell& cell : cells.strings) parts.push_back(any_string(cell));
+  for (const StringCell& cell : cells.strings) {
+    if (!evaluator_.derivatives().is_alive(cell.texts)) continue;
+    parts.push_back(GrammarBuilder::text(
+        Terminal{cell.texts, cell.is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical}));
+  }
   for (const ArrayCell& cell : cells.arrays) {
     KVASIR_TRY(const Part part, lower_array(*this, cell));
     parts.push_back(part);

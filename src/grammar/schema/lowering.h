@@ -25,20 +25,24 @@ class SchemaLowering {
   Result<RuleId> lower(SchemaName name);
 
   RuleId rule_of(SchemaName name);
-  // Blanks between two tokens; a part that may be empty.
+  // Blanks between two tokens; parts that may be empty.
   const Part& gap() const { return gap_; }
+  const Part& gap_behind_mark() const { return gap_behind_mark_; }  // behind a comma or a colon
   Part text(std::string_view text) { return GrammarBuilder::text(store().literal(text)); }
   TermStore& store() { return evaluator_.store(); }
   GrammarBuilder& builder() { return builder_; }
   SchemaEvaluator& evaluator() { return evaluator_; }
+  const SchemaOptions& options() const { return options_; }
 
  private:
   Result<Part> lower_cells(const Cells& cells);
-  Part any_string(const StringCell& cell);
+  std::unexpected<Error> refuse(SchemaName name, const Error& error);
 
   SchemaEvaluator& evaluator_;
   GrammarBuilder& builder_;
+  SchemaOptions options_;
   Part gap_;
+  Part gap_behind_mark_;
   std::unordered_map<SchemaName, RuleId> rules_;
   std::vector<SchemaName> pending_;
 };

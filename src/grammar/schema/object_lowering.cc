@@ -15,6 +15,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;  // of one object
+constexpr std::size_t kMaxWanted = 4;      // kinds of member that have to be there
 
 bool has_key(const std::vector<std::string>& keys, const std::string& key) {
   return std::ranges::find(keys, key) != keys.end();
@@ -44,22 +45,35 @@ std::vector<std::string> named_keys(const ObjectCell& cell) {
 }
 
 // The members of an object as an automaton: named ones in their order, then others. A node knows how many there are,
-// as far as that matters.
+// as far as that matters, and which of the kinds that have to be there are found (a bit for each).
 class ObjectLowering {
  public:
   ObjectLowering(SchemaLowering& lowering, const ObjectCell& cell)
-      : lowering_(lowering), builder_(lowering.builder()), cell_(cell), keys_(named_keys(cell)) {}
+      : lowering_(lowering),
+        builder_(lowering.builder()),
+        cell_(cell),
+        keys_(named_keys(cell)),
+        num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
   Result<Part> lower() {
-    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_));
+    if (cell_.contains.size() > kMaxWanted) {
+      return make_error(ErrorKind::kUnmet, fmt::format("more than {} kinds of member have to be there", kMaxWanted));
+    }
+    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_, lowering_.options().closes_objects));
     const bool counts = cell_.min_members > 0 || cell_.max_members != kNoLimit;
     const std::size_t bound = cell_.max_members == kNoLimit ? cell_.min_members : cell_.max_members;
-    most_counted_ = counts ? std::min(std::max<std::size_t>(bound, 1), keys_.size() + 1) : 1;
-    if ((most_counted_ + 1) * (keys_.size() + 2) > kMaxNodes) {
+    most_counted_ = counts ? std::max<std::size_t>(bound, 1) : 1;
+    if (cell_.contains.empty()) most_counted_ = std::min(most_counted_, keys_.size() + 1);
+    if (num_found_sets_ * (most_counted_ + 1) * (keys_.size() + 2) > kMaxNodes) {
       return make_error(ErrorKind::kUnmet, fmt::format("an object makes more than {} states", kMaxNodes));
     }
     const RuleId members = builder_.declare({});
-    KVASIR_CHECKED(add_named(builder_.start_of(members)));
+    const std::vector<NodeId> nodes = add_named(builder_.start_of(members));
+    if (cell_.contains.empty()) {
+      for (std::size_t n = 0; n <= most_counted_; ++n) add_others(nodes[n], n);
+    } else {
+      add_counted_others(nodes);
+    }
     return builder_.sequence(
         std::array{lowering_.text("{"), builder_.rule(members), lowering_.gap(), lowering_.text("}")});
   }
@@ -67,31 +81,67 @@ class ObjectLowering {
  private:
   Part member(const Part& key, SchemaName value, bool is_first) {
     const Part rule = builder_.rule(lowering_.rule_of(value));
-    const Part gap = lowering_.gap();
+    const Part& gap = lowering_.gap();
+    const Part& behind = lowering_.gap_behind_mark();
     const Part colon = lowering_.text(":");
-    if (is_first) return builder_.sequence(std::array{gap, key, gap, colon, gap, rule});
-    return builder_.sequence(std::array{gap, lowering_.text(","), gap, key, gap, colon, gap, rule});
+    if (is_first) return builder_.sequence(std::array{gap, key, gap, colon, behind, rule});
+    return builder_.sequence(std::array{gap, lowering_.text(","), behind, key, gap, colon, behind, rule});
   }
 
-  Status add_named(NodeId start) {
-    std::vector<NodeId> nodes = {start};  // by members so far
-    while (nodes.size() <= most_counted_) nodes.push_back(builder_.add_node());
+  // Nodes by members so far and by what is found of them.
+  std::vector<NodeId> node_grid() {
+    std::vector<NodeId> nodes;
+    while (nodes.size() < (most_counted_ + 1) * num_found_sets_) nodes.push_back(builder_.add_node());
+    return nodes;
+  }
+  std::size_t place(std::size_t num_members, std::size_t found) const {
+    return std::min(num_members, most_counted_) * num_found_sets_ + found;
+  }
+  bool is_capped(std::size_t num_members) const {
+    return cell_.max_members != kNoLimit && num_members >= cell_.max_members;
+  }
+
+  // The value that has to be, if the member counts for all kinds in `claimed`.
+  SchemaName claimed_value(SchemaName value, std::size_t claimed) {
+    for (std::size_t j = 0; j < cell_.contains.size(); ++j) {
+      if ((claimed >> j & 1) != 0) value = lowering_.evaluator().names().both(value, cell_.contains[j].value);
+    }
+    return value;
+  }
+
+  std::vector<NodeId> add_named(NodeId start) {
+    std::vector<NodeId> nodes = node_grid();
+    nodes[0] = start;
     for (const std::string& key : keys_) {
-      std::vector<NodeId> next;
-      while (next.size() <= most_counted_) next.push_back(builder_.add_node());
+      std::vector<NodeId> next = node_grid();
       const bool is_required = has_key(cell_.required, key);
-      const SchemaName value =
-          has_key(cell_.absent, key) ? kNoValue : member_value(lowering_.evaluator(), cell_, key);
-      for (std::size_t n = 0; n <= most_counted_; ++n) {
-        if (!is_required) builder_.add_edges(nodes[n], GrammarBuilder::text(kEmptyText), next[n]);
-        if (value == kNoValue || n >= cell_.max_members) continue;
-        const Part text = lowering_.text(quoted(key));
-        builder_.add_edges(nodes[n], member(text, value, n == 0), next[std::min(n + 1, most_counted_)]);
+      const bool is_out = has_key(cell_.absent, key) || is_doubtful(lowering_.evaluator(), cell_, key);
+      const SchemaName value = is_out ? kNoValue : member_value(lowering_.evaluator(), cell_, key);
+      std::size_t kinds = 0;  // that the key is one of
+      for (std::size_t j = 0; j < cell_.contains.size(); ++j) {
+        if (lowering_.evaluator().has_text(cell_.contains[j].keys, key)) kinds |= std::size_t{1} << j;
+      }
+      for (std::size_t at = 0; at < nodes.size(); ++at) {
+        if (!is_required) builder_.add_edges(nodes[at], GrammarBuilder::text(kEmptyText), next[at]);
+        if (value != kNoValue) add_named_edges(key, value, kinds, at, nodes[at], next);
       }
       nodes = std::move(next);
     }
-    for (std::size_t n = 0; n <= most_counted_; ++n) KVASIR_CHECKED(add_others(nodes[n], n));
-    return {};
+    return nodes;
+  }
+
+  void add_named_edges(const std::string& key, SchemaName value, std::size_t kinds, std::size_t at, NodeId from,
+                       const std::vector<NodeId>& next) {
+    const std::size_t num_members = at / num_found_sets_;
+    const std::size_t found = at % num_found_sets_;
+    if (is_capped(num_members)) return;
+    const Part text = lowering_.text(quoted(key));
+    for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
+      if ((claimed & ~kinds) != 0 || (claimed & found) != 0) continue;
+      const SchemaName wanted = claimed_value(value, claimed);
+      if (wanted == kNoValue) continue;
+      builder_.add_edges(from, member(text, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
+    }
   }
 
   std::optional<Part> other_member(const std::vector<KeyClass>& classes, bool is_first) {
@@ -105,61 +155,62 @@ class ObjectLowering {
   }
 
   // Behind num_members named ones (or more, at the last count).
-  Status add_others(NodeId from, std::size_t num_members) {
-    const bool is_capped = num_members == most_counted_ && cell_.max_members == kNoLimit;
+  void add_others(NodeId from, std::size_t num_members) {
+    const bool is_last_count = num_members == most_counted_ && cell_.max_members == kNoLimit;
     const std::uint32_t so_far = static_cast<std::uint32_t>(num_members);
-    const std::uint32_t min = is_capped || cell_.min_members <= so_far ? 0 : cell_.min_members - so_far;
-    if (so_far > cell_.max_members) return {};
+    const std::uint32_t min = is_last_count || cell_.min_members <= so_far ? 0 : cell_.min_members - so_far;
+    if (so_far > cell_.max_members) return;
     const std::uint32_t max = cell_.max_members == kNoLimit ? kUnbounded : cell_.max_members - so_far;
-    if (cell_.contains.size() > 1) {
-      return make_error(ErrorKind::kUnmet, "more than one kind of member that has to be there is not supported");
-    }
-    if (!cell_.contains.empty()) return add_contained(from, num_members == 0, min, max);
     const NodeId end = builder_.add_node(/*is_final=*/true);
     if (min == 0) builder_.add_edges(from, GrammarBuilder::text(kEmptyText), end);
-    if (max == 0 || classes_.empty()) return {};
+    if (max == 0 || classes_.empty()) return;
     if (num_members > 0) {
       add_loop(from, min, max, end);
-      return {};
+      return;
     }
     const NodeId behind_first = builder_.add_node();
     builder_.add_edges(from, *other_member(classes_, /*is_first=*/true), behind_first);
     add_loop(behind_first, min == 0 ? 0 : min - 1, max == kUnbounded ? max : max - 1, end);
-    return {};
   }
 
   void add_loop(NodeId from, std::uint32_t min, std::uint32_t max, NodeId end) {
     builder_.add_edges(from, builder_.repeat(*other_member(classes_, /*is_first=*/false), min, max), end);
   }
 
-  // Others, one of which at least is of the wanted kind.
-  Status add_contained(NodeId from, bool is_first, std::uint32_t min, std::uint32_t max) {
-    const Occurrence& wanted = cell_.contains[0];
-    if (min > 1 || max != kUnbounded) {
-      return make_error(ErrorKind::kUnmet, "a member that has to be there beside counts is not supported");
+  // The unnamed members that count for all kinds in `claimed`.
+  std::vector<KeyClass> claimed_classes(std::size_t claimed) {
+    std::vector<KeyClass> result;
+    for (const KeyClass& one : classes_) {
+      std::vector<TermId> keys = {one.keys};
+      for (std::size_t j = 0; j < cell_.contains.size(); ++j) {
+        if ((claimed >> j & 1) != 0) keys.push_back(cell_.contains[j].keys);
+      }
+      const TermId both = lowering_.store().all_of(std::move(keys));
+      const SchemaName value = claimed_value(one.value, claimed);
+      if (value != kNoValue && lowering_.evaluator().derivatives().is_alive(both)) result.push_back({both, value});
     }
-    for (const std::string& key : keys_) {
-      if (!has_key(cell_.absent, key) && lowering_.evaluator().has_text(wanted.keys, key)) {
-        return make_error(ErrorKind::kUnmet,
-                          "a member that has to be there, perhaps a named one, is not supported");
+    return result;
+  }
+
+  // Others one by one, until there are enough of each kind.
+  void add_counted_others(const std::vector<NodeId>& nodes) {
+    const NodeId end = builder_.add_node(/*is_final=*/true);
+    for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
+      const std::vector<KeyClass> classes = claimed_classes(claimed);
+      if (classes.empty()) continue;
+      for (std::size_t at = 0; at < nodes.size(); ++at) {
+        const std::size_t num_members = at / num_found_sets_;
+        const std::size_t found = at % num_found_sets_;
+        if (is_capped(num_members) || (claimed & found) != 0) continue;
+        builder_.add_edges(nodes[at], *other_member(classes, num_members == 0),
+                           nodes[place(num_members + 1, found | claimed)]);
       }
     }
-    std::vector<KeyClass> of_kind;
-    for (const KeyClass& one : classes_) {
-      const TermId keys = lowering_.store().all_of({one.keys, wanted.keys});
-      const SchemaName value = lowering_.evaluator().names().both(one.value, wanted.value);
-      if (value != kNoValue && lowering_.evaluator().derivatives().is_alive(keys)) of_kind.push_back({keys, value});
+    for (std::size_t n = 0; n <= most_counted_; ++n) {
+      if (n >= cell_.min_members) {
+        builder_.add_edges(nodes[place(n, num_found_sets_ - 1)], GrammarBuilder::text(kEmptyText), end);
+      }
     }
-    if (of_kind.empty()) return {};
-    const NodeId end = builder_.add_node(/*is_final=*/true);
-    const NodeId found = builder_.add_node();
-    builder_.add_edges(from, *other_member(of_kind, is_first), found);
-    const NodeId before = builder_.add_node();  // behind others
-    builder_.add_edges(from, *other_member(classes_, is_first), before);
-    builder_.add_edges(before, *other_member(classes_, /*is_first=*/false), before);
-    builder_.add_edges(before, *other_member(of_kind, /*is_first=*/false), found);
-    add_loop(found, 0, kUnbounded, end);
-    return {};
   }
 
   SchemaLowering& lowering_;
@@ -168,6 +219,7 @@ class ObjectLowering {
   std::vector<std::string> keys_;
   std::vector<KeyClass> classes_;
   std::size_t most_counted_ = 1;
+  std::size_t num_found_sets_ = 1;
 };
 
 }  // namespace

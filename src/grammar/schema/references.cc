@@ -67,8 +67,12 @@ void References::collect(const JsonValue& value, const std::string& base) {
     }
     for (const std::string_view name : {"$anchor", "$dynamicAnchor"}) {
       const JsonValue* anchor = value.find(name);
-      if (anchor != nullptr && anchor->is_string()) by_id_.emplace(own + "#" + anchor->text, &value);
+      if (anchor == nullptr || !anchor->is_string()) continue;
+      by_id_.emplace(own + "#" + anchor->text, &value);
+      if (name == "$dynamicAnchor") ++num_dynamic_anchors_[anchor->text];
     }
+    const JsonValue* recursive = value.find("$recursiveAnchor");
+    if (recursive != nullptr && recursive->kind == JsonValue::Kind::kTrue) ++num_recursive_anchors_;
   }
   for (const auto& child : value.children) {
     if (!holds_data(child->key)) collect(*child, own);
@@ -77,10 +81,16 @@ void References::collect(const JsonValue& value, const std::string& base) {
 
 Result<const JsonValue*> References::resolve(const JsonValue& reference) const {
   const auto fail = [&](std::string_view what) {
-    return make_error(ErrorKind::kUsage,
-                      fmt::format("'{}': '{}' {}", printable(reference.pointer()), printable(reference.text, 80), what));
+    return make_error(ErrorKind::kUsage, fmt::format("'{}' {}", printable(reference.text, 80), what));
   };
   if (!reference.is_string()) return fail("is no reference");
+  const auto dynamic = num_dynamic_anchors_.find(reference.text.substr(reference.text.find('#') + 1));
+  const bool is_ambiguous =
+      (reference.key == "$dynamicRef" && dynamic != num_dynamic_anchors_.end() && dynamic->second > 1) ||
+      (reference.key == "$recursiveRef" && num_recursive_anchors_ > 1);
+  if (is_ambiguous) {
+    return make_error(ErrorKind::kUnmet, fmt::format("'{}' may lead to several places", printable(reference.text, 80)));
+  }
   std::string base;
   for (const JsonValue* value = &reference; value != nullptr; value = value->parent) {
     for (const auto& [id, schema] : by_id_) {

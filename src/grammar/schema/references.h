@@ -24,7 +24,8 @@ class References {
   explicit References(const JsonValue& root);
 
   SchemaDraft draft() const { return draft_; }
-  // kUsage: it leads out of the document, or to nothing.
+  // kUsage: it leads out of the document, or to nothing. kUnmet: a $dynamicRef or $recursiveRef whose place depends
+  // on the way to it. The message does not name the reference's place.
   Result<const JsonValue*> resolve(const JsonValue& reference) const;
 
  private:
@@ -33,6 +34,8 @@ class References {
   const JsonValue& root_;
   SchemaDraft draft_ = SchemaDraft::kLater;
   std::map<std::string, const JsonValue*> by_id_;  // ids, and ids with anchors
+  std::map<std::string, int> num_dynamic_anchors_;  // by name
+  int num_recursive_anchors_ = 0;
 };
 
 }  // namespace kvasir::grammar

@@ -14,6 +14,8 @@ enum class JsonBlanks : std::uint8_t {
 
 struct SchemaOptions {
   JsonBlanks blanks = JsonBlanks::kFlexible;
+  // Objects with `properties` have no other members, unless the schema says which: what `strict` asks for.
+  bool closes_objects = false;
 };
 
 }  // namespace kvasir::grammar

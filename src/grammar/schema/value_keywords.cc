@@ -24,6 +24,7 @@ Result<Cells> type_cells(KeywordContext& context, const JsonValue& type) {
     cells.numbers = any.numbers;
   } else if (type.text == "integer") {
     cells.numbers = {NumberSet{.is_integer = true}};
+    context.note_narrowed(type, "an integer has no fraction: 2.0 is not written");
   } else if (type.text == "string") {
     cells.strings = any.strings;
   } else if (type.text == "array") {
@@ -68,7 +69,8 @@ Status read_enum(KeywordContext& context, const JsonValue& keyword) {
     cells = CellAlgebra::either(std::move(cells), one);
   }
   if (!texts.empty()) {
-    cells.strings = {StringCell{.texts = context.store().literals(std::move(texts)), .is_free = false}};
+    const TermId values = context.store().literals(std::move(texts));
+    cells.strings = {StringCell{.texts = values, .perhaps = values, .is_free = false}};
   }
   return context.add(cells);
 }
@@ -108,7 +110,7 @@ Status read_multiple_of(KeywordContext& context, const JsonValue& keyword) {
   return context.add_numbers({.multiple_of = {divisor}});
 }
 
-Status read_length(KeywordContext& context, const JsonValue& keyword) {
+Status read_length(KeywordContext& context, const JsonValue&) {
   std::uint32_t min = 0;
   std::uint32_t max = kUnbounded;
   if (const JsonValue* value = context.find("minLength")) {
@@ -118,29 +120,32 @@ Status read_length(KeywordContext& context, const JsonValue& keyword) {
     KVASIR_TRY(max, context.count_of(*value));
   }
   TermStore& store = context.store();
-  if (min > max && !context.is_complement()) return context.fail(keyword, "minLength is above maxLength");
   const TermId any = store.char_class(text::regex::CodePointSet::of(0, kLastCodePoint));
-  return context.add_strings({.texts = min > max ? kNothing : store.repeat(any, min, max)});
+  const TermId texts = min > max ? kNothing : store.repeat(any, min, max);
+  return context.add_strings({.texts = texts, .perhaps = texts});
 }
 
 Status read_pattern(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_string()) return context.fail(keyword, "is no text");
-  auto texts = pattern_language(context.store(), keyword.text, PatternFit::kFound, context.class_reading());
+  const auto read = [&](ClassReading reading) {
+    return pattern_language(context.store(), keyword.text, PatternFit::kFound, reading);
+  };
+  const auto texts = read(ClassReading::kNarrow);
   if (!texts) return context.fail(keyword, texts.error().message, texts.error().kind);
-  return context.add_strings({.texts = *texts, .is_free = false});
+  KVASIR_TRY(const TermId perhaps, read(ClassReading::kWide));
+  if (*texts != perhaps) context.note_narrowed(keyword, "texts that some validators find no match in are not written");
+  return context.add_strings({.texts = *texts, .perhaps = perhaps, .is_free = false});
 }
 
 Status read_format(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_string()) return context.fail(keyword, "is no text");
-  KVASIR_TRY(const std::optional<TermId> texts, format_language(context.store(), keyword.text));
+  KVASIR_TRY(const std::optional<FormatTexts> texts, format_texts(context.store(), keyword.text));
   if (!texts) {
     context.evaluator().note_ignored(keyword);
     return {};
   }
-  if (context.is_complement()) {
-    return context.fail(keyword, "the complement of a format is not supported", ErrorKind::kUnmet);
-  }
-  return context.add_strings({.texts = *texts, .is_free = false});
+  context.note_narrowed(keyword, "texts that only some validators take are not written");
+  return context.add_strings({.texts = texts->surely, .perhaps = texts->perhaps, .is_free = false});
 }
 
 }  // namespace keyword
