@@ -57,7 +57,7 @@ MAY_SEE = {
     "runtime": {"base", "tensor", "backend", "model", "sampling", "kv/blocks/block_table.h",
                 "kv/cells/attention_scores.h", "kv/cells/cell.h", "kv/cells/cell_conversions.h", "kv/cells/cell_disk.h",
                 "kv/cells/sequence_scores.h", "sched/scheduler_output.h"},
-    "engine": {"base", "tensor", "quant", "backend", "io", "text", "kv", "admission", "sched", "sampling", "model",
+    "engine": {"base", "tensor", "quant", "backend", "io", "text", "grammar", "kv", "admission", "sched", "sampling", "model",
                "runtime"},
     "capi": {"base", "engine"},
     "eval": {"base", "engine", "text"},

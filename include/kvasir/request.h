@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kvasir/guide.h"
 #include "kvasir/ids.h"
 #include "kvasir/pooling.h"
 #include "kvasir/result.h"
@@ -56,6 +57,8 @@ struct Request {
   std::vector<std::uint8_t> prompt_token_types;
   SamplingParams sampling;
   KvParams kv;
+  // Under a guide, which ends the answer, min_tokens, ignore_eos and stop strings do not count.
+  std::optional<Guide> guide = {};
   std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)

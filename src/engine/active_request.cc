@@ -23,10 +23,21 @@ void ActiveChoice::append(const sched::SequenceUpdate& update, bool include_stop
     if (sampled.logprobs) output.logprobs.push_back(std::move(*sampled.logprobs));
     const bool ends = update.finish_reason == FinishReason::kStop && &sampled == &update.tokens.back();
     if (ends) output.stop_token = sampled.token;
+    if (guide && !ends) guide->push(sampled.token);
     if (ends && !include_stop_token) continue;
     if (append_text(sampled.token, output)) return;
   }
+  if (!output.finish_reason && guide) end_by_guide(output);
   if (output.finish_reason && text != nullptr) output.text += text->flush();
+}
+
+void ActiveChoice::end_by_guide(RequestOutput& output) const {
+  if (std::optional<Error> error = guide->error()) {
+    output.finish_reason = FinishReason::kError;
+    output.error = std::move(error);
+  } else if (guide->must_end()) {
+    output.finish_reason = FinishReason::kStop;
+  }
 }
 
 // Detokenises a token; true when a stop string ends the answer with it.

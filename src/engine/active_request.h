@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/guided_choice.h"
 #include "engine/output_processor.h"
 #include "kv/policy/bytes_use.h"
 #include "kvasir/request.h"
@@ -23,12 +24,14 @@ struct ActiveChoice {
   void append(const sched::SequenceUpdate& update, bool include_stop_token, RequestOutput& output);
 
   std::unique_ptr<OutputProcessor> text;  // null without a tokenizer
+  std::optional<GuidedChoice> guide;
   std::int32_t completion_tokens = 0;
   KvUsage kv;
   bool finished = false;
 
  private:
   bool append_text(TokenId token, RequestOutput& output);
+  void end_by_guide(RequestOutput& output) const;
 };
 
 // Choice i runs as sequence first_sequence + i.

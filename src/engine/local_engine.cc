@@ -73,6 +73,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
+      guides_(loaded_.tokenizer.get()),
       admission_(queue_limit_config(config_, kv_), waiting_config(config_), config_),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
@@ -116,20 +117,30 @@ Result<std::vector<RequestId>> LocalEngine::submit_some(std::vector<Submission> 
 
 Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submissions, bool allow_part) {
   Status status;
+  Guides guides;
   for (Submission& submission : submissions) {
     status = check_request(submission.request, loaded_.info, loaded_.tokenizer != nullptr);
     if (!status) break;
     apply_engine_defaults(submission.request, config_, loaded_.info);
+    guides.emplace_back();
+    if (!submission.request.guide) continue;
+    auto guide = guides_.compile(*submission.request.guide);
+    if (!guide) {
+      status = std::unexpected(std::move(guide).error());
+      break;
+    }
+    guides.back() = *std::move(guide);
   }
   std::unique_lock lock(mutex_);
-  auto ids = status ? enqueue(submissions, allow_part) : std::unexpected(std::move(status).error());
+  auto ids = status ? enqueue(submissions, guides, allow_part) : std::unexpected(std::move(status).error());
   if (!ids) admission_.count_rejected(submissions.size());
   lock.unlock();
   if (ids) work_available_.notify_one();
   return ids;
 }
 
-Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, bool allow_part) {
+Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, const Guides& guides,
+                                                    bool allow_part) {
   std::vector<RequestId> ids;
   if (submissions.empty()) return ids;
   const bool is_open = !draining_ || submissions.front().request.is_admitted;
@@ -142,7 +153,8 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& sub
   for (Submission& submission : std::span(submissions).first(num_admitted)) {
     const std::int32_t expected_cached_tokens = admission_.admit(submission.request);
     ids.push_back(RequestId{next_request_id_++});
-    mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
+    mailbox_.push_back(
+        Arrival{ids.back(), std::move(submission), expected_cached_tokens, guides[ids.size() - 1]});
   }
   return ids;
 }
@@ -259,6 +271,11 @@ void LocalEngine::start_request(Arrival arrival) {
   request.id = arrival.id;
   request.request = std::move(arrival.submission.request);
   request.sink = std::move(arrival.submission.sink);
+  if (arrival.guide != nullptr) {
+    request.request.sampling.min_tokens = 0;
+    request.request.sampling.ignore_eos = false;
+    request.request.sampling.stop.clear();
+  }
   const SamplingParams& params = request.request.sampling;
   request.seed = params.seed ? *params.seed
                              : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
@@ -280,6 +297,7 @@ void LocalEngine::start_request(Arrival arrival) {
   for (ActiveChoice& choice : request.choices) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
+    if (arrival.guide != nullptr) choice.guide.emplace(arrival.guide, request.stop_tokens);
   }
   requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);
   counters_.num_prompt_tokens += static_cast<std::int64_t>(request.request.prompt_token_ids.size());
@@ -360,9 +378,11 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
     std::optional<runtime::EmbeddingSum>& embedding = stream.request->embedding;
+    std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
+                      .allowed = guide ? guide->allowed() : std::span<const std::uint64_t>(),
                       .stop_tokens = stream.request->stop_tokens,
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,

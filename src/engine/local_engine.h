@@ -15,6 +15,7 @@
 
 #include "admission/load_snapshot.h"
 #include "engine/active_request.h"
+#include "engine/guide_compiler.h"
 #include "engine/kv_prefault.h"
 #include "engine/loaded_model.h"
 #include "engine/request_admission.h"
@@ -50,15 +51,19 @@ class LocalEngine final : public Engine {
     RequestId id{};
     Submission submission;
     std::int32_t expected_cached_tokens = 0;
+    std::shared_ptr<const grammar::CompiledGrammar> guide = {};
   };
   struct Cancellation {
     RequestId id{};
   };
   using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
+  // By submission; null: none.
+  using Guides = std::vector<std::shared_ptr<const grammar::CompiledGrammar>>;
+
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
   // With mutex_ held.
-  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, const Guides& guides, bool allow_part);
 
   // The engine thread.
   void run();
@@ -81,6 +86,7 @@ class LocalEngine final : public Engine {
   LoadedModel loaded_;
   kv::KvCacheManager kv_;
   sched::Scheduler scheduler_;
+  GuideCompiler guides_;
   RequestAdmission admission_;  // guarded by mutex_
   runtime::ModelRunner runner_;
 

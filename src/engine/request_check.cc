@@ -56,6 +56,9 @@ Status check_pooling(const Request& request, const ModelInfo& info) {
     return make_error(ErrorKind::kUsage, fmt::format("pooling: max_tokens must be 0, is {}", given),
                       "max_tokens");
   }
+  if (request.guide) {
+    return make_error(ErrorKind::kUsage, "pooling: an embedding has no text that a guide could form", "guide");
+  }
   if (sampling.n != 1) {
     return make_error(ErrorKind::kUsage, fmt::format("pooling: n must be 1, is {}", sampling.n), "n");
   }

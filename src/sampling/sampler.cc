@@ -9,6 +9,7 @@
 
 #include "sampling/fast_exp.h"
 #include "sampling/philox.h"
+#include "sampling/stages/allowed_tokens.h"
 #include "sampling/stages/draw.h"
 #include "sampling/stages/logit_bias.h"
 #include "sampling/stages/penalties.h"
@@ -120,7 +121,8 @@ Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
   apply_logit_bias(input.logits, input.params.logit_bias);
   suppress_tokens(input.logits, input.suppressed);
   apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
-  const bool changed = changes_logits(input.params, input.suppressed);
+  if (!input.allowed.empty()) keep_allowed(input.logits, input.allowed);
+  const bool changed = changes_logits(input.params, input.suppressed) || !input.allowed.empty();
   scratch.row.assign(input.logits, changed ? std::span<const float>() : input.tile_maxima);
   KVASIR_CHECKED(check_row(scratch.row));
   SampleOutput output;

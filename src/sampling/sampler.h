@@ -31,6 +31,8 @@ struct SampleInput {
   std::span<const TokenId> generated;  // its length is the position the random draw is keyed by
   std::span<const TokenId>
       suppressed;          // must not be chosen: end-of-generation and stop ids before min_tokens
+  // A bit for each token that may be chosen (sampling/stages/allowed_tokens.h); empty: all.
+  std::span<const std::uint64_t> allowed = {};
   std::uint64_t seed = 0;  // params.seed, or one the engine drew for the request
   std::int32_t choice_index = 0;
 };
@@ -54,7 +56,7 @@ struct SamplerScratch {
 // True when sample() reads no logit but the greatest, and those as great: others need not be known.
 bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed);
 
-// In this order, as vLLM has it: logit bias, suppression, penalties | logprobs are of this distribution |
+// In this order, as vLLM has it: logit bias, suppression, penalties, what is allowed | logprobs are of this distribution |
 // temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.
 // Temperature 0 takes the most likely token, the lowest id among equals. Equal seeds, choices and rows give
 // equal tokens whatever else runs. Never sorts the vocabulary.

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "engine/kv_params.h"
 #include "server/api/generation_request.h"
+#include "server/api/guide_fields.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -196,20 +197,10 @@ ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
   return {};
 }
 
-ApiStatus read_response_format(const FieldInput& field, GenerationRequest&) {
-  KVASIR_TRY(const JsonObject format, object_of(field));
-  const auto type = find_member(format, "type");
-  if (!type && asks_for_nothing(field.json)) return {};
-  if (!type) return bad_request(field.name + ".type is missing", field.name);
-  KVASIR_TRY(const std::string name, string_of(field.at("type", *type)));
-  if (name == "text") return {};
-  return not_supported(field.name, "anything but {\"type\":\"text\"}");
-}
-
 constexpr auto kUnsupported = &read_unsupported<GenerationRequest>;
 constexpr auto kLeftOut = &read_ignored<GenerationRequest>;
 constexpr std::string_view kRefused = "refused: not there yet";
-constexpr std::string_view kUnguided = "refused: no decoding is guided yet";
+constexpr std::string_view kNoGrammar = "refused: no grammar is read yet";
 constexpr std::string_view kNoSampler = "left out: no such sampler is here";
 
 constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
@@ -289,7 +280,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      "what the policy may keep of their bytes in f16: a share (0.3), or bytes (\"64MiB\")",
      read_kv_budget},
     {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
-    {"response_format", "object", {}, "only {\"type\":\"text\"} so far", read_response_format},
+    {"response_format", "object", {}, "text, json_object, or json_schema with its schema", read_response_format},
 
     {"user", "string", {}, "accepted", read_unused<string_of>},
     {"metadata", "object", {}, "accepted", read_unused<object_of>},
@@ -340,17 +331,17 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"vllm_xargs", "object", {}, "left out: they are for extensions", kLeftOut},
     {"lora", "array", {}, kRefused, kUnsupported},
 
-    {"structured_outputs", "object", {}, kUnguided, kUnsupported},
-    {"guided_json", "object", {}, kUnguided, kUnsupported},
-    {"guided_regex", "string", {}, kUnguided, kUnsupported},
-    {"guided_choice", "array", {}, kUnguided, kUnsupported},
-    {"guided_grammar", "string", {}, kUnguided, kUnsupported},
-    {"guided_whitespace_pattern", "string", {}, kUnguided, kUnsupported},
-    {"json_schema", "object", {}, kUnguided, kUnsupported},
-    {"grammar", "string", {}, kUnguided, kUnsupported},
-    {"regex", "string", {}, kUnguided, kUnsupported},
-    {"ebnf", "string", {}, kUnguided, kUnsupported},
-    {"structural_tag", "string", {}, kUnguided, kUnsupported},
+    {"structured_outputs", "object", {}, "json, regex, choice or json_object", read_structured_outputs},
+    {"guided_json", "object or string", {}, "the answer satisfies this JSON Schema", read_guided_json},
+    {"guided_regex", "string", {}, "the whole answer matches it", read_guided_regex},
+    {"guided_choice", "array", {}, "the answer is one of these texts", read_guided_choice},
+    {"guided_grammar", "string", {}, kNoGrammar, kUnsupported},
+    {"guided_whitespace_pattern", "string", {}, kNoGrammar, kUnsupported},
+    {"json_schema", "object", {}, "another name for guided_json", read_guided_json},
+    {"grammar", "string", {}, kNoGrammar, kUnsupported},
+    {"regex", "string", {}, "another name for guided_regex", read_guided_regex},
+    {"ebnf", "string", {}, kNoGrammar, kUnsupported},
+    {"structural_tag", "string", {}, kNoGrammar, kUnsupported},
     {"logits_processors", "array", {}, kRefused, kUnsupported},
     {"use_beam_search", "boolean", {}, kRefused, kUnsupported},
     {"bad_words", "array", {}, kRefused, kUnsupported},

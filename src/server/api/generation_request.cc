@@ -32,6 +32,7 @@ Request engine_request(const GenerationRequest& request, const auth::Tenant& ten
     static_cast<void>(set_kv_budget(*request.kv_budget, wanted.kv));  // read_kv_budget has tried it
   }
   wanted.prompt_token_ids = std::move(prompt_token_ids);
+  wanted.guide = request.guide;
   wanted.sampling = request.sampling;
   wanted.cache_namespace =
       tenant.name.empty() ? request.cache_salt : tenant.key_id + "\n" + request.cache_salt;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "kvasir/guide.h"
 #include "kvasir/request.h"
 #include "kvasir/sampling_params.h"
 #include "server/api/default_sampling.h"
@@ -26,6 +27,8 @@ struct GenerationRequest {
   std::optional<std::string> kv_policy;
   std::optional<std::string> kv_budget;  // as set_kv_budget() reads it
   std::optional<KvQuality> kv_quality;
+  std::optional<Guide> guide;
+  std::string guide_field;  // that has it
 };
 
 // The rows that both endpoints take.
