@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,6 +139,11 @@ struct KvFormatBytes {
   std::int64_t bytes = 0;
 };
 
+struct GuideRefusals {
+  std::string keyword;  // of JSON Schema; "regex", "choice"; "other"
+  std::int64_t count = 0;
+};
+
 struct EngineStats {
   std::int64_t num_running = 0;
   std::int64_t num_running_tokens = 0;  // prompts and answers so far
@@ -154,6 +160,15 @@ struct EngineStats {
   std::int64_t num_cached_prompt_tokens = 0;
   std::int64_t num_generated_tokens = 0;
   std::int64_t num_preemptions = 0;
+  std::int64_t num_guides_compiled = 0;
+  std::int64_t num_guides_known = 0;    // asked for again while they were kept
+  std::int64_t num_guides_refused = 0;  // wrong, or not supported
+  std::vector<GuideRefusals> guide_refusals;  // of those, by keyword
+  double guide_compile_seconds_total = 0.0;
+  double guide_mask_seconds_total = 0.0;
+  std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
+  std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
+  std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
   std::int64_t num_kv_policies_given_up = 0;  // sequences kept exact: their lossy cells left no room to go on
   std::int64_t num_steps = 0;
   std::int64_t num_stepped_sequences = 0;  // over all steps: those that each ran something of
@@ -232,7 +247,7 @@ class Engine {
   // Outputs come through each `sink` on the engine thread until one has request_finished set; the sink is not
   // called after that. Errors at once, without a sink call: kUsage (invalid parameters, token ids outside the
   // vocabulary, empty prompt), kUnmet (prompt + max_tokens beyond the context), kUnavailable (queue full, or
-  // the first token would come too late).
+  // the first token would come too late), and prepare_guide()'s.
   virtual Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) = 0;
   // One alone.
   Result<RequestId> submit(Request request, OutputSink sink);
@@ -242,6 +257,13 @@ class Engine {
   // For an answer whose requests come piece by piece: until what it returns is destroyed, drain() waits for
   // more that are is_admitted. Must not outlive the engine.
   virtual std::shared_ptr<void> keep_open() = 0;
+
+  // Compiles a guide for callers that must not wait for it, as submit() does. The sink is called once: before this
+  // returns where the guide is known or wrong at a glance, else on another thread. After a request to stop it may get
+  // kCancelled. Errors: kUsage for a guide that is wrong or that no text fulfils, kUnmet for one that is not supported
+  // or beyond a limit, kUnavailable.
+  using GuideSink = std::function<void(Result<CompiledGuide>)>;
+  virtual void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -2,12 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace kvasir {
 
-// The answer is a text of the guide, or ends with FinishReason::kLength on its way to one.
+namespace grammar {
+class CompiledGrammar;
+}
+// A guide beside the vocabulary of one engine's model.
+using CompiledGuide = std::shared_ptr<const grammar::CompiledGrammar>;
+
+// An answer under a guide is a text of the guide, or ends with FinishReason::kLength on its way to one.
 struct Guide {
   enum class Kind : std::uint8_t {
     kJsonSchema,  // a value that satisfies the schema `text` (docs/GUIDED.md)
@@ -17,6 +25,13 @@ struct Guide {
   Kind kind = Kind::kJsonSchema;
   std::string text = {};
   std::vector<std::string> choices = {};
+  // A block of reasoning goes before: any text up to its mark, and blanks. The marks may be control tokens.
+  struct Reasoning {
+    std::string open = {};  // empty: the prompt has opened it, so it has to be closed; else it may be left out
+    std::string close = {};
+  };
+  std::optional<Reasoning> reasoning = {};
+  std::string field = "guide";  // the request's field that has it, for errors
 };
 
 }  // namespace kvasir

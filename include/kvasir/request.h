@@ -57,8 +57,11 @@ struct Request {
   std::vector<std::uint8_t> prompt_token_types;
   SamplingParams sampling;
   KvParams kv;
-  // Under a guide, which ends the answer, min_tokens, ignore_eos and stop strings do not count.
+  // Tokens that end an answer may come where the guide may end, and nowhere else. Where nothing may follow the answer
+  // ends, whatever min_tokens and ignore_eos say. A stop string counts where the text before it is one of the guide.
   std::optional<Guide> guide = {};
+  // The guide as Engine::prepare_guide() gave it; null: submit() compiles it.
+  CompiledGuide compiled_guide = {};
   std::string client_id;        // the client's name for it, for logs; may be empty
   std::string tenant;           // whom it is served for: tenants get equal shares, of steps and of the cache
   std::string cache_namespace;  // sequences share KV only within one namespace (a tenant)
@@ -127,6 +130,7 @@ struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t completion_tokens = 0;
   std::int32_t cached_tokens = 0;  // of the prompt, served from the prefix cache
+  std::int32_t forced_tokens = 0;  // of the answers, where their guide allowed no other
   // Bytes of KV that a choice kept in the layers without a window, as a share of what KvParams::budget is of:
   // when its policy acted last, the mean over all times, and the most just before one.
   double kv_bytes_share = 1.0;

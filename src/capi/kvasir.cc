@@ -189,6 +189,30 @@ Result<kvasir::SamplingParams> params_of(const kvasir_sampling& sampling) {
   return params;
 }
 
+// Nothing: any form will do.
+Result<std::optional<kvasir::Guide>> guide_of(const kvasir_sampling& sampling) {
+  std::optional<kvasir::Guide> guide;
+  KVASIR_CHECKED(check_size("num_choices", sampling.num_choices));
+  const int num_forms = (sampling.json_schema != nullptr ? 1 : 0) + (sampling.regex != nullptr ? 1 : 0) +
+                        (sampling.num_choices > 0 ? 1 : 0);
+  if (num_forms > 1) {
+    return kvasir::make_error(ErrorKind::kUsage, "json_schema, regex, choices: an answer has one form", "json_schema");
+  }
+  if (sampling.json_schema != nullptr) {
+    guide = kvasir::Guide{.text = sampling.json_schema, .field = "json_schema"};
+  } else if (sampling.regex != nullptr) {
+    guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kRegex, .text = sampling.regex, .field = "regex"};
+  } else if (sampling.num_choices > 0) {
+    KVASIR_CHECKED(check_given({{"choices", sampling.choices}}));
+    guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kChoice, .field = "choices"};
+    for (size_t i = 0; i < sampling.num_choices; ++i) {
+      KVASIR_CHECKED(check_given({{"choices", sampling.choices[i]}}));
+      guide->choices.emplace_back(sampling.choices[i]);
+    }
+  }
+  return guide;
+}
+
 kvasir_finish_reason reason_of(const std::optional<kvasir::FinishReason>& reason) {
   if (!reason) return KVASIR_RUNNING;
   switch (*reason) {
@@ -307,6 +331,7 @@ kvasir_result kvasir_submit(kvasir_engine* engine, const int32_t* prompt, size_t
     asked.prompt_token_ids.assign(prompt, prompt + num_prompt_tokens);
     KVASIR_TRY(asked.sampling, params_of(wanted));
     KVASIR_TRY(asked.kv, kv_of(wanted));
+    KVASIR_TRY(asked.guide, guide_of(wanted));
     auto made = std::make_unique<kvasir_request>();
     made->engine = engine->engine;
     made->ending = std::make_shared<Ending>();

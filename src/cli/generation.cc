@@ -102,7 +102,11 @@ class Recorder {
                                  output.token_ids.end());
     generation_.text += output.text;
     generation_.usage = output.usage;
-    if (output.finish_reason) generation_.finish_reason = *output.finish_reason;
+    if (output.finish_reason) {
+      generation_.finish_reason = *output.finish_reason;
+      generation_.stop_string = std::move(output.stop_string);
+      generation_.stop_token = output.stop_token;
+    }
     if (output.error) error_ = std::move(output.error);
   }
 

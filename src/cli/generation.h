@@ -16,6 +16,8 @@ struct Generation {
   std::string text;
   std::vector<TokenId> token_ids;
   FinishReason finish_reason = FinishReason::kStop;
+  std::string stop_string;       // which one ended it
+  TokenId stop_token = kNoToken;  // likewise
   Usage usage;
   double ttft_ms = 0.0;               // submit to the first token
   double prefill_tokens_per_s = 0.0;  // computed prompt tokens over ttft; 0 without a token

@@ -13,6 +13,7 @@
 #include "cli/engine_options.h"
 #include "cli/fetched_model.h"
 #include "cli/generation.h"
+#include "cli/guide_options.h"
 #include "cli/input_file.h"
 #include "cli/model_session.h"
 #include "cli/prompt.h"
@@ -36,8 +37,21 @@ struct RunOptions {
   bool no_history = false;
   SamplingOptions sampling;
   KvParams kv;
+  GuideOptions guide;
   EngineOptions engine;
 };
+
+// Why the answer ended, as the guide sees it.
+std::string_view end_of(const Generation& generation) {
+  if (generation.finish_reason != FinishReason::kStop) return name_of(generation.finish_reason);
+  if (!generation.stop_string.empty()) return "stop_string";
+  return generation.stop_token != kNoToken ? "stop_token" : "guide";
+}
+
+std::string_view kind_of(const GuideOptions& guide) {
+  if (!guide.schema_file.empty()) return "schema";
+  return guide.regex.empty() ? "choice" : "regex";
+}
 
 // Nothing: a person is there to talk to.
 Result<std::optional<std::string>> find_prompt(const RunOptions& options, const GlobalOptions& globals) {
@@ -89,6 +103,10 @@ std::string generation_json(const RunOptions& options, const ModelSession& sessi
     json.key("kv").begin_object().member("bytes", kv.bytes).member("share", kv.share());
     json.member("dropped", kv.num_dropped_cells).member("dropped_share", kv.dropped_share()).end_object();
   }
+  if (has_guide(options.guide)) {
+    json.key("guide").begin_object().member("kind", kind_of(options.guide));
+    json.member("forced_tokens", generation.usage.forced_tokens).member("ended_by", end_of(generation)).end_object();
+  }
   json.end_object();
   return out;
 }
@@ -105,6 +123,7 @@ Result<int> answer_prompt(const RunOptions& options, const GlobalOptions& global
     KVASIR_TRY(request.prompt_token_ids, encode_conversation(*session.engine, messages));
   }
   request.kv = options.kv;
+  KVASIR_TRY(request.guide, make_guide(options.guide));
   request.sampling = make_sampling_params(options.sampling, std::ssize(request.prompt_token_ids),
                                           session.engine->model_info().max_model_len_tokens);
   // A raw text is not Markdown, and neither is its continuation.
@@ -146,6 +165,9 @@ int talk(const RunOptions& options, const GlobalOptions& globals, ModelSession& 
 Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
+  if (has_guide(options.guide) && !prompt) {
+    return make_error(ErrorKind::kUsage, "--schema, --regex, --choice: need a prompt, not a conversation", "schema");
+  }
   KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT});
   KVASIR_TRY(ModelSession session,
@@ -189,6 +211,7 @@ void add_run(CLI::App& app, Context& context) {
   add_chat_template_option(*verb, options->engine);
   add_context_option(*verb, options->engine, "--ctx,-c,--ctx-size");
   add_sampling_options(*verb, options->sampling);
+  add_guide_options(*verb, options->guide);
   add_kv_type_option(*verb, options->engine);
   add_kv_policy_options(*verb, options->kv);
   add_kv_disk_options(*verb, options->engine);

@@ -23,27 +23,31 @@ void ActiveChoice::append(const sched::SequenceUpdate& update, bool include_stop
     if (sampled.logprobs) output.logprobs.push_back(std::move(*sampled.logprobs));
     const bool ends = update.finish_reason == FinishReason::kStop && &sampled == &update.tokens.back();
     if (ends) output.stop_token = sampled.token;
-    if (guide && !ends) guide->push(sampled.token);
+    if (guide && ends) guide->end(sampled.token);
+    if (guide && !ends) guide->push(sampled.token, text == nullptr ? 0 : text->num_bytes_of(sampled.token));
     if (ends && !include_stop_token) continue;
     if (append_text(sampled.token, output)) return;
+    if (guide && !ends && ends_by_guide(output)) break;
   }
-  if (!output.finish_reason && guide) end_by_guide(output);
   if (output.finish_reason && text != nullptr) output.text += text->flush();
 }
 
-void ActiveChoice::end_by_guide(RequestOutput& output) const {
+// An answer that is complete with its last token has ended, although there may be none left.
+bool ActiveChoice::ends_by_guide(RequestOutput& output) const {
   if (std::optional<Error> error = guide->error()) {
     output.finish_reason = FinishReason::kError;
     output.error = std::move(error);
-  } else if (guide->must_end()) {
-    output.finish_reason = FinishReason::kStop;
+    return true;
   }
+  if (!guide->must_end()) return false;
+  output.finish_reason = FinishReason::kStop;
+  return true;
 }
 
 // Detokenises a token; true when a stop string ends the answer with it.
 bool ActiveChoice::append_text(TokenId token, RequestOutput& output) {
   if (text == nullptr) return false;
-  OutputProcessor::Piece piece = text->push(token, completion_tokens);
+  OutputProcessor::Piece piece = text->push(token, completion_tokens, guide ? &*guide : nullptr);
   output.text += piece.text;
   if (!piece.stop_string) return false;
   output.finish_reason = FinishReason::kStop;

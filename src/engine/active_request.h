@@ -20,7 +20,8 @@ namespace kvasir {
 
 struct ActiveChoice {
   // Appends the update's tokens and their text to `output`, up to the token in whose text a stop string ends:
-  // tokens sampled behind it do not exist. A stop string sets output.finish_reason.
+  // tokens sampled behind it do not exist. A stop string sets output.finish_reason, and so does a guide that nothing
+  // may follow.
   void append(const sched::SequenceUpdate& update, bool include_stop_token, RequestOutput& output);
 
   std::unique_ptr<OutputProcessor> text;  // null without a tokenizer
@@ -31,7 +32,7 @@ struct ActiveChoice {
 
  private:
   bool append_text(TokenId token, RequestOutput& output);
-  void end_by_guide(RequestOutput& output) const;
+  bool ends_by_guide(RequestOutput& output) const;
 };
 
 // Choice i runs as sequence first_sequence + i.

@@ -26,6 +26,10 @@ Result<RequestId> Engine::submit(Request request, OutputSink sink) {
   return ids.front();
 }
 
+void Engine::prepare_guide(const Guide&, std::stop_token, GuideSink sink) {
+  sink(CompiledGuide());
+}
+
 Result<std::vector<TokenId>> Engine::encode(std::string_view text) const {
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
   return tokenizer->encode(text, {.parse_special = false, .add_special = true});

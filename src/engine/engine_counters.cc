@@ -52,6 +52,12 @@ void take_counts(const kv::KvCacheManager& kv, EngineStats& stats) {
   stats.kv_disk_errors = disk.num_errors;
 }
 
+void count_guided_answer(EngineStats& stats, FinishReason reason, std::int32_t num_forced_tokens) {
+  if (reason == FinishReason::kStop) ++stats.num_guided_answers;
+  if (reason == FinishReason::kLength) ++stats.num_guided_answers_cut;
+  stats.num_forced_tokens += num_forced_tokens;
+}
+
 void count_step(EngineStats& stats, std::int64_t num_sequences, double seconds) {
   ++stats.num_steps;
   stats.num_stepped_sequences += num_sequences;

@@ -12,6 +12,9 @@ namespace kvasir {
 void take_counts(const sched::Scheduler& scheduler, sched::TimePoint now, EngineStats& stats);
 void take_counts(const kv::KvCacheManager& kv, EngineStats& stats);
 
+// One more choice under a guide that has ended.
+void count_guided_answer(EngineStats& stats, FinishReason reason, std::int32_t num_forced_tokens);
+
 // One more step.
 void count_step(EngineStats& stats, std::int64_t num_sequences, double seconds);
 

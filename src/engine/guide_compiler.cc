@@ -1,96 +1,168 @@
 #include "engine/guide_compiler.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <string_view>
 #include <vector>
 
-#include "base/utf8.h"
-#include "grammar/ir/grammar_builder.h"
-#include "grammar/regex/pattern.h"
-#include "grammar/schema/json_schema.h"
+#include "engine/guide_grammar.h"
 
 namespace kvasir {
 namespace {
 
-constexpr std::size_t kMaxSchemaBytes = 1 << 20;
-constexpr std::size_t kMaxChoices = 10'000;
+constexpr int kNiceness = 10;  // of the thread: the engine's go first
 
-std::string guide_key(const Guide& guide) {
+std::string key_of(const Guide& guide) {
   std::string key = fmt::format("{}:{}:{}", static_cast<int>(guide.kind), guide.text.size(), guide.text);
   for (const std::string& choice : guide.choices) key += fmt::format("{}:{}", choice.size(), choice);
+  if (guide.reasoning) {
+    key += fmt::format("|{}:{}{}", guide.reasoning->open.size(), guide.reasoning->open, guide.reasoning->close);
+  }
   return key;
 }
 
-Status check_guide(const Guide& guide) {
-  if (guide.text.size() > kMaxSchemaBytes) {
-    return make_error(ErrorKind::kUnmet,
-                      fmt::format("guide: {} bytes (at most {})", guide.text.size(), kMaxSchemaBytes), "guide");
+// Keywords that a schema is refused for, so that there are no more series than these.
+constexpr std::array kKeywords = std::to_array<std::string_view>(
+    {"$dynamicRef", "$recursiveRef", "$ref", "additionalProperties", "allOf", "anyOf", "const", "contains",
+     "dependencies", "dependentSchemas", "enum", "format", "if", "items", "maxLength", "maxProperties", "minLength",
+     "minProperties", "multipleOf", "not", "oneOf", "pattern", "patternProperties", "properties", "propertyNames",
+     "required", "type", "unevaluatedItems", "unevaluatedProperties", "uniqueItems"});
+
+// The last keyword of the JSON pointer that the message begins with.
+std::string_view keyword_of(const Guide& guide, std::string_view message) {
+  if (guide.kind == Guide::Kind::kRegex) return "regex";
+  if (guide.kind == Guide::Kind::kChoice) return "choice";
+  std::string_view pointer = message.substr(0, message.find(": "));
+  while (pointer.contains('/')) {
+    const std::size_t slash = pointer.rfind('/');
+    const auto found = std::ranges::find(kKeywords, pointer.substr(slash + 1));
+    if (found != kKeywords.end()) return *found;
+    pointer = pointer.substr(0, slash);
   }
-  if (guide.choices.size() > kMaxChoices) {
-    return make_error(ErrorKind::kUnmet,
-                      fmt::format("guide: {} choices (at most {})", guide.choices.size(), kMaxChoices), "guide");
-  }
-  for (const std::string& choice : guide.choices) {
-    if (choice.empty()) return make_error(ErrorKind::kUsage, "guide: a choice is empty", "guide");
-    if (!is_valid_utf8(choice)) return make_error(ErrorKind::kUsage, "guide: a choice is not UTF-8", "guide");
-  }
-  return {};
+  return "other";
 }
 
-Result<grammar::Grammar> make_grammar(const Guide& guide, grammar::TermStore& store) {
-  if (guide.kind == Guide::Kind::kJsonSchema) {
-    KVASIR_TRY(grammar::SchemaGrammar made, grammar::grammar_from_schema(store, guide.text));
-    return std::move(made.grammar);
-  }
-  grammar::TermId texts = grammar::kNothing;
-  if (guide.kind == Guide::Kind::kRegex) {
-    KVASIR_TRY(texts, grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole));
-  } else {
-    texts = store.literals({guide.choices.begin(), guide.choices.end()});
-  }
-  grammar::GrammarBuilder builder(store);
-  const grammar::RuleId start = builder.declare("guide");
-  builder.define(start, grammar::GrammarBuilder::text(texts));
-  return builder.finish(start);
+// The same error, of the field.
+std::unexpected<Error> of_field(const Guide& guide, Error error) {
+  return make_error(error.kind, guide.field + ": " + error.message, guide.field);
 }
 
 }  // namespace
 
+GuideCompiler::~GuideCompiler() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+  for (Job& job : waiting_) job.sink(make_error(ErrorKind::kUnavailable, "the server is shutting down"));
+}
+
 std::shared_ptr<const grammar::Vocabulary> GuideCompiler::vocabulary() {
-  const std::lock_guard lock(mutex_);
-  if (vocabulary_ == nullptr) {
+  std::call_once(vocabulary_made_, [this] {
     std::vector<std::string_view> tokens;
     for (TokenId id = 0; id < tokenizer_->vocab().num_tokens(); ++id) tokens.push_back(tokenizer_->decode_token(id));
     vocabulary_ = std::make_shared<const grammar::Vocabulary>(tokens);
-  }
+  });
   return vocabulary_;
 }
 
-Result<std::shared_ptr<const grammar::CompiledGrammar>> GuideCompiler::compile(const Guide& guide) {
-  if (tokenizer_ == nullptr) {
-    return make_error(ErrorKind::kUsage, "guide: the model has no tokenizer, so that no answer can be guided", "guide");
-  }
-  KVASIR_CHECKED(check_guide(guide));
-  const std::string key = guide_key(guide);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(kept_, key, &std::pair<std::string, Compiled>::first);
-    if (found != kept_.end()) {
-      kept_.splice(kept_.begin(), kept_, found);
-      return kept_.front().second;
-    }
-  }
-  auto store = std::make_unique<grammar::TermStore>();
-  auto rules = make_grammar(guide, *store);
-  if (!rules) return make_error(rules.error().kind, "guide: " + rules.error().message, "guide");
-  auto compiled = grammar::CompiledGrammar::create(std::move(store), std::move(*rules), vocabulary());
-  if (!compiled) return make_error(compiled.error().kind, compiled.error().message, "guide");
+bool GuideCompiler::is_mine(const grammar::CompiledGrammar& guide) {
+  return tokenizer_ != nullptr && &guide.vocabulary() == vocabulary().get();
+}
+
+CompiledGuide GuideCompiler::find(const std::string& key) {
   const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(kept_, key, &std::pair<std::string, CompiledGuide>::first);
+  if (found == kept_.end()) return nullptr;
+  if (found->second->is_exhausted()) {  // by the answers of others
+    kept_.erase(found);
+    return nullptr;
+  }
+  kept_.splice(kept_.begin(), kept_, found);
+  ++num_known_;
+  return kept_.front().second;
+}
+
+Result<CompiledGuide> GuideCompiler::compile(const Guide& guide) {
+  const std::string key = key_of(guide);
+  if (CompiledGuide kept = find(key)) return kept;
+  return compile_anew(guide, key);
+}
+
+Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, const std::string& key) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto compiled = try_compile(guide);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const std::lock_guard lock(mutex_);
+  if (!compiled) {
+    ++num_refused_;
+    ++refusals_[std::string(keyword_of(guide, compiled.error().message))];
+    return of_field(guide, std::move(compiled).error());
+  }
+  ++num_compiled_;
+  compile_seconds_ += seconds.count();
   kept_.emplace_front(key, *compiled);
   if (kept_.size() > kMaxKept) kept_.pop_back();
-  return *compiled;
+  return compiled;
+}
+
+// Errors without the guide's field.
+Result<CompiledGuide> GuideCompiler::try_compile(const Guide& guide) {
+  if (tokenizer_ == nullptr) {
+    return make_error(ErrorKind::kUsage, "the model has no tokenizer, so that no answer can be guided");
+  }
+  auto store = std::make_unique<grammar::TermStore>();
+  KVASIR_TRY(grammar::Grammar rules, grammar_of(guide, *tokenizer_, *store));
+  KVASIR_TRY(CompiledGuide compiled,
+             grammar::CompiledGrammar::create(std::move(store), std::move(rules), vocabulary()));
+  if (compiled->must_end(compiled->start())) return make_error(ErrorKind::kUsage, "only the empty text fulfils it");
+  return compiled;
+}
+
+void GuideCompiler::describe(EngineStats& stats) const {
+  const std::lock_guard lock(mutex_);
+  stats.num_guides_compiled = num_compiled_;
+  stats.num_guides_known = num_known_;
+  stats.num_guides_refused = num_refused_;
+  stats.guide_compile_seconds_total = compile_seconds_;
+  stats.guide_refusals.clear();
+  for (const auto& [keyword, count] : refusals_) stats.guide_refusals.push_back({keyword, count});
+}
+
+void GuideCompiler::prepare(const Guide& guide, std::stop_token stop, Engine::GuideSink sink) {
+  if (CompiledGuide kept = find(key_of(guide))) return sink(std::move(kept));
+  Job job = {guide, std::move(stop), std::move(sink)};
+  if (enqueue(job)) return;
+  job.sink(of_field(guide, {ErrorKind::kUnavailable,
+                            fmt::format("{} guides wait to be compiled, which is the limit", kMaxWaiting)}));
+}
+
+// False: the queue is full, and the job is still the caller's.
+bool GuideCompiler::enqueue(Job& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kMaxWaiting) return false;
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& ends) { run(ends); });
+    waiting_.push_back(std::move(job));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void GuideCompiler::run(const std::stop_token& stop) {
+  ::setpriority(PRIO_PROCESS, 0, kNiceness);  // of this thread alone, on Linux
+  while (true) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
+    if (stop.stop_requested()) return;
+    const Job job = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    job.sink(job.stop.stop_requested() ? make_error(ErrorKind::kCancelled, "the client has left")
+                                       : compile(job.guide));
+  }
 }
 
 }  // namespace kvasir

@@ -1,43 +1,74 @@
 // Guides beside the vocabulary of one model.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "grammar/compile/compiled_grammar.h"
 #include "grammar/vocabulary.h"
-#include "kvasir/guide.h"
-#include "kvasir/result.h"
+#include "kvasir/engine.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {
 
-// Keeps the last grammars, for agents ask with the same schema again and again.
+// Keeps the last grammars, for agents ask with the same schema again and again. One thread of low priority compiles
+// for callers that must not wait.
 //
 // Thread safety: all functions may be called from any thread.
 class GuideCompiler {
  public:
   // The tokenizer outlives this; null: the model has none.
   explicit GuideCompiler(const text::Tokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  ~GuideCompiler();
 
-  // Errors: kUsage for a guide that is wrong or that no text fulfils, kUnmet for one that is not supported or too
-  // large; the message says where.
-  Result<std::shared_ptr<const grammar::CompiledGrammar>> compile(const Guide& guide);
+  // Errors: as Engine::prepare_guide() has them. The message begins with the guide's field and says where in the
+  // guide; the parameter is the field.
+  Result<CompiledGuide> compile(const Guide& guide);
+  // As Engine::prepare_guide().
+  void prepare(const Guide& guide, std::stop_token stop, Engine::GuideSink sink);
+  // Fills in what is counted of guides.
+  void describe(EngineStats& stats) const;
+  // Whether the grammar is of this model's vocabulary.
+  bool is_mine(const grammar::CompiledGrammar& guide);
 
  private:
-  using Compiled = std::shared_ptr<const grammar::CompiledGrammar>;
   static constexpr std::size_t kMaxKept = 64;
+  static constexpr std::size_t kMaxWaiting = 256;
+  struct Job {
+    Guide guide;
+    std::stop_token stop;
+    Engine::GuideSink sink;
+  };
 
   std::shared_ptr<const grammar::Vocabulary> vocabulary();
+  CompiledGuide find(const std::string& key);
+  Result<CompiledGuide> compile_anew(const Guide& guide, const std::string& key);
+  Result<CompiledGuide> try_compile(const Guide& guide);
+  bool enqueue(Job& job);
+  void run(const std::stop_token& stop);
 
   const text::Tokenizer* tokenizer_;
-  std::mutex mutex_;  // all below
+  std::once_flag vocabulary_made_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
-  std::list<std::pair<std::string, Compiled>> kept_;  // by guide_key(), the last used first
+  mutable std::mutex mutex_;  // all below
+  std::list<std::pair<std::string, CompiledGuide>> kept_;  // by key, the last used first
+  std::deque<Job> waiting_;
+  std::int64_t num_compiled_ = 0, num_known_ = 0, num_refused_ = 0;
+  double compile_seconds_ = 0.0;
+  std::map<std::string, std::int64_t> refusals_;  // by keyword_of()
+  std::condition_variable_any changed_;
+  std::jthread thread_;  // begins with the first job
 };
 
 }  // namespace kvasir

@@ -1,65 +1,60 @@
 // One answer under a guide.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "grammar/bitmask.h"
 #include "grammar/compile/compiled_grammar.h"
 #include "grammar/match/matcher.h"
+#include "kvasir/guide.h"
 #include "kvasir/ids.h"
 #include "kvasir/result.h"
+#include "sampling/allowed_tokens.h"
 
 namespace kvasir {
 
 // Thread safety: none; one per choice, on the engine thread.
 class GuidedChoice {
  public:
-  // stop_tokens end the answer; they may come where the guide may end, and nowhere else.
-  GuidedChoice(std::shared_ptr<const grammar::CompiledGrammar> guide, std::span<const TokenId> stop_tokens)
-      : guide_(std::move(guide)),
-        matcher_(guide_),
-        mask_(guide_->vocabulary().num_tokens()),
-        stop_tokens_(stop_tokens.begin(), stop_tokens.end()) {}
+  // `stop_tokens` end the answer: they may come where the guide may end, and nowhere else. `field`: the guide's, for
+  // errors.
+  GuidedChoice(CompiledGuide guide, std::string field,
+               std::span<const TokenId> stop_tokens);
 
-  // A bit for each token that may come next. The view lives until the next call of push().
-  std::span<const std::uint64_t> allowed() {
-    if (!is_filled_) fill();
-    return mask_.words();
-  }
-  // The token that came, of those allowed and no stop token.
-  void push(TokenId token) {
-    is_lost_ = !matcher_.accept(token) || is_lost_;
-    is_filled_ = false;
-  }
+  // The tokens that may come next. The view lives until the next call of push().
+  sampling::AllowedTokens allowed();
+  // The token that came, of those allowed, and the size of its text in the answer.
+  void push(TokenId token, std::size_t num_bytes);
+  // The token that came ends the answer.
+  void end(TokenId token);
 
-  // The guide's text is complete, and nothing may follow.
+  // The text so far is one of the guide.
+  bool is_accepting() const { return matcher_.is_accepting(); }
+  // .. and nothing may follow.
   bool must_end() const { return matcher_.must_end(); }
+  // Whether the answer's first bytes are a text of the guide by themselves. Requires: as many bytes at least.
+  bool accepts_prefix(std::size_t num_bytes) const;
+  // Tokens that came where no other was allowed.
+  std::int32_t num_forced() const { return num_forced_; }
   // The answer cannot go on under the guide.
-  std::optional<Error> error() const {
-    if (!is_lost_ && !guide_->is_exhausted()) return std::nullopt;
-    return Error{ErrorKind::kUnmet, "guide: the answer makes it too ambiguous, or gives it too many states", "guide"};
-  }
+  std::optional<Error> error() const;
 
  private:
-  void fill() {
-    matcher_.fill(mask_);
-    const bool may_end = matcher_.is_accepting();
-    for (const TokenId token : stop_tokens_) {
-      if (token >= mask_.num_tokens()) continue;
-      may_end ? mask_.set(token) : mask_.reset(token);
-    }
-    is_filled_ = true;
-  }
+  void fill();
 
-  std::shared_ptr<const grammar::CompiledGrammar> guide_;
-  grammar::GrammarMatcher matcher_;
-  grammar::TokenMask mask_;
+  CompiledGuide guide_;
+  std::string field_;
   std::vector<TokenId> stop_tokens_;
+  grammar::GrammarMatcher matcher_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::size_t> ends_;  // by token, in the answer's bytes
+  grammar::TokenMask mask_;
+  std::int32_t num_forced_ = 0;
   bool is_filled_ = false;
   bool is_lost_ = false;
 };

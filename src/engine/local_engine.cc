@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <random>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "engine/engine_counters.h"
 #include "engine/engine_snapshot.h"
 #include "engine/model_info.h"
+#include "engine/part_configs.h"
 #include "engine/request_check.h"
 #include "engine/request_cost.h"
 #include "engine/warm_up.h"
@@ -21,43 +21,6 @@ namespace kvasir {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-kv::KvCacheConfig kv_config(const EngineConfig& config, const LoadedModel& loaded) {
-  kv::KvCacheConfig kv = loaded.kv;
-  kv.prefix_cache = config.prefix_cache;
-  kv.journal = config.kv_journal;
-  std::random_device entropy;
-  const auto draw = [&] { return (std::uint64_t{entropy()} << 32) | entropy(); };
-  kv.prefix_hash_key = {draw(), draw()};
-  return kv;
-}
-
-admission::WaitingConfig waiting_config(const EngineConfig& config) {
-  return {.policy = config.waiting_policy, .ageing_ms = static_cast<double>(config.ageing_ms)};
-}
-
-sched::SchedulerConfig scheduler_config(const EngineConfig& config, const LoadedModel& loaded) {
-  return {.max_num_seqs = config.max_num_seqs,
-          .max_num_batched_tokens = config.max_num_batched_tokens,
-          .max_chunk_tokens = config.max_chunk_tokens,
-          .runs_whole_prompts = loaded.info.is_encoder,
-          .max_step_ms = config.max_step_ms,
-          .waiting = waiting_config(config),
-          .ttft_target_ms = static_cast<double>(config.ttft_target_ms),
-          .prefill_only = {.max_tokens = loaded.memory.max_prefill_only_tokens,
-                           .num_layers = loaded.info.num_layers}};
-}
-
-admission::QueueLimitConfig queue_limit_config(const EngineConfig& config, const kv::KvCacheManager& kv) {
-  std::int64_t num_blocks = 0;
-  for (std::int32_t g = 0; g < kv.num_groups(); ++g)
-    num_blocks = std::max<std::int64_t>(num_blocks, kv.group(g).num_blocks);
-  const auto num_cached_tokens = static_cast<double>(num_blocks * kv::kTokensPerBlock);
-  return {.num_seats = config.max_num_seqs,
-          .num_requests = config.max_queued_requests,
-          .num_prompt_tokens = static_cast<std::int64_t>(
-              std::ceil(config.max_queued_kv_caches * num_cached_tokens))};
-}
 
 }  // namespace
 
@@ -117,30 +80,35 @@ Result<std::vector<RequestId>> LocalEngine::submit_some(std::vector<Submission> 
 
 Result<std::vector<RequestId>> LocalEngine::enter(std::vector<Submission> submissions, bool allow_part) {
   Status status;
-  Guides guides;
   for (Submission& submission : submissions) {
     status = check_request(submission.request, loaded_.info, loaded_.tokenizer != nullptr);
+    if (status) status = compile_guide(submission.request);
     if (!status) break;
     apply_engine_defaults(submission.request, config_, loaded_.info);
-    guides.emplace_back();
-    if (!submission.request.guide) continue;
-    auto guide = guides_.compile(*submission.request.guide);
-    if (!guide) {
-      status = std::unexpected(std::move(guide).error());
-      break;
-    }
-    guides.back() = *std::move(guide);
   }
   std::unique_lock lock(mutex_);
-  auto ids = status ? enqueue(submissions, guides, allow_part) : std::unexpected(std::move(status).error());
+  auto ids = status ? enqueue(submissions, allow_part) : std::unexpected(std::move(status).error());
   if (!ids) admission_.count_rejected(submissions.size());
   lock.unlock();
   if (ids) work_available_.notify_one();
   return ids;
 }
 
-Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, const Guides& guides,
-                                                    bool allow_part) {
+Status LocalEngine::compile_guide(Request& request) {
+  if (!request.guide) {
+    request.compiled_guide = nullptr;
+    return {};
+  }
+  if (request.compiled_guide != nullptr && guides_.is_mine(*request.compiled_guide)) return {};
+  KVASIR_TRY(request.compiled_guide, guides_.compile(*request.guide));
+  return {};
+}
+
+void LocalEngine::prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) {
+  guides_.prepare(guide, std::move(stop), std::move(sink));
+}
+
+Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, bool allow_part) {
   std::vector<RequestId> ids;
   if (submissions.empty()) return ids;
   const bool is_open = !draining_ || submissions.front().request.is_admitted;
@@ -153,8 +121,7 @@ Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& sub
   for (Submission& submission : std::span(submissions).first(num_admitted)) {
     const std::int32_t expected_cached_tokens = admission_.admit(submission.request);
     ids.push_back(RequestId{next_request_id_++});
-    mailbox_.push_back(
-        Arrival{ids.back(), std::move(submission), expected_cached_tokens, guides[ids.size() - 1]});
+    mailbox_.push_back(Arrival{ids.back(), std::move(submission), expected_cached_tokens});
   }
   return ids;
 }
@@ -191,6 +158,7 @@ EngineStats LocalEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
   admission_.describe(stats);
+  guides_.describe(stats);
   stats.peak_rss_bytes = peak_rss_bytes();
   return stats;
 }
@@ -271,11 +239,6 @@ void LocalEngine::start_request(Arrival arrival) {
   request.id = arrival.id;
   request.request = std::move(arrival.submission.request);
   request.sink = std::move(arrival.submission.sink);
-  if (arrival.guide != nullptr) {
-    request.request.sampling.min_tokens = 0;
-    request.request.sampling.ignore_eos = false;
-    request.request.sampling.stop.clear();
-  }
   const SamplingParams& params = request.request.sampling;
   request.seed = params.seed ? *params.seed
                              : (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
@@ -297,7 +260,9 @@ void LocalEngine::start_request(Arrival arrival) {
   for (ActiveChoice& choice : request.choices) {
     if (loaded_.tokenizer != nullptr)
       choice.text = std::make_unique<OutputProcessor>(*loaded_.tokenizer, params);
-    if (arrival.guide != nullptr) choice.guide.emplace(arrival.guide, request.stop_tokens);
+    if (request.request.compiled_guide != nullptr) {
+      choice.guide.emplace(request.request.compiled_guide, request.request.guide->field, request.stop_tokens);
+    }
   }
   requests_[static_cast<std::uint64_t>(request.id)] = std::move(active);
   counters_.num_prompt_tokens += static_cast<std::int64_t>(request.request.prompt_token_ids.size());
@@ -382,13 +347,20 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
-                      .allowed = guide ? guide->allowed() : std::span<const std::uint64_t>(),
+                      .allowed = guide && sequence.samples ? allowed_by(*guide) : sampling::AllowedTokens::all(),
                       .stop_tokens = stream.request->stop_tokens,
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
                       .want_attention_scores = request.want_attention_scores,
                       .embedding = embedding ? &*embedding : nullptr});
   }
+}
+
+sampling::AllowedTokens LocalEngine::allowed_by(GuidedChoice& guide) {
+  const auto begin = Clock::now();
+  const sampling::AllowedTokens allowed = guide.allowed();
+  counters_.guide_mask_seconds_total += std::chrono::duration<double>(Clock::now() - begin).count();
+  return allowed;
 }
 
 // Takes failed sequences out before their step counts, and keeps what was said about prompts.
@@ -438,7 +410,10 @@ void LocalEngine::emit_update(const sched::SequenceUpdate& update, runtime::Sequ
   }
   choice.append(update, request.request.sampling.include_stop_str_in_output, output);
   counters_.num_generated_tokens += std::ssize(output.token_ids);
-  if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string
+  if (output.finish_reason && !update.finish_reason) scheduler_.finish(update.id);  // a stop string, or its guide
+  if (output.finish_reason && choice.guide) {
+    count_guided_answer(counters_, *output.finish_reason, choice.guide->num_forced());
+  }
   deliver(request, stream.choice, std::move(output));
 }
 
@@ -468,6 +443,7 @@ void LocalEngine::deliver(ActiveRequest& request, std::size_t choice, RequestOut
   output.usage.kv_bytes_share_mean = request.kv_bytes.mean_share();
   output.usage.kv_bytes_share_peak = request.kv_bytes.peak_share();
   for (const ActiveChoice& c : request.choices) {
+    if (c.guide) output.usage.forced_tokens += c.guide->num_forced();
     output.usage.completion_tokens += c.completion_tokens;
     output.usage.kv += c.kv;
   }

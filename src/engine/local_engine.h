@@ -41,6 +41,7 @@ class LocalEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
+  void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -51,19 +52,16 @@ class LocalEngine final : public Engine {
     RequestId id{};
     Submission submission;
     std::int32_t expected_cached_tokens = 0;
-    std::shared_ptr<const grammar::CompiledGrammar> guide = {};
   };
   struct Cancellation {
     RequestId id{};
   };
   using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
-  // By submission; null: none.
-  using Guides = std::vector<std::shared_ptr<const grammar::CompiledGrammar>>;
-
   Result<std::vector<RequestId>> enter(std::vector<Submission> submissions, bool allow_part);
+  Status compile_guide(Request& request);
   // With mutex_ held.
-  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, const Guides& guides, bool allow_part);
+  Result<std::vector<RequestId>> enqueue(std::vector<Submission>& submissions, bool allow_part);
 
   // The engine thread.
   void run();
@@ -76,6 +74,7 @@ class LocalEngine final : public Engine {
   void charge(const sched::SchedulerOutput& output, double step_ms);
   void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
+  sampling::AllowedTokens allowed_by(GuidedChoice& guide);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);

@@ -202,13 +202,13 @@ TEST(OutputProcessor, EqualsTheWholeTextCutAtTheStopForRandomTokens) {
 
 TEST(StopMatcher, TakesTheStopThatStartsFirstThenTheLongest) {
   const std::vector<std::string> stops = {"cd", "bcd", "bcde"};
-  EXPECT_EQ(StopMatcher(stops, false).push("abcdef", true).stop_string, "bcde");
-  EXPECT_EQ(StopMatcher(stops, false).push("abcdXX", true).stop_string, "bcd");
+  EXPECT_EQ(StopMatcher(stops, false).push("abcdef").stop_string, "bcde");
+  EXPECT_EQ(StopMatcher(stops, false).push("abcdXX").stop_string, "bcd");
 }
 
 TEST(StopMatcher, HoldsNothingBackWithoutStops) {
   StopMatcher matcher({}, false);
-  EXPECT_EQ(matcher.push("abc", true).text, "abc");
+  EXPECT_EQ(matcher.push("abc").text, "abc");
   EXPECT_EQ(matcher.flush(), "");
 }
 

@@ -94,6 +94,9 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
   KVASIR_CHECKED(validate(request.sampling, info.vocab_size));
   KVASIR_CHECKED(validate(request.kv));
   KVASIR_CHECKED(check_pooling(request, info));
+  if (request.guide && request.sampling.max_tokens == 0) {
+    return make_error(ErrorKind::kUsage, "max_tokens: must be at least 1 for an answer under a guide, is 0", "max_tokens");
+  }
   if (!request.sampling.stop.empty() && !has_tokenizer) {
     return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
                       "stop");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +27,11 @@ class StopMatcher {
   StopMatcher(std::span<const std::string> stops, bool include_stop)
       : stops_(stops), include_stop_(include_stop) {}
 
-  // Takes the next text. With may_stop false, stop strings that end in it do not count.
-  Piece push(std::string_view text, bool may_stop);
+  // Whether an answer may end behind so many bytes of its text.
+  using MayEnd = std::function<bool(std::size_t num_bytes)>;
+
+  // Takes the next text. A stop string in it counts where the answer, as it would be shown, may end.
+  Piece push(std::string_view text, const MayEnd& may_end = [](std::size_t) { return true; });
   // The text still held back, when no more comes.
   std::string flush();
 
@@ -37,12 +41,13 @@ class StopMatcher {
     const std::string* stop = nullptr;  // null: none
   };
 
-  Match first_match(std::size_t num_old_bytes) const;
+  Match first_match(std::size_t num_old_bytes, const MayEnd& may_end) const;
   std::size_t num_bytes_to_hold() const;
 
   const std::span<const std::string> stops_;
   const bool include_stop_;
   std::string held_;
+  std::size_t num_shown_bytes_ = 0;
 };
 
 }  // namespace kvasir

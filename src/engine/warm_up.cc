@@ -24,7 +24,7 @@ void run_step(sched::Scheduler& scheduler, runtime::ModelRunner& runner) {
   SamplingParams greedy;
   greedy.temperature = 0.0f;
   const sched::SchedulerOutput& output = scheduler.schedule(Clock::now());
-  const std::vector<runtime::SamplingTask> tasks(output.sequences.size(), {.params = &greedy});
+  const std::vector<runtime::SamplingTask> tasks(output.sequences.size(), {.params = &greedy, .allowed = sampling::AllowedTokens::all()});
   const std::span<runtime::SequenceResult> results = runner.run(output, tasks);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].error) scheduler.finish(output.sequences[i].id);

@@ -1,6 +1,7 @@
 #include "python/request_options.h"
 
 #include <array>
+#include <utility>
 
 #include "engine/kv_params.h"
 
@@ -100,6 +101,32 @@ void read_pooling(std::string_view name, nb::handle value, Request& request) {
   raise_usage(fmt::format("{}: must be model, mean, last or cls, got '{}'", name, pooling), std::string(name));
 }
 
+void set_guide(std::string_view name, Guide guide, Request& request) {
+  if (request.guide) {
+    raise_usage(fmt::format("{}: the answer has a form by {}", name, request.guide->field), std::string(name));
+  }
+  guide.field = name;
+  request.guide = std::move(guide);
+}
+
+// A schema as text, or what json.dumps makes one of.
+void read_json_schema(std::string_view name, nb::handle value, Request& request) {
+  if (value.is_none()) return;
+  if (PyUnicode_Check(value.ptr()) != 0) return set_guide(name, {.text = text_of(name, value)}, request);
+  const nb::object text = nb::module_::import_("json").attr("dumps")(value);
+  set_guide(name, {.text = text_of(name, text)}, request);
+}
+
+void read_regex(std::string_view name, nb::handle value, Request& request) {
+  if (value.is_none()) return;
+  set_guide(name, {.kind = Guide::Kind::kRegex, .text = text_of(name, value)}, request);
+}
+
+void read_choices(std::string_view name, nb::handle value, Request& request) {
+  if (value.is_none()) return;
+  set_guide(name, {.kind = Guide::Kind::kChoice, .choices = texts_of(name, value)}, request);
+}
+
 void read_priority(std::string_view name, nb::handle value, Request& request) {
   request.priority = int32_of(name, value);
 }
@@ -128,6 +155,9 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"skip_special_tokens", read_truth<&Sampling::skip_special_tokens>},
     {"logprobs", read_optional_int32<&Sampling::logprobs>},
     {"prompt_logprobs", read_optional_int32<&Sampling::prompt_logprobs>},
+    {"json_schema", read_json_schema},
+    {"regex", read_regex},
+    {"choices", read_choices},
     {"kv_policy", read_kv_policy},
     {"kv_budget", read_kv_budget},
     {"kv_quality", read_kv_quality},

@@ -188,8 +188,8 @@ bool ModelRunner::wants_argmax_only(const WantedRow& wanted, const sched::Schedu
                                     const SamplingTask& task) {
   const bool is_prompt = wanted.position < sequence.num_prompt_tokens;
   if (is_prompt && (observes(task) || task.params->prompt_logprobs)) return false;
-  return !wanted.samples || (task.allowed.empty() &&
-         sampling::reads_argmax_only(*task.params, suppressed_tokens(sequence, wanted.position, task)));
+  return !wanted.samples ||
+         sampling::reads_argmax_only(*task.params, suppressed_tokens(sequence, wanted.position, task), task.allowed);
 }
 
 void ModelRunner::read_row(const WantedRow& wanted, const Part& part, const LogitView& row) {

@@ -9,7 +9,6 @@
 
 #include "sampling/fast_exp.h"
 #include "sampling/philox.h"
-#include "sampling/stages/allowed_tokens.h"
 #include "sampling/stages/draw.h"
 #include "sampling/stages/logit_bias.h"
 #include "sampling/stages/penalties.h"
@@ -20,11 +19,13 @@ namespace kvasir::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kLeastPossible = std::numeric_limits<float>::lowest();  // a logit below it is -inf: never chosen
 
 bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelowTemperature; }
 
-bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed) {
-  return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params);
+bool changes_logits(const SamplingParams& params, std::span<const TokenId> suppressed,
+                    const AllowedTokens& allowed) {
+  return !params.logit_bias.empty() || !suppressed.empty() || has_penalties(params) || !allowed.are_all();
 }
 
 Status check_row(const LogitRow& row) {
@@ -56,7 +57,7 @@ void gather_nucleus(const LogitRow& row, float top_p, float inverse_temperature,
   const double mass = top_p * row.sum_exp(inverse_temperature, scratch.tile_sums);
   for (float depth = kFirstDepth;; depth *= 2.0f) {
     const bool everything = depth > kLastDepth;
-    row.gather(everything ? -kInfinity : row.max() - depth / inverse_temperature, scratch.candidates);
+    row.gather(everything ? kLeastPossible : row.max() - depth / inverse_temperature, scratch.candidates);
     if (weigh(scratch.candidates, row.max(), inverse_temperature) >= mass || everything) break;
   }
   keep_top_p(scratch.candidates, mass, scratch.selection);
@@ -74,7 +75,7 @@ TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
     gather_nucleus(row, params.top_p, inverse_temperature, scratch);
     return draw(scratch.candidates, uniform);
   }
-  float threshold = -kInfinity;
+  float threshold = kLeastPossible;
   if (params.min_p > 0.0f) threshold = row.max() + params.temperature * std::log(params.min_p);
   if (has_top_k) {
     const auto k = static_cast<std::size_t>(params.top_k);
@@ -88,7 +89,8 @@ TokenId draw_token(const SampleInput& input, SamplerScratch& scratch) {
   return draw(scratch.candidates, uniform);
 }
 
-PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScratch& scratch) {
+// Alternatives have at least the logit `least`.
+PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, float least, SamplerScratch& scratch) {
   const LogitRow& row = scratch.row;
   const double log_sum = row.max() + std::log(row.sum_exp(1.0f, scratch.tile_sums));
   const auto logprob = [log_sum](float logit) {
@@ -99,8 +101,9 @@ PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScr
                 .logprob = logprob(row.logits()[static_cast<std::size_t>(token)]),
                 .rank = static_cast<std::int32_t>(row.num_more_likely(token)) + 1};
   if (num_top <= 0) return out;
-  const std::size_t count = std::min(static_cast<std::size_t>(num_top), row.logits().size());
-  row.gather(row.threshold_for(count, scratch.thresholds), scratch.candidates);
+  const std::size_t most = std::min(static_cast<std::size_t>(num_top), row.logits().size());
+  row.gather(std::max(row.threshold_for(most, scratch.thresholds), least), scratch.candidates);
+  const std::size_t count = std::min(most, scratch.candidates.size());
   const auto end = scratch.candidates.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(scratch.candidates.begin(), end, scratch.candidates.end(), more_likely);
   out.top.reserve(count);
@@ -113,21 +116,25 @@ PositionLogprobs logprobs_of_row(TokenId token, std::int32_t num_top, SamplerScr
 
 }  // namespace
 
-bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed) {
-  return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed);
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed,
+                       const AllowedTokens& allowed) {
+  return is_greedy(params) && !params.logprobs && !changes_logits(params, suppressed, allowed);
 }
 
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch) {
   apply_logit_bias(input.logits, input.params.logit_bias);
   suppress_tokens(input.logits, input.suppressed);
   apply_penalties(input.logits, input.params, input.prompt, input.generated, scratch.counts);
-  if (!input.allowed.empty()) keep_allowed(input.logits, input.allowed);
-  const bool changed = changes_logits(input.params, input.suppressed) || !input.allowed.empty();
+  input.allowed.apply(input.logits);
+  const bool changed = changes_logits(input.params, input.suppressed, input.allowed);
   scratch.row.assign(input.logits, changed ? std::span<const float>() : input.tile_maxima);
   KVASIR_CHECKED(check_row(scratch.row));
   SampleOutput output;
   output.token = is_greedy(input.params) ? scratch.row.argmax() : draw_token(input, scratch);
-  if (input.params.logprobs) output.logprobs = logprobs_of_row(output.token, *input.params.logprobs, scratch);
+  if (input.params.logprobs) {
+    const float least = input.allowed.are_all() ? -kInfinity : kLeastPossible;
+    output.logprobs = logprobs_of_row(output.token, *input.params.logprobs, least, scratch);
+  }
   return output;
 }
 
@@ -135,7 +142,7 @@ Result<PositionLogprobs> logprobs_of(std::span<const float> logits, TokenId toke
                                      SamplerScratch& scratch) {
   scratch.row.assign(logits);
   KVASIR_CHECKED(check_row(scratch.row));
-  return logprobs_of_row(token, num_top, scratch);
+  return logprobs_of_row(token, num_top, -kInfinity, scratch);
 }
 
 }  // namespace kvasir::sampling

@@ -10,6 +10,7 @@
 #include "kvasir/request.h"
 #include "kvasir/result.h"
 #include "kvasir/sampling_params.h"
+#include "sampling/allowed_tokens.h"
 #include "sampling/candidate.h"
 #include "sampling/logit_row.h"
 
@@ -23,7 +24,7 @@ inline constexpr float kMinLogprob = -9999.0f;
 inline constexpr float kGreedyBelowTemperature = 1e-5f;
 
 struct SampleInput {
-  std::span<float> logits;  // [vocab_size]; changed in place by bias, penalties and suppression
+  std::span<float> logits;  // [vocab_size]; changed in place by bias, suppression, penalties and mask
   // As LogitRow::assign takes them, of the logits as they are given; or empty.
   std::span<const float> tile_maxima;
   const SamplingParams& params;  // validated
@@ -31,8 +32,7 @@ struct SampleInput {
   std::span<const TokenId> generated;  // its length is the position the random draw is keyed by
   std::span<const TokenId>
       suppressed;          // must not be chosen: end-of-generation and stop ids before min_tokens
-  // A bit for each token that may be chosen (sampling/stages/allowed_tokens.h); empty: all.
-  std::span<const std::uint64_t> allowed = {};
+  AllowedTokens allowed;
   std::uint64_t seed = 0;  // params.seed, or one the engine drew for the request
   std::int32_t choice_index = 0;
 };
@@ -54,9 +54,10 @@ struct SamplerScratch {
 };
 
 // True when sample() reads no logit but the greatest, and those as great: others need not be known.
-bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed);
+bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> suppressed,
+                       const AllowedTokens& allowed);
 
-// In this order, as vLLM has it: logit bias, suppression, penalties, what is allowed | logprobs are of this distribution |
+// In this order, as vLLM has it: logit bias, suppression, penalties, mask | logprobs are of this distribution |
 // temperature, min-p (of the most likely token's probability), top-k, top-p (of what top-k left), draw.
 // Temperature 0 takes the most likely token, the lowest id among equals. Equal seeds, choices and rows give
 // equal tokens whatever else runs. Never sorts the vocabulary.

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +40,7 @@ struct Call {
   std::vector<TokenId> prompt = {};
   std::vector<TokenId> generated = {};
   std::vector<TokenId> suppressed = {};
+  std::optional<std::vector<std::uint64_t>> mask = {};
   std::uint64_t seed = 1;
   std::int32_t choice_index = 0;
 };
@@ -48,6 +51,7 @@ Result<SampleOutput> run(Call& call, SamplerScratch& scratch) {
                  .prompt = call.prompt,
                  .generated = call.generated,
                  .suppressed = call.suppressed,
+                 .allowed = call.mask ? AllowedTokens::of(*call.mask) : AllowedTokens::all(),
                  .seed = call.seed,
                  .choice_index = call.choice_index},
                 scratch);
@@ -311,6 +315,74 @@ TEST(Sampler, SurvivesExtremeParametersAndLogits) {
       }
     }
   }
+}
+
+std::vector<std::uint64_t> mask_of(std::size_t size, std::span<const TokenId> tokens) {
+  std::vector<std::uint64_t> mask((size + 63) / 64);
+  for (const TokenId token : tokens) {
+    mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(token) % 64);
+  }
+  return mask;
+}
+
+// Whatever else is set: no draw ever gives a token that the mask forbids, and the others keep their odds.
+TEST(Sampler, ChoosesAmongAllowedTokensAlone) {
+  constexpr std::size_t kSize = 333;
+  const std::vector<TokenId> allowed = {0, 5, 64, 65, 200, 319, 332};
+  for (const SamplingParams& base :
+       {SamplingParams{}, {.temperature = 0.0f}, {.top_k = 40}, {.top_k = 2}, {.top_p = 0.9f}, {.min_p = 0.01f},
+        {.repetition_penalty = 1.3f, .presence_penalty = 1.0f}, {.logit_bias = {{7, 100.0f}, {5, -100.0f}}}}) {
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      const TokenId token = token_of({.logits = random_logits(kSize, static_cast<std::uint32_t>(seed)),
+                                      .params = base,
+                                      .prompt = {0, 1, 2},
+                                      .generated = {64, 3},
+                                      .mask = mask_of(kSize, allowed),
+                                      .seed = seed});
+      EXPECT_NE(std::ranges::find(allowed, token), allowed.end()) << token;
+    }
+  }
+}
+
+TEST(Sampler, TheMaskOfAllTokensChangesNothing) {
+  constexpr std::size_t kSize = 150;
+  std::vector<TokenId> every(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) every[i] = static_cast<TokenId>(i);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Call free = {.logits = random_logits(kSize, 9), .params = {.top_p = 0.95f}, .seed = seed};
+    Call masked = free;
+    masked.mask = mask_of(kSize, every);
+    EXPECT_EQ(token_of(masked), token_of(free));
+  }
+}
+
+// The mask comes before log-probabilities: they are of what may be chosen, and no other token is an alternative.
+TEST(Sampler, LogprobsKnowAllowedTokensAlone) {
+  SamplerScratch scratch;
+  SamplingParams params;
+  params.logprobs = 5;
+  Call only = {.logits = random_logits(100, 4), .params = params, .mask = mask_of(100, std::vector<TokenId>{42})};
+  const auto one = run(only, scratch);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->token, 42);
+  EXPECT_EQ(one->logprobs->chosen.logprob, 0.0f);
+  EXPECT_EQ(one->logprobs->chosen.rank, 1);
+  ASSERT_EQ(one->logprobs->top.size(), 1u);
+  EXPECT_EQ(one->logprobs->top[0].token, 42);
+  Call three = {.logits = random_logits(100, 4), .params = params, .mask = mask_of(100, std::vector<TokenId>{1, 70, 99})};
+  const auto several = run(three, scratch);
+  ASSERT_TRUE(several);
+  ASSERT_EQ(several->logprobs->top.size(), 3u);
+  double total = 0.0;
+  for (const TokenLogprob& top : several->logprobs->top) total += std::exp(static_cast<double>(top.logprob));
+  EXPECT_NEAR(total, 1.0, 1e-5);
+}
+
+// An empty mask is no mask of all: nothing may be chosen.
+TEST(Sampler, AnEmptyMaskAllowsNothing) {
+  SamplerScratch scratch;
+  Call call = {.logits = random_logits(100, 4), .params = {}, .mask = std::vector<std::uint64_t>()};
+  EXPECT_FALSE(run(call, scratch));
 }
 
 TEST(Philox, MatchesThePublishedVectors) {

@@ -156,6 +156,36 @@ static void test_answers(kvasir_engine* engine) {
   EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
 }
 
+static void test_guides(kvasir_engine* engine) {
+  static Answer answer;
+  const char* choices[] = {"yes", "no"};
+  kvasir_sampling sampling = kvasir_default_sampling();
+  sampling.max_tokens = 40;
+  sampling.choices = choices;
+  sampling.num_choices = 2;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
+  EXPECT(answer.finish_reason == KVASIR_FINISH_STOP);
+  EXPECT((answer.text_bytes == 3 && memcmp(answer.text, "yes", 3) == 0) ||
+         (answer.text_bytes == 2 && memcmp(answer.text, "no", 2) == 0));
+  sampling.num_choices = 0;
+  sampling.regex = "[0-9]{3}";
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
+  EXPECT(answer.text_bytes == 3 && answer.text[0] >= '0' && answer.text[2] <= '9');
+  sampling.json_schema = "{\"type\":\"boolean\"}";
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "an answer has one form") != NULL);
+  sampling.regex = NULL;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_OK);
+  EXPECT(answer.text_bytes == 4 || answer.text_bytes == 5);
+  sampling.json_schema = "{\"type\":\"none\"}";
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+  EXPECT(strstr(kvasir_last_error(), "json_schema: ") == kvasir_last_error());
+  sampling.json_schema = NULL;
+  sampling.num_choices = 2;
+  sampling.choices = NULL;
+  EXPECT(generate(engine, &sampling, &answer) == KVASIR_USAGE);
+}
+
 static void test_bad_requests(kvasir_engine* engine) {
   static Answer answer;
   const int32_t foreign = 1 << 30, first = 0;
@@ -245,6 +275,7 @@ int main(int argc, char** argv) {
   test_tokens(engine);
   test_chat(engine, strstr(argv[1], "gemma") == NULL);
   test_answers(engine);
+  test_guides(engine);
   test_bad_requests(engine);
   test_embedding(engine);
   test_ends(engine, argv[1]);

@@ -6,6 +6,8 @@
   finish                       list of what every choice's finish_reason may be
   text, texts                  the first choice's text; all choices'
   contains, lacks              parts of the first choice's text
+  starts, matches              how every choice's text begins; the regular expression of the whole of it
+  object                       {"name": "string", ...}: every choice's text is an object of just these members
   texts_of, texts_differ_from  another case with the same texts, or with others
   text_cut                     {"case", "from", "to", "kept"}: that case's text before that piece of it (kept: and it)
   same_texts                   true: all choices say the same; false: not all do
@@ -17,6 +19,7 @@
   json                         {"/a/0/b": value} of the whole answer; value null: must be there and null
 """
 import json
+import re
 
 from logprob_checks import check_logprobs
 
@@ -35,6 +38,8 @@ MESSAGES = ("messages", "count_tokens")  # endpoints of Anthropic's protocol
 ENDS = {"messages": ["end_turn", "max_tokens"]}  # of an answer, unless a case says otherwise
 ALWAYS_WITH_USAGE = ("messages", "responses")
 CHATS = ("chat", "messages", "responses")
+TYPES_OF_JSON = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object",
+                 type(None): "null"}
 LIMITS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
@@ -150,6 +155,8 @@ def check_texts(case, answer, answer_of):
         equal(texts[0], expect["text"], "text")
     if "texts" in expect:
         equal(texts, expect["texts"], "texts")
+    for text in texts:
+        check_form(expect, text)
     for part in expect.get("contains", []):
         assert part in texts[0], f"{part!r} is not in {texts[0]!r}"
     for part in expect.get("lacks", []):
@@ -165,6 +172,16 @@ def check_texts(case, answer, answer_of):
     if expect.get("whole_characters"):
         pieces = [piece for choice in answer.choices for piece in choice.pieces]
         assert not texts[0].isascii() and not any("\ufffd" in piece for piece in pieces), pieces
+
+
+def check_form(expect, text):
+    if "starts" in expect:
+        assert text.startswith(expect["starts"]), f"{text!r} does not start with {expect['starts']!r}"
+    if "matches" in expect:
+        assert re.fullmatch(expect["matches"], text), f"{text!r} is not of {expect['matches']!r}"
+    if "object" in expect:
+        found = {name: TYPES_OF_JSON[type(value)] for name, value in json.loads(text).items()}
+        equal(found, expect["object"], f"members of {text!r}")
 
 
 def cut(wanted, answer_of):

@@ -55,7 +55,9 @@ class DraftRun {
       const sched::SchedulerOutput& output = scheduler.schedule({});
       std::vector<runtime::SamplingTask> tasks;
       for (const sched::ScheduledSequence& s : output.sequences) {
-        tasks.push_back({.params = &params_, .seed = 7 + index_of.at(s.id)});
+        tasks.push_back({.params = &params_,
+                         .seed = 7 + index_of.at(s.id),
+                         .allowed = sampling::AllowedTokens::all()});
       }
       for (const runtime::SequenceResult& result : runner.run(output, tasks)) {
         EXPECT_FALSE(result.error) << result.error->message;

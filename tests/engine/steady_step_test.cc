@@ -85,7 +85,7 @@ class SteadyStep : public ::testing::TestWithParam<const char*> {
     params.top_k = 20;
     params.top_p = 0.9f;
     const std::vector<runtime::SamplingTask> tasks(static_cast<std::size_t>(kNumSequences + num_scored),
-                                                   {.params = &params});
+                                                   {.params = &params, .allowed = sampling::AllowedTokens::all()});
     for (int i = 0; i < kNumSequences; ++i) {
       ASSERT_TRUE(scheduler.add(request(i), std::chrono::steady_clock::time_point()));
     }

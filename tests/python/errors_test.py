@@ -54,6 +54,10 @@ def refusal(kind: type[kvasir.Error], call: Any, *args: Any, **kwargs: Any) -> k
     ({"seed": 1.0}, "seed: must be a whole number, got float"),
     ({"kv_policy": "best"}, "kv_policy: must be one of none, ladder,"),
     ({"kv_budget": "much"}, "kv_budget: must be a share above 0 and at most 1, a percentage or a size"),
+    ({"regex": "(a"}, "regex: "),
+    ({"regex": 3}, "regex: must be a text, got int"),
+    ({"choices": []}, "choices: there is no choice"),
+    ({"json_schema": {"type": "none"}}, "json_schema: "),
     ({"kv_quality": "good"}, "kv_quality: must be exact, gate or best_effort, got 'good'"),
 ])
 def test_a_wrong_parameter_is_named(llm: kvasir.LLM, options: dict[str, Any], says: str) -> None:

@@ -1,7 +1,9 @@
 """Answers, scores, embeddings and tokens."""
 from __future__ import annotations
 
+import json
 import math
+import re
 import time
 
 import pytest
@@ -116,6 +118,15 @@ def test_every_sampling_parameter_has_its_effect(llm: kvasir.LLM) -> None:
     shown = llm.generate("the quick", temperature=0, max_tokens=2, logit_bias={eos: 100.0}, ignore_eos=True,
                          skip_special_tokens=False)
     assert shown.text == llm.detokenize(shown.token_ids, special=True) != ""
+
+
+def test_an_answer_has_the_form_that_is_asked_for(llm: kvasir.LLM) -> None:
+    assert llm.generate("the quick", choices=["yes", "no"], max_tokens=40).text in ("yes", "no")
+    assert re.fullmatch("[0-9]{3}", llm.generate("the quick", regex="[0-9]{3}", max_tokens=40).text)
+    schema = {"type": "array", "items": {"enum": [True, 7]}, "minItems": 2, "maxItems": 2}
+    for form in (schema, json.dumps(schema)):
+        answer = llm.generate("the quick", json_schema=form, max_tokens=40, temperature=1)
+        assert len(json.loads(answer.text)) == 2 and answer.finish_reason == "stop"
 
 
 def test_a_kv_budget_is_kept(llm: kvasir.LLM) -> None:

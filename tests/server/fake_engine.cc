@@ -28,6 +28,7 @@ std::unique_ptr<text::Tokenizer> make_tokenizer(const std::vector<std::string>& 
 
 FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   if (options_.has_tokenizer) tokenizer_ = make_tokenizer(options_.control_tokens);
+  guides_ = std::make_unique<GuideCompiler>(tokenizer_.get());
   if (options_.control_tokens.empty()) {
     for (const char byte : options_.answer) answer_.push_back(static_cast<unsigned char>(byte));
   } else {
@@ -73,6 +74,10 @@ Result<std::vector<RequestId>> FakeEngine::submit(std::vector<Submission> submis
 
 bool FakeEngine::is_open_for(const Request& first) const {
   return !is_closed_ && (!draining_ || first.is_admitted);
+}
+
+void FakeEngine::prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) {
+  guides_->prepare(guide, std::move(stop), std::move(sink));
 }
 
 Result<std::vector<RequestId>> FakeEngine::submit_some(std::vector<Submission> submissions) {

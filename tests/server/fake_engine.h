@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/guide_compiler.h"
 #include "kvasir/engine.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
@@ -20,7 +21,8 @@
 namespace kvasir::server {
 
 // The tokens are bytes (id = byte), then "QQ", <|im_start|> and <|im_end|>; the template is ChatML. Each step
-// gives every choice of every request one token of the answer, after which it ends with <|im_end|>. A
+// gives every choice of every request one token of the answer, after which it ends with <|im_end|>. Guides are
+// compiled, but bind no answer. A
 // choice's token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
 class FakeEngine final : public Engine {
  public:
@@ -51,6 +53,7 @@ class FakeEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
+  void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -89,6 +92,7 @@ class FakeEngine final : public Engine {
   std::unique_ptr<text::Tokenizer> tokenizer_;
   std::vector<TokenId> answer_;
   std::unique_ptr<text::ChatTemplate> template_;
+  std::unique_ptr<GuideCompiler> guides_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

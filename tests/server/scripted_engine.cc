@@ -35,7 +35,7 @@ class ScriptedChoice {
     output.token_ids = {token};
     ++num_tokens_;
     if (sampling_.logprobs) output.logprobs.push_back({.chosen = {token, -0.5f, 1}, .top = {}});
-    StopMatcher::Piece piece = stops_.push(is_end ? std::string() : text_.push(token), true);
+    StopMatcher::Piece piece = stops_.push(is_end ? std::string() : text_.push(token));
     output.text = std::move(piece.text);
     if (piece.stop_string) {
       output.stop_string = *piece.stop_string;

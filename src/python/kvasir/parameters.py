@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 Pooling = Literal["model", "mean", "last", "cls"]
 
@@ -53,8 +53,11 @@ class SamplingParams(TypedDict, total=False):
 
 
 class RequestOptions(SamplingParams, total=False):
-    """And how the request's keys and values are kept, and when it runs."""
+    """And the answer's form (one at most), how the request's keys and values are kept, and when it runs."""
 
+    json_schema: str | bool | Mapping[str, Any]  #: the answer satisfies this JSON Schema
+    regex: str  #: the whole answer matches
+    choices: Iterable[str]  #: the answer is one of these
     kv_policy: str  #: what becomes of keys and values that later tokens have seen ("ladder")
     kv_budget: float | str  #: what it may keep: a share of the bytes in f16 (0.3, "30%") or bytes ("64MiB") (1)
     kv_quality: Literal["exact", "gate", "best_effort"]  #: how far it may go to keep the budget ("gate")

@@ -109,6 +109,7 @@ void Generation::submit(std::vector<Request> requests) {
   parts_.writer->on_abort([self] {
     self->is_over_ = true;
     self->more_.reset();
+    self->guide_stop_.request_stop();
     if (self->num_in_flight_ == 0) return self->record();
     self->is_aborted_ = true;
     self->parts_.writer->await_generation();
@@ -116,10 +117,33 @@ void Generation::submit(std::vector<Request> requests) {
   });
   requests_ = std::move(requests);
   submitted_at_ = Clock::now();
+  requests_.empty() || !requests_.front().guide ? begin_submitting() : prepare_guide();
+}
+
+// Before the engine knows of the requests, and before the head of a stream.
+void Generation::prepare_guide() {
+  auto sink = [self = shared_from_this()](Result<CompiledGuide> compiled) {
+    self->parts_.writer->post([self, compiled = std::move(compiled)] { self->on_guide(compiled); });
+  };
+  parts_.engine.prepare_guide(*requests_.front().guide, guide_stop_.get_token(), std::move(sink));
+}
+
+void Generation::on_guide(Result<CompiledGuide> compiled) {
+  if (is_over_) return;
+  if (!compiled) {
+    give_back();
+    return fail_with(std::move(compiled).error());
+  }
+  for (Request& request : requests_) request.compiled_guide = *compiled;
+  submitted_at_ = Clock::now();
+  begin_submitting();
+}
+
+void Generation::begin_submitting() {
   if (parts_.max_in_flight > 0) more_ = parts_.engine.keep_open();
   submit_waiting();
   if (!parts_.stream || is_over_) return;
-  parts_.writer->when_quiet(kPrefillPing, [self] { self->ping(); });
+  parts_.writer->when_quiet(kPrefillPing, [self = shared_from_this()] { self->ping(); });
 }
 
 void Generation::submit_waiting() {
@@ -141,7 +165,7 @@ void Generation::submit_waiting() {
                               : parts_.engine.submit_some(std::move(submissions));
   if (!ids) {
     if (ids_.empty()) give_back();
-    return fail(to_api_error(ids.error()));
+    return fail_with(std::move(ids).error());
   }
   ids_.insert(ids_.end(), ids->begin(), ids->end());
   num_in_flight_ += ids->size();
@@ -158,7 +182,7 @@ void Generation::on_output(std::size_t prompt, RequestOutput output) {
       prompt * static_cast<std::size_t>(parts_.choices_per_prompt) + static_cast<std::size_t>(output.index);
   usages_[prompt] = output.usage;
   costs_[prompt] = output.cost;
-  if (output.error) return fail(to_api_error(*output.error));
+  if (output.error) return fail_with(*std::move(output.error));
   if (output.finish_reason == FinishReason::kCancelled) {
     return fail({503, "the server is shutting down", {}, "shutting_down"});
   }
@@ -307,6 +331,15 @@ void Generation::note_end() {
   record();
   parts_.metrics.request.observe(Clock::now() - parts_.writer->received_at());
   parts_.memory.set(0);  // who gets the answer may come again at once
+}
+
+void Generation::fail_with(Error error) {
+  const std::optional<Guide>& guide = requests_.front().guide;
+  const bool is_of_guide = guide && error.param == guide->field;
+  const bool is_unmet = error.kind == ErrorKind::kUnmet;
+  ApiError told = to_api_error(std::move(error));
+  if (is_of_guide && is_unmet) told.code = "unsupported_parameter";  // it is not about the context
+  fail(told);
 }
 
 void Generation::fail(const ApiError& error) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "kvasir/engine.h"
@@ -55,6 +56,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // against the memory there is for requests.
   static void begin(const ApiContext& context, Parts parts, std::vector<Request> requests);
   void submit(std::vector<Request> requests);
+  void prepare_guide();
+  void on_guide(Result<CompiledGuide> compiled);
+  void begin_submitting();
   void submit_waiting();
   void on_output(std::size_t prompt, RequestOutput output);
   void observe(std::size_t choice, const RequestOutput& output);
@@ -69,6 +73,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void append_end(http::Events& events);
   void note_end();
   void fail(const ApiError& error);
+  // The same, as the engine says it.
+  void fail_with(Error error);
   void give_back();
   void cancel_all();
   Usage total_usage() const;
@@ -76,7 +82,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void record();
 
   Parts parts_;
-  std::vector<Request> requests_;
+  std::vector<Request> requests_;  // under one guide, or none
+  std::stop_source guide_stop_;    // of its compilation
   std::size_t num_submitted_ = 0, num_in_flight_ = 0;
   std::shared_ptr<void> more_;      // while some are not submitted
   std::vector<RequestId> ids_;      // of those submitted

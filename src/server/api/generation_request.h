@@ -28,7 +28,6 @@ struct GenerationRequest {
   std::optional<std::string> kv_budget;  // as set_kv_budget() reads it
   std::optional<KvQuality> kv_quality;
   std::optional<Guide> guide;
-  std::string guide_field;  // that has it
 };
 
 // The rows that both endpoints take.

@@ -13,11 +13,11 @@ namespace {
 constexpr std::string_view kAnyObject = R"({"type":"object"})";
 
 ApiStatus set_guide(const FieldInput& field, Guide guide, GenerationRequest& request) {
-  if (request.guide && request.guide_field != field.name) {
-    return bad_request(field.name + " and " + request.guide_field + " both say what form the answer has", field.name);
+  if (request.guide) {
+    return bad_request(field.name + " and " + request.guide->field + " both say what form the answer has", field.name);
   }
   request.guide = std::move(guide);
-  request.guide_field = field.name;
+  request.guide->field = field.name;
   return {};
 }
 

@@ -36,6 +36,15 @@ constexpr EngineMetric kEngineMetrics[] = {
      &EngineStats::num_cached_prompt_tokens, true},
     {"generation_tokens_total", "counter", "Tokens generated", &EngineStats::num_generated_tokens, true},
     {"preemptions_total", "counter", "Sequences set back to free KV blocks", &EngineStats::num_preemptions},
+    {"guides_compiled_total", "counter", "Guides compiled", &EngineStats::num_guides_compiled},
+    {"guides_known_total", "counter", "Guides that were asked for again while they were kept",
+     &EngineStats::num_guides_known},
+    {"guided_answers_total", "counter", "Choices that ended as texts of their guide",
+     &EngineStats::num_guided_answers, true},
+    {"guided_answers_cut_total", "counter", "Choices under a guide that ran out of tokens",
+     &EngineStats::num_guided_answers_cut, true},
+    {"guided_forced_tokens_total", "counter", "Tokens that came where a guide allowed no other",
+     &EngineStats::num_forced_tokens},
     {"kv_policies_given_up_total", "counter", "Sequences whose KV policy was given up for want of room",
      &EngineStats::num_kv_policies_given_up},
     {"kv_blocks", "gauge", "KV blocks there is room for as computed", &EngineStats::kv_blocks_total, true},
@@ -172,6 +181,19 @@ void append_steps(PrometheusText& out, const EngineStats& engine, const std::str
                 static_cast<double>(engine.num_stepped_sequences));
 }
 
+void append_guides(PrometheusText& out, const EngineStats& engine, const std::string& model_label) {
+  constexpr std::string_view kRefused = "guides_refused_total", kCompile = "guide_compile_seconds_total",
+                             kMask = "guide_mask_seconds_total";
+  out.begin(kRefused, "counter", "Guides refused, by the keyword of JSON Schema at fault");
+  for (const GuideRefusals& of : engine.guide_refusals) {
+    out.value(kRefused, prometheus_label("keyword", of.keyword), static_cast<double>(of.count));
+  }
+  out.begin(kCompile, "counter", "Time of compiling guides");
+  out.value(kCompile, model_label, engine.guide_compile_seconds_total);
+  out.begin(kMask, "counter", "Time of finding the tokens that guides allow");
+  out.value(kMask, model_label, engine.guide_mask_seconds_total);
+}
+
 void append_kv_formats(PrometheusText& out, const EngineStats& engine) {
   constexpr std::string_view kName = "kv_format_bytes";
   out.begin(kName, "gauge", "Bytes of KV in memory by format, of what is cached as well");
@@ -231,6 +253,7 @@ std::string metrics_text(const EngineStats& engine, const ServerMetrics& server,
   append_process(out, process);
   append_steps(out, engine, model_label);
   append_kv_formats(out, engine);
+  append_guides(out, engine, model_label);
   append_times(out, server, model_label);
   append_server_counts(out, server);
   append_logs(out, process.logs);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "server/api/anthropic/conversation.h"
+#include "server/api/guide_fields.h"
 #include "server/api/thinking.h"
 #include "server/api/tools.h"
 
@@ -48,9 +49,9 @@ ApiStatus read_thinking_wish(const FieldInput& field, MessagesRequest& request) 
 }
 
 // A schema that the answer must have; {} and null are none.
-ApiStatus read_output_format(const FieldInput& field, MessagesRequest&) {
+ApiStatus read_output_format(const FieldInput& field, MessagesRequest& request) {
   if (asks_for_nothing(field.json)) return {};
-  return not_supported(field.name, "an answer held to a schema");
+  return read_response_format(field, request);
 }
 
 ApiStatus read_output_config(const FieldInput& field, MessagesRequest& request) {
@@ -106,7 +107,7 @@ constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
     {"output_config",
      "object",
      {},
-     "format: none yet; effort is told to a template that reads it",
+     "format: a json_schema for the answer; effort is told to a template that reads it",
      read_output_config},
     {"thinking",
      "object",
@@ -130,7 +131,7 @@ constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
     {"fallbacks", "array", {}, "left out: there is one model", kLeftOut},
     {"mcp_servers", "array", {}, "left out: no request makes the server fetch", kLeftOut},
     {"thread", "object", {}, "left out: nothing is stored; refused where it continues", read_thread},
-    {"output_format", "object", {}, "refused: no decoding is guided yet", read_output_format},
+    {"output_format", "object", {}, "another place of output_config.format", read_output_format},
 });
 
 ApiStatus read_messages_of(JsonObject root, const Limits& limits, MessagesRequest& request,

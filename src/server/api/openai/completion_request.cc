@@ -63,6 +63,7 @@ constexpr auto kFields = std::to_array<Field<CompletionRequest>>({
 ApiStatus check(CompletionRequest& request, Warnings& warnings) {
   KVASIR_CHECKED(check_generation_request(request, warnings));
   if (request.prompts.empty()) return bad_request("prompt is missing", "prompt", "missing_parameter");
+  if (request.guide && request.echo) return bad_request("echo: the form of an answer leaves no room for the prompt", "echo");
   return {};
 }
 

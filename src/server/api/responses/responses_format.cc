@@ -103,8 +103,7 @@ void ResponsesFormat::write_settings(JsonWriter& json) const {
   json.member("temperature", request.sampling.temperature).member("top_p", request.sampling.top_p);
   json.member("tool_choice", request.tool_choice).key("tools").raw(request.tools_json);
   json.member("parallel_tool_calls", request.parallel_tool_calls).key("metadata").raw(request.metadata_json);
-  json.key("text").begin_object().key("format").begin_object().member("type", "text");
-  json.end_object().end_object();
+  json.key("text").begin_object().key("format").raw(request.format_json).end_object();
   json.member("top_logprobs", request.top_logprobs).member("truncation", "disabled");
   json.member("store", options_.is_stored).member("background", request.background);
   json.key("previous_response_id");

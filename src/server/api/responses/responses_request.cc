@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "server/api/conversation_input.h"
+#include "server/api/guide_fields.h"
 #include "server/api/responses/input_items.h"
 #include "server/api/thinking.h"
 #include "server/api/tool_choice.h"
@@ -46,18 +47,16 @@ ApiStatus read_metadata(const FieldInput& field, ResponsesRequest& request) {
   return {};
 }
 
-ApiStatus read_text(const FieldInput& field, ResponsesRequest&) {
+ApiStatus read_text(const FieldInput& field, ResponsesRequest& request) {
   KVASIR_TRY(const JsonObject object, object_of(field));
   if (find_member(object, "verbosity")) {
     field.warn(".verbosity is left out: the model decides how much it says");
   }
   const auto format = find_member(object, "format");
   if (!format || asks_for_nothing(*format)) return {};
-  const FieldInput input = field.at("format", *format);
-  KVASIR_TRY(const JsonObject format_object, object_of(input));
-  KVASIR_TRY(const std::string type, required_string(input, format_object, "type"));
-  if (type == "text") return {};
-  return not_supported(input.name, "anything but \"text\"");
+  KVASIR_CHECKED(read_response_format(field.at("format", *format), request));
+  request.format_json = simdjson::minify(*format);
+  return {};
 }
 
 ApiStatus read_include(const FieldInput& field, ResponsesRequest& request) {
@@ -120,7 +119,7 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
      {},
      "false: at most one call in an answer, the first",
      read_parallel_calls},
-    {"text", "object", {}, "only the format \"text\" so far", read_text},
+    {"text", "object", {}, "format: as response_format, with the schema beside the type", read_text},
     {"include",
      "array of strings",
      {},

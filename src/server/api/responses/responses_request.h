@@ -17,6 +17,7 @@ struct ResponsesRequest : ChatRequest {
   std::optional<std::int32_t> max_output_tokens;
   std::string tools_json = "[]";  // as they came
   std::string metadata_json = "{}";
+  std::string format_json = R"({"type":"text"})";  // of the answer's text
   std::optional<bool> store;  // what the answer can be asked for later
   bool background = false;
   std::string previous_response_id;  // empty: none

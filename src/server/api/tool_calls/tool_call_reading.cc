@@ -26,6 +26,15 @@ std::string mark_at_end(const ToolCallSyntax& syntax, std::span<const TokenId> p
   return {};
 }
 
+// What a guided answer may begin with: the model's reasoning, unless the request wants none.
+std::optional<Guide::Reasoning> reasoning_before_answer(const ToolCallReading& reading, const ThinkingWish& wish) {
+  if (reading.reasoning_marks.empty()) return std::nullopt;
+  const ReasoningMarks& marks = reading.reasoning_marks.front();
+  if (reading.starts_in_reasoning) return Guide::Reasoning{.close = std::string(marks.close)};
+  if (wish.is_enabled == false || wish.effort == "none") return std::nullopt;
+  return Guide::Reasoning{.open = std::string(marks.open), .close = std::string(marks.close)};
+}
+
 }  // namespace
 
 const text::ChatTemplate& template_of(const ApiContext& context, const ChatRequest& request) {
@@ -54,6 +63,7 @@ ToolCallReading tool_call_reading(const ApiContext& context, const ChatRequest& 
   reading.reasoning_form = request.thinking.form;
   reading.starts_in_reasoning =
       ends_in_reasoning(wanted.prompt_token_ids, tokenizer, request.continue_final_message);
+  if (wanted.guide) wanted.guide->reasoning = reasoning_before_answer(reading, request.thinking);
   if (!wanted.sampling.skip_special_tokens) return reading;
   reading.hidden_marks = model.mark_texts;
   wanted.sampling.shown_special_tokens = model.mark_tokens;

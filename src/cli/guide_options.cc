@@ -1,0 +1,57 @@
+#include "cli/guide_options.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "cli/input_file.h"
+
+namespace kvasir::cli {
+namespace {
+
+constexpr std::size_t kMaxSchemaBytes = std::size_t{1} << 20;
+
+std::vector<std::string> split_at_commas(const std::vector<std::string>& lists) {
+  std::vector<std::string> items;
+  for (const std::string& list : lists) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      items.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return items;
+}
+
+}  // namespace
+
+void add_guide_options(CLI::App& verb, GuideOptions& options) {
+  CLI::Option* schema = verb.add_option("--schema", options.schema_file,
+                                        "The answer is JSON that satisfies the JSON Schema in this file");
+  CLI::Option* regex =
+      verb.add_option("--regex", options.regex, "The whole answer matches this regular expression")->excludes(schema);
+  verb.add_option("--choice", options.choices, "The answer is one of these, A,B,..; may be repeated")
+      ->take_all()
+      ->expected(1)
+      ->excludes(schema)
+      ->excludes(regex);
+}
+
+bool has_guide(const GuideOptions& options) {
+  return !options.schema_file.empty() || !options.regex.empty() || !options.choices.empty();
+}
+
+Result<std::optional<Guide>> make_guide(const GuideOptions& options) {
+  std::optional<Guide> guide;
+  if (!options.schema_file.empty()) {
+    KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxSchemaBytes));
+    guide = Guide{.text = std::move(schema), .field = "--schema"};
+  } else if (!options.regex.empty()) {
+    guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
+  } else if (!options.choices.empty()) {
+    guide = Guide{.kind = Guide::Kind::kChoice, .choices = split_at_commas(options.choices), .field = "--choice"};
+  }
+  return guide;
+}
+
+}  // namespace kvasir::cli

@@ -1,0 +1,28 @@
+// Flags that say what form an answer has.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvasir/guide.h"
+#include "kvasir/result.h"
+
+namespace kvasir::cli {
+
+// One of them at most.
+struct GuideOptions {
+  std::string schema_file;
+  std::string regex;
+  std::vector<std::string> choices;  // lists with commas
+};
+
+void add_guide_options(CLI::App& verb, GuideOptions& options);
+
+bool has_guide(const GuideOptions& options);
+
+// Nothing: any form will do. Errors: kBadFile for a schema that cannot be read.
+Result<std::optional<Guide>> make_guide(const GuideOptions& options);
+
+}  // namespace kvasir::cli

@@ -1,0 +1,152 @@
+#include "engine/guide_grammar.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/utf8.h"
+#include "grammar/ir/grammar_builder.h"
+#include "grammar/regex/pattern.h"
+#include "grammar/schema/json_schema.h"
+
+namespace kvasir {
+namespace {
+
+using grammar::GrammarBuilder;
+using grammar::TermId;
+using grammar::TermStore;
+
+constexpr std::size_t kMaxSchemaBytes = 1 << 20;
+constexpr std::size_t kMaxRegexBytes = 16 << 10;
+constexpr std::size_t kMaxChoices = 10'000;
+constexpr std::uint32_t kMaxBlanks = 8;  // behind reasoning
+
+Status check_size(std::string_view name, std::size_t size, std::size_t most) {
+  if (size <= most) return {};
+  return make_error(ErrorKind::kUnmet, fmt::format("{} bytes of {}, the limit is {}", size, name, most));
+}
+
+Status check_choices(const std::vector<std::string>& choices) {
+  if (choices.empty()) return make_error(ErrorKind::kUsage, "there is no choice");
+  if (choices.size() > kMaxChoices) {
+    return make_error(ErrorKind::kUnmet, fmt::format("{} choices, the limit is {}", choices.size(), kMaxChoices));
+  }
+  std::size_t num_bytes = 0;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i].empty()) return make_error(ErrorKind::kUsage, fmt::format("choice {} is empty", i));
+    if (!is_valid_utf8(choices[i])) return make_error(ErrorKind::kUsage, fmt::format("choice {} is not UTF-8", i));
+    num_bytes += choices[i].size();
+  }
+  return check_size("choices", num_bytes, kMaxSchemaBytes);
+}
+
+grammar::Grammar grammar_of_texts(TermId texts, TermStore& store) {
+  GrammarBuilder builder(store);
+  const grammar::RuleId start = builder.declare("guide");
+  builder.define(start, GrammarBuilder::text(texts));
+  return builder.finish(start);
+}
+
+// Without its reasoning.
+Result<grammar::Grammar> grammar_of_answer(const Guide& guide, TermStore& store) {
+  switch (guide.kind) {
+    case Guide::Kind::kJsonSchema: {
+      KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
+      KVASIR_TRY(grammar::SchemaGrammar made, grammar::grammar_from_schema(store, guide.text));
+      return std::move(made.grammar);
+    }
+    case Guide::Kind::kRegex: {
+      KVASIR_CHECKED(check_size("regular expression", guide.text.size(), kMaxRegexBytes));
+      KVASIR_TRY(const TermId texts, grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole));
+      return grammar_of_texts(texts, store);
+    }
+    case Guide::Kind::kChoice:
+      KVASIR_CHECKED(check_choices(guide.choices));
+      return grammar_of_texts(store.literals({guide.choices.begin(), guide.choices.end()}), store);
+  }
+  return make_error(ErrorKind::kInternal, "a guide of no kind");
+}
+
+// The control token that shows as this text; kNoToken: it is plain text.
+TokenId control_token(const text::Tokenizer& tokenizer, std::string_view text) {
+  for (TokenId id = 0; id < tokenizer.vocab().num_tokens(); ++id) {
+    if (tokenizer.vocab().is_hidden(id) && tokenizer.decode_token(id, /*render_special=*/true) == text) return id;
+  }
+  return kNoToken;
+}
+
+// Puts a block of reasoning before a finished grammar.
+class ReasoningPrefix {
+ public:
+  // All outlive this.
+  ReasoningPrefix(const text::Tokenizer& tokenizer, TermStore& store, grammar::Grammar& grammar)
+      : tokenizer_(tokenizer), store_(store), grammar_(grammar) {}
+
+  void add(const Guide::Reasoning& marks) {
+    const NodeId start = node(), thought = node(), behind = node(), answer = node(), end = node();
+    grammar_.nodes[end].is_final = true;
+    if (marks.open.empty()) {
+      edge(start, Edge::Kind::kSkip, 0, thought);
+    } else {
+      add_mark(start, marks.open, thought);
+      edge(start, Edge::Kind::kSkip, 0, answer);
+    }
+    const TermId any = store_.any_text();
+    const TermId with_mark = store_.concat(std::array{any, store_.literal(marks.close), any});
+    const TermId thoughts = store_.without(any, with_mark);
+    if (control_token(tokenizer_, marks.close) == kNoToken) {
+      add_text(thought, store_.concat(thoughts, store_.literal(marks.close)), behind);
+    } else {
+      const NodeId closing = node();
+      add_text(thought, thoughts, closing);
+      add_mark(closing, marks.close, behind);
+    }
+    const TermId blank = store_.any_of({store_.literal(" "), store_.literal("\t"), store_.literal("\n")});
+    add_text(behind, store_.repeat(blank, 0, kMaxBlanks), answer);
+    edge(answer, Edge::Kind::kRule, grammar_.start, end);
+    grammar_.start = static_cast<grammar::RuleId>(grammar_.rules.size());
+    grammar_.rules.push_back({.start = start, .name = "reasoning"});
+  }
+
+ private:
+  using Edge = grammar::Edge;
+  using NodeId = grammar::NodeId;
+
+  NodeId node() {
+    grammar_.nodes.emplace_back();
+    grammar_.loop_of.push_back(-1);
+    return static_cast<NodeId>(grammar_.nodes.size() - 1);
+  }
+  void edge(NodeId from, Edge::Kind kind, std::uint32_t value, NodeId to) {
+    grammar_.nodes[from].edges.push_back({kind, value, to});
+  }
+  void add_mark(NodeId from, std::string_view mark, NodeId to) {
+    const TokenId token = control_token(tokenizer_, mark);
+    if (token == kNoToken) return add_text(from, store_.literal(mark), to);
+    edge(from, Edge::Kind::kToken, static_cast<std::uint32_t>(token), to);
+  }
+  void add_text(NodeId from, TermId texts, NodeId to) {
+    if (store_.is_nullable(texts)) edge(from, Edge::Kind::kSkip, 0, to);
+    grammar_.terminals.push_back({store_.without_empty_text(texts), grammar::TextForm::kPlain});
+    edge(from, Edge::Kind::kTerminal, static_cast<std::uint32_t>(grammar_.terminals.size() - 1), to);
+  }
+
+  const text::Tokenizer& tokenizer_;
+  TermStore& store_;
+  grammar::Grammar& grammar_;
+};
+
+}  // namespace
+
+Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
+  KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, store));
+  if (guide.reasoning && !grammar.rules.empty()) ReasoningPrefix(tokenizer, store, grammar).add(*guide.reasoning);
+  return grammar;
+}
+
+}  // namespace kvasir

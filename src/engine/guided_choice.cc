@@ -1,0 +1,85 @@
+#include "engine/guided_choice.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace kvasir {
+namespace {
+
+// The token that is this byte alone; kNoToken: there is none.
+TokenId byte_token(const grammar::Vocabulary& vocabulary, char byte) {
+  grammar::Vocabulary::NodeId node = 1;
+  for (; node < vocabulary.skip(0); node = vocabulary.skip(node)) {
+    if (vocabulary.byte(node) != static_cast<unsigned char>(byte)) continue;
+    const auto [begin, end] = vocabulary.range_at(node);
+    return begin == end ? kNoToken : vocabulary.ordered(begin, end).front();
+  }
+  return kNoToken;
+}
+
+}  // namespace
+
+GuidedChoice::GuidedChoice(CompiledGuide guide, std::string field,
+                           std::span<const TokenId> stop_tokens)
+    : guide_(std::move(guide)),
+      field_(std::move(field)),
+      stop_tokens_(stop_tokens.begin(), stop_tokens.end()),
+      matcher_(guide_),
+      mask_(guide_->vocabulary().num_tokens()) {}
+
+sampling::AllowedTokens GuidedChoice::allowed() {
+  if (!is_filled_) fill();
+  return sampling::AllowedTokens::of(mask_.words());
+}
+
+void GuidedChoice::push(TokenId token, std::size_t num_bytes) {
+  if (is_filled_ && mask_.only() == token) ++num_forced_;
+  is_filled_ = false;
+  if (!matcher_.accept(token)) {
+    is_lost_ = true;
+    return;
+  }
+  tokens_.push_back(token);
+  ends_.push_back((ends_.empty() ? 0 : ends_.back()) + num_bytes);
+}
+
+// Where the grammar has a stop token of its own, that goes first.
+void GuidedChoice::end(TokenId token) {
+  if (guide_->vocabulary().text(token).empty()) matcher_.accept(token);
+}
+
+bool GuidedChoice::accepts_prefix(std::size_t num_bytes) const {
+  const auto num_whole = static_cast<std::size_t>(std::ranges::upper_bound(ends_, num_bytes) - ends_.begin());
+  grammar::GrammarMatcher matcher = matcher_;
+  matcher.rollback(tokens_.size() - num_whole);
+  if (num_whole < tokens_.size()) {
+    const grammar::Vocabulary& vocabulary = guide_->vocabulary();
+    const std::size_t begin = num_whole == 0 ? 0 : ends_[num_whole - 1];
+    for (const char byte : vocabulary.text(tokens_[num_whole]).substr(0, num_bytes - begin)) {
+      if (!matcher.accept(byte_token(vocabulary, byte))) return false;
+    }
+  }
+  return matcher.is_accepting();
+}
+
+std::optional<Error> GuidedChoice::error() const {
+  if (!is_lost_ && !guide_->is_exhausted()) return std::nullopt;
+  return Error{ErrorKind::kUnmet, field_ + ": the answer makes it too ambiguous, or gives it too many states", field_};
+}
+
+void GuidedChoice::fill() {
+  matcher_.fill(mask_);
+  const bool may_end = matcher_.is_accepting();
+  for (const TokenId token : stop_tokens_) {
+    if (token >= mask_.num_tokens()) continue;
+    if (may_end) {
+      mask_.set(token);
+    } else if (!guide_->vocabulary().text(token).empty()) {
+      mask_.reset(token);  // one without text is there because the grammar names it
+    }
+  }
+  is_filled_ = true;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,274 @@
+#include "engine/guided_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/guide_compiler.h"
+
+namespace kvasir::guided_choice_test {
+namespace {
+
+constexpr TokenId kEnd = 2;        // control tokens
+constexpr TokenId kThink = 3;
+constexpr TokenId kThought = 4;
+constexpr TokenId kFirstByte = 5;  // one token for each byte
+constexpr TokenId kFirstWord = kFirstByte + 256;
+const std::vector<std::string> kWords = {"yes", "no", "maybe", "12", "ab", "<|x|>"};
+
+std::unique_ptr<text::Tokenizer> make_tokenizer() {
+  text::VocabData data;
+  data.model = "llama";
+  const auto add = [&data](const std::string& token, text::TokenType type) {
+    data.tokens.push_back(token);
+    data.scores.push_back(0.0f);
+    data.token_types.push_back(static_cast<std::int32_t>(type));
+  };
+  add("<unk>", text::TokenType::kUnknown);
+  add("<s>", text::TokenType::kControl);
+  add("<|end|>", text::TokenType::kControl);
+  add("<think>", text::TokenType::kControl);
+  add("</think>", text::TokenType::kControl);
+  for (int byte = 0; byte < 256; ++byte) {
+    constexpr std::string_view kHex = "0123456789ABCDEF";
+    std::string token = "<0x..>";
+    token[3] = kHex[static_cast<std::size_t>(byte) / 16];
+    token[4] = kHex[static_cast<std::size_t>(byte) % 16];
+    add(token, text::TokenType::kByte);
+  }
+  for (const std::string& word : kWords) add(word, text::TokenType::kNormal);
+  data.unknown = 0;
+  data.bos = 1;
+  data.eos = kEnd;
+  return text::Tokenizer::create(std::move(data)).value();
+}
+
+TokenId byte_token(char byte) { return kFirstByte + static_cast<TokenId>(static_cast<unsigned char>(byte)); }
+
+class GuidedChoiceTest : public ::testing::Test {
+ protected:
+  GuidedChoice choice_of(const Guide& guide, std::vector<TokenId> stops = {kEnd}) {
+    auto compiled = compiler_.compile(guide);
+    EXPECT_TRUE(compiled) << compiled.error().message;
+    return GuidedChoice(*compiled, guide.field, stops);
+  }
+  static bool allows(GuidedChoice& choice, TokenId token) {
+    const auto words = choice.allowed().words();
+    return (words[static_cast<std::size_t>(token) / 64] >> (static_cast<std::size_t>(token) % 64) & 1) != 0;
+  }
+  void push(GuidedChoice& choice, std::string_view text) const {
+    for (const char byte : text) choice.push(byte_token(byte), 1);
+  }
+  Error error_of(const Guide& guide) {
+    auto compiled = compiler_.compile(guide);
+    EXPECT_FALSE(compiled);
+    return compiled ? Error{} : compiled.error();
+  }
+
+  std::unique_ptr<text::Tokenizer> tokenizer_ = make_tokenizer();
+  GuideCompiler compiler_{tokenizer_.get()};
+};
+
+TEST_F(GuidedChoiceTest, StopTokensMayComeWhereTheGuideMayEndAndNowhereElse) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = "[0-9]{2,}"}, {kEnd, byte_token('7')});
+  EXPECT_FALSE(allows(choice, kEnd));
+  EXPECT_FALSE(allows(choice, byte_token('7'))) << "a stop token, although its text would fit";
+  EXPECT_TRUE(allows(choice, byte_token('6')));
+  push(choice, "12");
+  EXPECT_TRUE(allows(choice, kEnd));
+  EXPECT_TRUE(allows(choice, byte_token('7')));
+  EXPECT_TRUE(choice.is_accepting());
+  EXPECT_FALSE(choice.must_end()) << "more digits may follow";
+}
+
+TEST_F(GuidedChoiceTest, AChoiceMustEndWithItsLastCharacter) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kChoice, .choices = {"yes", "yes!"}});
+  choice.push(kFirstWord, 3);
+  EXPECT_TRUE(choice.is_accepting());
+  EXPECT_FALSE(choice.must_end());
+  push(choice, "!");
+  EXPECT_TRUE(choice.must_end());
+  EXPECT_FALSE(choice.error());
+}
+
+TEST_F(GuidedChoiceTest, OtherControlTokensNeverCome) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = ".*"});
+  EXPECT_TRUE(allows(choice, kEnd));
+  EXPECT_FALSE(allows(choice, kThink));
+  EXPECT_FALSE(allows(choice, 0));
+  EXPECT_TRUE(allows(choice, kFirstWord + 5)) << "a word that looks like a control token is a word";
+}
+
+TEST_F(GuidedChoiceTest, KnowsWhichPrefixesAreTextsOfTheGuide) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kRegex, .text = "(ab)*c?"});
+  push(choice, "a");
+  EXPECT_TRUE(choice.accepts_prefix(0));
+  EXPECT_FALSE(choice.accepts_prefix(1));
+  push(choice, "b");
+  choice.push(kFirstWord + 4, 2);  // "ab", one token
+  EXPECT_TRUE(choice.accepts_prefix(2));
+  EXPECT_FALSE(choice.accepts_prefix(3)) << "inside of a token";
+  EXPECT_TRUE(choice.accepts_prefix(4));
+}
+
+TEST_F(GuidedChoiceTest, ReasoningThatIsOpenHasToBeClosedFirst) {
+  Guide guide = {.kind = Guide::Kind::kChoice, .choices = {"yes"}};
+  guide.reasoning = Guide::Reasoning{.close = "</think>"};
+  GuidedChoice choice = choice_of(guide);
+  EXPECT_FALSE(allows(choice, kEnd));
+  push(choice, "no </think");
+  EXPECT_FALSE(allows(choice, byte_token('>'))) << "the mark as plain text";
+  EXPECT_TRUE(allows(choice, kThought));
+  choice.push(kThought, 8);
+  EXPECT_FALSE(choice.error());
+  push(choice, "\n\n");
+  EXPECT_FALSE(allows(choice, kFirstWord + 1));
+  choice.push(kFirstWord, 3);
+  EXPECT_TRUE(choice.must_end());
+}
+
+TEST_F(GuidedChoiceTest, ReasoningMayBeLeftOut) {
+  Guide guide = {.kind = Guide::Kind::kChoice, .choices = {"yes"}};
+  guide.reasoning = Guide::Reasoning{.open = "[think]", .close = "[/think]"};
+  GuidedChoice without = choice_of(guide);
+  without.push(kFirstWord, 3);
+  EXPECT_TRUE(without.must_end());
+  GuidedChoice with = choice_of(guide);
+  push(with, "[think]no, [maybe][/think]\nyes");
+  EXPECT_FALSE(with.error());
+  EXPECT_TRUE(with.must_end());
+}
+
+TEST_F(GuidedChoiceTest, ErrorsNameTheFieldAndThePlace) {
+  const Error schema = error_of({.text = R"({"properties":{"a":{"$ref":"#/nowhere"}}})", .field = "response_format"});
+  EXPECT_EQ(schema.param, "response_format");
+  EXPECT_TRUE(schema.message.starts_with("response_format: ")) << schema.message;
+  EXPECT_NE(schema.message.find("/properties/a"), std::string::npos) << schema.message;
+  EXPECT_EQ(error_of({.kind = Guide::Kind::kRegex, .text = "(a"}).param, "guide");
+  EXPECT_EQ(error_of({.kind = Guide::Kind::kRegex, .text = "$"}).kind, ErrorKind::kUsage) << "only the empty text";
+  EXPECT_EQ(error_of({.kind = Guide::Kind::kChoice}).kind, ErrorKind::kUsage);
+  EXPECT_EQ(error_of({.kind = Guide::Kind::kChoice, .choices = {"a", ""}}).kind, ErrorKind::kUsage);
+  EXPECT_EQ(error_of({.kind = Guide::Kind::kRegex, .text = std::string(17 << 10, 'a')}).kind, ErrorKind::kUnmet);
+}
+
+TEST_F(GuidedChoiceTest, CompilesOnceForManyRequests) {
+  const Guide guide = {.text = R"({"type":"object"})"};
+  EXPECT_EQ(*compiler_.compile(guide), *compiler_.compile(guide));
+  Guide other = guide;
+  other.kind = Guide::Kind::kRegex;
+  other.text = "a+";
+  EXPECT_NE(*compiler_.compile(guide), *compiler_.compile(other));
+}
+
+TEST_F(GuidedChoiceTest, PreparesOnAnotherThreadAndAtOnceWhatIsKnown) {
+  const Guide guide = {.text = R"({"type":"array"})"};
+  std::promise<std::thread::id> prepared;
+  compiler_.prepare(guide, {}, [&](const Result<CompiledGuide>& compiled) {
+    EXPECT_TRUE(compiled);
+    prepared.set_value(std::this_thread::get_id());
+  });
+  EXPECT_NE(prepared.get_future().get(), std::this_thread::get_id());
+  std::thread::id at_once;
+  compiler_.prepare(guide, {}, [&](const auto&) { at_once = std::this_thread::get_id(); });
+  EXPECT_EQ(at_once, std::this_thread::get_id());
+}
+
+TEST_F(GuidedChoiceTest, CompilesNothingForAClientThatHasLeft) {
+  std::stop_source left;
+  left.request_stop();
+  std::promise<ErrorKind> told;
+  compiler_.prepare({.kind = Guide::Kind::kRegex, .text = "(a"}, left.get_token(),
+                    [&](const auto& compiled) { told.set_value(compiled.error().kind); });
+  EXPECT_EQ(told.get_future().get(), ErrorKind::kCancelled);
+}
+
+// What the scheduler says of one more token of the answer.
+class AnswerUnderGuide : public GuidedChoiceTest {
+ protected:
+  void begin(const Guide& guide, SamplingParams params = {}) {
+    params_ = std::move(params);
+    choice_.text = std::make_unique<OutputProcessor>(*tokenizer_, params_);
+    choice_.guide.emplace(*compiler_.compile(guide), guide.field, std::vector<TokenId>{kEnd});
+  }
+  RequestOutput append(TokenId token, std::optional<FinishReason> reason = std::nullopt) {
+    std::vector<sched::SampledToken> tokens = {{.token = token}};
+    RequestOutput output;
+    output.finish_reason = reason;
+    choice_.append({.tokens = tokens, .finish_reason = reason}, params_.include_stop_str_in_output, output);
+    text_ += output.text;
+    return output;
+  }
+  RequestOutput append(std::string_view text) {
+    RequestOutput output;
+    for (const char byte : text) {
+      EXPECT_FALSE(output.finish_reason) << "before " << byte;
+      output = append(byte_token(byte));
+    }
+    return output;
+  }
+
+  SamplingParams params_;
+  ActiveChoice choice_;
+  std::string text_;
+};
+
+TEST_F(AnswerUnderGuide, EndsWithStopWhereNothingMayFollow) {
+  begin({.text = R"({"type":"object","properties":{},"additionalProperties":false})"});
+  EXPECT_FALSE(append(byte_token('{')).finish_reason);
+  EXPECT_EQ(append(byte_token('}')).finish_reason, FinishReason::kStop);
+  EXPECT_EQ(text_, "{}");
+}
+
+TEST_F(AnswerUnderGuide, IsCompleteAlsoWithItsLastToken) {
+  begin({.kind = Guide::Kind::kChoice, .choices = {"yes"}});
+  EXPECT_EQ(append(kFirstWord, FinishReason::kLength).finish_reason, FinishReason::kStop);
+}
+
+TEST_F(AnswerUnderGuide, EndsWithLengthOnItsWay) {
+  begin({.kind = Guide::Kind::kRegex, .text = "[a-z]+"});
+  EXPECT_EQ(append(kFirstWord, FinishReason::kLength).finish_reason, FinishReason::kLength);
+}
+
+TEST_F(AnswerUnderGuide, AStopStringCountsWhereTheTextBeforeItIsOneOfTheGuide) {
+  begin({.text = R"({"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false})"},
+        {.stop = {"!", "\"}"}});
+  EXPECT_FALSE(append(R"({"a":"x!y)").finish_reason) << "inside of a string";
+  const RequestOutput output = append("\"}");
+  EXPECT_EQ(output.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(output.stop_string, "") << "the object would not be whole without its end";
+  EXPECT_EQ(text_, R"({"a":"x!y"})");
+}
+
+TEST_F(AnswerUnderGuide, AStopStringThatIsShownMayBeTheEnd) {
+  begin({.kind = Guide::Kind::kRegex, .text = "a+!*"}, {.stop = {"!"}, .include_stop_str_in_output = true});
+  const RequestOutput output = append("aa!");
+  EXPECT_EQ(output.stop_string, "!");
+  EXPECT_EQ(text_, "aa!");
+}
+
+TEST_F(AnswerUnderGuide, AStopStringIsFoundInsideOfAToken) {
+  begin({.kind = Guide::Kind::kRegex, .text = "[a-z]+"}, {.stop = {"yb"}});
+  const RequestOutput output = append(kFirstWord + 2);  // "maybe"
+  EXPECT_EQ(output.stop_string, "yb");
+  EXPECT_EQ(text_, "ma");
+}
+
+TEST_F(AnswerUnderGuide, ATokenThatTheGuideForbidsIsAnError) {
+  begin({.kind = Guide::Kind::kChoice, .choices = {"yes"}});
+  const RequestOutput output = append(kFirstWord + 1);
+  EXPECT_EQ(output.finish_reason, FinishReason::kError);
+  ASSERT_TRUE(output.error);
+  EXPECT_EQ(output.error->param, "guide");
+}
+
+}  // namespace
+}  // namespace kvasir::guided_choice_test
