@@ -1,26 +1,13 @@
 #include "text/special_matcher.h"
 
 #include <algorithm>
-#include <queue>
 #include <string>
-#include <tuple>
 
 #include "base/utf8.h"
 #include "text/character.h"
 
 namespace kvasir::text {
 namespace {
-
-// A token that matches at a position, in the order in which matches are decided.
-struct Candidate {
-  std::int32_t rank = 0;
-  std::size_t position = 0;
-
-  bool operator>(const Candidate& other) const {
-    return std::tie(rank, position) > std::tie(other.rank, other.position);
-  }
-};
-using CandidateQueue = std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>>;
 
 // The character that ends at this position of any bytes; nothing when they are no character.
 Character character_before(std::string_view text, std::size_t position) {
@@ -61,6 +48,10 @@ std::size_t spaces_end(std::string_view text, std::size_t begin) {
   return begin;
 }
 
+bool is_inside_word(std::string_view text, std::size_t begin, std::size_t end) {
+  return is_word_part(character_before(text, begin)) || is_word_part(character_behind(text, end));
+}
+
 }  // namespace
 
 std::vector<SpecialToken> special_tokens_of(const Vocab& vocab, const std::vector<TokenId>& ids) {
@@ -80,11 +71,7 @@ std::vector<SpecialToken> special_tokens_in(const Vocab& vocab) {
   return special_tokens_of(vocab, ids);
 }
 
-SpecialMatcher::SpecialMatcher(const Vocab& vocab, const std::vector<TokenId>& tokens)
-    : SpecialMatcher(special_tokens_of(vocab, tokens), MatchOrder::kLongestFirst) {}
-
-SpecialMatcher::SpecialMatcher(std::vector<SpecialToken> tokens, MatchOrder order)
-    : order_(order), nodes_(1) {
+SpecialMatcher::SpecialMatcher(std::vector<SpecialToken> tokens) : nodes_(1) {
   first_node_.fill(kNone);
   std::erase_if(tokens, [](const SpecialToken& token) { return token.text.empty(); });
   std::ranges::sort(tokens, [](const SpecialToken& a, const SpecialToken& b) {
@@ -174,40 +161,6 @@ std::vector<std::size_t> SpecialMatcher::hidden_starts(std::string_view text) co
 
 std::vector<Fragment> SpecialMatcher::split(std::string_view text,
                                             std::span<const std::size_t> plain_at) const {
-  if (order_ == MatchOrder::kLeftmostLongest) return split_leftmost(text, plain_at);
-  std::vector<Candidate> matches;
-  for (std::size_t position = 0; position < text.size(); ++position) {
-    if (first_node_[static_cast<unsigned char>(text[position])] == kNone) continue;
-    std::int32_t rank = longest_match(text, position);
-    if (std::ranges::binary_search(plain_at, position)) rank = longest_visible(rank);
-    if (rank != kNone) matches.push_back({rank, position});
-  }
-  if (matches.empty()) return text.empty() ? std::vector<Fragment>{} : std::vector<Fragment>{{text}};
-
-  // Every decided token is at least as long as the next candidate, so it covers one of the candidate's
-  // two ends if they overlap at all.
-  std::vector<bool> is_taken(text.size());
-  std::vector<std::int32_t> rank_at(text.size(), kNone);
-  CandidateQueue queue(std::greater<>{}, std::move(matches));
-  while (!queue.empty()) {
-    const auto [rank, position] = queue.top();
-    queue.pop();
-    if (is_taken[position]) continue;
-    const Token& token = tokens_[static_cast<std::size_t>(rank)];
-    if (is_taken[position + token.size_bytes - 1]) {
-      std::int32_t shorter = token.shorter_rank;
-      if (std::ranges::binary_search(plain_at, position)) shorter = longest_visible(shorter);
-      if (shorter != kNone) queue.push({shorter, position});
-      continue;
-    }
-    for (std::size_t i = 0; i < token.size_bytes; ++i) is_taken[position + i] = true;
-    rank_at[position] = rank;
-  }
-  return cut(text, rank_at);
-}
-
-std::vector<Fragment> SpecialMatcher::split_leftmost(std::string_view text,
-                                                     std::span<const std::size_t> plain_at) const {
   std::vector<Fragment> fragments;
   std::size_t plain_begin = 0;
   for (std::size_t position = 0; position < text.size();) {
@@ -219,9 +172,7 @@ std::vector<Fragment> SpecialMatcher::split_leftmost(std::string_view text,
     }
     const Token& token = tokens_[static_cast<std::size_t>(rank)];
     std::size_t end = position + token.size_bytes;
-    const bool is_inside_word = is_word_part(character_before(text, position)) ||
-                                is_word_part(character_behind(text, end));
-    if (token.single_word && is_inside_word) {
+    if (token.single_word && is_inside_word(text, position, end)) {
       position = end;
       continue;
     }
@@ -233,29 +184,6 @@ std::vector<Fragment> SpecialMatcher::split_leftmost(std::string_view text,
     position = plain_begin = end;
   }
   if (plain_begin < text.size()) fragments.push_back({text.substr(plain_begin)});
-  return fragments;
-}
-
-// rank_at: the token that starts at each byte, kNone inside tokens and plain text.
-std::vector<Fragment> SpecialMatcher::cut(std::string_view text,
-                                          const std::vector<std::int32_t>& rank_at) const {
-  std::vector<Fragment> fragments;
-  std::size_t plain_begin = 0;
-  const auto add_plain = [&](std::size_t end) {
-    if (end > plain_begin) fragments.push_back({text.substr(plain_begin, end - plain_begin)});
-  };
-  for (std::size_t position = 0; position < text.size();) {
-    if (rank_at[position] == kNone) {
-      ++position;
-      continue;
-    }
-    add_plain(position);
-    const Token& token = tokens_[static_cast<std::size_t>(rank_at[position])];
-    fragments.push_back({text.substr(position, token.size_bytes), token.id});
-    position += token.size_bytes;
-    plain_begin = position;
-  }
-  add_plain(text.size());
   return fragments;
 }
 

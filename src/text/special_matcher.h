@@ -35,24 +35,15 @@ std::vector<SpecialToken> special_tokens_of(const Vocab& vocab, const std::vecto
 // The same of all tokens that Vocab::is_special names.
 std::vector<SpecialToken> special_tokens_in(const Vocab& vocab);
 
-// Which of several tokens that overlap in a text is matched.
-enum class MatchOrder : std::uint8_t {
-  // Longer tokens win over shorter ones anywhere in the text; equally long ones go by id, and the same token
-  // from left to right. llama.cpp does this: it searches the text for one token after the other.
-  kLongestFirst,
-  // The token that begins first, and of several the longest, as the library `tokenizers` does.
-  kLeftmostLongest,
-};
-
+// Of tokens that overlap in a text the one that begins first is matched, and of several the longest. The library
+// `tokenizers` and SentencePiece do so; llama.cpp looks for one token after the other, the longest first.
+//
 // One pass with a trie: time is linear in the text, times the length of the longest token in the worst case.
 //
 // Thread safety: immutable.
 class SpecialMatcher {
  public:
-  // Longest first. Requires: the ids are inside the vocabulary.
-  SpecialMatcher(const Vocab& vocab, const std::vector<TokenId>& tokens);
-  // Stripping and single words count for kLeftmostLongest only.
-  SpecialMatcher(std::vector<SpecialToken> tokens, MatchOrder order);
+  explicit SpecialMatcher(std::vector<SpecialToken> tokens);
 
   // The fragments in order; together they are the text. Views point into the text. No hidden token (see
   // Vocab::is_hidden) begins at one of the byte positions in `plain_at`, which ascend.
@@ -86,11 +77,8 @@ class SpecialMatcher {
   std::int32_t child(std::int32_t node, char byte) const;
   std::int32_t longest_match(std::string_view text, std::size_t position) const;
   std::int32_t longest_visible(std::int32_t rank) const;
-  std::vector<Fragment> split_leftmost(std::string_view text, std::span<const std::size_t> plain_at) const;
   bool may_start_hidden(std::string_view text, std::size_t position, std::size_t trimmed_end) const;
-  std::vector<Fragment> cut(std::string_view text, const std::vector<std::int32_t>& rank_at) const;
 
-  MatchOrder order_;
   std::vector<Token> tokens_;                 // by rank: longest first
   std::vector<Node> nodes_;                   // [0] is the root
   std::array<std::int32_t, 256> first_node_;  // the root's child by byte

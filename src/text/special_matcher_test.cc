@@ -24,7 +24,7 @@ Vocab vocab_of(const std::vector<std::string>& texts) {
 SpecialMatcher matcher_of(const Vocab& vocab) {
   std::vector<TokenId> all;
   for (TokenId id = 0; id < vocab.num_tokens(); ++id) all.push_back(id);
-  return SpecialMatcher(vocab, all);
+  return SpecialMatcher(special_tokens_of(vocab, all));
 }
 
 // "[token]plain[token]"
@@ -44,23 +44,24 @@ std::string split(const std::vector<std::string>& tokens, std::string_view text)
   return show(matcher_of(vocab).split(text));
 }
 
-// The definition: for one token after the other, longest first, split every plain fragment at it.
-std::string split_by_definition(std::vector<std::string> tokens, std::string_view text) {
-  std::ranges::stable_sort(tokens, std::ranges::greater{}, &std::string::size);
-  std::vector<Fragment> fragments = {{text}};
-  for (const std::string& token : tokens) {
-    std::vector<Fragment> next;
-    for (Fragment fragment : fragments) {
-      for (std::size_t match;
-           fragment.token == kNoToken && (match = fragment.text.find(token)) != std::string_view::npos;) {
-        if (match > 0) next.push_back({fragment.text.substr(0, match)});
-        next.push_back({fragment.text.substr(match, token.size()), 0});
-        fragment.text.remove_prefix(match + token.size());
-      }
-      if (!fragment.text.empty()) next.push_back(fragment);
+// The definition: cut at the first place where any token matches, by the longest one there.
+std::string split_by_definition(const std::vector<std::string>& tokens, std::string_view text) {
+  std::vector<Fragment> fragments;
+  std::size_t plain_begin = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::string_view longest;
+    for (const std::string& token : tokens) {
+      if (token.size() > longest.size() && text.substr(at).starts_with(token)) longest = token;
     }
-    fragments = std::move(next);
+    if (longest.empty()) {
+      ++at;
+      continue;
+    }
+    if (at > plain_begin) fragments.push_back({text.substr(plain_begin, at - plain_begin)});
+    fragments.push_back({text.substr(at, longest.size()), 0});
+    plain_begin = at += longest.size();
   }
+  if (plain_begin < text.size()) fragments.push_back({text.substr(plain_begin)});
   return show(fragments);
 }
 
@@ -70,18 +71,10 @@ TEST(SpecialMatcher, CutsTextAtTokens) {
   EXPECT_EQ(split({"<a>"}, "plain"), "plain");
 }
 
-TEST(SpecialMatcher, PrefersLongerTokensAnywhere) {
+TEST(SpecialMatcher, TakesTheTokenThatBeginsFirstAndOfSeveralTheLongest) {
   EXPECT_EQ(split({"\n", "\n\n", "\n\n\n"}, "\n\n\n\n\nx\n"), "[\n\n\n][\n\n]x[\n]");
-  EXPECT_EQ(split({"ab", "bcd"}, "abcd"), "a[bcd]");  // though ab starts earlier
-}
-
-TEST(SpecialMatcher, FallsBackToAShorterTokenWhereALongerOneIsBlocked) {
-  EXPECT_EQ(split({"a", "aab", "bcde"}, "aabcde"), "[a][a][bcde]");
-}
-
-TEST(SpecialMatcher, EquallyLongTokensGoById) {
-  EXPECT_EQ(split({"ba", "ab"}, "aba"), "a[ba]");
-  EXPECT_EQ(split({"ab", "ba"}, "aba"), "[ab]a");
+  EXPECT_EQ(split({"ab", "bcd"}, "abcd"), "[ab]cd");  // though bcd is longer
+  EXPECT_EQ(split({"a", "aab", "bcde"}, "aabcde"), "[aab]cde");
 }
 
 TEST(SpecialMatcher, AgreesWithItsDefinitionOnRandomTexts) {

@@ -14,7 +14,7 @@ namespace {
 SpecialMatcher make_matcher(const TokenizerParts& parts, bool include_hidden) {
   std::vector<SpecialToken> tokens = parts.special_tokens;
   if (!include_hidden) std::erase_if(tokens, [](const SpecialToken& token) { return token.is_hidden; });
-  return SpecialMatcher(std::move(tokens), parts.match_order);
+  return SpecialMatcher(std::move(tokens));
 }
 
 SequenceFrame frame_of(const Vocab& vocab, bool adds_bos, bool adds_eos) {

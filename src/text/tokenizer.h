@@ -31,8 +31,8 @@ struct EncodeOptions {
   std::span<const std::size_t> plain_at = {};
 };
 
-// The ids of a GGUF file's tokenizer equal llama.cpp's where both follow the model's own; those of a
-// tokenizer.json the library `tokenizers`'. Deviations: a text that already starts with BOS gets no second one;
+// The ids equal those of the library `tokenizers` for the model's own tokenizer.json. llama.cpp's differ where it
+// departs from that. Deviations: a text that already starts with BOS gets no second one;
 // overlong and surrogate UTF-8 counts as invalid; a byte that SentencePiece cannot express becomes the unknown
 // token.
 //

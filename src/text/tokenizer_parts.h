@@ -25,7 +25,6 @@ struct TokenizerParts {
   SequenceFrame frame = {};
   bool adds_space_prefix = false;  // SentencePiece's, before each text and behind special tokens
   std::vector<SpecialToken> special_tokens = {};  // matched in raw text
-  MatchOrder match_order = MatchOrder::kLongestFirst;
   TokenBytes token_bytes = {};  // for pipelines
 };
 

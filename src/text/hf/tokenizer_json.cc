@@ -119,7 +119,7 @@ Result<Pipeline::Parts> read_pipeline(const JsonView& root, const Vocab& vocab,
   }
   std::vector<SpecialToken> normalized = normalized_tokens(added, vocab, parts.normalizer);
   if (!normalized.empty())
-    parts.normalized_tokens.emplace(std::move(normalized), MatchOrder::kLeftmostLongest);
+    parts.normalized_tokens.emplace(std::move(normalized));
   return parts;
 }
 
@@ -153,7 +153,6 @@ Result<std::unique_ptr<Tokenizer>> read_tokenizer(const JsonView& root, const To
                                                     .model = Pipeline(std::move(pipeline)),
                                                     .frame = std::move(frame),
                                                     .special_tokens = std::move(special),
-                                                    .match_order = MatchOrder::kLeftmostLongest,
                                                     .token_bytes = std::move(bytes)});
 }
 
