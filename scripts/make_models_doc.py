@@ -88,7 +88,7 @@ def page():
              "`kvasir show MODEL` says of one file whether it runs and, if not, every reason. This page lists what is known.", "",
              "## Architectures", "",
              "A golden is a tiny model with random weights. Its logits and tokens agree with those of the reference",
-             "implementation (`tests/engine/golden_test.cc`). Trained weights are checked by the figures of the README.", "",
+             "implementation (`tests/engine/golden_test.cc`). Trained weights are checked by the figures of [CLOSENESS.md](CLOSENESS.md).", "",
              "| architecture | `model_type` of folders | goldens | trained weights |", "|---|---|---|---|"]
     of_folders, of_goldens = folder_types(), goldens()
     for name in registered():
