@@ -76,17 +76,22 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
 
 Part GrammarBuilder::sequence(std::span<const Part> parts) {
   std::vector<Part> fused;
-  bool is_behind_blanks = false;  // the last part may be empty
+  std::vector<TermId> run;  // neighbours that are plain text
+  const auto end_run = [&] {
+    if (const TermId term = store_.concat(run); term != kEmptyText) fused.push_back(text(term));
+    run.clear();
+  };
   const auto add = [&](const Part& part) {
-    if (is_plain(part) && part.terminal.term == kEmptyText) return;
-    // Blanks before a word stay a terminal of their own: their masks serve before every word.
-    const bool is_word = is_plain(part) && store_.kind(part.terminal.term) == TermKind::kConcat;
-    if (!fused.empty() && is_plain(fused.back()) && is_plain(part) && !(is_behind_blanks && is_word)) {
-      fused.back().terminal.term = store_.concat(fused.back().terminal.term, part.terminal.term);
-    } else {
+    if (!is_plain(part)) {
+      end_run();
       fused.push_back(part);
+      return;
     }
-    is_behind_blanks = is_plain(part) && store_.is_nullable(part.terminal.term);
+    const TermId term = part.terminal.term;
+    if (term == kEmptyText) return;
+    // Blanks before a word stay a terminal of their own: their masks serve before every word.
+    if (!run.empty() && store_.is_nullable(run.back()) && store_.kind(term) == TermKind::kConcat) end_run();
+    run.push_back(term);
   };
   for (const Part& part : parts) {
     if (part.kind == Part::Kind::kSequence) {
@@ -95,6 +100,7 @@ Part GrammarBuilder::sequence(std::span<const Part> parts) {
       add(part);
     }
   }
+  end_run();
   if (fused.empty()) return text(kEmptyText);
   if (fused.size() == 1) return fused[0];
   return {.kind = Part::Kind::kSequence, .children = std::move(fused)};
