@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/guide_grammar.h"
+#include "grammar/token_vocabulary.h"
 
 namespace kvasir {
 namespace {
@@ -60,11 +61,7 @@ GuideCompiler::~GuideCompiler() {
 }
 
 std::shared_ptr<const grammar::Vocabulary> GuideCompiler::vocabulary() {
-  std::call_once(vocabulary_made_, [this] {
-    std::vector<std::string_view> tokens;
-    for (TokenId id = 0; id < tokenizer_->vocab().num_tokens(); ++id) tokens.push_back(tokenizer_->decode_token(id));
-    vocabulary_ = std::make_shared<const grammar::Vocabulary>(tokens);
-  });
+  std::call_once(vocabulary_made_, [this] { vocabulary_ = grammar::make_vocabulary(*tokenizer_); });
   return vocabulary_;
 }
 

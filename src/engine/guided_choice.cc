@@ -9,11 +9,11 @@ namespace {
 
 // The token that is this byte alone; kNoToken: there is none.
 TokenId byte_token(const grammar::Vocabulary& vocabulary, char byte) {
-  grammar::Vocabulary::NodeId node = 1;
-  for (; node < vocabulary.skip(0); node = vocabulary.skip(node)) {
-    if (vocabulary.byte(node) != static_cast<unsigned char>(byte)) continue;
-    const auto [begin, end] = vocabulary.range_at(node);
-    return begin == end ? kNoToken : vocabulary.ordered(begin, end).front();
+  const grammar::TokenTrie& trie = vocabulary.trie();
+  for (grammar::TokenTrie::NodeId node = 1; node < trie.skip(0); node = trie.skip(node)) {
+    if (trie.byte(node) != static_cast<unsigned char>(byte)) continue;
+    const auto entries = trie.entries_at(node);
+    return entries.empty() ? kNoToken : entries.front().token;
   }
   return kNoToken;
 }
