@@ -45,7 +45,7 @@ class ScriptedChoice {
     if (!is_end && num_tokens_ < sampling_.max_tokens.value_or(num_tokens_ + 1)) return true;
     if (is_end) output.stop_token = token;
     output.finish_reason = is_end ? FinishReason::kStop : FinishReason::kLength;
-    output.text += stops_.push(text_.flush(), false).text + stops_.flush();
+    output.text += stops_.push(text_.flush(), [](std::size_t) { return false; }).text + stops_.flush();
     return false;
   }
   std::int32_t num_tokens() const { return num_tokens_; }
