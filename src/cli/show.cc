@@ -14,8 +14,8 @@
 #include "cli/standard_output.h"
 #include "cli/verb.h"
 #include "engine/model_facts.h"
+#include "server/api/thinking.h"
 #include "server/api/tool_calls/detect_syntax.h"
-#include "server/api/tool_calls/tool_call_syntax.h"
 #include "store/model_description.h"
 
 namespace kvasir::cli {
@@ -47,11 +47,7 @@ ChatFacts chat_facts(const OpenedModel& model) {
   const auto* const syntax =
       server::api::detect_tool_call_syntax(**chat_template, tokenizer ? tokenizer->get() : nullptr);
   if (syntax != nullptr) facts.tools = syntax->family;
-  const std::string_view source = (*chat_template)->source();
-  facts.thinking = source.find("enable_thinking") != source.npos || source.find("reasoning_content") != source.npos;
-  for (const server::api::ReasoningMarks& marks : server::api::reasoning_marks()) {
-    facts.thinking = facts.thinking || source.find(marks.open) != source.npos;
-  }
+  facts.thinking = server::api::knows_thinking((*chat_template)->source());
   return facts;
 }
 

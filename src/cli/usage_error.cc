@@ -85,6 +85,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
       const CLI::Option* flag = find_flag(app, *current, name);
       if (flag == nullptr) {
         const std::string hint = foreign_flag_hint(argument.substr(0, argument.find('=')));
+        // The library's message has values before flags, and takes the flag's value for another fault.
+        if (message.contains(" not expected")) message = "there is no flag --" + printable(name);
         return with_hint(message, hint.empty() ? nearest_flag(app, *current, name) : hint);
       }
       const bool value_follows = flag->get_expected_max() > 0 && argument.find('=') == argument.npos;
@@ -94,6 +96,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
     } else if (const auto verbs = verbs_of(*current); !verbs.empty() && !argument.starts_with("-")) {
       const CLI::App* below = find_verb(*current, argument);
       if (below == nullptr) {
+        if (const std::string_view flag = argv[i - 1]; current == &app && flag.size() == 2 && flag[0] == '-') {
+          return std::string(flag) + " comes behind a verb: kvasir run " + std::string(flag) + " " + printable(argument);
+        }
         const std::string parent = current == &app ? "" : current->get_name() + " ";
         const std::string hint = foreign_verb_hint(parent + std::string(argument));
         return with_hint("there is no verb '" + parent + printable(argument) + "'",

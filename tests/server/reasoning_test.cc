@@ -220,5 +220,18 @@ TEST(Reasoning, WishesAreToldInTheWordsThatTemplatesRead) {
   EXPECT_EQ(warnings.messages.size(), 2u);
 }
 
+TEST(Reasoning, AWishToThinkIsNamedWhereTheTemplateHasNoWordForIt) {
+  for (const std::string_view source : {"{{ enable_thinking }}", "<think>", "{{ message.reasoning_content }}"}) {
+    EXPECT_TRUE(api::knows_thinking(source)) << source;
+  }
+  api::Warnings warnings;
+  api::warn_unread_wishes({.switch_field = "thinking"}, "<think>", warnings);
+  EXPECT_TRUE(warnings.messages.empty());
+  api::warn_unread_wishes({.switch_field = "thinking"}, "{{ messages }}", warnings);
+  ASSERT_EQ(warnings.messages.size(), 1u);
+  EXPECT_EQ(warnings.messages[0],
+            "thinking is left out: the chat template has no word for thinking, so nothing is split off");
+}
+
 }  // namespace
 }  // namespace kvasir::server::reasoning_test

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,8 +11,23 @@
 
 namespace kvasir::server::api {
 
+namespace {
+
+// Ollama's clients write a name in any case, without its tag, or with the tag "latest".
+bool is_name_of(std::string_view served, std::string_view asked) {
+  const auto lower = [](char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto is_same = [&](char a, char b) { return lower(a) == lower(b); };
+  constexpr std::string_view kLatest = ":latest";
+  if (asked.ends_with(kLatest) && !served.ends_with(kLatest)) asked.remove_suffix(kLatest.size());
+  if (asked.empty() || asked.size() > served.size()) return false;
+  const bool is_whole_name = asked.size() == served.size() || served[asked.size()] == ':';
+  return is_whole_name && std::ranges::equal(asked, served.substr(0, asked.size()), is_same);
+}
+
+}  // namespace
+
 ApiStatus check_model(const ApiContext& context, const std::string& name) {
-  if (name.empty() || name == context.model_name) return {};
+  if (name.empty() || is_name_of(context.model_name, name)) return {};
   return std::unexpected(ApiError{
       404,
       fmt::format("the model \"{}\" is not served here, only \"{}\"", printable(name), context.model_name),

@@ -17,6 +17,7 @@ namespace kvasir::server::api {
 // What a request says about thinking. The chat template is told in the words that it reads.
 struct ThinkingWish {
   std::optional<bool> is_enabled = {};
+  std::string switch_field = {};  // that asked for thinking; empty: none did
   std::string effort = {};        // "none", "low", "high", ..; empty: nothing was said
   std::string effort_field = {};  // that said it
   std::optional<std::int64_t> budget_tokens = {};

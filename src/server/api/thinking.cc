@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/printable.h"
+#include "server/api/tool_calls/tool_call_syntax.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -35,6 +36,11 @@ bool reads_effort(std::string_view source) {
 std::string_view told_effort(std::string_view effort, std::string_view source) {
   const bool has_none = source.contains("'none'") || source.contains("\"none\"");
   return effort == "none" && !has_none ? "low" : effort;
+}
+
+void read_switch(const FieldInput& field, bool is_enabled, ChatRequest& request) {
+  request.thinking.is_enabled = is_enabled;
+  request.thinking.switch_field = is_enabled ? field.name : std::string();
 }
 
 void read_budget(const FieldInput& field, std::int64_t budget_tokens, ChatRequest& request) {
@@ -86,7 +92,7 @@ ApiStatus read_reasoning(const FieldInput& field, ChatRequest& request) {
   const auto effort = find_member(object, "effort");
   if (effort && effort->is_string()) read_effort(field.at("effort", *effort), effort->get_string().value(), request);
   const auto enabled = find_member(object, "enabled");
-  if (enabled && enabled->is_bool()) request.thinking.is_enabled = enabled->get_bool().value();
+  if (enabled && enabled->is_bool()) read_switch(field, enabled->get_bool().value(), request);
   if (is_true(object, "exclude")) request.thinking.form = ReasoningForm::kLeftOut;
   return read_budget_member(field, object, "max_tokens", request);
 }
@@ -99,7 +105,8 @@ ApiStatus read_thinking(const FieldInput& field, ChatRequest& request) {
   const JsonObject object = field.json.get_object().value();
   const auto type = find_member(object, "type");
   const std::string_view word = type && type->is_string() ? type->get_string().value() : std::string_view();
-  if (word == "disabled" || word == "enabled") request.thinking.is_enabled = word == "enabled";
+  if (word == "disabled" || word == "enabled") read_switch(field, word == "enabled", request);
+  if (word == "adaptive") request.thinking.switch_field = field.name;  // the model decides
   const auto display = find_member(object, "display");
   const bool is_omitted = display && display->is_string() && display->get_string().value() == "omitted";
   if (word == "disabled" || is_omitted) request.thinking.form = ReasoningForm::kLeftOut;
@@ -107,13 +114,14 @@ ApiStatus read_thinking(const FieldInput& field, ChatRequest& request) {
 }
 
 ApiStatus read_enable_thinking(const FieldInput& field, ChatRequest& request) {
-  KVASIR_TRY(request.thinking.is_enabled, boolean_of(field));
+  KVASIR_TRY(const bool is_enabled, boolean_of(field));
+  read_switch(field, is_enabled, request);
   return {};
 }
 
 ApiStatus read_think(const FieldInput& field, ChatRequest& request) {
   if (field.json.is_bool()) {
-    request.thinking.is_enabled = field.json.get_bool().value();
+    read_switch(field, field.json.get_bool().value(), request);
   } else if (field.json.is_string()) {
     read_effort(field, field.json.get_string().value(), request);
   } else {
@@ -169,10 +177,19 @@ Variables template_variables(const ChatRequest& request, std::string_view source
   return variables;
 }
 
+bool knows_thinking(std::string_view source) {
+  return source.contains("enable_thinking") || source.contains("reasoning_content") ||
+         std::ranges::any_of(reasoning_marks(),
+                             [&](const ReasoningMarks& marks) { return source.contains(marks.open); });
+}
+
 void warn_unread_wishes(const ThinkingWish& wish, std::string_view source, Warnings& warnings) {
   const auto warn = [&](std::string_view field, std::string_view why) {
     warnings.add(fmt::format("{} is left out: {}", printable(field), why));
   };
+  if (!wish.switch_field.empty() && !knows_thinking(source)) {
+    warn(wish.switch_field, "the chat template has no word for thinking, so nothing is split off");
+  }
   if (!wish.effort.empty() && wish.effort != "none" && !reads_effort(source)) {
     warn(wish.effort_field, "the model's chat template decides how it thinks");
   }

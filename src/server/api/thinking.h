@@ -30,6 +30,8 @@ ApiStatus read_reasoning_format(const FieldInput& field, ChatRequest& request);
 // thinking in every word that templates have for it.
 std::vector<std::pair<std::string, jinja::Value>> template_variables(const ChatRequest& request,
                                                                      std::string_view source);
+// Whether a template of that source has a word for thinking.
+bool knows_thinking(std::string_view source);
 // Names each wish about thinking that the template does not read.
 void warn_unread_wishes(const ThinkingWish& wish, std::string_view source, Warnings& warnings);
 

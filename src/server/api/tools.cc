@@ -134,7 +134,7 @@ ApiResult<Value> read_schema(const FieldInput& function, JsonObject object, cons
   }
   const auto given = find_member(object, member);
   const bool is_empty = given && given->is_array() && given->get_array().value().size() == 0;  // PHP's {}
-  if (shape.may_lack_schema && (!given || is_empty)) {
+  if (!given || is_empty) {  // it takes nothing
     TemplateEntries entries;
     add_member(entries, "type", std::string("object"));
     add_member(entries, "properties", Value::dict({}));

@@ -38,7 +38,6 @@ struct ToolShape {
   std::string_view type;             // what a function's type is, where one is said
   std::string_view function_member;  // that has name, description and schema; empty: the tool itself
   std::string_view schema_member;    // of that
-  bool may_lack_schema = true;       // and takes nothing then
   bool may_be_nested = false;        // as a chat's: many clients send it so
 };
 inline constexpr ToolShape kChatTools{
@@ -46,7 +45,7 @@ inline constexpr ToolShape kChatTools{
 inline constexpr ToolShape kResponsesTools{
     .type = "function", .schema_member = "parameters", .may_be_nested = true};
 inline constexpr ToolShape kAnthropicTools{
-    .type = "custom", .schema_member = "input_schema", .may_lack_schema = false};
+    .type = "custom", .schema_member = "input_schema"};
 
 // As dicts {"type": "function", "function": {"name", "description", "parameters"}} with all three, whatever a
 // client leaves out: templates take them for granted. A function in a member of its own keeps its other
@@ -54,7 +53,7 @@ inline constexpr ToolShape kAnthropicTools{
 // "input", and the tools of a namespace with its name before theirs.
 //
 // Any other tool is left out, and a warning names it; so it is said that no arguments are held to their schema
-// (strict) or grammar. Errors (400) name the part at fault: no name, no schema, a limit.
+// (strict) or grammar. Errors (400) name the part at fault: no name, a limit.
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
 
 }  // namespace kvasir::server::api
