@@ -56,12 +56,13 @@ ApiStatus read_guided_json(const FieldInput& field, GenerationRequest& request) 
 }
 
 ApiStatus read_guided_regex(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
   KVASIR_TRY(std::string pattern, string_of(field));
-  if (pattern.empty()) return {};
   return set_guide(field, {.kind = Guide::Kind::kRegex, .text = std::move(pattern)}, request);
 }
 
 ApiStatus read_guided_choice(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
   KVASIR_TRY(const JsonArray choices, array_of(field));
   Guide guide = {.kind = Guide::Kind::kChoice};
   std::size_t index = 0;
@@ -69,11 +70,11 @@ ApiStatus read_guided_choice(const FieldInput& field, GenerationRequest& request
     KVASIR_TRY(std::string text, string_of(field.at(index++, choice)));
     guide.choices.push_back(std::move(text));
   }
-  if (guide.choices.empty()) return {};
   return set_guide(field, std::move(guide), request);
 }
 
 ApiStatus read_structured_outputs(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json) && !field.json.is_object()) return {};
   KVASIR_TRY(const JsonObject object, object_of(field));
   for (const auto [key, json] : object) {
     const FieldInput inner = field.at(key, json);
