@@ -29,7 +29,8 @@ SERVER_ROOMS = {
     "http": {"server/observe", "server/auth/tenant.h"},
     "auth": {"server/http"},
     "stored": {"sqlite"},
-    "api": {"engine", "text", "jinja", "server/http", "server/auth", "server/observe", "server/stored"},
+    "api": {"engine", "text", "jinja", "grammar/tags/tool_call_syntax.h", "server/http", "server/auth", "server/observe",
+            "server/stored"},
     "carriers": {"server/http", "server/api", "server/observe", "server/auth/tenant.h"},
     "page": {"server/http", "server/api/endpoint.h"},
 }

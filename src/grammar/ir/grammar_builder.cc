@@ -152,6 +152,8 @@ void GrammarBuilder::set_loop(NodeId node, const Loop& loop) {
   grammar_.loops.push_back(loop);
 }
 
+std::vector<bool> GrammarBuilder::rules_with_text() const { return grammar::rules_with_text(grammar_); }
+
 Grammar GrammarBuilder::finish(RuleId start) {
   grammar_.start = start;
   return pruned(std::move(grammar_));

@@ -50,6 +50,9 @@ class GrammarBuilder {
   void add_edges(NodeId from, const Part& part, NodeId to);
   std::size_t num_nodes() const { return grammar_.nodes.size(); }
 
+  // By rule so far, whether it derives a text.
+  std::vector<bool> rules_with_text() const;
+
   // The finished grammar, without what derives no text and what the start does not reach. Empty: the start derives
   // no text.
   Grammar finish(RuleId start);

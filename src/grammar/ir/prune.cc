@@ -120,4 +120,11 @@ Grammar pruned(Grammar grammar) {
   return grammar;
 }
 
+std::vector<bool> rules_with_text(const Grammar& grammar) {
+  const Ends ends(grammar);
+  std::vector<bool> found;
+  for (RuleId rule = 0; rule < grammar.rules.size(); ++rule) found.push_back(ends.has_text(rule));
+  return found;
+}
+
 }  // namespace kvasir::grammar

@@ -1,6 +1,8 @@
 // Removes what no text of a grammar uses.
 #pragma once
 
+#include <vector>
+
 #include "grammar/ir/grammar.h"
 
 namespace kvasir::grammar {
@@ -9,5 +11,8 @@ namespace kvasir::grammar {
 // numbers; those that the start does not reach have no edges. Without rules: the grammar has no text.
 // Requires: every terminal is alive or kNothing.
 Grammar pruned(Grammar grammar);
+
+// By rule, whether it derives a text.
+std::vector<bool> rules_with_text(const Grammar& grammar);
 
 }  // namespace kvasir::grammar

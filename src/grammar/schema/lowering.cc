@@ -16,7 +16,7 @@ Part flexible_gap(TermStore& store) {
 }  // namespace
 
 SchemaLowering::SchemaLowering(SchemaEvaluator& evaluator, GrammarBuilder& builder, const SchemaOptions& options)
-    : evaluator_(evaluator), builder_(builder), options_(options) {
+    : evaluator_(evaluator), builder_(builder), options_(options), form_(std::make_unique<JsonForm>(*this)) {
   const bool is_flexible = options.blanks == JsonBlanks::kFlexible;
   gap_ = is_flexible ? flexible_gap(store()) : GrammarBuilder::text(kEmptyText);
   gap_behind_mark_ = options.blanks == JsonBlanks::kSingle ? text(" ") : gap_;
@@ -32,6 +32,32 @@ RuleId SchemaLowering::rule_of(SchemaName name) {
 
 Result<RuleId> SchemaLowering::lower(SchemaName name) {
   const RuleId start = rule_of(name);
+  KVASIR_CHECKED(define_pending());
+  return start;
+}
+
+Result<Part> SchemaLowering::lower_objects(SchemaName name, ValueForm& form) {
+  KVASIR_TRY(const Cells* cells, evaluator_.cells(name));
+  const std::vector<ObjectCell> objects = cells->objects;
+  std::vector<Part> parts;
+  for (const ObjectCell& cell : objects) {
+    const Result<Part> part = lower_object(*this, cell, form);
+    if (!part) return refuse(name, part.error());
+    parts.push_back(*part);
+  }
+  KVASIR_CHECKED(define_pending());
+  return builder_.choice(parts);
+}
+
+// Rules that it needs are defined with the whole.
+Result<Part> SchemaLowering::lower_without_strings(SchemaName name) {
+  KVASIR_TRY(const Cells* cells, evaluator_.cells(name));
+  Cells others = *cells;
+  others.strings.clear();
+  return lower_cells(others);
+}
+
+Status SchemaLowering::define_pending() {
   while (!pending_.empty()) {
     const SchemaName next = pending_.back();
     pending_.pop_back();
@@ -41,7 +67,7 @@ Result<RuleId> SchemaLowering::lower(SchemaName name) {
     if (!part) return refuse(next, part.error());
     builder_.define(rules_.at(next), *part);
   }
-  return start;
+  return {};
 }
 
 // The error with the place of the schema, unless it has one.
@@ -54,24 +80,22 @@ std::unexpected<Error> SchemaLowering::refuse(SchemaName name, const Error& erro
 
 Result<Part> SchemaLowering::lower_cells(const Cells& cells) {
   std::vector<Part> parts;
-  if (cells.has_null) parts.push_back(text("null"));
-  if (cells.has_true) parts.push_back(text("true"));
-  if (cells.has_false) parts.push_back(text("false"));
+  if (cells.has_null) parts.push_back(form_->word("null"));
+  if (cells.has_true) parts.push_back(form_->word("true"));
+  if (cells.has_false) parts.push_back(form_->word("false"));
   for (const NumberSet& set : cells.numbers) {
     KVASIR_TRY(const TermId texts, number_texts(store(), set));
     if (evaluator_.derivatives().is_alive(texts)) parts.push_back(GrammarBuilder::text(texts));
   }
   for (const StringCell& cell : cells.strings) {
-    if (!evaluator_.derivatives().is_alive(cell.texts)) continue;
-    parts.push_back(GrammarBuilder::text(
-        Terminal{cell.texts, cell.is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical}));
+    if (evaluator_.derivatives().is_alive(cell.texts)) parts.push_back(form_->string(cell));
   }
   for (const ArrayCell& cell : cells.arrays) {
     KVASIR_TRY(const Part part, lower_array(*this, cell));
     parts.push_back(part);
   }
   for (const ObjectCell& cell : cells.objects) {
-    KVASIR_TRY(const Part part, lower_object(*this, cell));
+    KVASIR_TRY(const Part part, lower_object(*this, cell, *form_));
     parts.push_back(part);
   }
   return builder_.choice(parts);

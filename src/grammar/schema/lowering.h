@@ -1,13 +1,16 @@
 // Sets of JSON values as a grammar of their texts.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/ir/grammar_builder.h"
 #include "grammar/schema/evaluator.h"
 #include "grammar/schema/schema_options.h"
+#include "grammar/schema/value_form.h"
 #include "kvasir/result.h"
 
 namespace kvasir::grammar {
@@ -23,6 +26,13 @@ class SchemaLowering {
   // Defines the rule of the name and of all that it needs. Errors: as SchemaEvaluator's, and kUnmet for what the
   // grammar cannot count.
   Result<RuleId> lower(SchemaName name);
+  // The objects of the set in a form of their own; what is inside of them is in the lowering's. Errors: as lower()'s.
+  Result<Part> lower_objects(SchemaName name, ValueForm& form);
+  // The values of the set but strings. Errors: as lower()'s.
+  Result<Part> lower_without_strings(SchemaName name);
+
+  // Values are written as JSON until another form is set. Requires: nothing has been lowered.
+  void set_form(std::unique_ptr<ValueForm> form) { form_ = std::move(form); }
 
   RuleId rule_of(SchemaName name);
   // Blanks between two tokens; parts that may be empty.
@@ -35,6 +45,7 @@ class SchemaLowering {
   const SchemaOptions& options() const { return options_; }
 
  private:
+  Status define_pending();
   Result<Part> lower_cells(const Cells& cells);
   std::unexpected<Error> refuse(SchemaName name, const Error& error);
 
@@ -43,12 +54,13 @@ class SchemaLowering {
   SchemaOptions options_;
   Part gap_;
   Part gap_behind_mark_;
+  std::unique_ptr<ValueForm> form_;
   std::unordered_map<SchemaName, RuleId> rules_;
   std::vector<SchemaName> pending_;
 };
 
 // An array, or an object, with its brackets. Empty: no such value.
 Result<Part> lower_array(SchemaLowering& lowering, const ArrayCell& cell);
-Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell);
+Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form);
 
 }  // namespace kvasir::grammar

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/json_writer.h"
 #include "grammar/schema/inhabited.h"
 #include "grammar/schema/key_classes.h"
 #include "grammar/schema/lowering.h"
@@ -19,12 +17,6 @@ constexpr std::size_t kMaxWanted = 4;      // kinds of member that have to be th
 
 bool has_key(const std::vector<std::string>& keys, const std::string& key) {
   return std::ranges::find(keys, key) != keys.end();
-}
-
-std::string quoted(const std::string& key) {
-  std::string text;
-  JsonWriter(text).value(key);
-  return text;
 }
 
 // Keys that rules name, in their order, then required ones that none names.
@@ -48,10 +40,11 @@ std::vector<std::string> named_keys(const ObjectCell& cell) {
 // as far as that matters, and which of the kinds that have to be there are found (a bit for each).
 class ObjectLowering {
  public:
-  ObjectLowering(SchemaLowering& lowering, const ObjectCell& cell)
+  ObjectLowering(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form)
       : lowering_(lowering),
         builder_(lowering.builder()),
         cell_(cell),
+        form_(form),
         keys_(named_keys(cell)),
         num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
@@ -74,20 +67,10 @@ class ObjectLowering {
     } else {
       add_counted_others(nodes);
     }
-    return builder_.sequence(
-        std::array{lowering_.text("{"), builder_.rule(members), lowering_.gap(), lowering_.text("}")});
+    return form_.object(builder_.rule(members));
   }
 
  private:
-  Part member(const Part& key, SchemaName value, bool is_first) {
-    const Part rule = builder_.rule(lowering_.rule_of(value));
-    const Part& gap = lowering_.gap();
-    const Part& behind = lowering_.gap_behind_mark();
-    const Part colon = lowering_.text(":");
-    if (is_first) return builder_.sequence(std::array{gap, key, gap, colon, behind, rule});
-    return builder_.sequence(std::array{gap, lowering_.text(","), behind, key, gap, colon, behind, rule});
-  }
-
   // Nodes by members so far and by what is found of them.
   std::vector<NodeId> node_grid() {
     std::vector<NodeId> nodes;
@@ -135,20 +118,18 @@ class ObjectLowering {
     const std::size_t num_members = at / num_found_sets_;
     const std::size_t found = at % num_found_sets_;
     if (is_capped(num_members)) return;
-    const Part text = lowering_.text(quoted(key));
     for (std::size_t claimed = 0; claimed < num_found_sets_; ++claimed) {
       if ((claimed & ~kinds) != 0 || (claimed & found) != 0) continue;
       const SchemaName wanted = claimed_value(value, claimed);
       if (wanted == kNoValue) continue;
-      builder_.add_edges(from, member(text, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
+      builder_.add_edges(from, form_.member({.name = key}, wanted, num_members == 0), next[place(num_members + 1, found | claimed)]);
     }
   }
 
   std::optional<Part> other_member(const std::vector<KeyClass>& classes, bool is_first) {
     std::vector<Part> parts;
     for (const KeyClass& one : classes) {
-      const Part key = GrammarBuilder::text(Terminal{one.keys, TextForm::kJsonCanonical});
-      parts.push_back(member(key, one.value, is_first));
+      parts.push_back(form_.member({.others = one.keys}, one.value, is_first));
     }
     if (parts.empty()) return std::nullopt;
     return builder_.choice(parts);
@@ -216,6 +197,7 @@ class ObjectLowering {
   SchemaLowering& lowering_;
   GrammarBuilder& builder_;
   const ObjectCell& cell_;
+  ValueForm& form_;
   std::vector<std::string> keys_;
   std::vector<KeyClass> classes_;
   std::size_t most_counted_ = 1;
@@ -224,8 +206,8 @@ class ObjectLowering {
 
 }  // namespace
 
-Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell) {
-  return ObjectLowering(lowering, cell).lower();
+Result<Part> lower_object(SchemaLowering& lowering, const ObjectCell& cell, ValueForm& form) {
+  return ObjectLowering(lowering, cell, form).lower();
 }
 
 }  // namespace kvasir::grammar

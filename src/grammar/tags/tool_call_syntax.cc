@@ -1,10 +1,10 @@
-#include "server/api/tool_calls/tool_call_syntax.h"
+#include "grammar/tags/tool_call_syntax.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace kvasir::server::api {
+namespace kvasir::grammar {
 namespace {
 
 using enum ToolCallLayout;
@@ -27,6 +27,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kTagged,
      .open = {"<seed:tool_call>"},
      .close = "</seed:tool_call>",
+     .has_many_calls = true,
      .call_open = "<function=",
      .call_close = "</function>",
      .name_close = ">",
@@ -39,6 +40,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kTagged,
      .open = {"<minimax:tool_call>"},
      .close = "</minimax:tool_call>",
+     .has_many_calls = true,
      .call_open = "<invoke name=\"",
      .call_close = "</invoke>",
      .name_close = "\">",
@@ -50,6 +52,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kNested,
      .open = {"]<]minimax[>[<tool_call>"},
      .close = "]<]minimax[>[</tool_call>",
+     .has_many_calls = true,
      .call_open = "]<]minimax[>[<invoke name=\"",
      .call_close = "]<]minimax[>[</invoke>",
      .name_close = "\">",
@@ -59,28 +62,35 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kTagged,
      .open = {"<｜DSML｜function_calls>"},
      .close = "</｜DSML｜function_calls>",
+     .has_many_calls = true,
      .call_open = "<｜DSML｜invoke name=\"",
      .call_close = "</｜DSML｜invoke>",
      .name_close = "\">",
      .key_open = "<｜DSML｜parameter name=\"",
      .key_close = "\">",
      .value_close = "</｜DSML｜parameter>",
+     .string_attribute = "\" string=\"true",
+     .json_attributes = {"\" string=\"false"},
      .source_marks = {"｜DSML｜", "function_calls>"}},
     {.family = "deepseek-v4",
      .layout = kTagged,
      .open = {"<｜DSML｜tool_calls>"},
      .close = "</｜DSML｜tool_calls>",
+     .has_many_calls = true,
      .call_open = "<｜DSML｜invoke name=\"",
      .call_close = "</｜DSML｜invoke>",
      .name_close = "\">",
      .key_open = "<｜DSML｜parameter name=\"",
      .key_close = "\">",
      .value_close = "</｜DSML｜parameter>",
+     .string_attribute = "\" string=\"true",
+     .json_attributes = {"\" string=\"false"},
      .source_marks = {"｜DSML｜", "tool_calls>"}},
     {.family = "atem",
      .layout = kTagged,
      .open = {"<atem:function_calls>"},
      .close = "</atem:function_calls>",
+     .has_many_calls = true,
      .call_open = "<atem:invoke name=\"",
      .call_close = "</atem:invoke>",
      .name_close = "\">",
@@ -92,12 +102,20 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kTagged,
      .open = {"<|open|>tools<|sep|>"},
      .close = "<|close|>tools<|sep|>",
+     .has_many_calls = true,
+     .text_open = {"<|open|>response<|sep|>", "<|open|>response<|sep|>"},
+     .text_close = "<|close|>response<|sep|>",
+     .index_open = "\" index=\"",
+     .index_close = "\"",
      .call_open = "<|open|>call tool=\"",
      .call_close = "<|close|>call<|sep|>",
      .name_close = "<|sep|>",
      .key_open = "<|open|>argument key=\"",
      .key_close = "<|sep|>",
      .value_close = "<|close|>argument<|sep|>",
+     .string_attribute = "\" type=\"string\"",
+     .json_attributes = {"\" type=\"number\"", "\" type=\"boolean\"", "\" type=\"object\"", "\" type=\"array\"",
+                         "\" type=\"null\""},
      .frame = {"<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"},
      .source_marks = {"<|open|>", "<|sep|>"}},
     {.family = "minicpm5",
@@ -115,6 +133,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kTagged,
      .open = {"<tool_calls:opensource>"},
      .close = "</tool_calls:opensource>",
+     .has_many_calls = true,
      .call_open = "<tool_call:opensource>",
      .call_close = "</tool_call:opensource>",
      .name_close = "<tool_sep:opensource>",
@@ -157,6 +176,8 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .may_be_bare = true,
      .may_be_list = true,
      .writes_list = true,
+     .id_key = "id",
+     .min_id_chars = 9,
      .source_marks = {"[TOOL_CALLS]"}},
     {.family = "functiongemma",
      .layout = kDict,
@@ -174,8 +195,13 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kNamedJson,
      .open = {"<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", " to=functions."},
      .close = "<|call|>",
+     .num_opens = 2,
+     .text_open = {"<|channel|>final<|message|>", "<|channel|>commentary<|message|>"},
+     .text_close = "<|end|>",
+     .next_open = "<|start|>assistant",
      .name_end = " <",
      .arguments_mark = "<|message|>",
+     .before_mark = " <|constrain|>json",
      .frame = {"<|start|>assistant", "<|channel|>final<|message|>", "<|channel|>commentary<|message|>",
                "<|constrain|>", "<|end|>", "<|return|>"},
      .source_marks = {"<|channel|>", "to=functions."}},
@@ -207,6 +233,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .before_name = "functions.",
      .name_end = ":",
      .arguments_mark = "<|tool_call_argument_begin|>",
+     .index_open = ":",
      .source_marks = {"<|tool_call_begin|>"}},
     {.family = "solar-open",
      .layout = kNamedJson,
@@ -214,6 +241,8 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .section_close = "<|calls|>",
      .open = {"<|tool_call:begin|>"},
      .close = "<|tool_call:end|>",
+     .text_open = {"<|content|>"},
+     .next_open = "<|begin|>assistant",
      .name_mark = "<|tool_call:name|>",
      .arguments_mark = "<|tool_call:args|>",
      .frame = {"<|begin|>assistant", "<|content|>"},
@@ -228,6 +257,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
     {.family = "gigachat-3",
      .open = {"<|function_call|>", "function call<|role_sep|>"},
      .close = "<|message_sep|>",
+     .num_opens = 2,
      .frame = {"<|message_sep|>"},
      .source_marks = {"<|message_sep|>", "function call"}},
     {.family = "command-r7b",  // and Command A
@@ -237,6 +267,8 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .writes_list = true,
      .name_key = "tool_name",
      .arguments_key = "parameters",
+     .id_key = "tool_call_id",
+     .is_id_first = true,
      .source_marks = {"<|START_ACTION|>"}},
     {.family = "command-r",
      .open = {"Action: ```json", "Action:```json", "Action:\n```json"},
@@ -282,6 +314,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .open = {"<tool_calls>"},
      .close = "</tool_calls>",
      .may_be_list = true,
+     .has_many_calls = true,
      .source_marks = {"<tool_calls>", "<beginning_of_sentence>"}},
     {.family = "hunyuan",  // and Jamba
      .open = {"<tool_calls>"},
@@ -299,6 +332,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .layout = kPythonic,
      .open = {"<function_calls>"},
      .close = "</function_calls>",
+     .has_many_calls = true,
      .source_marks = {"<function_calls>", "</function_calls>"}},
 
     {.family = "functionary-3.1",  // also the form of its own that Llama 3.1 was taught
@@ -311,6 +345,7 @@ constexpr ToolCallSyntax kSyntaxes[] = {
     {.family = "functionary-3.2",
      .layout = kNamedJson,
      .open = {">>>"},
+     .text_open = {">>>all\n", ">>>all\n"},
      .name_end = "\n",
      .frame = {">>>all\n"},
      .source_marks = {">>>all", "'>>>'"}},
@@ -328,20 +363,24 @@ constexpr ToolCallSyntax kSyntaxes[] = {
      .may_be_bare = true,
      .may_be_list = true,
      .writes_list = true,
+     .writes_bare = true,
      .source_marks = {"[func_name1("}},
     {.family = "llama-3",
      .open = {"<|python_tag|>"},
      .may_be_bare = true,
+     .writes_bare = true,
+     .is_single = true,
      .arguments_key = "parameters",
      .source_marks = {"tools", "\"parameters\""}},
     {.family = "glm-4",  // before 4.5
      .layout = kNamedJson,
      .open = {"<|assistant|>"},
      .may_be_bare = true,
+     .writes_bare = true,
      .name_end = "\n",
      .frame = {"<|observation|>"},
      .source_marks = {"<|observation|>", "metadata"}},
-    {.family = "xlam", .may_be_bare = true, .may_be_list = true, .writes_list = true},
+    {.family = "xlam", .may_be_bare = true, .may_be_list = true, .writes_list = true, .writes_bare = true},
 };
 
 constexpr ReasoningMarks kReasoningMarks[] = {
@@ -382,4 +421,4 @@ std::span<const ReasoningMarks> reasoning_marks() { return kReasoningMarks; }
 
 std::span<const ReasoningMarks> answer_marks() { return kAnswerMarks; }
 
-}  // namespace kvasir::server::api
+}  // namespace kvasir::grammar

@@ -1,0 +1,43 @@
+#include "grammar/schema/value_form.h"
+
+#include <array>
+#include <string>
+
+#include "base/json_writer.h"
+#include "grammar/schema/lowering.h"
+
+namespace kvasir::grammar {
+
+Part JsonForm::string(const StringCell& cell) {
+  return GrammarBuilder::text(Terminal{cell.texts, cell.is_free ? TextForm::kJsonFree : TextForm::kJsonCanonical});
+}
+
+Part JsonForm::word(std::string_view name) { return lowering_.text(name); }
+
+Part JsonForm::key(const MemberKeys& keys) {
+  if (!keys.is_named()) return GrammarBuilder::text(Terminal{keys.others, TextForm::kJsonCanonical});
+  std::string quoted;
+  JsonWriter(quoted).value(keys.name);
+  return lowering_.text(quoted);
+}
+
+Part JsonForm::member(const MemberKeys& keys, SchemaName value, bool is_first) {
+  return member_with(":", keys, value, is_first);
+}
+
+Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first) {
+  const Part rule = GrammarBuilder::rule(lowering_.rule_of(value));
+  const Part& gap = lowering_.gap();
+  const Part& behind = lowering_.gap_behind_mark();
+  const Part sign = lowering_.text(colon);
+  GrammarBuilder& builder = lowering_.builder();
+  if (is_first) return builder.sequence(std::array{gap, key(keys), gap, sign, behind, rule});
+  return builder.sequence(std::array{gap, lowering_.text(","), behind, key(keys), gap, sign, behind, rule});
+}
+
+Part JsonForm::object(const Part& members) {
+  return lowering_.builder().sequence(
+      std::array{lowering_.text("{"), members, lowering_.gap(), lowering_.text("}")});
+}
+
+}  // namespace kvasir::grammar

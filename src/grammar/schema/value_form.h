@@ -1,0 +1,55 @@
+// How the values of a schema are written.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/ir/grammar_builder.h"
+#include "grammar/schema/cells.h"
+
+namespace kvasir::grammar {
+
+class SchemaLowering;
+
+// A key, or any of several.
+struct MemberKeys {
+  std::string_view name = {};
+  TermId others = kNothing;  // kNothing: the key is `name`
+
+  bool is_named() const { return others == kNothing; }
+};
+
+// Parts of values, as a lowering puts them together. Lists and numbers are those of JSON in every form.
+class ValueForm {
+ public:
+  virtual ~ValueForm() = default;
+
+  virtual Part string(const StringCell& cell) = 0;
+  // "null", "true" or "false".
+  virtual Part word(std::string_view name) = 0;
+  // A member of an object with what separates it from the one before.
+  virtual Part member(const MemberKeys& keys, SchemaName value, bool is_first) = 0;
+  // An object around its members.
+  virtual Part object(const Part& members) = 0;
+};
+
+class JsonForm : public ValueForm {
+ public:
+  // The lowering outlives this.
+  explicit JsonForm(SchemaLowering& lowering) : lowering_(lowering) {}
+
+  Part string(const StringCell& cell) override;
+  Part word(std::string_view name) override;
+  Part member(const MemberKeys& keys, SchemaName value, bool is_first) override;
+  Part object(const Part& members) override;
+
+ protected:
+  virtual Part key(const MemberKeys& keys);
+  SchemaLowering& lowering() { return lowering_; }
+  // The member with this sign between its key and its value.
+  Part member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first);
+
+ private:
+  SchemaLowering& lowering_;
+};
+
+}  // namespace kvasir::grammar
