@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kvasir/tool_guide.h"
+
 namespace kvasir {
 
 namespace grammar {
@@ -21,6 +23,7 @@ struct Guide {
     kJsonSchema,  // a value that satisfies the schema `text` (docs/GUIDED.md)
     kRegex,       // a text that the regular expression `text` matches as a whole
     kChoice,      // one of `choices`
+    kText,        // any text
   };
   Kind kind = Kind::kJsonSchema;
   std::string text = {};
@@ -31,6 +34,8 @@ struct Guide {
     std::string close = {};
   };
   std::optional<Reasoning> reasoning = {};
+  // Calls may come instead, or have to (then of kText alone). Thoughts are theirs to say; `reasoning` does not count.
+  std::optional<ToolGuide> tools = {};
   std::string field = "guide";  // the request's field that has it, for errors
 };
 

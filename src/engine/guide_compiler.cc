@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/guide_grammar.h"
+#include "grammar/tags/tool_grammar.h"
 #include "grammar/token_vocabulary.h"
 
 namespace kvasir {
@@ -17,12 +18,24 @@ namespace {
 
 constexpr int kNiceness = 10;  // of the thread: the engine's go first
 
+std::string key_of(const ToolGuide& tools) {
+  std::string key = fmt::format("|{}:{}{}{}:{}", tools.family, tools.is_demanded, tools.is_parallel,
+                                tools.starts_in_thoughts, tools.prompt_mark);
+  for (const auto& [open, close] : tools.thoughts) key += fmt::format("|{}:{}", open, close);
+  for (const GuideTool& tool : tools.tools) {
+    key += fmt::format("|{}:{}{}:{}", tool.name.size(), tool.name, tool.schema.size(), tool.schema);
+    for (const std::string& argument : tool.text_arguments) key += fmt::format("{}:{}", argument.size(), argument);
+  }
+  return key;
+}
+
 std::string key_of(const Guide& guide) {
   std::string key = fmt::format("{}:{}:{}", static_cast<int>(guide.kind), guide.text.size(), guide.text);
   for (const std::string& choice : guide.choices) key += fmt::format("{}:{}", choice.size(), choice);
   if (guide.reasoning) {
     key += fmt::format("|{}:{}{}", guide.reasoning->open.size(), guide.reasoning->open, guide.reasoning->close);
   }
+  if (guide.tools) key += key_of(*guide.tools);
   return key;
 }
 
@@ -37,6 +50,7 @@ constexpr std::array kKeywords = std::to_array<std::string_view>(
 std::string_view keyword_of(const Guide& guide, std::string_view message) {
   if (guide.kind == Guide::Kind::kRegex) return "regex";
   if (guide.kind == Guide::Kind::kChoice) return "choice";
+  if (guide.tools) return "tools";
   std::string_view pointer = message.substr(0, message.find(": "));
   while (pointer.contains('/')) {
     const std::size_t slash = pointer.rfind('/');
@@ -110,7 +124,8 @@ Result<CompiledGuide> GuideCompiler::try_compile(const Guide& guide) {
   if (tokenizer_ == nullptr) {
     return make_error(ErrorKind::kUsage, "the model has no tokenizer, so that no answer can be guided");
   }
-  auto store = std::make_unique<grammar::TermStore>();
+  auto store = guide.tools ? std::make_unique<grammar::TermStore>(grammar::kMaxToolTerms)
+                           : std::make_unique<grammar::TermStore>();
   KVASIR_TRY(grammar::Grammar rules, grammar_of(guide, *tokenizer_, *store));
   KVASIR_TRY(CompiledGuide compiled,
              grammar::CompiledGrammar::create(std::move(store), std::move(rules), vocabulary()));

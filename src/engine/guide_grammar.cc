@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "grammar/ir/grammar_builder.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/json_schema.h"
+#include "grammar/tags/tool_grammar.h"
 
 namespace kvasir {
 namespace {
@@ -52,24 +54,44 @@ grammar::Grammar grammar_of_texts(TermId texts, TermStore& store) {
   return builder.finish(start);
 }
 
-// Without its reasoning.
-Result<grammar::Grammar> grammar_of_answer(const Guide& guide, TermStore& store) {
+Result<TermId> texts_of(const Guide& guide, TermStore& store) {
   switch (guide.kind) {
-    case Guide::Kind::kJsonSchema: {
-      KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
-      KVASIR_TRY(grammar::SchemaGrammar made, grammar::grammar_from_schema(store, guide.text));
-      return std::move(made.grammar);
-    }
-    case Guide::Kind::kRegex: {
+    case Guide::Kind::kRegex:
       KVASIR_CHECKED(check_size("regular expression", guide.text.size(), kMaxRegexBytes));
-      KVASIR_TRY(const TermId texts, grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole));
-      return grammar_of_texts(texts, store);
-    }
+      return grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole);
     case Guide::Kind::kChoice:
       KVASIR_CHECKED(check_choices(guide.choices));
-      return grammar_of_texts(store.literals({guide.choices.begin(), guide.choices.end()}), store);
+      return store.literals({guide.choices.begin(), guide.choices.end()});
+    case Guide::Kind::kText:
+      return store.any_text();
+    case Guide::Kind::kJsonSchema:
+      break;
   }
   return make_error(ErrorKind::kInternal, "a guide of no kind");
+}
+
+// Calls, or an answer of the guide.
+Result<grammar::Grammar> grammar_beside_calls(const Guide& guide, std::span<const grammar::ControlToken> tokens,
+                                              TermStore& store) {
+  grammar::AnswerText text = {.is_free = guide.kind == Guide::Kind::kText};
+  if (guide.kind == Guide::Kind::kJsonSchema) {
+    KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
+    text.schema = guide.text;
+  } else {
+    KVASIR_TRY(text.texts, texts_of(guide, store));
+  }
+  return grammar::grammar_of_tools(store, *guide.tools, tokens, text);
+}
+
+// Without its reasoning.
+Result<grammar::Grammar> grammar_of_answer(const Guide& guide, TermStore& store) {
+  if (guide.kind != Guide::Kind::kJsonSchema) {
+    KVASIR_TRY(const TermId texts, texts_of(guide, store));
+    return grammar_of_texts(texts, store);
+  }
+  KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
+  KVASIR_TRY(grammar::SchemaGrammar made, grammar::grammar_from_schema(store, guide.text));
+  return std::move(made.grammar);
 }
 
 // The control token that shows as this text; kNoToken: it is plain text.
@@ -78,6 +100,18 @@ TokenId control_token(const text::Tokenizer& tokenizer, std::string_view text) {
     if (tokenizer.vocab().is_hidden(id) && tokenizer.decode_token(id, /*render_special=*/true) == text) return id;
   }
   return kNoToken;
+}
+
+// Tokens that show as nothing.
+std::vector<grammar::ControlToken> control_tokens(const text::Tokenizer& tokenizer) {
+  std::vector<grammar::ControlToken> tokens;
+  for (TokenId id = 0; id < tokenizer.vocab().num_tokens(); ++id) {
+    if (!tokenizer.vocab().is_hidden(id)) continue;
+    tokens.push_back({.text = std::string(tokenizer.decode_token(id, /*render_special=*/true)),
+                      .id = id,
+                      .ends_answer = tokenizer.vocab().is_end_of_generation(id)});
+  }
+  return tokens;
 }
 
 // Puts a block of reasoning before a finished grammar.
@@ -144,6 +178,7 @@ class ReasoningPrefix {
 }  // namespace
 
 Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
+  if (guide.tools) return grammar_beside_calls(guide, control_tokens(tokenizer), store);
   KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, store));
   if (guide.reasoning && !grammar.rules.empty()) ReasoningPrefix(tokenizer, store, grammar).add(*guide.reasoning);
   return grammar;

@@ -8,6 +8,7 @@ import weather
 from weather import check, equal
 
 MODELS = {"chat": agents.OpenAIChatCompletionsModel, "responses": agents.OpenAIResponsesModel}
+ENOUGH_TOKENS = 400  # for a call with a text of the model's choice
 LOOP = ["ToolCallItem", "ToolCallOutputItem", "MessageOutputItem"]
 
 
@@ -18,12 +19,13 @@ class Run:
         self.server, self.model, self.api = server, model, api
         self.tool = weather.Weather()
 
-    def agent(self):
+    def agent(self, **settings):
         client = openai.AsyncOpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0)
         return agents.Agent(
             name="Weather", instructions=weather.INSTRUCTIONS, tools=[agents.function_tool(self.tool.function())],
             model=MODELS[self.api](model=self.model, openai_client=client),
-            model_settings=agents.ModelSettings(temperature=0, max_tokens=weather.MAX_TOKENS, parallel_tool_calls=False))
+            model_settings=agents.ModelSettings(**{"temperature": 0, "max_tokens": weather.MAX_TOKENS,
+                                                   "parallel_tool_calls": False, **settings}))
 
     async def whole(self, items):
         return await agents.Runner.run(self.agent(), items, max_turns=3)
@@ -56,10 +58,28 @@ def calls(run, is_streamed):
     equal("answer", again.final_output, weather.answer_to("Rome"))
 
 
+def is_demanded(run, is_streamed):
+    """The first answer must be a call, whatever is asked; then the choice is the model's again."""
+    for choice in ("required", "weather"):
+        result = asyncio.run(demand(run, choice, is_streamed))
+        equal("first item", type(result.new_items[0]).__name__, "ToolCallItem")
+    check(f"cities: {run.tool.cities}", len(run.tool.cities) >= 2)
+
+
+async def demand(run, choice, is_streamed):
+    agent = run.agent(tool_choice=choice, max_tokens=ENOUGH_TOKENS)
+    if not is_streamed:
+        return await agents.Runner.run(agent, "Say hi.", max_turns=3)
+    result = agents.Runner.run_streamed(agent, "Say hi.", max_turns=3)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
 def checks(server, model):
     agents.set_tracing_disabled(True)
     for api in MODELS:
         for is_streamed in (False, True):
-            for ask in (answers, calls):
+            for ask in (answers, calls, is_demanded):
                 name = f"{api} {'streamed' if is_streamed else 'whole'} {ask.__name__}"
                 yield name, lambda ask=ask, api=api, s=is_streamed: ask(Run(server, model, api), s)

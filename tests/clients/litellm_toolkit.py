@@ -11,6 +11,7 @@ import weather
 from weather import check, equal
 
 PROVIDERS = {"openai": "/v1", "hosted_vllm": "/v1", "anthropic": ""}
+ENOUGH_TOKENS = 400  # for a call with a text of the model's choice
 HI = [{"role": "user", "content": "Say hi."}]
 
 
@@ -41,6 +42,17 @@ class Provider:
                      {"role": "tool", "tool_call_id": choice.message.tool_calls[0].id, "content": weather.RESULT}]
         equal("answer", self.ask(messages, is_streamed).message.content, weather.ANSWER)
 
+    def demanded(self, is_streamed):
+        for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
+            answer = litellm.completion(messages=HI, tools=[weather.CHAT_TOOL], tool_choice=choice, temperature=0,
+                                        stream=is_streamed, max_tokens=ENOUGH_TOKENS, max_retries=0,
+                                        parallel_tool_calls=False, **self.to)
+            if is_streamed:
+                answer = litellm.stream_chunk_builder(list(answer), messages=HI)
+            call, = answer.choices[0].message.tool_calls
+            equal("name", call.function.name, "weather")
+            check("a city", isinstance(json.loads(call.function.arguments)["city"], str))
+
     def responses(self):
         answer = litellm.responses(input="Say hi.", temperature=0, max_output_tokens=weather.MAX_TOKENS, **self.to)
         check("an answer", answer.output[-1].content[0].text)
@@ -58,5 +70,6 @@ def checks(server, model):
             how = "streamed" if is_streamed else "whole"
             yield f"{name} {how} answers", lambda p=provider, s=is_streamed: p.answers(s)
             yield f"{name} {how} calls", lambda p=provider, s=is_streamed: p.calls(s)
+            yield f"{name} {how} demanded calls", lambda p=provider, s=is_streamed: p.demanded(s)
         yield f"{name} responses", provider.responses
         yield f"{name} messages", provider.messages

@@ -122,6 +122,7 @@ TEST_P(Conformance, AnswersAsTheCaseSays) {
     engine.control_tokens = string_list(setup, "control_tokens");
     if (flag(setup, "queue_full")) engine.max_requests = 0;
     if (flag(setup, "fails")) engine.fail_after_tokens = 0;
+    engine.follows_guides = flag(setup, "follows_guides");
   }
   ServerConfig config;
   if (has_setup) {

@@ -111,6 +111,7 @@ RequestId FakeEngine::start(Submission submission) {
   running->request = std::move(submission.request);
   for (Choice& choice : running->choices) {
     if (!tokenizer_) break;
+    if (options_.follows_guides && running->request.compiled_guide) choice.matcher.emplace(running->request.compiled_guide);
     choice.text = std::make_unique<text::StreamingDetokenizer>(
         *tokenizer_,
         text::DetokenizerOptions{.render_special = !running->request.sampling.skip_special_tokens,
@@ -221,6 +222,32 @@ bool FakeEngine::step(Running& running) {
   return true;
 }
 
+// The answer's next token, or what the guide allows instead.
+TokenId FakeEngine::next_token(Choice& choice) const {
+  const TokenId wanted = choice.position < answer_.size() ? answer_[choice.position] : kEnd;
+  if (!choice.matcher) {
+    ++choice.position;
+    return wanted;
+  }
+  grammar::GrammarMatcher& matcher = *choice.matcher;
+  if (wanted != kEnd && matcher.accept(wanted)) {
+    ++choice.position;
+    return wanted;
+  }
+  if (matcher.is_accepting()) return kEnd;
+  grammar::TokenMask mask(static_cast<std::int32_t>(tokenizer_->vocab().num_tokens()));
+  matcher.fill(mask);
+  const auto take = [&](TokenId token) { return mask.test(token) && matcher.accept(token); };
+  constexpr std::string_view kSoonest = "\"}])></{[0123456789";
+  for (const char sign : kSoonest) {
+    if (take(sign)) return sign;
+  }
+  for (TokenId token = mask.num_tokens() - 1; token >= 0; --token) {
+    if (take(token)) return token;
+  }
+  return kEnd;
+}
+
 RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
   const SamplingParams& params = running.request.sampling;
   Choice& choice = running.choices[index];
@@ -252,9 +279,8 @@ RequestOutput FakeEngine::next_output(Running& running, std::size_t index) {
     output.finish_reason = FinishReason::kLength;
     return output;
   }
-  const auto position = static_cast<std::size_t>(choice.num_tokens);
-  const bool at_end = position >= answer_.size();
-  const TokenId token = at_end ? kEnd : answer_[position];
+  const TokenId token = next_token(choice);
+  const bool at_end = token == kEnd;
   ++choice.num_tokens;
   ++num_generated_;
   output.token_ids.push_back(token);

@@ -8,11 +8,13 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/guide_compiler.h"
+#include "grammar/match/matcher.h"
 #include "kvasir/engine.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
@@ -22,8 +24,8 @@ namespace kvasir::server {
 
 // The tokens are bytes (id = byte), then "QQ", <|im_start|> and <|im_end|>; the template is ChatML. Each step
 // gives every choice of every request one token of the answer, after which it ends with <|im_end|>. Guides are
-// compiled, but bind no answer. A
-// choice's token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
+// compiled, but bind no answer unless it is said: then a token that may not come gives way to one that may, which ends
+// texts and values soon. A choice's token has log probability -(1 + index in the answer) / 4, alternatives half of the one before.
 class FakeEngine final : public Engine {
  public:
   struct Options {
@@ -38,6 +40,7 @@ class FakeEngine final : public Engine {
     bool has_template = true;
     std::string call_mark;  // by which its template shows in which form it calls tools; empty: in none
     bool has_tokenizer = true;
+    bool follows_guides = false;
     RequestCost cost;  // of every request, from its first output on
   };
   static constexpr TokenId kStart = 257;
@@ -67,6 +70,8 @@ class FakeEngine final : public Engine {
  private:
   struct Choice {
     std::int32_t num_tokens = 0;
+    std::size_t position = 0;  // in the answer
+    std::optional<grammar::GrammarMatcher> matcher;
     bool finished = false;
     std::unique_ptr<text::StreamingDetokenizer> text;
   };
@@ -85,6 +90,7 @@ class FakeEngine final : public Engine {
   void step_all();
   bool step(Running& running);  // false: it is over
   RequestOutput next_output(Running& running, std::size_t choice);
+  TokenId next_token(Choice& choice) const;
   void add_logprobs(const Request& request, std::int32_t index, TokenId token, RequestOutput& output) const;
 
   Options options_;

@@ -124,7 +124,12 @@ TaggedArguments::TaggedArguments(SchemaLowering& lowering, const MarkWriter& mar
   typed_texts_ = store.without(texts_, value_like_texts(store));
 }
 
-Part TaggedArguments::key(const MemberKeys& keys) { return bare_key(lowering(), keys); }
+// An element's name stands in two tags, which are alike only where it is known.
+Part TaggedArguments::key(const MemberKeys& keys) {
+  const bool is_element = syntax_.layout == ToolCallLayout::kNested;
+  if (is_element && (!keys.is_named() || keys.name.starts_with('/'))) return GrammarBuilder::text(kNothing);
+  return bare_key(lowering(), keys);
+}
 
 // Of all values but texts.
 Part TaggedArguments::other_value(const Cells& cells, SchemaName value) {

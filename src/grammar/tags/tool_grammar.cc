@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "grammar/ir/grammar_builder.h"
+#include "grammar/regex/derivatives.h"
+#include "grammar/schema/evaluator.h"
+#include "grammar/schema/json_value.h"
+#include "grammar/schema/lowering.h"
 #include "grammar/tags/call_forms.h"
 #include "grammar/tags/call_writer.h"
 #include "grammar/tags/tool_call_syntax.h"
@@ -28,14 +33,20 @@ class AnswerWriter {
         marks_(builder_, store, tokens),
         writer_(builder_, store, marks_, syntax) {}
 
-  Result<Grammar> write() {
+  Result<Grammar> write(const AnswerText& text) {
     KVASIR_TRY(const Part call, writer_.any_call(guide_.tools));
     const RuleId call_rule = builder_.declare("call");
     builder_.define(call_rule, call);
     const Part body = GrammarBuilder::rule(call_rule);
     const RuleId answer = builder_.declare("answer");
     const Part calls = all_calls(body, guide_.prompt_mark.empty() ? Start::kFresh : Start::kBegun);
-    builder_.define(answer, sequence({thoughts(), guide_.is_demanded ? calls : text_or_calls(body, calls)}));
+    Part whole = calls;
+    if (!guide_.is_demanded && text.is_free) whole = text_or_calls(body, calls);
+    if (!guide_.is_demanded && !text.is_free) {
+      KVASIR_TRY(const Part other, formed_text(text));
+      whole = choice({calls, other});
+    }
+    builder_.define(answer, sequence({thoughts(), whole}));
     return builder_.finish(answer);
   }
 
@@ -120,13 +131,39 @@ class AnswerWriter {
     return sequence(std::move(parts));
   }
 
-  // Text without marks of calls, which does not begin as a call without a mark does.
-  TermId free_text() {
+  std::vector<std::string_view> call_marks() const {
     std::vector<std::string_view> marks = {syntax_.section_open};
     marks.insert(marks.end(), syntax_.open.begin(), syntax_.open.end());
     for (const ReasoningMarks& known : reasoning_marks()) marks.push_back(known.open);
     if (!syntax_.text_close.empty()) marks.push_back(syntax_.text_close);
-    const TermId texts = texts_without(store_, marks);
+    return marks;
+  }
+
+  // A text of a form that somebody demands.
+  Result<Part> formed_text(const AnswerText& text) {
+    if (syntax_.may_be_bare) {
+      return make_error(ErrorKind::kUnmet, fmt::format("a form of the answer beside tools of '{}', whose calls need no mark",
+                                                       syntax_.family));
+    }
+    const TermId allowed = texts_without(store_, call_marks());
+    if (text.schema.empty()) return with_frame(GrammarBuilder::text(store_.all_of({text.texts, allowed})));
+    KVASIR_TRY(schema_, read_json(text.schema));
+    Derivatives derivatives(store_);
+    SchemaEvaluator evaluator(*schema_, store_, derivatives);
+    SchemaLowering lowering(evaluator, builder_, {});
+    lowering.set_form(std::make_unique<ConfinedJson>(lowering, allowed));
+    KVASIR_TRY(const RuleId rule, lowering.lower(evaluator.name_of(*schema_)));
+    if (!builder_.rules_with_text()[rule]) {
+      return make_error(ErrorKind::kUsage, "the guide has no text: nothing satisfies it");
+    }
+    return with_frame(GrammarBuilder::rule(rule));
+  }
+  // The last text of an answer.
+  Part with_frame(const Part& text) { return sequence({text_mark(0), text, optional_end(syntax_.text_close)}); }
+
+  // Text without marks of calls, which does not begin as a call without a mark does.
+  TermId free_text() {
+    const TermId texts = texts_without(store_, call_marks());
     if (!syntax_.may_be_bare) return texts;
     std::vector<TermId> begun;
     if (syntax_.layout == ToolCallLayout::kNamedJson) {
@@ -151,7 +188,7 @@ class AnswerWriter {
       builder_.add_edges(builder_.start_of(rule), text, behind);
       builder_.add_edges(behind, more, builder_.add_node(/*is_final=*/true));
     } else {
-      const Part last = sequence({text_mark(0), text, optional_end(syntax_.text_close)});
+      const Part last = with_frame(text);
       const std::size_t lead = syntax_.text_open[1].empty() ? 0 : 1;
       const Part first = sequence({text_mark(lead), text, marks_.part(syntax_.text_close), marks_.part(syntax_.next_open), more});
       builder_.define(rule, choice({last, first}));
@@ -174,18 +211,20 @@ class AnswerWriter {
   GrammarBuilder builder_;
   MarkWriter marks_;
   CallWriter writer_;
+  std::unique_ptr<const JsonValue> schema_;  // of a text
 };
 
 }  // namespace
 
-Result<Grammar> grammar_of_tools(TermStore& store, const ToolGuide& guide, std::span<const ControlToken> tokens) {
+Result<Grammar> grammar_of_tools(TermStore& store, const ToolGuide& guide, std::span<const ControlToken> tokens,
+                                 const AnswerText& text) {
   const auto syntaxes = tool_call_syntaxes();
   const auto syntax = std::ranges::find(syntaxes, std::string_view(guide.family), &ToolCallSyntax::family);
   if (syntax == syntaxes.end()) {
     return make_error(ErrorKind::kUsage, fmt::format("tools: no family '{}' is known", guide.family));
   }
   if (guide.tools.empty()) return make_error(ErrorKind::kUsage, "tools: there are none to call");
-  KVASIR_TRY(Grammar grammar, AnswerWriter(store, guide, *syntax, tokens).write());
+  KVASIR_TRY(Grammar grammar, AnswerWriter(store, guide, *syntax, tokens).write(text));
   if (store.is_exhausted()) return make_error(ErrorKind::kUnmet, "tools: their schemas make too many states");
   return grammar;
 }

@@ -60,6 +60,21 @@ TEST(ToolGrammar, TextsMayComeFirstWhereNothingIsDemanded) {
   EXPECT_FALSE(answers.accepts(rome + " That was it."));
 }
 
+TEST(ToolGrammar, ATextMayHaveAFormOfItsOwn) {
+  ToolGuide guide = guide_of("hermes");
+  guide.is_demanded = false;
+  const auto answers = ToolAnswers::create(guide, {}, {}, {}, {.is_free = false, .schema = R"({"type":"object"})"});
+  ASSERT_TRUE(answers.has_value()) << answers.error().message;
+  const std::string rome = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+  EXPECT_TRUE(answers->accepts(rome));
+  EXPECT_TRUE(answers->accepts("{\"a\": \"<tool_cal\"}"));
+  EXPECT_FALSE(answers->accepts("{\"a\": \"<tool_call>\"}"));
+  EXPECT_FALSE(answers->accepts("Rome"));
+  EXPECT_FALSE(answers->accepts("{}" + rome));
+  guide.family = "llama-3";
+  EXPECT_FALSE(ToolAnswers::create(guide, {}, {}, {}, {.is_free = false, .schema = R"({"type":"object"})"}).has_value());
+}
+
 TEST(ToolGrammar, MarksThatAreControlTokensAreNoText) {
   const std::vector<std::string> tokens = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "</s>"};
   ToolGuide guide = guide_of("mistral-args");

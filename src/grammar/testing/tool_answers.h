@@ -20,7 +20,8 @@ class ToolAnswers {
  public:
   // `ends`: which control token ends answers. Tokens of several bytes may be given too.
   static Result<ToolAnswers> create(const ToolGuide& guide, const std::vector<std::string>& control_tokens,
-                                    std::string_view ends = {}, const std::vector<std::string>& pieces = {}) {
+                                    std::string_view ends = {}, const std::vector<std::string>& pieces = {},
+                                    const AnswerText& text = {}) {
     std::vector<std::string> texts;
     for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
     texts.insert(texts.end(), pieces.begin(), pieces.end());
@@ -32,7 +33,7 @@ class ToolAnswers {
     answers.texts_ = texts;
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     auto store = std::make_unique<TermStore>(kMaxToolTerms);
-    KVASIR_TRY(Grammar grammar, grammar_of_tools(*store, guide, answers.tokens_));
+    KVASIR_TRY(Grammar grammar, grammar_of_tools(*store, guide, answers.tokens_, text));
     auto vocabulary = std::make_shared<const Vocabulary>(views);
     KVASIR_TRY(answers.grammar_, CompiledGrammar::create(std::move(store), std::move(grammar), std::move(vocabulary)));
     return answers;
@@ -60,14 +61,16 @@ class ToolAnswers {
     return size;
   }
 
-  // A random answer; empty when none ended in time. Ends of texts and values are preferred, or it would take long.
-  std::string sample(std::mt19937& random) const {
+  // A random answer; empty when none ended in time. Ends of texts and values are preferred, or it would take long: signs,
+  // and these marks as a whole.
+  std::string sample(std::mt19937& random, const std::vector<std::string>& marks = {}) const {
     constexpr std::string_view kEnds = "\"}])<>";
     GrammarMatcher matcher(grammar_);
     TokenMask mask(grammar_->vocabulary().num_tokens());
     std::string text;
     for (int step = 0; step < 20'000; ++step) {
       if (matcher.must_end() || (matcher.is_accepting() && random() % 8 == 0)) return text;
+      if (!marks.empty() && random() % 8 == 0 && write(marks[random() % marks.size()], matcher, text)) continue;
       matcher.fill(mask);
       std::vector<TokenId> allowed, ends;
       for (TokenId token = 0; token < mask.num_tokens(); ++token) {
@@ -88,6 +91,18 @@ class ToolAnswers {
   const CompiledGrammar& grammar() const { return *grammar_; }
 
  private:
+  // Whether all of it may follow.
+  bool write(std::string_view mark, GrammarMatcher& matcher, std::string& text) const {
+    GrammarMatcher fork = matcher;
+    for (std::string_view rest = mark; !rest.empty();) {
+      const TokenId token = token_at(rest);
+      if (!fork.accept(token)) return false;
+      rest.remove_prefix(token >= 256 ? text_of(token).size() : 1);
+    }
+    matcher = fork;
+    text += mark;
+    return true;
+  }
   TokenId token_at(std::string_view text) const {
     for (const ControlToken& token : tokens_) {
       if (text.starts_with(token.text)) return token.id;

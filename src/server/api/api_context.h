@@ -12,6 +12,7 @@
 #include "kvasir/engine.h"
 #include "server/api/generation_request.h"
 #include "server/api/tool_calls/detect_syntax.h"
+#include "server/api/tool_calls/known_tools.h"
 #include "server/auth/rate_limiter.h"
 #include "server/http/response_writer.h"
 #include "server/id_source.h"
@@ -54,6 +55,7 @@ struct ApiContext {
   const std::atomic<bool>& draining;
   // How the model's templates write calls.
   std::shared_ptr<ModelSyntaxes> syntaxes = std::make_shared<ModelSyntaxes>();
+  std::shared_ptr<KnownTools> tools = std::make_shared<KnownTools>();
   StoredThings* stored = nullptr;  // null: nothing is stored
   std::int32_t max_batch_lines = 8;  // of /v1/batches, in the engine at once
 };

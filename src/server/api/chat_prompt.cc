@@ -93,9 +93,6 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
 
 ApiResult<Request> chat_engine_request(const ApiContext& context, const ChatRequest& request,
                                        http::ResponseWriter& writer, std::string_view prompt_field) {
-  if (request.guide && request.may_call_tools()) {
-    return not_supported(request.guide->field, "a form of the answer beside tools that may be called");
-  }
   KVASIR_TRY(std::vector<TokenId> prompt, answerable_prompt(context, request, prompt_field));
   Request wanted = engine_request(request, writer.request().tenant, context.kv, std::move(prompt));
   Warnings warnings;

@@ -31,10 +31,15 @@ struct ChatRequest : GenerationRequest {
   jinja::Value documents = jinja::Value::none();
   std::vector<std::string> tool_names;
   std::vector<ToolOrigin> tool_origins;
-  std::string tool_choice = "auto";
+  std::vector<ToolSchema> tool_schemas;  // by name
+  std::string tool_choice = "auto";      // "none", "auto" or "required"
+  std::string named_tool;                // that has to be called; empty: any
+  std::string choice_field = "tool_choice";
   std::optional<std::vector<std::string>> allowed_tools;  // by the choice; none: all
   bool parallel_tool_calls = true;
-  bool may_call_tools() const { return !tool_names.empty() && tool_choice == "auto"; }
+  bool may_call_tools() const { return !tool_names.empty() && tool_choice != "none"; }
+  // A call is what the answer has to be.
+  bool must_call_tools() const { return tool_choice == "required"; }
   std::optional<std::int32_t> max_completion_tokens;
   bool logprobs = false;
   std::int32_t top_logprobs = 0;

@@ -14,8 +14,8 @@ namespace {
 using jinja::Value;
 
 ApiStatus read_choice_word(const FieldInput& field, std::string word, ChatRequest& request) {
-  if (word == "required" || word == "any") return not_supported(field.name, "\"" + word + "\"");
-  if (word != "none" && word != "auto") {
+  if (word == "any") word = "required";
+  if (word != "none" && word != "auto" && word != "required") {
     return bad_request(field.name + " must be \"none\", \"auto\", \"required\" or a function", field.name);
   }
   request.tool_choice = std::move(word);
@@ -57,6 +57,7 @@ ApiStatus read_allowed_tools(const FieldInput& field, JsonObject object, ChatReq
 }  // namespace
 
 ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request) {
+  request.choice_field = field.name;
   if (field.json.is_string()) {
     KVASIR_TRY(std::string word, string_of(field));
     return read_choice_word(field, std::move(word), request);
@@ -64,8 +65,38 @@ ApiStatus read_openai_tool_choice(const FieldInput& field, ChatRequest& request)
   KVASIR_TRY(const JsonObject object, object_of(field));
   KVASIR_TRY(std::string type, required_string(field, object, "type"));
   if (type == "allowed_tools") return read_allowed_tools(field, object, request);
-  if (type == "none" || type == "auto") return read_choice_word(field, std::move(type), request);
-  return not_supported(field.name, "a forced tool");
+  if (type == "none" || type == "auto" || type == "required" || type == "any") {
+    return read_choice_word(field, std::move(type), request);
+  }
+  if (type != "function" && type != "custom") {
+    return bad_request(field.name + ": the server has no tools of its own to call", field.name);
+  }
+  const auto nested = find_member(object, type);  // a chat's
+  const FieldInput named = nested ? field.at(type, *nested) : field;
+  KVASIR_TRY(const JsonObject named_object, object_of(named));
+  KVASIR_TRY(request.named_tool, required_string(named, named_object, "name"));
+  request.tool_choice = "required";
+  return {};
+}
+
+ApiStatus read_anthropic_tool_choice(const FieldInput& field, ChatRequest& request) {
+  request.choice_field = field.name;
+  KVASIR_TRY(const JsonObject object, object_of(field));
+  if (asks_for_nothing(field.json)) return {};
+  KVASIR_TRY(const std::string type, required_string(field, object, "type"));
+  if (const auto disabled = find_member(object, "disable_parallel_tool_use")) {
+    KVASIR_TRY(const bool one_at_most, boolean_of(field.at("disable_parallel_tool_use", *disabled)));
+    request.parallel_tool_calls = !one_at_most;
+  }
+  if (type == "tool") {
+    KVASIR_TRY(request.named_tool, required_string(field, object, "name"));
+  }
+  if (type != "none" && type != "auto" && type != "any" && type != "tool") {
+    const std::string path = field.name + ".type";
+    return bad_request(path + " must be \"auto\", \"any\", \"tool\" or \"none\"", path);
+  }
+  request.tool_choice = type == "any" || type == "tool" ? "required" : type;
+  return {};
 }
 
 ApiStatus refuse_forced_choice(const FieldInput& field) {
@@ -76,15 +107,17 @@ ApiStatus refuse_forced_choice(const FieldInput& field) {
   return not_supported(field.name, "a call, except in a chat,");
 }
 
-void keep_allowed_tools(ChatRequest& request, Warnings& warnings) {
-  if (!request.allowed_tools) return;
-  const std::vector<std::string>& allowed = *request.allowed_tools;
+namespace {
+
+void keep_tools_of(const std::vector<std::string>& allowed, ChatRequest& request, Warnings& warnings) {
   std::vector<Value> tools;
   std::vector<std::string> names;
+  std::vector<ToolSchema> schemas;
   for (std::size_t i = 0; i < request.tool_names.size(); ++i) {
     if (std::ranges::find(allowed, request.tool_names[i]) == allowed.end()) continue;
     names.push_back(request.tool_names[i]);
     tools.push_back(request.tools.as_list().items[i]);
+    schemas.push_back(std::move(request.tool_schemas[i]));
   }
   for (const std::string& name : allowed) {
     if (std::ranges::find(names, name) != names.end()) continue;
@@ -93,6 +126,32 @@ void keep_allowed_tools(ChatRequest& request, Warnings& warnings) {
   }
   request.tools = names.empty() ? Value::none() : Value::list(std::move(tools));
   request.tool_names = std::move(names);
+  request.tool_schemas = std::move(schemas);
+}
+
+// A tool in a namespace has another name for the model.
+ApiStatus find_named_tool(ChatRequest& request) {
+  if (request.named_tool.empty() || std::ranges::find(request.tool_names, request.named_tool) != request.tool_names.end()) {
+    return {};
+  }
+  const auto origin = std::ranges::find(request.tool_origins, request.named_tool, &ToolOrigin::name);
+  if (origin == request.tool_origins.end()) {
+    return bad_request(fmt::format("{}: \"{}\" is none of the tools", request.choice_field,
+                                   printable(request.named_tool.substr(0, 64))),
+                       request.choice_field);
+  }
+  request.named_tool = origin->shown_name;
+  return {};
+}
+
+}  // namespace
+
+ApiStatus keep_allowed_tools(ChatRequest& request, Warnings& warnings) {
+  if (request.allowed_tools) keep_tools_of(*request.allowed_tools, request, warnings);
+  if (request.must_call_tools() && request.tool_names.empty()) {
+    return bad_request(request.choice_field + ": a call is demanded, but there is no tool to call", request.choice_field);
+  }
+  return find_named_tool(request);
 }
 
 }  // namespace kvasir::server::api

@@ -19,6 +19,8 @@ namespace {
 using jinja::Value;
 
 constexpr std::string_view kCustomInput = "input";  // of a custom tool, as custom_call_arguments has it
+constexpr std::string_view kInputSchema =
+    R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false})";
 
 // Why a tool that is no function is left out.
 enum class ToolKind : std::uint8_t { kHosted, kWithoutSchema, kUnknown };
@@ -105,12 +107,9 @@ ApiResult<std::string> foreign_type(const FieldInput& tool, JsonObject object, c
   return type == shape.type || type.empty() ? std::string() : type;
 }
 
-ApiStatus note_strict(const FieldInput& tools, const FieldInput& function, JsonObject object) {
+ApiResult<bool> read_strict(const FieldInput& function, JsonObject object) {
   const auto strict = find_member(object, "strict");
-  if (!strict) return {};
-  KVASIR_TRY(const bool is_strict, boolean_of(function.at("strict", *strict)));
-  if (is_strict) tools.warn(": strict is left out, arguments are not held to their schema");
-  return {};
+  return strict ? boolean_of(function.at("strict", *strict)) : false;
 }
 
 // The object that has the name and the schema. Some clients send one API's tools to another.
@@ -127,7 +126,8 @@ ApiResult<std::string> read_description(const FieldInput& function, JsonObject o
   return description ? string_of(function.at("description", *description)) : std::string();
 }
 
-ApiResult<Value> read_schema(const FieldInput& function, JsonObject object, const ToolShape& shape) {
+// Its text goes to `text`; one that is left out takes no arguments.
+ApiResult<Value> read_schema(const FieldInput& function, JsonObject object, const ToolShape& shape, ToolSchema& text) {
   std::string_view member = shape.schema_member;
   for (const std::string_view other : {"input_schema", "parameters"}) {
     if (!find_member(object, member) && find_member(object, other)) member = other;
@@ -138,10 +138,14 @@ ApiResult<Value> read_schema(const FieldInput& function, JsonObject object, cons
     TemplateEntries entries;
     add_member(entries, "type", std::string("object"));
     add_member(entries, "properties", Value::dict({}));
+    text.json = R"({"type":"object","properties":{},"additionalProperties":false})";
+    text.field = function.name;
     return Value::dict(std::move(entries));
   }
   KVASIR_TRY(const FieldInput schema, required_member(function, object, member));
   KVASIR_TRY(const JsonObject schema_object, object_of(schema));
+  text.json = simdjson::minify(schema.json);
+  text.field = schema.name;
   return to_template_value(schema_object);
 }
 
@@ -203,7 +207,7 @@ class ToolListReader {
     KVASIR_TRY(const JsonObject object, object_of(tool));
     KVASIR_TRY(const std::string type, foreign_type(tool, object, shape_));
     if (type.empty()) return add_function(tool, object, space);
-    if (type == "custom" && add_custom(object, space)) return {};
+    if (type == "custom" && add_custom(object, space, tool.name)) return {};
     const auto nested = type == "namespace" ? find_member(object, "tools") : std::nullopt;
     if (!nested || !space.empty() || asks_for_nothing(*nested)) {
       left_out_.add(object, type);
@@ -217,10 +221,13 @@ class ToolListReader {
     KVASIR_TRY(const FieldInput function, function_of(tool, tool_object, shape_));
     KVASIR_TRY(const JsonObject object, object_of(function));
     KVASIR_TRY(std::string name, required_string(function, object, "name"));
-    KVASIR_CHECKED(note_strict(field_, function, object));
-    if (!shape_.function_member.empty()) KVASIR_CHECKED(note_strict(field_, tool, tool_object));
+    ToolSchema text;
+    KVASIR_TRY(text.is_strict, read_strict(function, object));
+    KVASIR_TRY(const bool is_strict_tool, read_strict(tool, tool_object));
+    text.is_strict = text.is_strict || is_strict_tool;
     KVASIR_TRY(std::string description, read_description(function, object));
-    KVASIR_TRY(Value schema, read_schema(function, object, shape_));
+    KVASIR_TRY(Value schema, read_schema(function, object, shape_, text));
+    tools_.schemas.push_back(std::move(text));
     constexpr std::array<std::string_view, 7> kKnown = {"type",   "name",         "description", "parameters",
                                                         "strict", "input_schema", "cache_control"};
     TemplateEntries members = begin_tool({.shown_name = {}, .name = std::move(name), .space = std::string(space)},
@@ -234,7 +241,7 @@ class ToolListReader {
   }
 
   // False: it has no name.
-  bool add_custom(JsonObject tool, std::string_view space) {
+  bool add_custom(JsonObject tool, std::string_view space, const std::string& tool_field) {
     const auto nested = find_member(tool, "custom");  // a chat's
     const JsonObject object = nested && nested->is_object() ? nested->get_object().value() : tool;
     const auto name = find_member(object, "name");
@@ -249,6 +256,7 @@ class ToolListReader {
                       .name = std::string(name->get_string().value()),
                       .space = std::string(space),
                       .is_custom = true};
+    tools_.schemas.push_back({.json = std::string(kInputSchema), .field = tool_field});
     values_.push_back(function_value(begin_tool(std::move(origin), std::move(description), input_schema())));
     return true;
   }

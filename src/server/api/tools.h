@@ -20,9 +20,17 @@ struct ToolOrigin {
   bool is_custom = false;  // takes a text instead of arguments
 };
 
+// The arguments that a tool takes.
+struct ToolSchema {
+  std::string json;        // as the client wrote it; empty: it gave none
+  bool is_strict = false;  // arguments have to satisfy it
+  std::string field;       // that has it
+};
+
 struct Tools {
   jinja::Value list;
   std::vector<std::string> names;
+  std::vector<ToolSchema> schemas;  // by name
   std::vector<ToolOrigin> origins;
 };
 
@@ -52,8 +60,8 @@ inline constexpr ToolShape kAnthropicTools{
 // members too ("return"), which some templates show. A custom tool is shown as a function of one text,
 // "input", and the tools of a namespace with its name before theirs.
 //
-// Any other tool is left out, and a warning names it; so it is said that no arguments are held to their schema
-// (strict) or grammar. Errors (400) name the part at fault: no name, a limit.
+// Any other tool is left out, and a warning names it; so it is said that no text is held to its grammar. Errors (400)
+// name the part at fault: no name, a limit.
 ApiResult<Tools> read_tools(const FieldInput& field, const ToolShape& shape);
 
 }  // namespace kvasir::server::api

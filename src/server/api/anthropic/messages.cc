@@ -9,6 +9,7 @@
 #include "server/api/endpoint.h"
 #include "server/api/field_reference.h"
 #include "server/api/generation.h"
+#include "server/api/tool_calls/tool_guide.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -17,10 +18,11 @@ ApiStatus start_messages(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const MessagesRequest request, read_request(context, *writer, parse_messages_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
   wanted.client_id = context.ids.next("msg_");
+  KVASIR_TRY(ToolCallReading tool_calls, guided_tool_calls(context, request, wanted, *writer));
   auto format = std::make_unique<MessagesFormat>(
       MessagesFormat::Options{.id = wanted.client_id,
                               .model = context.model_name,
-                              .tool_calls = tool_call_reading(context, request, wanted)},
+                              .tool_calls = std::move(tool_calls)},
       context.ids);
   std::vector<Request> requests;
   requests.push_back(std::move(wanted));

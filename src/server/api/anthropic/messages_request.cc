@@ -7,6 +7,7 @@
 #include "server/api/anthropic/conversation.h"
 #include "server/api/guide_fields.h"
 #include "server/api/thinking.h"
+#include "server/api/tool_choice.h"
 #include "server/api/tools.h"
 
 namespace kvasir::server::api {
@@ -20,23 +21,13 @@ ApiStatus read_system(const FieldInput& field, MessagesRequest& request) {
 ApiStatus read_tool_list(const FieldInput& field, MessagesRequest& request) {
   KVASIR_TRY(Tools tools, read_tools(field, kAnthropicTools));
   request.tool_names = std::move(tools.names);
+  request.tool_schemas = std::move(tools.schemas);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
 }
 
 ApiStatus read_tool_choice(const FieldInput& field, MessagesRequest& request) {
-  KVASIR_TRY(const JsonObject object, object_of(field));
-  if (asks_for_nothing(field.json)) return {};
-  KVASIR_TRY(request.tool_choice, required_string(field, object, "type"));
-  if (const auto disabled = find_member(object, "disable_parallel_tool_use")) {
-    KVASIR_TRY(const bool one_at_most, boolean_of(field.at("disable_parallel_tool_use", *disabled)));
-    request.parallel_tool_calls = !one_at_most;
-  }
-  if (request.tool_choice == "none" || request.tool_choice == "auto") return {};
-  if (request.tool_choice == "any" || request.tool_choice == "tool")
-    return not_supported(field.name, "a forced tool");
-  const std::string path = field.name + ".type";
-  return bad_request(path + " must be \"auto\", \"any\", \"tool\" or \"none\"", path);
+  return read_anthropic_tool_choice(field, request);
 }
 
 ApiStatus read_stop_sequences(const FieldInput& field, MessagesRequest& request) {
@@ -97,7 +88,7 @@ constexpr auto kFields = std::to_array<Field<MessagesRequest>>({
     {"tool_choice",
      "object",
      {},
-     "type \"auto\" (default) where the model's template shows tools, or \"none\"; disable_parallel_tool_use",
+     "type \"auto\" (default), \"any\", \"tool\" with a name, or \"none\"; disable_parallel_tool_use",
      read_tool_choice},
     {"stop_sequences",
      "array of strings",
@@ -164,6 +155,7 @@ ApiResult<MessagesRequest> parse_count_tokens_request(std::string_view body, con
       read_fields(document.root(), generation_fields(), messages_fields(), limits, request, warnings));
   KVASIR_CHECKED(read_messages_of(document.root(), limits, request, warnings));
   KVASIR_CHECKED(check_single(request, warnings));
+  KVASIR_CHECKED(keep_allowed_tools(request, warnings));
   return request;
 }
 

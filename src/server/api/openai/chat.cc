@@ -5,6 +5,7 @@
 #include "server/api/generation.h"
 #include "server/api/openai/chat_fields.h"
 #include "server/api/openai/chat_format.h"
+#include "server/api/tool_calls/tool_guide.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -12,11 +13,12 @@ namespace {
 ApiStatus start_chat(ApiContext& context, const Writer& writer) {
   KVASIR_TRY(const ChatRequest request, read_request(context, *writer, parse_chat_request));
   KVASIR_TRY(Request wanted, chat_engine_request(context, request, *writer));
+  KVASIR_TRY(ToolCallReading tool_calls, guided_tool_calls(context, request, wanted, *writer));
   ChatFormat::Options options = {.header = make_answer_header(context, request, "chatcmpl-"),
                                  .num_choices = request.sampling.n,
                                  .logprobs = request.logprobs,
                                  .prompt_logprobs = request.sampling.prompt_logprobs.has_value(),
-                                 .tool_calls = tool_call_reading(context, request, wanted),
+                                 .tool_calls = std::move(tool_calls),
                                  .tool_origins = request.tool_origins};
   wanted.client_id = options.header.id;
   std::vector<Request> requests;

@@ -34,6 +34,7 @@ ApiStatus read_documents(const FieldInput& field, ChatRequest& request) {
 ApiStatus read_tool_list(const FieldInput& field, ChatRequest& request) {
   KVASIR_TRY(Tools tools, read_tools(field, kChatTools));
   request.tool_names = std::move(tools.names);
+  request.tool_schemas = std::move(tools.schemas);
   request.tool_origins = std::move(tools.origins);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
@@ -114,7 +115,7 @@ constexpr auto kFields = std::to_array<Field<ChatRequest>>({
     {"tool_choice",
      "string or object",
      {},
-     "\"auto\" (default) where the model's template shows tools, \"none\", or allowed_tools",
+     "\"auto\" (default), \"none\", \"required\", a function by its name, or allowed_tools",
      read_openai_tool_choice},
     {"parallel_tool_calls",
      "boolean",
@@ -205,7 +206,7 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const Limits& l
   ChatRequest request;
   KVASIR_CHECKED(read_fields(document.root(), generation_fields(), chat_fields(), limits, request, warnings));
   KVASIR_CHECKED(check(request, warnings));
-  keep_allowed_tools(request, warnings);
+  KVASIR_CHECKED(keep_allowed_tools(request, warnings));
   if (request.max_completion_tokens) request.sampling.max_tokens = request.max_completion_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return request;

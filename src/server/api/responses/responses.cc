@@ -13,6 +13,7 @@
 #include "server/api/responses/responses_request.h"
 #include "server/api/responses/stored_response.h"
 #include "server/api/stored_things.h"
+#include "server/api/tool_calls/tool_guide.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -97,7 +98,7 @@ ApiStatus start_responses(ApiContext& context, const Writer& writer, const std::
   auto prepared = std::make_shared<Preparation>(Preparation{.asked = request});
   const bool is_stored = context.stored != nullptr && *request.store;
   const bool is_background = request.background;
-  ToolCallReading tool_calls = tool_call_reading(context, request, wanted);
+  KVASIR_TRY(ToolCallReading tool_calls, guided_tool_calls(context, request, wanted, *writer));
   ResponsesFormat::Options options{.id = wanted.client_id,
                                    .created_s = static_cast<std::int64_t>(std::time(nullptr)),
                                    .model = context.model_name,

@@ -101,7 +101,13 @@ void ResponsesFormat::write_settings(JsonWriter& json) const {
     json.null();
   }
   json.member("temperature", request.sampling.temperature).member("top_p", request.sampling.top_p);
-  json.member("tool_choice", request.tool_choice).key("tools").raw(request.tools_json);
+  json.key("tool_choice");
+  if (request.named_tool.empty()) {
+    json.value(request.tool_choice);
+  } else {
+    json.begin_object().member("type", "function").member("name", request.named_tool).end_object();
+  }
+  json.key("tools").raw(request.tools_json);
   json.member("parallel_tool_calls", request.parallel_tool_calls).key("metadata").raw(request.metadata_json);
   json.key("text").begin_object().key("format").raw(request.format_json).end_object();
   json.member("top_logprobs", request.top_logprobs).member("truncation", "disabled");

@@ -24,6 +24,7 @@ ApiStatus read_tool_list(const FieldInput& field, ResponsesRequest& request) {
   KVASIR_TRY(Tools tools, read_tools(field, kResponsesTools));
   request.tools_json = simdjson::minify(field.json);
   request.tool_names = std::move(tools.names);
+  request.tool_schemas = std::move(tools.schemas);
   request.tool_origins = std::move(tools.origins);
   if (!request.tool_names.empty()) request.tools = std::move(tools.list);
   return {};
@@ -112,7 +113,7 @@ constexpr auto kFields = std::to_array<Field<ResponsesRequest>>({
     {"tool_choice",
      "string or object",
      {},
-     "\"auto\" (default) where the model's template shows tools, \"none\", or allowed_tools",
+     "\"auto\" (default), \"none\", \"required\", a function by its name, or allowed_tools",
      read_choice_of_tool},
     {"parallel_tool_calls",
      "boolean",
@@ -209,7 +210,7 @@ ApiResult<ResponsesRequest> parse_continued_request(std::string_view body, const
     KVASIR_TRY(request.messages, read_conversation(*input, limits, before, request, warnings));
   }
   KVASIR_CHECKED(check(request, warnings));
-  keep_allowed_tools(request, warnings);
+  KVASIR_CHECKED(keep_allowed_tools(request, warnings));
   if (request.max_output_tokens) request.sampling.max_tokens = request.max_output_tokens;
   if (request.logprobs) request.sampling.logprobs = request.top_logprobs;
   return request;

@@ -1,10 +1,10 @@
 #include "server/api/tool_calls/tool_signature.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "server/api/tool_calls/call_parser.h"
+#include "server/api/tool_calls/json_text.h"
 
 namespace kvasir::server::api {
 namespace {
@@ -58,21 +58,35 @@ const Value* member_of(const Value* value, std::string_view key) {
   return value != nullptr && value->is_dict() ? value->as_dict().find(key) : nullptr;
 }
 
-JsonTypes type_of_json(simdjson::dom::element json) {
-  switch (json.type()) {
-    case simdjson::dom::element_type::STRING:
+JsonTypes type_of_json(std::string_view json) {
+  switch (json.front()) {
+    case '"':
       return kStringType;
-    case simdjson::dom::element_type::BOOL:
+    case 't':
+    case 'f':
       return kBooleanType;
-    case simdjson::dom::element_type::NULL_VALUE:
+    case 'n':
       return kNullType;
-    case simdjson::dom::element_type::OBJECT:
+    case '{':
       return kObjectType;
-    case simdjson::dom::element_type::ARRAY:
+    case '[':
       return kArrayType;
     default:
       return kNumberType;
   }
+}
+
+// The text's only value without its blanks, numbers as they stand; empty: it is no JSON.
+std::string compact_json(std::string_view text) {
+  JsonCopier copier;
+  std::string json;
+  TextStep step = TextStep::kMore;
+  for (const char byte : without_blanks(text)) {
+    if (step != TextStep::kMore) return {};
+    step = copier.step(byte, json);
+  }
+  if (step == TextStep::kMore) step = copier.step(' ', json);  // ends a number or a word
+  return step == TextStep::kDone || step == TextStep::kDoneBefore ? json : std::string();
 }
 
 // As Python writes them, which models that saw much of it do too.
@@ -108,6 +122,14 @@ std::vector<ToolSignature> tool_signatures(const Value& tools, std::span<const s
   return signatures;
 }
 
+std::vector<std::string> text_arguments(const ToolSignature& tool) {
+  std::vector<std::string> names;
+  for (const auto& [name, types] : tool.arguments) {
+    if (types == kStringType) names.push_back(name);
+  }
+  return names;
+}
+
 const ToolSignature* find_tool(std::span<const ToolSignature> tools, std::string_view name) {
   const auto found = std::ranges::find(tools, name, [](const auto& t) { return std::string_view(t.name); });
   return found == tools.end() ? nullptr : &*found;
@@ -115,15 +137,13 @@ const ToolSignature* find_tool(std::span<const ToolSignature> tools, std::string
 
 std::string typed_json(std::string_view text, JsonTypes types) {
   if (types != kStringType) {
-    simdjson::dom::parser parser;
-    simdjson::dom::element json;
-    const std::string_view literal = json_literal(text);
-    if (parser.parse(simdjson::padded_string(literal)).get(json) == simdjson::SUCCESS) {
-      const JsonTypes type = type_of_json(json);
+    const std::string value = compact_json(json_literal(text));
+    if (!value.empty()) {
+      const JsonTypes type = type_of_json(value);
       // A type that the schema does not name is better than a string that it does not name either.
-      const bool is_wanted = (types & type) != 0 || (types & kStringType) == 0;
-      if (type != kStringType && is_wanted) return simdjson::minify(json);
-      if (type == kStringType && (types & kStringType) == 0) return simdjson::minify(json);
+      const bool takes_strings = (types & kStringType) != 0;
+      const bool is_wanted = type == kStringType ? !takes_strings : (types & type) != 0 || !takes_strings;
+      if (is_wanted) return value;
     }
   }
   std::string json;

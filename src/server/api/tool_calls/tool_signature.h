@@ -27,6 +27,8 @@ struct ToolSignature {
 
 // Of those in `tools`, as templates read them, that are among `names`. One without a schema takes anything.
 std::vector<ToolSignature> tool_signatures(const jinja::Value& tools, std::span<const std::string> names);
+// The arguments whose values are texts, whatever a bare value looks like.
+std::vector<std::string> text_arguments(const ToolSignature& tool);
 // Null when there is no such tool.
 const ToolSignature* find_tool(std::span<const ToolSignature> tools, std::string_view name);
 
