@@ -56,28 +56,44 @@ Status read_complement_of_one_of(KeywordContext& context, const JsonValue& keywo
     for (std::size_t j = i + 1; j < keyword.children.size(); ++j) {
       KVASIR_TRY(const Cells* second, context.cells_of(*keyword.children[j], /*is_complement=*/false));
       KVASIR_TRY(const Cells shared, context.algebra().both(*first, *second));
-      KVASIR_TRY(const bool is_shared, is_inhabited(context.evaluator(), shared));
-      if (is_shared) KVASIR_CHECKED(context.add_as_is(shared));
+      if (is_inhabited(context.evaluator(), shared)) KVASIR_CHECKED(context.add_as_is(shared));
     }
   }
   return {};
+}
+
+// The cells of lists and objects one by one, and all others together.
+std::vector<Cells> parts_of(const Cells& cells) {
+  std::vector<Cells> parts;
+  for (const ArrayCell& cell : cells.arrays) parts.push_back({.arrays = {cell}});
+  for (const ObjectCell& cell : cells.objects) parts.push_back({.objects = {cell}});
+  parts.push_back(cells);
+  parts.back().is_narrowed = false;  // values that are missing here are shared with nobody
+  parts.back().arrays.clear();
+  parts.back().objects.clear();
+  return parts;
 }
 
 // The values of a schema that no other one has.
 Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::size_t place) {
   KVASIR_TRY(const Cells* own, context.cells_of(*keyword.children[place], /*is_complement=*/false));
   KVASIR_TRY(Cells alone, context.algebra().both(context.result(), *own));
+  const bool is_narrowed = alone.is_narrowed;
   for (std::size_t j = 0; j < keyword.children.size(); ++j) {
     if (j == place) continue;
     KVASIR_TRY(const Cells* other, context.cells_of(*keyword.children[j], /*is_complement=*/false));
-    Cells named = alone;
-    named.is_narrowed = false;  // values that are missing here are shared with nobody
-    KVASIR_TRY(const Cells shared, context.algebra().both(named, *other));
-    KVASIR_TRY(const bool is_shared, is_inhabited(context.evaluator(), shared));
-    if (!is_shared) continue;
-    KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
-    KVASIR_TRY(alone, context.algebra().both(alone, *without));
+    Cells left;
+    for (Cells& part : parts_of(alone)) {
+      KVASIR_TRY(const Cells shared, context.algebra().both(part, *other));
+      if (is_inhabited(context.evaluator(), shared)) {
+        KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
+        KVASIR_TRY(part, context.algebra().both(part, *without));
+      }
+      left = CellAlgebra::either(std::move(left), part);
+    }
+    alone = std::move(left);
   }
+  alone.is_narrowed = alone.is_narrowed || is_narrowed;
   return alone;
 }
 

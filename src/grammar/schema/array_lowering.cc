@@ -13,7 +13,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;   // of one array
-constexpr std::size_t kMaxContains = 4;
+constexpr std::size_t kMaxContains = 6;
 constexpr std::size_t kMaxUniqueValues = 10;
 
 // The elements of an array as an automaton: a node knows how many there are, as far as that matters, and how many of

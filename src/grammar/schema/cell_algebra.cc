@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "grammar/regex/fingerprint.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -34,6 +37,18 @@ Cells CellAlgebra::any_value() {
           .strings = {StringCell{.texts = store_.any_text(), .perhaps = store_.any_text()}},
           .arrays = {ArrayCell{}},
           .objects = {ObjectCell{}}};
+}
+
+std::size_t SharedRule::hash_of(const MemberRule& rule) {
+  Fingerprint hash(rule.others);
+  hash.add((rule.has_others ? 1U : 0U) + (rule.is_assertion ? 2U : 0U));
+  hash.add(rule.doubtful);
+  for (const auto& [key, value] : rule.properties) {
+    hash.add(std::hash<std::string>()(key));
+    hash.add(value);
+  }
+  for (const auto& [keys, value] : rule.patterns) hash.add(std::uint64_t{keys} << 32 | value);
+  return hash.value().first;
 }
 
 void CellAlgebra::add_both(const StringCell& a, const StringCell& b, Cells& cells) {

@@ -42,7 +42,8 @@ void CellAlgebra::add_complement(const MemberRule& rule, std::vector<ObjectCell>
   for (const auto& [key, value] : rule.properties) {
     keys.push_back(key);
     for (const SchemaName other : names_.complement(value)) {
-      cells.push_back({.rules = {{.properties = {{key, other}}, .patterns = {}, .is_assertion = false}}, .required = {key}});
+      cells.push_back({.rules = {MemberRule{.properties = {{key, other}}, .patterns = {}, .is_assertion = false}},
+                       .required = {key}});
     }
   }
   for (const auto& [pattern, value] : rule.patterns) {
@@ -76,10 +77,10 @@ std::vector<ObjectCell> CellAlgebra::complement(const ObjectCell& cell, bool& is
         is_narrowed = true;
         break;
       }
-      without.rules.push_back({.properties = {}, .patterns = {{contains.keys, other}}, .is_assertion = false});
+      without.rules.push_back(MemberRule{.properties = {}, .patterns = {{contains.keys, other}}, .is_assertion = false});
     }
     if (without.rules.empty()) {
-      without.rules.push_back({.properties = {}, .patterns = {{contains.keys, kNoValue}}, .is_assertion = false});
+      without.rules.push_back(MemberRule{.properties = {}, .patterns = {{contains.keys, kNoValue}}, .is_assertion = false});
     }
     cells.push_back(std::move(without));
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,8 +67,30 @@ struct MemberRule {
   friend bool operator==(const MemberRule&, const MemberRule&) = default;
 };
 
+// A rule that many cells hold: copies share it, and a look tells most of them apart.
+//
+// Thread safety: none.
+class SharedRule {
+ public:
+  SharedRule(MemberRule rule)  // NOLINT: a rule where a list of rules is wanted
+      : hash_(hash_of(rule)), rule_(std::make_shared<const MemberRule>(std::move(rule))) {}
+
+  operator const MemberRule&() const { return *rule_; }  // NOLINT: as above
+  const MemberRule& get() const { return *rule_; }
+
+  friend bool operator==(const SharedRule& a, const SharedRule& b) {
+    return a.rule_ == b.rule_ || (a.hash_ == b.hash_ && *a.rule_ == *b.rule_);
+  }
+
+ private:
+  static std::size_t hash_of(const MemberRule& rule);
+
+  std::size_t hash_;
+  std::shared_ptr<const MemberRule> rule_;
+};
+
 struct ObjectCell {
-  std::vector<MemberRule> rules = {};  // each holds for every member
+  std::vector<SharedRule> rules = {};  // each holds for every member
   std::vector<std::string> required = {};
   std::vector<std::string> absent = {};
   TermId names = kNothing;  // keys that may be; kNothing: any

@@ -14,7 +14,11 @@ namespace {
 void forget_evaluated(Cells& cells) {
   for (ArrayCell& cell : cells.arrays) cell.num_evaluated = 0;
   for (ObjectCell& cell : cells.objects) {
-    for (MemberRule& rule : cell.rules) rule.is_assertion = false;
+    for (SharedRule& shared : cell.rules) {
+      MemberRule rule = shared;
+      rule.is_assertion = false;
+      shared = std::move(rule);
+    }
   }
 }
 
@@ -34,6 +38,14 @@ Result<const Cells*> SchemaEvaluator::cells(SchemaName name) {
   }
   num_cells_ += result.count();
   return &cells_.emplace(name, std::move(result)).first->second;
+}
+
+const Cells* SchemaEvaluator::cells_if_known(SchemaName name) {
+  const bool was_refused = notes_.refused.has_value();
+  const Result<const Cells*> found = cells(name);
+  if (found) return *found;
+  if (!was_refused) notes_.refused.reset();
+  return nullptr;
 }
 
 void SchemaEvaluator::note_narrowed(const JsonValue& keyword, std::string_view reason) {

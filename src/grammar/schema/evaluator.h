@@ -35,6 +35,10 @@ class SchemaEvaluator {
   // The reference lives as long as this.
   Result<const Cells*> cells(SchemaName name);
 
+  // The same for who can do without: null where the schema is refused, or is being looked into already. Such a refusal
+  // is not noted.
+  const Cells* cells_if_known(SchemaName name);
+
   SchemaNames& names() { return names_; }
   CellAlgebra& algebra() { return algebra_; }
   TermStore& store() { return store_; }

@@ -41,18 +41,25 @@ std::string ipv6() {
   return text + ")";
 }
 
-std::string uri_rest() {
-  return fmt::format("(?:/{0}*)*(?:\\?(?:{0}|[/?])*)?(?:#(?:{0}|[/?])*)?", kPathCharacter);
+std::string query_and_fragment() { return fmt::format("(?:\\?(?:{0}|[/?])*)?(?:#(?:{0}|[/?])*)?", kPathCharacter); }
+
+std::string authority_and_path() {
+  return fmt::format("//(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{{2}})*@)?{}(?::[0-9]{{0,5}})?(?:/{}*)*",
+                     "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+", kPathCharacter);
 }
 
+// A path without an authority does not begin with two slashes.
+std::string absolute_path() { return fmt::format("/(?:{0}+(?:/{0}*)*)?", kPathCharacter); }
+
 std::string uri() {
-  const std::string authority = fmt::format("//(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{{2}})*@)?{}(?::[0-9]{{0,5}})?",
-                                            "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+");
-  return fmt::format("{}:(?:{}|{}+)?{}", kScheme, authority, kPathCharacter, uri_rest());
+  return fmt::format("{0}:(?:{1}|{2}|{3}+(?:/{3}*)*)?{4}", kScheme, authority_and_path(), absolute_path(), kPathCharacter,
+                     query_and_fragment());
 }
 
 std::string uri_reference() {
-  return fmt::format("(?:{}|(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{{2}})*{})", uri(), uri_rest());
+  constexpr std::string_view kFirstCharacter = "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})";  // no colon
+  return fmt::format("(?:{}|(?:{}|{}|{}+(?:/{}*)*)?{})", uri(), authority_and_path(), absolute_path(), kFirstCharacter,
+                     kPathCharacter, query_and_fragment());
 }
 
 std::string email() {
@@ -107,7 +114,9 @@ Result<std::optional<FormatTexts>> format_texts(TermStore& store, std::string_vi
   KVASIR_TRY(texts.surely, pattern_language(store, pattern, PatternFit::kWhole));
   if (name == "hostname" || name == "idn-hostname") {
     const TermId any = store.char_class(text::regex::CodePointSet::of(0, kLastCodePoint));
-    texts.surely = store.all_of({texts.surely, store.repeat(any, 1, 253)});
+    // A label like "xn--a" is an encoded name, which validators look into.
+    KVASIR_TRY(const TermId encoded, pattern_language(store, "(?:^|\\.)..--", PatternFit::kFound));
+    texts.surely = store.without(store.all_of({texts.surely, store.repeat(any, 1, 253)}), encoded);
   }
   const std::string_view wide = wide_pattern_of(name);
   texts.perhaps = store.any_text();

@@ -7,25 +7,25 @@
 namespace kvasir::grammar {
 namespace {
 
-Result<bool> has_value(SchemaEvaluator& evaluator, SchemaName name, int depth) {
+bool has_value(SchemaEvaluator& evaluator, SchemaName name, int depth) {
   if (name == kAnyValue || depth == 0) return name != kNoValue;
-  KVASIR_TRY(const Cells* cells, evaluator.cells(name));
-  return is_inhabited(evaluator, *cells, depth - 1);
+  const Cells* cells = evaluator.cells_if_known(name);
+  return cells == nullptr || is_inhabited(evaluator, *cells, depth - 1);
 }
 
-Result<bool> is_inhabited_object(SchemaEvaluator& evaluator, const ObjectCell& cell, int depth) {
+bool is_inhabited_object(SchemaEvaluator& evaluator, const ObjectCell& cell, int depth) {
   for (const std::string& key : cell.required) {
     if (is_doubtful(evaluator, cell, key)) continue;
-    KVASIR_TRY(const bool has, has_value(evaluator, member_value(evaluator, cell, key), depth));
+    const bool has = has_value(evaluator, member_value(evaluator, cell, key), depth);
     if (!has) return false;
   }
   return true;
 }
 
-Result<bool> is_inhabited_array(SchemaEvaluator& evaluator, const ArrayCell& cell, int depth) {
+bool is_inhabited_array(SchemaEvaluator& evaluator, const ArrayCell& cell, int depth) {
   for (std::uint32_t i = 0; i < std::min<std::size_t>(cell.min_items, cell.prefix.size() + 1); ++i) {
     const SchemaName element = i < cell.prefix.size() ? cell.prefix[i] : cell.rest;
-    KVASIR_TRY(const bool has, has_value(evaluator, element, depth));
+    const bool has = has_value(evaluator, element, depth);
     if (!has) return false;
   }
   return true;
@@ -60,17 +60,17 @@ bool is_doubtful(SchemaEvaluator& evaluator, const ObjectCell& cell, const std::
   });
 }
 
-Result<bool> is_inhabited(SchemaEvaluator& evaluator, const Cells& cells, int depth) {
+bool is_inhabited(SchemaEvaluator& evaluator, const Cells& cells, int depth) {
   if (cells.is_narrowed) return true;
   if (cells.has_null || cells.has_true || cells.has_false || !cells.numbers.empty() || !cells.strings.empty()) {
     return true;
   }
   for (const ArrayCell& cell : cells.arrays) {
-    KVASIR_TRY(const bool has, is_inhabited_array(evaluator, cell, depth));
+    const bool has = is_inhabited_array(evaluator, cell, depth);
     if (has) return true;
   }
   for (const ObjectCell& cell : cells.objects) {
-    KVASIR_TRY(const bool has, is_inhabited_object(evaluator, cell, depth));
+    const bool has = is_inhabited_object(evaluator, cell, depth);
     if (has) return true;
   }
   return false;

@@ -13,7 +13,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;  // of one object
-constexpr std::size_t kMaxWanted = 4;      // kinds of member that have to be there
+constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be there
 
 bool has_key(const std::vector<std::string>& keys, const std::string& key) {
   return std::ranges::find(keys, key) != keys.end();

@@ -60,7 +60,8 @@ void References::collect(const JsonValue& value, const std::string& base) {
     for (const std::string_view name : {"$id", "id"}) {
       const JsonValue* id = value.find(name);
       const bool is_property = value.parent != nullptr && value.key == "properties";
-      if (id == nullptr || !id->is_string() || is_property) continue;
+      const bool is_beside_reference = draft_ == SchemaDraft::kUpTo7 && value.find("$ref") != nullptr;
+      if (id == nullptr || !id->is_string() || is_property || is_beside_reference) continue;
       own = absolute(base, id->text);
       if (own.ends_with('#')) own.pop_back();
       by_id_.emplace(own, &value);
