@@ -1,9 +1,9 @@
 // Whether exactly the valid instances of MaskBench's schemas are accepted, and how long masks take.
 //
-//   kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] FILE
+//   kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US] FILE
 //
 // FILE has lines of JSON: {"name", "schema", "tests": [{"valid", "data"}]}. Without a model each byte is a token.
-// --every N takes the first of N lines. Times are processor time of the thread, without what the clock takes. Exit
+// --every N takes the first of N lines, --slow lists masks that take longer. Times are processor time of the thread, without what the clock takes. Exit
 // code 1: an invalid instance was accepted, or a mask and a token's acceptance differ.
 #include <fmt/format.h>
 #include <time.h>
@@ -34,6 +34,7 @@ struct Arguments {
   std::string file;
   int every = 1;
   int repeat = 3;
+  double slow_us = 1e9;
   bool failures = false;
 };
 
@@ -53,6 +54,7 @@ Arguments parse_arguments(int argc, char** argv) {
       const char* value = argv[++i];
       if (argument == "--model") arguments.model = value;
       if (argument == "--every") arguments.every = std::max(1, std::atoi(value));
+      if (argument == "--slow") arguments.slow_us = std::atof(value);
       if (argument == "--repeat") arguments.repeat = std::max(1, std::atoi(value));
     } else {
       arguments.file = argument;
@@ -85,6 +87,7 @@ void print(const MaskBenchReport& report, bool with_failures) {
       fmt::print("{} {} [{}]: {:.200}\n", failure.kind, failure.name, failure.test, failure.detail);
     }
   }
+  for (const MaskBenchFailure& slow : report.slow) fmt::print("slow {} [{}]: {}\n", slow.name, slow.test, slow.detail);
   print("mask us", report.mask_us);
   print("mask us, first", report.first_mask_us);
   print("accept us", report.accept_us);
@@ -99,7 +102,7 @@ void print(const MaskBenchReport& report, bool with_failures) {
 }
 
 Result<MaskBench> make_bench(const Arguments& arguments, std::unique_ptr<kvasir::text::Tokenizer>& tokenizer) {
-  const MaskBenchOptions options = {.num_repeats = arguments.repeat, .thread_ns = thread_ns};
+  const MaskBenchOptions options = {.num_repeats = arguments.repeat, .slow_us = arguments.slow_us, .thread_ns = thread_ns};
   if (arguments.model.empty()) return MaskBench(byte_vocabulary(), bytes_of, options);
   KVASIR_TRY(const std::string path, kvasir::store::resolve_model(arguments.model));
   KVASIR_TRY(tokenizer, kvasir::open_tokenizer(path));
@@ -115,7 +118,7 @@ Result<MaskBench> make_bench(const Arguments& arguments, std::unique_ptr<kvasir:
 int main(int argc, char** argv) {
   const Arguments arguments = parse_arguments(argc, argv);
   if (arguments.file.empty()) {
-    std::fputs("usage: kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] FILE\n", stderr);
+    std::fputs("usage: kvasir_mask_bench [--model MODEL] [--every N] [--repeat N] [--failures] [--slow US] FILE\n", stderr);
     return 2;
   }
   std::ifstream file(arguments.file);

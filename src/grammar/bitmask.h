@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "grammar/bit_count.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::grammar {
@@ -38,7 +39,7 @@ class TokenMask {
 
   std::int32_t count() const {
     std::int32_t count = 0;
-    for (const std::uint64_t word : words_) count += std::popcount(word);
+    for (const std::uint64_t word : words_) count += static_cast<std::int32_t>(bit_count(word));
     return count;
   }
   // The only token that is allowed; kNoToken when there are none or several.
@@ -46,7 +47,7 @@ class TokenMask {
     TokenId found = kNoToken;
     for (std::size_t i = 0; i < words_.size(); ++i) {
       if (words_[i] == 0) continue;
-      if (found != kNoToken || std::popcount(words_[i]) > 1) return kNoToken;
+      if (found != kNoToken || (words_[i] & (words_[i] - 1)) != 0) return kNoToken;
       found = static_cast<TokenId>(i * 64 + static_cast<std::size_t>(std::countr_zero(words_[i])));
     }
     return found;

@@ -108,6 +108,20 @@ MaskBench::Verdict MaskBench::judge(const std::shared_ptr<const CompiledGrammar>
   return matcher.is_accepting() ? Verdict::kAccepted : Verdict::kRefused;
 }
 
+void MaskBench::note_slow(const MaskBenchCase& bench_case, std::size_t first_position, std::size_t test,
+                          const std::vector<TokenId>& tokens) {
+  std::string text;
+  for (std::size_t i = 0; first_position + i < run_.size(); ++i) {
+    const double mask_us = to_us(run_[first_position + i].mask_ns);
+    if (mask_us > options_.slow_us) {
+      const std::size_t begin = text.size() > 60 ? text.size() - 60 : 0;
+      report_.slow.push_back(
+          {bench_case.name, "slow", test, fmt::format("{:.1f} us behind {}", mask_us, text.substr(begin))});
+    }
+    text += vocabulary_->text(tokens[i]);
+  }
+}
+
 void MaskBench::run_once(const MaskBenchCase& bench_case, const std::vector<std::vector<TokenId>>& tokens,
                          bool is_first) {
   const std::int64_t begin = options_.thread_ns();
@@ -120,8 +134,10 @@ void MaskBench::run_once(const MaskBenchCase& bench_case, const std::vector<std:
     return;
   }
   for (std::size_t i = 0; i < bench_case.tests.size(); ++i) {
+    const std::size_t first_position = run_.size();
     const Verdict verdict = judge(*grammar, tokens[i], is_first);
     if (!is_first) continue;
+    note_slow(bench_case, first_position, i, tokens[i]);
     const MaskBenchCase::Test& test = bench_case.tests[i];
     if (verdict == Verdict::kDisagreement) {
       ++report_.disagreements;

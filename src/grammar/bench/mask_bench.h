@@ -35,6 +35,7 @@ Result<MaskBenchCase> parse_mask_bench_case(std::string_view line);
 struct MaskBenchOptions {
   int num_repeats = 3;     // grammars of one schema; a position counts with its least time
   double timeout_s = 10;   // of one schema, all repeats together
+  double slow_us = 1e9;    // masks of a first grammar that take longer are listed
   std::function<std::int64_t()> thread_ns;  // processor time of the calling thread; required
 };
 
@@ -50,7 +51,7 @@ struct TimeSpread {
 
 struct MaskBenchFailure {
   std::string name;
-  std::string kind;  // refused, wrong_accept, wrong_refusal, disagreement, timeout
+  std::string kind;  // refused, wrong_accept, wrong_refusal, disagreement, timeout, slow
   std::size_t test = 0;
   std::string detail;
 };
@@ -72,6 +73,7 @@ struct MaskBenchReport {
   double forced_share = 0.0;      // masks with one token
   double few_logits_share = 0.0;  // masks with at most 255
   std::vector<MaskBenchFailure> failures;
+  std::vector<MaskBenchFailure> slow;
 };
 
 // Runs schema by schema. Masks are those of the instance's own tokens; an instance passes when every token is in its
@@ -98,6 +100,8 @@ class MaskBench {
   void run_once(const MaskBenchCase& bench_case, const std::vector<std::vector<TokenId>>& tokens, bool is_first);
   Verdict judge(const std::shared_ptr<const CompiledGrammar>& grammar, const std::vector<TokenId>& tokens,
                 bool is_first);
+  void note_slow(const MaskBenchCase& bench_case, std::size_t first_position, std::size_t test,
+                 const std::vector<TokenId>& tokens);
   void note_count(std::int32_t count);
   std::int64_t elapsed(std::int64_t begin_ns) const;
   void fail(const MaskBenchCase& bench_case, std::string kind, std::size_t test, std::string detail);

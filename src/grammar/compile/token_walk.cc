@@ -1,14 +1,13 @@
 #include "grammar/compile/token_walk.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace kvasir::grammar {
 namespace {
 
 constexpr std::uint32_t kMaxMergedNodes = 512;  // of a tree that is merged with others
 constexpr std::size_t kMaxMergedEntries = 1 << 16;
-constexpr int kMinBaseClasses = 4;
+constexpr std::uint32_t kMinBaseClasses = 4;
 constexpr std::uint32_t kMinBaseCharacters = 2;
 
 }  // namespace
@@ -18,7 +17,7 @@ void TokenWalker::choose_base(const Remainders& remainders, ByteStateId state) {
   base_ = {};
   if (remainders.id != 0) return;
   const ByteStates::Run run = states_.run(state);
-  if (run.num_characters < kMinBaseCharacters || std::popcount(run.classes) < kMinBaseClasses) return;
+  if (run.num_characters < kMinBaseCharacters || bit_count(run.classes) < kMinBaseClasses) return;
   if (run.may_end && keeps_all_ends_) return;
   const std::uint32_t num_characters = std::min(run.num_characters, vocabulary_.longest_token_characters());
   auto mask = vocabulary_.atlas().tokens_of(vocabulary_, run.classes, num_characters);

@@ -302,7 +302,9 @@ TEST(GrammarMatcher, AnAnswerInTooManyWaysEndsForItselfAlone) {
   // Each a may be one of several terminals, each of which goes on.
   std::vector<Part> parts = {builder.text(store->literal("b"))};
   for (std::uint32_t i = 0; i < 6; ++i) {
-    parts.push_back(builder.text(store->repeat(store->literal("a"), 2 + i, 40 + i)));
+    const RuleId rule = builder.declare("letters");  // a terminal of its own
+    builder.define(rule, builder.text(store->repeat(store->literal("a"), 2 + i, 40 + i)));
+    parts.push_back(builder.rule(rule));
   }
   const Part one = builder.choice(parts);
   builder.define(start, builder.sequence(std::array{one, builder.text(store->literal("e"))}));

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "grammar/bit_count.h"
+
 namespace kvasir::grammar {
 
 // A value of 32 bytes.
@@ -16,15 +18,15 @@ class ByteSet {
   bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
   std::size_t count() const {
     std::size_t count = 0;
-    for (const std::uint64_t word : words_) count += static_cast<std::size_t>(std::popcount(word));
+    for (const std::uint64_t word : words_) count += bit_count(word);
     return count;
   }
   // How many of the set are less than the byte.
   std::size_t count_below(unsigned char byte) const {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < byte / 64u; ++i) count += static_cast<std::size_t>(std::popcount(words_[i]));
+    for (std::size_t i = 0; i < byte / 64u; ++i) count += bit_count(words_[i]);
     const std::uint64_t below = (std::uint64_t{1} << (byte % 64)) - 1;
-    return count + static_cast<std::size_t>(std::popcount(words_[byte / 64] & below));
+    return count + bit_count(words_[byte / 64] & below);
   }
   // Removes the least byte and returns it. Requires: not empty.
   unsigned char take_first() {
