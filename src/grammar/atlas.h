@@ -46,6 +46,7 @@ struct Remainders {
 // What a lexer state takes of some remainders. Thread safety: immutable.
 struct Walk {
   std::shared_ptr<const DenseMask> base;    // tokens that end inside the text or with it; may be null
+  std::vector<TokenId> removed;             // .. but these of the base
   std::vector<TokenId> tokens;              // .. beside the base; one may come twice
   std::shared_ptr<const Remainders> ends;   // behind the places where the text may end; null: there are none
   // Ends before characters of these classes are left out of `ends`.
@@ -53,7 +54,7 @@ struct Walk {
   std::size_t num_visited = 0;  // nodes
 
   std::size_t size_bytes() const {
-    return sizeof(*this) + tokens.size() * sizeof(TokenId) + (ends ? ends->size_bytes() : 0);
+    return sizeof(*this) + (removed.size() + tokens.size()) * sizeof(TokenId) + (ends ? ends->size_bytes() : 0);
   }
 };
 

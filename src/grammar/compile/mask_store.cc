@@ -9,6 +9,13 @@ namespace {
 constexpr std::size_t kMinSharedNodes = 48;  // a walk that visits fewer costs less than the atlas
 constexpr std::size_t kWalkEntryBytes = 80;
 
+void set_only(StoredMask& mask, std::int32_t num_tokens) {
+  if (mask.count != 1) return;
+  TokenMask words(num_tokens);
+  mask.write_to(words);
+  mask.only = words.only();
+}
+
 }  // namespace
 
 MaskStore::MaskStore(const Vocabulary& vocabulary, ByteStates& states, RowStore& rows, std::size_t max_bytes)
@@ -57,19 +64,22 @@ CharacterClasses MaskStore::first_classes(RowId row) {
   return classes;
 }
 
+void MaskStore::add(const Walk& walk) {
+  if (walk.base != nullptr && std::ranges::find(based_, &walk) == based_.end()) based_.push_back(&walk);
+  tokens_.insert(tokens_.end(), walk.tokens.begin(), walk.tokens.end());
+}
+
 void MaskStore::add(RowId row, TerminalId terminal, ByteStateId state, const Remainders& remainders) {
   const Walk* found = &walk(remainders, state, /*keeps_all_ends=*/false);
   if (found->passed_over == 0 && found->ends == nullptr) {
-    if (found->base != nullptr) bases_.push_back(found->base);
-    tokens_.insert(tokens_.end(), found->tokens.begin(), found->tokens.end());
+    add(*found);
     return;
   }
   const RowId behind = rows_.advance(row, terminal);
   if (found->passed_over != 0 && (found->passed_over & first_classes(behind)) != 0) {
     found = &walk(remainders, state, /*keeps_all_ends=*/true);
   }
-  if (found->base != nullptr) bases_.push_back(found->base);
-  tokens_.insert(tokens_.end(), found->tokens.begin(), found->tokens.end());
+  add(*found);
   if (found->ends != nullptr) add_behind(behind, *found->ends);
 }
 
@@ -85,7 +95,7 @@ void MaskStore::add_behind(RowId row, const Remainders& remainders) {
 }
 
 StoredMask MaskStore::mask(std::span<const Place> places, RowId boundary) {
-  bases_.clear();
+  based_.clear();
   tokens_.clear();
   held_.clear();
   seen_behind_.clear();
@@ -100,30 +110,49 @@ StoredMask MaskStore::mask(std::span<const Place> places, RowId boundary) {
   return joined();
 }
 
-StoredMask MaskStore::joined() {
-  StoredMask mask;
-  std::ranges::sort(bases_);
-  bases_.erase(std::ranges::unique(bases_).begin(), bases_.end());
-  const std::size_t num_words = in_list_.words().size();
-  if (bases_.size() > 1 || tokens_.size() > 2 * num_words) {
-    TokenMask all(vocabulary_.num_tokens());
-    for (const auto& base : bases_) all.add(base->mask);
-    for (const TokenId token : tokens_) all.set(token);
-    mask.base = std::make_shared<const DenseMask>(std::move(all));
-    mask.count = mask.base->count;
-    if (mask.count == 1) mask.only = mask.base->mask.only();
-    return mask;
+StoredMask MaskStore::joined_dense() {
+  TokenMask all(vocabulary_.num_tokens());
+  for (const Walk* walk : based_) {
+    if (walk->removed.empty()) {
+      all.add(walk->base->mask);
+      continue;
+    }
+    TokenMask own = walk->base->mask;
+    for (const TokenId token : walk->removed) own.reset(token);
+    all.add(own);
   }
-  if (!bases_.empty()) mask.base = bases_[0];
+  for (const TokenId token : tokens_) all.set(token);
+  StoredMask mask = {.base = std::make_shared<const DenseMask>(std::move(all))};
+  mask.count = mask.base->count;
+  set_only(mask, vocabulary_.num_tokens());
+  return mask;
+}
+
+StoredMask MaskStore::joined() {
+  const std::size_t num_words = in_list_.words().size();
+  if (based_.size() > 1 || tokens_.size() > 2 * num_words) return joined_dense();
+  StoredMask mask;
+  const TokenMask* base = nullptr;
+  if (!based_.empty()) {
+    mask.base = based_[0]->base;
+    base = &mask.base->mask;
+    for (const TokenId token : based_[0]->removed) in_list_.set(token);
+    for (const TokenId token : tokens_) in_list_.reset(token);
+    for (const TokenId token : based_[0]->removed) {
+      if (in_list_.test(token)) mask.removed.push_back(token);
+      in_list_.reset(token);
+    }
+  }
   mask.tokens.reserve(tokens_.size());
   for (const TokenId token : tokens_) {
-    if (in_list_.test(token) || (mask.base != nullptr && mask.base->mask.test(token))) continue;
+    if (in_list_.test(token) || (base != nullptr && base->test(token))) continue;
     in_list_.set(token);
     mask.tokens.push_back(token);
   }
   for (const TokenId token : mask.tokens) in_list_.reset(token);
-  mask.count = static_cast<std::int32_t>(mask.tokens.size()) + (mask.base ? mask.base->count : 0);
-  if (mask.count == 1) mask.only = mask.tokens.empty() ? mask.base->mask.only() : mask.tokens[0];
+  mask.count = static_cast<std::int32_t>(mask.tokens.size()) +
+               (base != nullptr ? mask.base->count - static_cast<std::int32_t>(mask.removed.size()) : 0);
+  set_only(mask, vocabulary_.num_tokens());
   return mask;
 }
 

@@ -41,7 +41,9 @@ class MaskStore {
   std::shared_ptr<const Walk> find_walk(const Remainders& remainders, ByteStateId state, bool keeps_all_ends);
   // The classes of the first characters of what the row waits for.
   CharacterClasses first_classes(RowId row);
+  void add(const Walk& walk);
   StoredMask joined();
+  StoredMask joined_dense();
 
   const Vocabulary& vocabulary_;
   ByteStates& states_;
@@ -61,7 +63,7 @@ class MaskStore {
   };
   std::unordered_map<WalkKey, std::shared_ptr<const Walk>, WalkHash> walks_;
   // Of the mask at hand:
-  std::vector<std::shared_ptr<const DenseMask>> bases_;
+  std::vector<const Walk*> based_;  // walks with a base
   std::vector<TokenId> tokens_;
   std::vector<std::shared_ptr<const Walk>> held_;             // that are not kept
   std::vector<std::pair<RowId, std::uint64_t>> seen_behind_;  // rows with remainders

@@ -1,6 +1,7 @@
 // The tokens that may follow a place of a grammar, as they are kept.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,7 @@ namespace kvasir::grammar {
 // Thread safety: as of a value.
 struct StoredMask {
   std::shared_ptr<const DenseMask> base;  // null: `tokens` are all
+  std::vector<TokenId> removed;           // of the base
   std::vector<TokenId> tokens;            // not in the base, each once, in no order
   std::int32_t count = 0;
   TokenId only = kNoToken;                // when count is 1
@@ -26,19 +28,17 @@ struct StoredMask {
     } else {
       mask.clear();
     }
+    for (const TokenId token : removed) mask.reset(token);
     for (const TokenId token : tokens) mask.set(token);
   }
   bool test(TokenId token) const {
-    if (base != nullptr && base->mask.test(token)) return true;
-    for (const TokenId one : tokens) {
-      if (one == token) return true;
-    }
-    return false;
+    if (base != nullptr && base->mask.test(token)) return std::ranges::find(removed, token) == removed.end();
+    return std::ranges::find(tokens, token) != tokens.end();
   }
   // Without a base that a walk has too.
   std::size_t size_bytes() const {
     const bool owns_base = base != nullptr && base.use_count() == 1;
-    return sizeof(*this) + tokens.capacity() * sizeof(TokenId) + (owns_base ? base->size_bytes() : 0);
+    return sizeof(*this) + (removed.capacity() + tokens.capacity()) * sizeof(TokenId) + (owns_base ? base->size_bytes() : 0);
   }
 };
 

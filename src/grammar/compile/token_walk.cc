@@ -12,18 +12,57 @@ constexpr std::uint32_t kMinBaseCharacters = 2;
 
 }  // namespace
 
-// A run from the whole vocabulary's root takes groups of tokens at once.
+// A run from the whole vocabulary's root takes groups of tokens at once: that of the state, or nearly that of the
+// state behind most characters.
 void TokenWalker::choose_base(const Remainders& remainders, ByteStateId state) {
   base_ = {};
   if (remainders.id != 0) return;
-  const ByteStates::Run run = states_.run(state);
-  if (run.num_characters < kMinBaseCharacters || bit_count(run.classes) < kMinBaseClasses) return;
+  const auto is_wide = [](const ByteStates::Run& run) {
+    return run.num_characters >= kMinBaseCharacters && bit_count(run.classes) >= kMinBaseClasses;
+  };
+  ByteStates::Run run = states_.run(state);
+  const bool is_approximate = !is_wide(run);
+  if (is_approximate) {
+    const ByteStateId target = states_.main_target(state);
+    if (target == kDeadState) return;
+    run = states_.run(target);
+    if (!is_wide(run)) return;
+  }
   if (run.may_end && keeps_all_ends_) return;
   const std::uint32_t num_characters = std::min(run.num_characters, vocabulary_.longest_token_characters());
   auto mask = vocabulary_.atlas().tokens_of(vocabulary_, run.classes, num_characters);
   if (static_cast<std::size_t>(mask->count) <= mask->mask.words().size()) return;
-  base_ = {.mask = std::move(mask), .classes = run.classes, .num_characters = num_characters};
+  base_ = {.mask = std::move(mask),
+           .classes = run.classes,
+           .num_characters = num_characters,
+           .is_approximate = is_approximate};
   if (run.may_end) walk_.passed_over |= run.classes;
+}
+
+void TokenWalker::remove(std::span<const TokenTrie::Entry> entries) {
+  for (const TokenTrie::Entry& entry : entries) {
+    if (base_.mask->mask.test(entry.token)) walk_.removed.push_back(entry.token);
+  }
+}
+
+// Takes out of the base what goes on with bytes that the frame's state does not take.
+void TokenWalker::remove_dead(const Place& place, const Frame& frame) {
+  if (!base_.is_approximate || (frame.prefix & ~base_.classes) != 0) return;
+  if ((base_.classes & ~frame.run.classes) == 0 && frame.run.num_characters >= base_.num_characters) return;
+  const TokenTrie& trie = *place.trie;
+  const auto is_in_base = [&](unsigned char byte) { return (character_class(byte) & ~base_.classes) == 0; };
+  if (frame.fan != nullptr) {
+    for (ByteSet dead = frame.fan->bytes - states_.live(frame.state); !dead.empty();) {
+      const unsigned char byte = dead.take_first();
+      if (is_in_base(byte)) remove(trie.entries_within(trie.fan_child(*frame.fan, byte)));
+    }
+    return;
+  }
+  for (TokenTrie::NodeId child = place.node + 1; child < trie.skip(place.node); child = trie.skip(child)) {
+    if (is_in_base(trie.byte(child)) && !states_.live(frame.state).test(trie.byte(child))) {
+      remove(trie.entries_within(child));
+    }
+  }
 }
 
 void TokenWalker::add(std::span<const TokenTrie::Entry> entries) {
@@ -41,9 +80,9 @@ void TokenWalker::open(const Place& place, ByteStateId state, CharacterClasses p
                  .prefix = prefix,
                  .num_characters = num_characters};
   if (frame.fan != nullptr) frame.live = frame.live & frame.fan->bytes;
-  if (frame.live.empty()) return;
   frame.run = states_.run(state);
-  frames_.push_back(frame);
+  remove_dead(place, frame);
+  if (!frame.live.empty()) frames_.push_back(frame);
 }
 
 bool TokenWalker::take_child(Frame& frame, TokenTrie::NodeId& child) {
@@ -60,22 +99,33 @@ bool TokenWalker::take_child(Frame& frame, TokenTrie::NodeId& child) {
   return false;
 }
 
+bool TokenWalker::is_taken_whole(const ByteStates::Run& run, CharacterClasses classes, std::uint32_t num_characters) {
+  if ((classes & ~run.classes) != 0 || num_characters > run.num_characters) return false;
+  if (!run.may_end) return true;
+  if (keeps_all_ends_) return false;
+  walk_.passed_over |= run.classes;
+  return true;
+}
+
 void TokenWalker::visit(Frame& frame, TokenTrie::NodeId child) {
   const TokenTrie& trie = *frame.trie;
   ++walk_.num_visited;
   const CharacterClasses classes = trie.classes_from(child);
   const std::uint32_t num_characters = trie.characters_from(child);
-  const bool is_run = (classes & ~frame.run.classes) == 0 && num_characters <= frame.run.num_characters &&
-                      (!frame.run.may_end || !keeps_all_ends_);
-  if (is_run) {
-    if (frame.run.may_end) walk_.passed_over |= frame.run.classes;
+  const unsigned char byte = trie.byte(child);
+  bool is_whole = is_taken_whole(frame.run, classes, num_characters);
+  ByteStateId next = kDeadState;
+  bool is_between = false;
+  if (!is_whole) {
+    next = states_.next(frame.state, byte);
+    is_between = states_.is_between(next);
+    is_whole = is_between && trie.has_children(child) && is_taken_whole(states_.run(next), classes, num_characters - 1);
+  }
+  if (is_whole) {
     if (!base_.covers(frame.prefix | classes, frame.num_characters + num_characters)) add(trie.entries_within(child));
     return;
   }
-  const unsigned char byte = trie.byte(child);
-  const ByteStateId next = states_.next(frame.state, byte);
   const CharacterClasses prefix = frame.prefix | character_class(byte);
-  const bool is_between = states_.is_between(next);
   const std::uint32_t count = frame.num_characters + (is_between ? 1 : 0);
   if (!is_between || !base_.covers(prefix, count)) add(trie.entries_at(child));
   if (!trie.has_children(child)) return;
@@ -98,12 +148,15 @@ void TokenWalker::walk_from(const Place& top, ByteStateId state) {
 // Many tokens beside the base become a base of their own.
 void TokenWalker::add_base_and_tokens() {
   const std::size_t num_words = (static_cast<std::size_t>(vocabulary_.num_tokens()) + 63) / 64;
-  if (walk_.tokens.size() <= num_words) {
+  if (walk_.tokens.size() + walk_.removed.size() <= num_words) {
     walk_.base = base_.mask;
     walk_.tokens.shrink_to_fit();
+    walk_.removed.shrink_to_fit();
     return;
   }
   TokenMask mask = base_.mask ? base_.mask->mask : TokenMask(vocabulary_.num_tokens());
+  for (const TokenId token : walk_.removed) mask.reset(token);
+  walk_.removed = {};
   for (const TokenId token : walk_.tokens) mask.set(token);
   walk_.base = std::make_shared<const DenseMask>(std::move(mask));
   walk_.tokens = {};

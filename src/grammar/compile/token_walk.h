@@ -42,11 +42,12 @@ class TokenWalker {
     CharacterClasses prefix = 0;           // of the characters so far
     std::uint32_t num_characters = 0;
   };
-  // Tokens that are in the mask before the walk.
+  // Tokens that are in the mask before the walk. An approximate base may have tokens that the walk takes out.
   struct Base {
     std::shared_ptr<const DenseMask> mask;
     CharacterClasses classes = 0;
     std::uint32_t num_characters = 0;
+    bool is_approximate = false;
 
     bool covers(CharacterClasses all, std::uint32_t count) const {
       return mask != nullptr && (all & ~classes) == 0 && count <= num_characters;
@@ -59,6 +60,9 @@ class TokenWalker {
   static bool take_child(Frame& frame, TokenTrie::NodeId& child);
   void visit(Frame& frame, TokenTrie::NodeId child);
   void add(std::span<const TokenTrie::Entry> entries);
+  void remove_dead(const Place& place, const Frame& frame);
+  void remove(std::span<const TokenTrie::Entry> entries);
+  bool is_taken_whole(const ByteStates::Run& run, CharacterClasses classes, std::uint32_t num_characters);
   void add_base_and_tokens();
   std::shared_ptr<const Remainders> remainders_behind_ends();
 

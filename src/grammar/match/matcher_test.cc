@@ -86,7 +86,7 @@ Compiled compile_ambiguous(std::shared_ptr<const Vocabulary> vocabulary, const L
 std::vector<Compiled> many_grammars(const std::shared_ptr<const Vocabulary>& vocabulary, const Limits& limits = {}) {
   std::vector<Compiled> grammars;
   for (const char* pattern : {"[a-z]*", "(ab|b)*e?", "[^\"]{2,9}", "(a|b|ab){1,4}[0-9]+", "(.|\n)*", "[ -~]+é?",
-                              "a{3,7}b{0,2}(,a{3,7}b{0,2})*", "[01]+(\\.[01]+)?"}) {
+                              "a{3,7}b{0,2}(,a{3,7}b{0,2})*", "e[^b]*(b[^b]*){0,3}", "[01]+(\\.[01]+)?"}) {
     grammars.push_back(compile_pattern(pattern, vocabulary, limits));
   }
   for (const char* schema :
@@ -94,7 +94,9 @@ std::vector<Compiled> many_grammars(const std::shared_ptr<const Vocabulary>& voc
         R"({"properties":{"a":{"type":"integer"},"ab":{"enum":["a","ab","é"]},"b":{"type":"boolean"}},
             "additionalProperties":false})",
         R"({"type":"array","items":{"type":"string","pattern":"ab"},"maxItems":4})",
-        R"({"type":"number","minimum":-10,"maximum":11.1})"}) {
+        R"({"type":"number","minimum":-10,"maximum":11.1})",
+        R"({"properties":{"ab":{"type":"integer"},"abe":{"type":"string","minLength":2},"b1":{}}})",
+        R"({"type":"string","not":{"enum":["ab","abe","éa"]}})"}) {
     grammars.push_back(compile_schema(schema, vocabulary, limits));
   }
   grammars.push_back(compile_ambiguous(vocabulary, limits));

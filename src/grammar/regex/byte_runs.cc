@@ -12,6 +12,8 @@ namespace {
 constexpr CharacterClasses kEscapedClasses = character_class('"') | character_class('\\') | character_class('\t') |
                                              character_class('\n') | character_class('\r') | character_class(0x01);
 
+constexpr std::size_t kMinMainBytes = 16;
+
 constexpr std::array<std::uint8_t, kNumAsciiClasses> kClassSizes = [] {
   std::array<std::uint8_t, kNumAsciiClasses> sizes = {};
   for (char32_t c = 0; c < 0x80; ++c) ++sizes[ascii_class(c)];
@@ -114,8 +116,35 @@ ByteStates::Run ByteStates::compute_run(ByteStateId id) {
 }
 
 const ByteStates::Run& ByteStates::run(ByteStateId state) {
-  if (const auto found = runs_.find(state); found != runs_.end()) return found->second;
-  return runs_.emplace(state, compute_run(state)).first->second;
+  if (run_places_[state] < 0) {
+    const Run run = compute_run(state);
+    run_places_[state] = static_cast<std::int32_t>(runs_.size());
+    runs_.push_back(run);
+  }
+  return runs_[static_cast<std::size_t>(run_places_[state])];
+}
+
+ByteStateId ByteStates::main_target(ByteStateId id) {
+  if (!is_between(id) || live(id).count() < kMinMainBytes) return kDeadState;
+  std::array<ByteStateId, kNumAsciiClasses> targets = {};
+  std::array<bool, kNumAsciiClasses> is_mixed = {};
+  for (unsigned char byte = 0; byte < 0x80; ++byte) {
+    const std::size_t at = ascii_class(byte);
+    const ByteStateId target = next(id, byte);
+    is_mixed[at] = is_mixed[at] || (targets[at] != kDeadState && targets[at] != target);
+    targets[at] = target;
+  }
+  ByteStateId best = kDeadState;
+  std::ptrdiff_t most = 0;
+  for (std::size_t i = 0; i < kNumAsciiClasses; ++i) {
+    if (is_mixed[i] || targets[i] == kDeadState || targets[i] == best) continue;
+    const std::ptrdiff_t count = std::ranges::count(targets, targets[i]);
+    if (count > most) {
+      most = count;
+      best = targets[i];
+    }
+  }
+  return best;
 }
 
 }  // namespace kvasir::grammar

@@ -41,6 +41,10 @@ class ByteSet {
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
     return *this;
   }
+  friend ByteSet operator-(ByteSet a, const ByteSet& b) {
+    for (std::size_t i = 0; i < a.words_.size(); ++i) a.words_[i] &= ~b.words_[i];
+    return a;
+  }
   friend ByteSet operator&(ByteSet a, const ByteSet& b) {
     for (std::size_t i = 0; i < a.words_.size(); ++i) a.words_[i] &= b.words_[i];
     return a;

@@ -68,6 +68,7 @@ ByteStateId ByteStates::intern(State state) {
   if (is_new) {
     states_.push_back(state);
     moves_.push_back({});
+    run_places_.push_back(-1);
   }
   return found->second;
 }

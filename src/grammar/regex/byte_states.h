@@ -45,6 +45,7 @@ class ByteStates {
   ByteStates(TermStore& store, Derivatives& derivatives) : store_(store), derivatives_(derivatives) {
     states_.push_back({});
     moves_.push_back({.is_made = true});
+    run_places_.push_back(-1);
   }
 
   ByteStateId start(const Terminal& terminal);
@@ -70,6 +71,8 @@ class ByteStates {
     bool may_end = false;              // the terminal may end behind one of them
   };
   const Run& run(ByteStateId state);
+  // The state that most classes of characters lead to; kDeadState when no more than a few bytes lead on.
+  ByteStateId main_target(ByteStateId state);
 
   // The state with its counters clamped (TermStore::clamped).
   ByteStateId clamped(ByteStateId state, std::uint32_t num_characters);
@@ -160,7 +163,8 @@ class ByteStates {
   std::vector<ByteStateId> targets_;
   std::deque<Row> rows_;
   std::vector<TermRange> ranges_;    // of the state at hand
-  std::unordered_map<ByteStateId, Run> runs_;
+  std::vector<std::int32_t> run_places_;  // by state, in runs_; -1: not asked yet
+  std::deque<Run> runs_;
   std::unordered_map<State, ByteStateId, Hash> found_;
 };
 
