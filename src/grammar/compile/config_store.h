@@ -10,7 +10,7 @@
 
 #include "grammar/compile/append_only.h"
 #include "grammar/compile/config.h"
-#include "grammar/compile/id_table.h"
+#include "grammar/regex/id_table.h"
 #include "grammar/compile/stored_mask.h"
 
 namespace kvasir::grammar {

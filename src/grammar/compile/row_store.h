@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/compile/id_table.h"
+#include "grammar/regex/id_table.h"
 #include "grammar/ir/grammar.h"
 #include "grammar/regex/byte_states.h"
 #include "kvasir/ids.h"

@@ -41,12 +41,12 @@ bool is_surrogate(char32_t code_point) {
 
 }  // namespace
 
-std::size_t ByteStates::Hash::operator()(const State& state) const {
-  Fingerprint hash(state.term);
-  hash.add(std::uint64_t{static_cast<std::uint8_t>(state.form)} << 16 |
-           std::uint64_t{static_cast<std::uint8_t>(state.phase)} << 8 | state.num_left);
-  hash.add(std::uint64_t{state.first} << 32 | state.last);
-  return hash.value().first;
+std::uint64_t ByteStates::hash_of(const State& state) {
+  std::uint64_t hash = std::uint64_t{state.term} << 24 | std::uint64_t{static_cast<std::uint8_t>(state.form)} << 16 |
+                       std::uint64_t{static_cast<std::uint8_t>(state.phase)} << 8 | state.num_left;
+  hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15;
+  hash = (hash ^ hash >> 29 ^ (std::uint64_t{state.first} << 32 | state.last)) * 0xBF58476D1CE4E5B9;
+  return hash ^ hash >> 32;
 }
 
 std::pair<std::uint64_t, std::uint64_t> ByteStates::fingerprint(ByteStateId id) const {
@@ -64,13 +64,15 @@ ByteStateId ByteStates::intern(State state) {
   if (state.term == kNothing) return kDeadState;
   const bool is_plain_end = state.form == TextForm::kPlain && state.phase == Phase::kBetween;
   state.is_accepting = state.phase == Phase::kClosed || (is_plain_end && store_.is_nullable(state.term));
-  const auto [found, is_new] = found_.try_emplace(state, static_cast<ByteStateId>(states_.size()));
-  if (is_new) {
-    states_.push_back(state);
-    moves_.push_back({});
-    run_places_.push_back(-1);
-  }
-  return found->second;
+  const std::uint64_t hash = hash_of(state);
+  const ByteStateId found = found_.find(hash, [&](ByteStateId id) { return states_[id] == state; });
+  if (found != IdTable::kNone) return found;
+  const auto id = static_cast<ByteStateId>(states_.size());
+  states_.push_back(state);
+  moves_.push_back({});
+  run_places_.push_back(-1);
+  found_.insert(hash, id);
+  return id;
 }
 
 ByteStateId ByteStates::start(const Terminal& terminal) {
@@ -146,24 +148,35 @@ void ByteStates::draft_between(const State& state, Draft& draft) {
   if (has_leads) draft_leads(state, draft);
 }
 
+// The first bytes of characters beyond ASCII. Neighbours often lead to one state.
 void ByteStates::draft_leads(const State& state, Draft& draft) {
+  const TermRanges& ranges = derivatives_.of(state.term);
+  auto range = ranges.begin();
+  TermRange last_settled;
+  std::uint8_t last_num_left = 0;
+  ByteStateId last_target = kDeadState;
   for (unsigned byte = 0xC2; byte <= 0xF4; ++byte) {
-    const auto lead = static_cast<unsigned char>(byte);
-    draft.add(lead, compute_lead(state, lead));
+    const auto num_left = static_cast<std::uint8_t>(byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3);
+    const char32_t bits = byte & (byte < 0xE0 ? 0x1F : byte < 0xF0 ? 0x0F : 0x07);
+    char32_t first = bits << 6 * num_left;
+    char32_t last = first + (char32_t{1} << 6 * num_left) - 1;
+    if (byte == 0xE0) first = 0x800;
+    if (byte == 0xED) last = kFirstSurrogate - 1;
+    if (byte == 0xF0) first = kFirstSupplementary;
+    if (byte == 0xF4) last = kLastCodePoint;
+    while (range != ranges.end() && range->last < first) ++range;
+    if (range == ranges.end()) return;
+    if (range->first > last) continue;
+    const bool is_settled = range->first <= first && range->last >= last;
+    const int shift = 6 * (num_left - 1);
+    const TermRange settled = {first >> shift & 0x3F, last >> shift & 0x3F, range->target};
+    if (!is_settled || last_target == kDeadState || num_left != last_num_left || settled != last_settled) {
+      last_target = inside(state, first, last, num_left);
+      last_settled = is_settled ? settled : TermRange{};
+      last_num_left = num_left;
+    }
+    draft.add(static_cast<unsigned char>(byte), last_target);
   }
-}
-
-// The first byte of a character beyond ASCII.
-ByteStateId ByteStates::compute_lead(const State& state, unsigned char byte) {
-  const auto num_left = static_cast<std::uint8_t>(byte < 0xE0 ? 1 : byte < 0xF0 ? 2 : 3);
-  const char32_t bits = byte & (byte < 0xE0 ? 0x1F : byte < 0xF0 ? 0x0F : 0x07);
-  char32_t first = bits << 6 * num_left;
-  char32_t last = first + (char32_t{1} << 6 * num_left) - 1;
-  if (byte == 0xE0) first = 0x800;
-  if (byte == 0xED) last = kFirstSurrogate - 1;
-  if (byte == 0xF0) first = kFirstSupplementary;
-  if (byte == 0xF4) last = kLastCodePoint;
-  return inside(state, first, last, num_left);
 }
 
 ByteStateId ByteStates::compute_inside(const State& state, unsigned char byte) {

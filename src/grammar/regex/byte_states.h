@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "grammar/regex/byte_set.h"
 #include "grammar/regex/character_classes.h"
 #include "grammar/regex/derivatives.h"
+#include "grammar/regex/id_table.h"
 #include "grammar/regex/term.h"
 
 namespace kvasir::grammar {
@@ -106,9 +106,7 @@ class ByteStates {
 
     friend auto operator<=>(const State&, const State&) = default;
   };
-  struct Hash {
-    std::size_t operator()(const State& state) const;
-  };
+  static std::uint64_t hash_of(const State& state);
   using Row = std::array<ByteStateId, 256>;
   // Where bytes lead: by byte in a row of rows_, or in targets_ by rank among the live ones.
   struct Moves {
@@ -143,7 +141,6 @@ class ByteStates {
   std::span<const TermRange> ranges_of(TermId term);
 
   ByteStateId compute(const State& state, unsigned char byte);
-  ByteStateId compute_lead(const State& state, unsigned char byte);
   ByteStateId compute_inside(const State& state, unsigned char byte);
   ByteStateId compute_escape(const State& state, unsigned char byte);
   ByteStateId compute_hex(const State& state, unsigned char byte);
@@ -165,7 +162,7 @@ class ByteStates {
   std::vector<TermRange> ranges_;    // of the state at hand
   std::vector<std::int32_t> run_places_;  // by state, in runs_; -1: not asked yet
   std::deque<Run> runs_;
-  std::unordered_map<State, ByteStateId, Hash> found_;
+  IdTable found_;
 };
 
 }  // namespace kvasir::grammar

@@ -106,10 +106,8 @@ TermStore::Term TermStore::described(const Parts& parts) const {
 
 TermId TermStore::intern(const Parts& parts) {
   const std::uint64_t hash = hash_of(parts);
-  const auto [begin, end] = found_.equal_range(hash);
-  for (auto it = begin; it != end; ++it) {
-    if (has_parts(it->second, parts)) return it->second;
-  }
+  const TermId found = found_.find(hash, [&](TermId id) { return has_parts(id, parts); });
+  if (found != IdTable::kNone) return found;
   if (terms_.size() >= max_terms_) {
     is_exhausted_ = true;
     return kNothing;
@@ -120,7 +118,7 @@ TermId TermStore::intern(const Parts& parts) {
   children_.insert(children_.end(), copied.begin(), copied.end());
   const auto id = static_cast<TermId>(terms_.size());
   terms_.push_back(term);
-  found_.emplace(hash, id);
+  found_.insert(hash, id);
   return id;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/regex/id_table.h"
 #include "grammar/regex/term.h"
 #include "text/regex/code_point_set.h"
 
@@ -119,7 +120,7 @@ class TermStore {
   std::vector<Term> terms_;
   std::vector<TermId> children_;
   std::vector<text::regex::CodePointSet> classes_;
-  std::unordered_multimap<std::uint64_t, TermId> found_;
+  IdTable found_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
   std::unordered_map<std::uint64_t, TermId> clamped_;  // by term << 32 | characters
 };
