@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/printable.h"
-#include "grammar/tags/tool_call_syntax.h"
+#include "server/api/tool_calls/tool_call_syntax.h"
 
 namespace kvasir::server::api {
 namespace {
