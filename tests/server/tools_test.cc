@@ -130,6 +130,7 @@ TEST(Tools, AreThoseThatTheChoiceAllows) {
   api::Tools tools = api::read_tools(member("tools"), api::kChatTools).value();
   request.tools = tools.list;
   request.tool_names = tools.names;
+  request.tool_schemas = std::move(tools.schemas);
   ASSERT_TRUE(api::read_openai_tool_choice(member("tool_choice"), request));
   api::keep_allowed_tools(request, warnings);
   EXPECT_EQ(request.tool_names, (std::vector<std::string>{"g"}));
