@@ -143,7 +143,7 @@ TEST(Tools, NameThePartAtFault) {
   EXPECT_EQ(param_of(R"({"tools":[{"type":5}]})", api::kResponsesTools), "tools[0].type");
   EXPECT_EQ(param_of(R"({"tools":[{"type":"function","name":"f","strict":1}]})", api::kResponsesTools),
             "tools[0].strict");
-  EXPECT_EQ(param_of(R"({"tools":[{"name":"f"}]})", api::kAnthropicTools), "tools[0].input_schema");
+  EXPECT_EQ(param_of(R"({"tools":[{"name":"f","input_schema":1}]})", api::kAnthropicTools), "tools[0].input_schema");
   EXPECT_EQ(
       param_of(R"({"tools":[{"type":"function","function":{"name":"f","description":1}}]})", api::kChatTools),
       "tools[0].function.description");
