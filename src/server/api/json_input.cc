@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -50,22 +49,11 @@ std::string range_text(const Range& range, std::string_view kind, double number)
   return fmt::format("{} between {} and {}", kind, range.min, range.max);
 }
 
-std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind, double number) {
-  return bad_request(fmt::format("{} must be {}, got {}", field.name, range_text(field.range, kind, number),
+std::unexpected<ApiError> out_of_range(const FieldInput& field, std::string_view kind) {
+  return bad_request(fmt::format("{} must be {}, got {}", field.name,
+                                 range_text(field.range, kind, field.json.get_double().value()),
                                  simdjson::minify(field.json)),
                      field.name);
-}
-
-// A number that a form or a shell has made a text: "8". Others may stand for anything.
-template <typename Number>
-std::optional<Number> number_in_text(JsonElement json) {
-  std::string_view text;
-  if (json.get_string().get(text)) return std::nullopt;
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole_text = error == std::errc() && end == text.data() + text.size();
-  if (!is_whole_text || !std::isfinite(static_cast<double>(number))) return std::nullopt;
-  return number;
 }
 
 bool is_oversized_integer(simdjson::ondemand::value& value) {
@@ -153,7 +141,6 @@ std::optional<std::int64_t> whole_number_of(JsonElement json) {
   constexpr double kEnd = 9223372036854775808.0;  // of int64
   std::int64_t integer = 0;
   if (!json.get_int64().get(integer)) return integer;
-  if (const auto in_text = number_in_text<std::int64_t>(json)) return in_text;
   if (json.type() != element_type::DOUBLE || !is_whole(json)) return std::nullopt;
   const double number = json.get_double().value();
   if (number < -kEnd || number >= kEnd) return std::nullopt;
@@ -229,25 +216,23 @@ std::unexpected<ApiError> wrong_type(const FieldInput& field, std::string_view w
 
 ApiResult<double> number_of(const FieldInput& field) {
   const element_type type = field.json.type();
-  std::optional<double> number = number_in_text<double>(field.json);
-  if (type == element_type::DOUBLE || type == element_type::INT64 || type == element_type::UINT64) {
-    number = field.json.get_double().value();
+  if (type != element_type::DOUBLE && type != element_type::INT64 && type != element_type::UINT64) {
+    return wrong_type(field, "a number");
   }
-  if (!number) return wrong_type(field, "a number");
-  if (!field.range.contains(*number)) return out_of_range(field, "a number", *number);
-  return *number;
+  const double number = field.json.get_double().value();
+  if (!field.range.contains(number)) return out_of_range(field, "a number");
+  return number;
 }
 
 ApiResult<std::int64_t> integer_of(const FieldInput& field) {
   const element_type type = field.json.type();
   const std::optional<std::int64_t> whole = whole_number_of(field.json);
   if (type == element_type::UINT64 || (type == element_type::DOUBLE && !whole && is_whole(field.json))) {
-    return out_of_range(field, "an integer", field.json.get_double().value());  // beyond int64
+    return out_of_range(field, "an integer");  // beyond int64
   }
   if (!whole) return wrong_type(field, "an integer");
   const std::int64_t integer = *whole;
-  const auto number = static_cast<double>(integer);
-  if (!field.range.contains(number)) return out_of_range(field, "an integer", number);
+  if (!field.range.contains(static_cast<double>(integer))) return out_of_range(field, "an integer");
   return integer;
 }
 
