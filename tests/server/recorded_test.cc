@@ -103,7 +103,8 @@ void check_calls(const ClientAnswer& answer, element expect) {
 class RecordedProgram {
  public:
   explicit RecordedProgram(const std::string& family)
-      : engine_(ScriptedEngine::create({.chat_template = source_of(family)}).value()), server_(*engine_) {}
+      : family_(family),
+        engine_(ScriptedEngine::create({.chat_template = source_of(family)}).value()), server_(*engine_) {}
 
   void play(element recorded) {
     const std::string path(recorded["path"].get_string().value());
@@ -131,7 +132,8 @@ class RecordedProgram {
     EXPECT_EQ(response.status, expect["status"].get_int64().value()) << response.body;
     EXPECT_TRUE(response.complete);
     if (has_warnings) {
-      EXPECT_EQ(response.header("x-kvasir-warning"), text_or(expect, "warning", ""));
+      const std::string for_all = text_or(expect, "warning", "");
+      EXPECT_EQ(response.header("x-kvasir-warning"), text_or(expect, "warning_" + family_, for_all));
     }
     for (const std::string& part : texts_of(expect, "contains")) {
       EXPECT_TRUE(response.body.contains(part)) << part << " in " << response.body;
@@ -162,6 +164,7 @@ class RecordedProgram {
     return client.receive(method == "HEAD");
   }
 
+  const std::string family_;
   std::unique_ptr<ScriptedEngine> engine_;
   ServedEngine server_;
 };
