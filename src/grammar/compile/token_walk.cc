@@ -35,6 +35,7 @@ void TokenWalker::choose_base(const Remainders& remainders, ByteStateId state) {
   base_ = {.mask = std::move(mask),
            .classes = run.classes,
            .num_characters = num_characters,
+           .bound = run.num_characters,
            .is_approximate = is_approximate};
   if (run.may_end) walk_.passed_over |= run.classes;
 }
@@ -107,18 +108,28 @@ bool TokenWalker::is_taken_whole(const ByteStates::Run& run, CharacterClasses cl
   return true;
 }
 
+// Behind some characters a subtree holds what is in the base and what is too long for the run, and no more.
+bool TokenWalker::is_known(const ByteStates::Run& run, CharacterClasses classes, CharacterClasses prefix,
+                           std::uint32_t num_characters) const {
+  return base_.mask != nullptr && !base_.is_approximate && run.is_bounded && (classes & ~run.classes) == 0 &&
+         ((prefix | classes) & ~base_.classes) == 0 && num_characters + run.num_characters == base_.bound &&
+         (!run.may_end || !keeps_all_ends_);
+}
+
 void TokenWalker::visit(Frame& frame, TokenTrie::NodeId child) {
   const TokenTrie& trie = *frame.trie;
   ++walk_.num_visited;
   const CharacterClasses classes = trie.classes_from(child);
   const std::uint32_t num_characters = trie.characters_from(child);
   const unsigned char byte = trie.byte(child);
+  if (is_known(frame.run, classes, frame.prefix, frame.num_characters)) return;
   bool is_whole = is_taken_whole(frame.run, classes, num_characters);
   ByteStateId next = kDeadState;
   bool is_between = false;
   if (!is_whole) {
     next = states_.next(frame.state, byte);
     is_between = states_.is_between(next);
+    if (is_between && is_known(states_.run(next), classes, frame.prefix, frame.num_characters + 1)) return;
     is_whole = is_between && trie.has_children(child) && is_taken_whole(states_.run(next), classes, num_characters - 1);
   }
   if (is_whole) {

@@ -47,6 +47,7 @@ class TokenWalker {
     std::shared_ptr<const DenseMask> mask;
     CharacterClasses classes = 0;
     std::uint32_t num_characters = 0;
+    std::uint32_t bound = 0;  // of the run, however long tokens are
     bool is_approximate = false;
 
     bool covers(CharacterClasses all, std::uint32_t count) const {
@@ -62,6 +63,8 @@ class TokenWalker {
   void add(std::span<const TokenTrie::Entry> entries);
   void remove_dead(const Place& place, const Frame& frame);
   void remove(std::span<const TokenTrie::Entry> entries);
+  bool is_known(const ByteStates::Run& run, CharacterClasses classes, CharacterClasses prefix,
+                std::uint32_t num_characters) const;
   bool is_taken_whole(const ByteStates::Run& run, CharacterClasses classes, std::uint32_t num_characters);
   void add_base_and_tokens();
   std::shared_ptr<const Remainders> remainders_behind_ends();

@@ -25,6 +25,7 @@ struct TermRun {
   CharacterClasses classes = 0;
   std::uint32_t num_characters = 0;
   bool stays_nullable = false;  // and each is itself a text of the language
+  bool is_bounded = false;      // longer ones are no starts of texts
 };
 
 CharacterClasses classes_of(const text::regex::CodePointSet& set) {
@@ -52,11 +53,13 @@ TermRun term_run(const TermStore& store, TermId term) {
     case TermKind::kRepeat: {
       if (store.kind(children[0]) != TermKind::kClass) return {};
       const CharacterClasses classes = classes_of(store.code_points(children[0]));
-      return {.classes = classes, .num_characters = store.max(term), .stays_nullable = store.min(term) == 0};
+      return {.classes = classes, .num_characters = store.max(term), .stays_nullable = store.min(term) == 0,
+              .is_bounded = true};
     }
     case TermKind::kConcat: {
       TermRun run = term_run(store, children[0]);
       run.stays_nullable = run.stays_nullable && store.is_nullable(children[1]);
+      run.is_bounded = false;
       return run;
     }
     case TermKind::kIntersection: {
@@ -66,7 +69,9 @@ TermRun term_run(const TermStore& store, TermId term) {
         const TermRun run = term_run(store, child);
         if (!run.stays_nullable) return {};
         joined.classes &= run.classes;
-        joined.num_characters = std::min(joined.num_characters, run.num_characters);
+        if (run.num_characters > joined.num_characters) continue;
+        joined.num_characters = run.num_characters;
+        joined.is_bounded = run.is_bounded;
       }
       return joined;
     }
@@ -106,6 +111,7 @@ ByteStates::Run ByteStates::compute_run(ByteStateId id) {
   if (found.stays_nullable || store_.is_surely_alive(state.term)) {
     run.classes = found.classes;
     run.num_characters = found.num_characters;
+    run.is_bounded = found.is_bounded;
   }
   if (!is_plain) run.classes &= ~kEscapedClasses;
   if (run.classes != 0) return run;

@@ -69,6 +69,7 @@ class ByteStates {
     CharacterClasses classes = 0;
     std::uint32_t num_characters = 0;  // at most so many; kUnbounded: any number
     bool may_end = false;              // the terminal may end behind one of them
+    bool is_bounded = false;           // .. and more than that never follow
   };
   const Run& run(ByteStateId state);
   // The state that most classes of characters lead to; kDeadState when no more than a few bytes lead on.

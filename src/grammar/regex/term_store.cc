@@ -101,6 +101,7 @@ TermStore::Term TermStore::described(const Parts& parts) const {
                       (parts.min > 1 || (parts.max > 1 && parts.max != kUnbounded))) ||
                      std::ranges::any_of(parts.children, [&](TermId child) { return terms_[child].has_counter; });
   term.num_children = static_cast<std::uint32_t>(parts.children.size());
+  measure(parts, term);
   return term;
 }
 
@@ -384,34 +385,6 @@ TermId TermStore::without_empty_text(TermId term) {
     default:
       return kNothing;  // the empty text alone
   }
-}
-
-TermId TermStore::clamped(TermId term, std::uint32_t num_characters) {
-  // Where languages are intersected, a counter may decide whether a text is left at all.
-  if (!terms_[term].has_counter || !terms_[term].is_surely_alive) return term;
-  const std::uint64_t key = std::uint64_t{term} << 32 | num_characters;
-  if (const auto found = clamped_.find(key); found != clamped_.end()) return found->second;
-  std::vector<TermId> parts(children(term).begin(), children(term).end());
-  for (TermId& part : parts) part = clamped(part, num_characters);
-  const auto clamp = [&](std::uint32_t count) { return std::min(count, num_characters + 1); };
-  TermId result = kNothing;
-  switch (terms_[term].kind) {
-    case TermKind::kConcat:
-      result = concat(parts);
-      break;
-    case TermKind::kUnion:
-      result = any_of(std::move(parts));
-      break;
-    case TermKind::kRepeat:
-      result = repeat(parts[0], clamp(terms_[term].min),
-                      terms_[term].max > num_characters ? kUnbounded : terms_[term].max);
-      break;
-    default:
-      result = term;
-      break;
-  }
-  clamped_.emplace(key, result);
-  return result;
 }
 
 }  // namespace kvasir::grammar

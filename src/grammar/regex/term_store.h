@@ -66,7 +66,8 @@ class TermStore {
   bool is_surely_alive(TermId term) const { return terms_[term].is_surely_alive; }
 
   // A language with the same texts, and the same starts of texts, as far as `num_characters` tell; there are few such
-  // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are.
+  // languages, because a counter's excess is forgotten. Languages with intersections and complements stay as they are,
+  // but for one that is intersected with a length that it cannot miss.
   TermId clamped(TermId term, std::uint32_t num_characters);
 
   bool is_exhausted() const { return is_exhausted_; }
@@ -84,6 +85,9 @@ class TermStore {
     std::uint32_t max = 0;         // kRepeat
     std::uint32_t first_child = 0;
     std::uint32_t num_children = 0;
+    // Characters of a shortest text, and of the longest way from the start of a text to a nearest end; saturated.
+    std::uint32_t shortest = 0;
+    std::uint32_t longest_way = 0;
     std::pair<std::uint64_t, std::uint64_t> fingerprint = {};
   };
   // A place in a decimal whose digits are read from the left.
@@ -108,6 +112,8 @@ class TermStore {
   static std::uint64_t hash_of(const Parts& parts);
   Term described(const Parts& parts) const;
   std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;
+  void measure(const Parts& parts, Term& term) const;
+  TermId clamped_intersection(TermId term, std::uint32_t num_characters);
   TermId from_trie(std::span<const std::u32string> texts, std::size_t depth);
   void flatten(TermKind kind, std::vector<TermId>& terms) const;
   void join_classes(TermKind kind, std::vector<TermId>& terms);

@@ -89,6 +89,17 @@ TEST_F(TermStoreTest, ClampedCountersReadAlikeUpToTheLength) {
   EXPECT_EQ(store_.clamped(store_.repeat(range('a', 'z'), 0, 9), 10), store_.repeat(range('a', 'z'), 0, 9));
 }
 
+TEST_F(TermStoreTest, ALengthThatNoTokenReachesIsForgotten) {
+  const TermId word = store_.concat(store_.repeat(range('a', 'z'), 1, kUnbounded), store_.literal("@x"));
+  const TermId any = store_.child(store_.any_text());
+  const auto within = [&](std::uint32_t max) { return store_.all_of({word, store_.repeat(any, 0, max)}); };
+  EXPECT_EQ(store_.clamped(within(255), 10), word);
+  EXPECT_EQ(store_.clamped(within(13), 10), word);  // ten characters, and three to an end
+  EXPECT_EQ(store_.clamped(within(12), 10), within(12));
+  const TermId other = store_.all_of({word, store_.complement(store_.literal("a@x")), store_.repeat(any, 0, 255)});
+  EXPECT_EQ(store_.clamped(other, 10), other);
+}
+
 // Patterns that are slow or endless where counters are unrolled or states are lists.
 TEST_F(TermStoreTest, HostilePatternsStaySmall) {
   const TermId a = store_.literal("a");
