@@ -78,6 +78,7 @@ void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells)
 
 void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells) {
   if (is_any(a) || is_any(b)) return append_new(cells.objects, {is_any(a) ? b : a});
+  spend((a.rules.size() + a.required.size()) * (b.rules.size() + b.required.size()) / kPartsOfPair);
   if (share_a_text(a.required, b.absent) || share_a_text(b.required, a.absent)) return;
   ObjectCell cell = a;
   append_new(cell.rules, b.rules);
@@ -94,33 +95,42 @@ void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cell
   append_new(cells.objects, {std::move(cell)});
 }
 
+Status CellAlgebra::check_limits(const Cells& cells) const {
+  if (work_ > kMaxWork) {
+    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} pairs of cases", kMaxWork));
+  }
+  if (cells.count() > kMaxCells) {
+    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} cases", kMaxCells));
+  }
+  return {};
+}
+
 Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
   Cells result = {.has_null = a.has_null && b.has_null,
                   .has_true = a.has_true && b.has_true,
                   .has_false = a.has_false && b.has_false,
                   .is_narrowed = a.is_narrowed || b.is_narrowed};
-  num_pairs_ += a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() +
-                                   a.arrays.size() * b.arrays.size() + a.objects.size() * b.objects.size();
-  if (num_pairs_ > kMaxPairs) {
-    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} pairs of cases", kMaxPairs));
-  }
+  spend(a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() + a.arrays.size() * b.arrays.size() +
+        a.objects.size() * b.objects.size());
+  KVASIR_CHECKED(check_limits(result));
   for (const NumberSet& x : a.numbers) {
     for (const NumberSet& y : b.numbers) {
       NumberSet set = intersected(x, y);
       if (!is_empty(set)) append_new(result.numbers, {std::move(set)});
     }
+    KVASIR_CHECKED(check_limits(result));
   }
   for (const StringCell& x : a.strings) {
     for (const StringCell& y : b.strings) add_both(x, y, result);
+    KVASIR_CHECKED(check_limits(result));
   }
   for (const ArrayCell& x : a.arrays) {
     for (const ArrayCell& y : b.arrays) add_both(x, y, result);
+    KVASIR_CHECKED(check_limits(result));
   }
   for (const ObjectCell& x : a.objects) {
     for (const ObjectCell& y : b.objects) add_both(x, y, result);
-  }
-  if (result.count() > kMaxCells) {
-    return make_error(ErrorKind::kUnmet, fmt::format("a schema makes more than {} cases", kMaxCells));
+    KVASIR_CHECKED(check_limits(result));
   }
   return result;
 }

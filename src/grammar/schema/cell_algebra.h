@@ -13,21 +13,26 @@ namespace kvasir::grammar {
 class CellAlgebra {
  public:
   static constexpr std::size_t kMaxCells = 2000;
-  static constexpr std::size_t kMaxPairs = 100'000;  // of cells that are intersected, all in all
+  static constexpr std::size_t kMaxWork = 100'000;  // pairs of cells that are intersected, all in all
+  static constexpr std::size_t kPartsOfPair = 16;   // rules and keys of two objects that are compared: as one pair
 
   // All outlive this.
   CellAlgebra(TermStore& store, Derivatives& derivatives, SchemaNames& names)
       : store_(store), derivatives_(derivatives), names_(names) {}
 
   Cells any_value();
-  // kUnmet: more than kMaxCells cells, or than kMaxPairs so far.
+  // kUnmet: more than kMaxCells cells, or than kMaxWork pairs so far.
   Result<Cells> both(const Cells& a, const Cells& b);
   static Cells either(Cells a, const Cells& b);
+
+  // Counts work that somebody does with cells: enough of it, and both() fails.
+  void spend(std::size_t num_pairs) { work_ += num_pairs; }
 
   // What is not in a set, or less (is_narrowed). Requires: !cells.is_narrowed. kUnmet: as both().
   Result<Cells> complement(const Cells& cells);
 
  private:
+  Status check_limits(const Cells& cells) const;
   std::vector<ArrayCell> complement(const ArrayCell& cell);
   std::vector<ObjectCell> complement(const ObjectCell& cell, bool& is_narrowed);
   void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells, bool& is_narrowed);
@@ -38,7 +43,7 @@ class CellAlgebra {
   TermStore& store_;
   Derivatives& derivatives_;
   SchemaNames& names_;
-  std::size_t num_pairs_ = 0;
+  std::size_t work_ = 0;
 };
 
 }  // namespace kvasir::grammar

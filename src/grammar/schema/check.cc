@@ -24,7 +24,7 @@ bool read_without(const JsonValue& root, const SchemaOptions& options, std::set<
   evaluator.skip(skipped);
   GrammarBuilder builder(store);
   SchemaLowering lowering(evaluator, builder, options);
-  const Result<RuleId> start = lowering.lower(evaluator.name_of(root));
+  const Result<RuleId> start = lowering.lower_document(evaluator.name_of(root));
   const SchemaNotes& notes = evaluator.notes();
   report.narrowed.assign(notes.narrowed.begin(), notes.narrowed.end());
   report.ignored.assign(notes.ignored.begin(), notes.ignored.end());

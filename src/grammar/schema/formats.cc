@@ -44,7 +44,7 @@ std::string ipv6() {
 std::string query_and_fragment() { return fmt::format("(?:\\?(?:{0}|[/?])*)?(?:#(?:{0}|[/?])*)?", kPathCharacter); }
 
 std::string authority_and_path() {
-  return fmt::format("//(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{{2}})*@)?{}(?::[0-9]{{0,5}})?(?:/{}*)*",
+  return fmt::format("//(?:(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{{2}})*@)?{}(?::[0-9]{{0,5}})?)?(?:/{}*)*",
                      "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+", kPathCharacter);
 }
 

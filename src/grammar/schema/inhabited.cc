@@ -14,6 +14,9 @@ bool has_value(SchemaEvaluator& evaluator, SchemaName name, int depth) {
 }
 
 bool is_inhabited_object(SchemaEvaluator& evaluator, const ObjectCell& cell, int depth) {
+  std::size_t num_properties = 0;
+  for (const MemberRule& rule : cell.rules) num_properties += 1 + rule.properties.size();
+  evaluator.algebra().spend(cell.required.size() * num_properties / CellAlgebra::kPartsOfPair / 4);
   for (const std::string& key : cell.required) {
     if (is_doubtful(evaluator, cell, key)) continue;
     const bool has = has_value(evaluator, member_value(evaluator, cell, key), depth);

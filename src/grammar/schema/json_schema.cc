@@ -13,7 +13,7 @@ Result<SchemaGrammar> grammar_from_schema(TermStore& store, std::string_view sch
   SchemaEvaluator evaluator(*root, store, derivatives);
   GrammarBuilder builder(store);
   SchemaLowering lowering(evaluator, builder, options);
-  KVASIR_TRY(const RuleId start, lowering.lower(evaluator.name_of(*root)));
+  KVASIR_TRY(const RuleId start, lowering.lower_document(evaluator.name_of(*root)));
   if (store.is_exhausted()) return make_error(ErrorKind::kUnmet, "the schema makes too many states");
   return SchemaGrammar{.grammar = builder.finish(start), .ignored = evaluator.notes().ignored};
 }

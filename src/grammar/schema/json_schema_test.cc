@@ -1,7 +1,10 @@
 #include "grammar/schema/json_schema.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -157,6 +160,51 @@ TEST(JsonSchema, SeveralContains) {
 TEST(JsonSchema, UniqueItemsOfFewValues) {
   check({R"({"type":"array","items":{"enum":["a","b",1,null]},"uniqueItems":true,"minItems":1})",
          {"[\"a\"]", "[null,1,\"b\",\"a\"]", "[\"b\",1.0]"}, {"[]", "[\"a\",\"a\"]", "[1,1.0]", "[\"a\",\"c\"]"}});
+}
+
+TEST(JsonSchema, DocumentsMayBeginWithTheirSchema) {
+  check({R"({"properties":{"a":{"type":"object","properties":{"b":{}}}}})", {R"({"$schema":"x","a":{"b":1}})", R"({"a":{},"c":1})"},
+         {R"({"$schema":"x","$schema":"y"})", R"({"a":{"$schema":"x","b":1}})", R"({"c":1,"a":{}})"}});
+  check({R"({"properties":{"a":{}},"additionalProperties":{"type":"integer"}})", {R"({"$schema":1,"a":2})"}, {R"({"$schema":"x"})"}});
+}
+
+TEST(JsonSchema, MembersComeInTheOrderOfTheText) {
+  // Several schemas hold at once; their order may not depend on where they lie in memory.
+  for (int i = 0; i < 20; ++i) {
+    const std::vector<std::string> elsewhere(static_cast<std::size_t>(i), std::string(500, 'x'));
+    check({R"({"type":"object","if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"properties":{"b":{}},"required":["b"]},"else":false,"additionalProperties":{}})",
+           {R"({"a":1,"b":2})"}, {R"({"b":2,"a":1})"}});
+    check({R"({"properties":{"o":{"properties":{"p":{}}}},"allOf":[{"properties":{"o":{"properties":{"q":{}}}}}]})",
+           {R"({"o":{"p":1,"q":2}})"}, {R"({"o":{"q":2,"p":1}})"}});
+  }
+}
+
+// Two decimals of each side against exact arithmetic in hundredths.
+TEST(JsonSchema, RangesOfDecimals) {
+  const auto text_of = [](int hundredths) {
+    const std::string digits = std::to_string(std::abs(hundredths) % 100 + 100).substr(1);
+    return (hundredths < 0 ? "-" : "") + std::to_string(std::abs(hundredths) / 100) + "." + digits;
+  };
+  std::uint32_t random = 7;
+  const auto draw = [&] { return static_cast<int>((random = random * 1664525 + 1013904223) >> 8); };
+  for (int i = 0; i < 60; ++i) {
+    const int scale = i % 3 == 0 ? 100 : i % 3 == 1 ? 3000 : 120'000;
+    const int least = draw() % (2 * scale) - scale;
+    const int greatest = least + draw() % scale;
+    const bool is_open = i % 2 == 0;
+    const auto grammar = compile(fmt::format(R"({{"type":"number","{}":{},"maximum":{}}})",
+                                             is_open ? "exclusiveMinimum" : "minimum", text_of(least), text_of(greatest)));
+    ASSERT_TRUE(grammar.has_value() || (is_open && least == greatest));
+    if (!grammar) continue;
+    for (const int around : {least, greatest, 0, -least, 10 * least, greatest / 10, draw() % scale}) {
+      for (int value = around - 12; value <= around + 12; ++value) {
+        const bool is_in = (is_open ? value > least : value >= least) && value <= greatest;
+        EXPECT_EQ(accepts(*grammar, text_of(value)), is_in)
+            << text_of(value) << " in " << text_of(least) << " " << is_open << ", " << text_of(greatest);
+        EXPECT_EQ(accepts(*grammar, text_of(value) + "0"), is_in) << value;
+      }
+    }
+  }
 }
 
 TEST(JsonSchema, UnevaluatedAsksForWhatHolds) {

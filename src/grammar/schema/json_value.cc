@@ -132,11 +132,14 @@ class JsonReader {
     return {};
   }
 
-  static JsonValue& add_child(JsonValue& parent) {
+  JsonValue& add_child(JsonValue& parent) {
     parent.children.push_back(std::make_unique<JsonValue>());
     parent.children.back()->parent = &parent;
+    parent.children.back()->position = ++num_values_;
     return *parent.children.back();
   }
+
+  std::uint32_t num_values_ = 0;
 };
 
 std::string escaped(std::string_view key) {

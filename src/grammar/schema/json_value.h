@@ -20,6 +20,7 @@ struct JsonValue {
   std::string key;                  // of a member
   std::vector<std::unique_ptr<JsonValue>> children;  // elements or members
   const JsonValue* parent = nullptr;
+  std::uint32_t position = 0;       // in the order of the text: the same in every run, unlike an address
 
   bool is_object() const { return kind == Kind::kObject; }
   bool is_array() const { return kind == Kind::kArray; }

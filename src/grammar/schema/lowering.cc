@@ -63,11 +63,17 @@ Status SchemaLowering::define_pending() {
     pending_.pop_back();
     KVASIR_TRY(const Cells* cells, evaluator_.cells(next));
     const Cells copied = *cells;
+    is_at_root_ = is_document_ && next == name;
     const Result<Part> part = lower_cells(copied);
     if (!part) return refuse(next, part.error());
     builder_.define(rules_.at(next), *part);
   }
   return {};
+}
+
+Result<RuleId> SchemaLowering::lower_document(SchemaName name) {
+  is_document_ = true;
+  return lower(name);
 }
 
 // The error with the place of the schema, unless it has one.

@@ -43,6 +43,10 @@ class SchemaLowering {
   GrammarBuilder& builder() { return builder_; }
   SchemaEvaluator& evaluator() { return evaluator_; }
   const SchemaOptions& options() const { return options_; }
+  // lower() for a value that is a document of its own: an object may begin with "$schema".
+  Result<RuleId> lower_document(SchemaName name);
+  // What is lowered now is the whole document, not a part of one.
+  bool is_at_root() const { return is_at_root_; }
 
  private:
   Status define_pending();
@@ -57,6 +61,8 @@ class SchemaLowering {
   std::unique_ptr<ValueForm> form_;
   std::unordered_map<SchemaName, RuleId> rules_;
   std::vector<SchemaName> pending_;
+  bool is_document_ = false;
+  bool is_at_root_ = false;
 };
 
 // An array, or an object, with its brackets. Empty: no such value.

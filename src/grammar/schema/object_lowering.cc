@@ -13,14 +13,16 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;  // of one object
+constexpr std::size_t kMaxKeyBytes = 8192;
 constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be there
 
 bool has_key(const std::vector<std::string>& keys, const std::string& key) {
   return std::ranges::find(keys, key) != keys.end();
 }
 
-// Keys that rules name, in their order, then required ones that none names.
-std::vector<std::string> named_keys(const ObjectCell& cell) {
+// Keys that rules name, in their order, then required ones that none names. Documents begin with the name of their
+// schema, whether the schema says so or not.
+std::vector<std::string> named_keys(const ObjectCell& cell, bool is_document) {
   std::vector<std::string> keys;
   for (const MemberRule& rule : cell.rules) {
     for (const auto& property : rule.properties) {
@@ -33,6 +35,7 @@ std::vector<std::string> named_keys(const ObjectCell& cell) {
   for (const std::string& key : cell.absent) {
     if (!has_key(keys, key)) keys.push_back(key);
   }
+  if (is_document && !has_key(keys, "$schema")) keys.insert(keys.begin(), "$schema");
   return keys;
 }
 
@@ -45,12 +48,16 @@ class ObjectLowering {
         builder_(lowering.builder()),
         cell_(cell),
         form_(form),
-        keys_(named_keys(cell)),
+        keys_(named_keys(cell, lowering.is_at_root() && !lowering.options().closes_objects)),
         num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
   Result<Part> lower() {
     if (cell_.contains.size() > kMaxWanted) {
       return make_error(ErrorKind::kUnmet, fmt::format("more than {} kinds of member have to be there", kMaxWanted));
+    }
+    for (const std::string& key : keys_) {
+      if (key.size() <= kMaxKeyBytes) continue;
+      return make_error(ErrorKind::kUnmet, fmt::format("a key has {} bytes (at most {})", key.size(), kMaxKeyBytes));
     }
     KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_, lowering_.options().closes_objects));
     const bool counts = cell_.min_members > 0 || cell_.max_members != kNoLimit;

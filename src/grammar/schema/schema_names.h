@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "grammar/schema/cells.h"
@@ -17,7 +18,12 @@ struct SchemaLiteral {
   bool is_value = false;
   bool is_complement = false;
 
-  friend auto operator<=>(const SchemaLiteral&, const SchemaLiteral&) = default;
+  // By place in the document, so that a guide is the same in every run. Requires: schemas of one document.
+  friend std::strong_ordering operator<=>(const SchemaLiteral& a, const SchemaLiteral& b) {
+    return std::tuple(a.schema->position, a.is_value, a.is_complement) <=>
+           std::tuple(b.schema->position, b.is_value, b.is_complement);
+  }
+  friend bool operator==(const SchemaLiteral&, const SchemaLiteral&) = default;
 };
 
 // Thread safety: none.

@@ -13,6 +13,8 @@
 namespace kvasir::grammar {
 namespace {
 
+constexpr std::size_t kMaxValues = 20'000;  // of an enum
+
 Result<Cells> type_cells(KeywordContext& context, const JsonValue& type) {
   const Cells any = context.algebra().any_value();
   Cells cells;
@@ -58,12 +60,21 @@ Status read_type(KeywordContext& context, const JsonValue& keyword) {
 
 Status read_enum(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
+  if (keyword.children.size() > kMaxValues) {
+    return context.fail(keyword, fmt::format("has {} values (at most {})", keyword.children.size(), kMaxValues),
+                        ErrorKind::kUnmet);
+  }
   Cells cells;
   std::vector<std::string_view> texts;
+  std::size_t num_others = 0;
   for (const auto& value : keyword.children) {
     if (value->is_string()) {
       texts.push_back(value->text);
       continue;
+    }
+    if (++num_others > CellAlgebra::kMaxCells) {
+      return context.fail(keyword, fmt::format("has more than {} values that are no strings", CellAlgebra::kMaxCells),
+                          ErrorKind::kUnmet);
     }
     KVASIR_TRY(const Cells one, context.evaluator().value_cells(*value));
     cells = CellAlgebra::either(std::move(cells), one);
