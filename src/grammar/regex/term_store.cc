@@ -139,11 +139,18 @@ TermId TermStore::char_class(const CodePointSet& set) {
   return intern({.kind = TermKind::kClass, .min = place});
 }
 
+TermId TermStore::character(char32_t code_point) {
+  if (code_point >= ascii_.size()) return char_class(CodePointSet::of(code_point, code_point));
+  TermId& known = ascii_[code_point];
+  if (known == kNothing) known = char_class(CodePointSet::of(code_point, code_point));
+  return known;
+}
+
 TermId TermStore::literal(std::string_view text) {
   const std::u32string characters = characters_of(text);
   TermId term = kEmptyText;
   for (auto it = characters.rbegin(); it != characters.rend(); ++it) {
-    term = concat(char_class(CodePointSet::of(*it, *it)), term);
+    term = concat(character(*it), term);
   }
   return term;
 }
@@ -163,7 +170,7 @@ TermId TermStore::from_trie(std::span<const std::u32string> texts, std::size_t d
   if (texts.size() == 1) {
     TermId term = kEmptyText;
     for (std::size_t i = texts[0].size(); i > depth; --i) {
-      term = concat(char_class(CodePointSet::of(texts[0][i - 1], texts[0][i - 1])), term);
+      term = concat(character(texts[0][i - 1]), term);
     }
     return term;
   }
@@ -175,13 +182,13 @@ TermId TermStore::from_trie(std::span<const std::u32string> texts, std::size_t d
   while (begin < texts.size()) {
     std::size_t end = begin;
     while (end < texts.size() && texts[end][shared] == texts[begin][shared]) ++end;
-    const TermId head = char_class(CodePointSet::of(texts[begin][shared], texts[begin][shared]));
+    const TermId head = character(texts[begin][shared]);
     branches.push_back(concat(head, from_trie(texts.subspan(begin, end - begin), shared + 1)));
     begin = end;
   }
   TermId term = any_of(std::move(branches));
   for (std::size_t i = shared; i > depth; --i) {
-    term = concat(char_class(CodePointSet::of(texts[0][i - 1], texts[0][i - 1])), term);
+    term = concat(character(texts[0][i - 1]), term);
   }
   return term;
 }

@@ -1,6 +1,7 @@
 // Regular languages, each made once.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -105,6 +106,7 @@ class TermStore {
     std::span<const TermId> children = {};
   };
 
+  TermId character(char32_t code_point);
   TermId intern_multiples(const Multiples& place);
   static Multiples multiples_of(const Term& term);
   TermId intern(const Parts& parts);
@@ -126,6 +128,7 @@ class TermStore {
   std::vector<Term> terms_;
   std::vector<TermId> children_;
   std::vector<text::regex::CodePointSet> classes_;
+  std::array<TermId, 128> ascii_ = {};  // classes of one character; kNothing: not made yet
   IdTable found_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
   std::unordered_map<std::uint64_t, TermId> clamped_;  // by term << 32 | characters

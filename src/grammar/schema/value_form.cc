@@ -26,13 +26,16 @@ Part JsonForm::member(const MemberKeys& keys, SchemaName value, bool is_first) {
 }
 
 Part JsonForm::member_with(std::string_view colon, const MemberKeys& keys, SchemaName value, bool is_first) {
+  GrammarBuilder& builder = lowering_.builder();
   const Part rule = GrammarBuilder::rule(lowering_.rule_of(value));
   const Part& gap = lowering_.gap();
   const Part& behind = lowering_.gap_behind_mark();
-  const Part sign = lowering_.text(colon);
-  GrammarBuilder& builder = lowering_.builder();
-  if (is_first) return builder.sequence(std::array{gap, key(keys), gap, sign, behind, rule});
-  return builder.sequence(std::array{gap, lowering_.text(","), behind, key(keys), gap, sign, behind, rule});
+  if (!keys.is_named() || keys.name.empty() || keys.name != last_name_) {
+    last_key_ = builder.sequence(std::array{key(keys), gap, lowering_.text(colon), behind});
+    last_name_ = keys.is_named() ? keys.name : std::string_view();
+  }
+  if (is_first) return builder.sequence(std::array{gap, last_key_, rule});
+  return builder.sequence(std::array{gap, lowering_.text(","), behind, last_key_, rule});
 }
 
 Part JsonForm::object(const Part& members) {

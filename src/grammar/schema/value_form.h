@@ -1,6 +1,7 @@
 // How the values of a schema are written.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "grammar/ir/grammar_builder.h"
@@ -50,6 +51,9 @@ class JsonForm : public ValueForm {
 
  private:
   SchemaLowering& lowering_;
+  // The last key that was written, up to its value: it comes at several places of an object.
+  std::string last_name_;
+  Part last_key_ = {};
 };
 
 }  // namespace kvasir::grammar

@@ -139,7 +139,9 @@ Result<Part> CallWriter::lower_arguments(const GuideTool& tool) {
   KVASIR_TRY(auto schema, read_json(tool.schema.empty() ? kAnyObject : std::string_view(tool.schema)));
   const JsonValue& root = *schemas_.emplace_back(std::move(schema));
   SchemaEvaluator evaluator(root, store_, derivatives_);
-  const SchemaOptions options = {.blanks = syntax_.layout == kDict ? JsonBlanks::kCompact : JsonBlanks::kFlexible};
+  // Models invent members where a schema leaves them open.
+  const SchemaOptions options = {.blanks = syntax_.layout == kDict ? JsonBlanks::kCompact : JsonBlanks::kFlexible,
+                                 .closes_objects = true};
   SchemaLowering lowering(evaluator, builder_, options);
   const SchemaName name = evaluator.name_of(root);
   switch (syntax_.layout) {

@@ -86,6 +86,16 @@ TEST(ToolGrammar, MarksThatAreControlTokensAreNoText) {
   EXPECT_FALSE(answers.accepts("</s>"));
 }
 
+TEST(ToolGrammar, MembersThatNoSchemaNamesAreLeftOut) {
+  ToolGuide guide = {.family = "hermes",
+                     .tools = {{.name = "open", .schema = R"({"type":"object","properties":{"a":{"type":"integer"}}})"},
+                               {.name = "any", .schema = R"({"type":"object"})"}}};
+  const ToolAnswers answers = answers_of(guide);
+  EXPECT_TRUE(answers.accepts("<tool_call>{\"name\": \"open\", \"arguments\": {\"a\": 1}}</tool_call>"));
+  EXPECT_FALSE(answers.accepts("<tool_call>{\"name\": \"open\", \"arguments\": {\"b\": 1}}</tool_call>"));
+  EXPECT_TRUE(answers.accepts("<tool_call>{\"name\": \"any\", \"arguments\": {\"b\": 1}}</tool_call>"));
+}
+
 TEST(ToolGrammar, AMarkThatEndsTheAnswerIsLeftOut) {
   const std::vector<std::string> tokens = {"<|channel|>", "<|message|>", "<|call|>", "<|end|>", "<|start|>", "<|constrain|>"};
   ToolGuide guide = guide_of("gpt-oss");
