@@ -64,7 +64,7 @@ MAY_SEE = {
     "eval": {"base", "engine", "text"},
     "server": {"base", "engine", "text", "jinja", "sqlite"} | {f"server/{room}" for room in SERVER_ROOMS},
     "python": {"base", "engine", "text", "store"},
-    "cli": {"base", "engine", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
+    "cli": {"base", "engine", "grammar", "text", "eval", "store", "journal", "server", "io/kv_calibration.h",
             "io/model_fingerprint.h", "io/model_summary.h", "server/http/message.h", "server/observe/health_probe.h",
             "server/observe/tracing/tracing_config.h", "server/auth/key_file.h",
             "server/api/thinking.h", "server/api/tool_calls/detect_syntax.h", "server/api/tool_calls/tool_call_syntax.h"},

@@ -82,6 +82,9 @@ constexpr Examples kExamples[] = {
     {"kv explain",
      "  kvasir kv explain kv.db                     lists the sequences of a log\n"
      "  kvasir kv explain kv.db --seq 3 --token 512"},
+    {"schema", "  kvasir schema check schema.json"},
+    {"schema check", "  kvasir schema check schema.json --sample 5 --model smollm2:135m"},
+    {"schema test", "  kvasir schema test smollm2:135m --cases cases.jsonl.gz --failures failures.jsonl"},
     {"batch",
      "  kvasir batch smollm2:135m requests.jsonl answers.jsonl\n"
      "  kvasir batch model.gguf requests.jsonl answers.jsonl --resume   goes on after an interruption"},

@@ -56,6 +56,7 @@ void add_verbs(CLI::App& app, Context& context) {
   add_calibrate_kv(app, context);
   add_kv(app, context);
   add_batch(app, context);
+  add_schema(app, context);
   add_keys(app, context);
   add_health(app, context);
   add_doctor(app, context);

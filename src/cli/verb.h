@@ -60,6 +60,7 @@ void add_eval(CLI::App& app, Context& context);
 void add_calibrate_kv(CLI::App& app, Context& context);
 void add_kv(CLI::App& app, Context& context);
 void add_batch(CLI::App& app, Context& context);
+void add_schema(CLI::App& app, Context& context);
 void add_keys(CLI::App& app, Context& context);
 void add_health(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
