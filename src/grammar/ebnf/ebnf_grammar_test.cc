@@ -22,7 +22,8 @@ constexpr EbnfDialect kXGrammar = EbnfDialect::kXGrammar;
 // "<tok>" is the token 7.
 TokenNames token_names() {
   return {.find = [](std::string_view name) { return name == "<tok>" ? std::optional<TokenId>(7) : std::nullopt; },
-          .num_tokens = 256};
+          .num_tokens = 256,
+          .has_text = [](TokenId token) { return token != 1; }};
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> compile(EbnfDialect dialect, std::string_view text) {
@@ -109,6 +110,8 @@ TEST(EbnfGrammar, MacrosOfXGrammar) {
 
 TEST(EbnfGrammar, TokensAreTakenByTheirId) {
   check(kGbnf, "root ::= \"a\" <[65]> <tok>", {"aA\x07"}, {"aB\x07", "aA"});
+  check(kGbnf, "root ::= <tok> !<tok>* <tok>", {"\x07\x07", "\x07" "abc\x07", "\x07\xFF\x07"}, {"\x07\x07\x07", "\x07\x01\x07", "\x07" "a"});
+  check(kXGrammar, "root ::= ExcludeToken(65, 66){2}", {"CD", "xy"}, {"AC", "CB", "C", "CDE"});
   EXPECT_EQ(fault(kGbnf, "root ::= <other>"), "grammar, line 1, column 10: '<other>' is not one token of the vocabulary");
   EXPECT_EQ(fault(kGbnf, "root ::= <[256]>"), "grammar, line 1, column 12: the token 256 is not in the vocabulary of 256 tokens");
 }

@@ -196,9 +196,6 @@ Result<RuleId> EbnfLowering::lower() {
     pending_.pop_back();
     builder_.define(rules_.at({rule, wanted}), lower(grammar_.rules[rule].body, wanted));
   }
-  if (has_other_tokens_) {
-    return make_error(ErrorKind::kUnmet, "grammar: a token that is not a given one (!<...>) is not supported");
-  }
   if (store_.is_exhausted()) return make_error(ErrorKind::kUnmet, "grammar: it makes too many states");
   return root;
 }
@@ -223,10 +220,6 @@ Part EbnfLowering::lower(const EbnfNode& node, Wanted wanted) {
     case EbnfNode::Kind::kDispatch:
       return lower_dispatch(grammar_.dispatches[node.value], wanted);
     case EbnfNode::Kind::kTokens: {
-      if (node.is_negated) {
-        has_other_tokens_ = true;
-        return builder_.text(kNothing);
-      }
       std::vector<Part> tokens;
       for (const TokenId token : node.tokens) tokens.push_back(builder_.token(token));
       return builder_.choice(tokens);

@@ -71,7 +71,6 @@ class EbnfLowering {
   std::map<const EbnfNode*, TermId> patterns_;
   std::map<std::pair<EbnfRuleId, Wanted>, RuleId> rules_;
   std::vector<std::pair<EbnfRuleId, Wanted>> pending_;
-  bool has_other_tokens_ = false;
 };
 
 }  // namespace kvasir::grammar

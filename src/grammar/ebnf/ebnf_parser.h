@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "grammar/ebnf/ebnf_reader.h"
 #include "grammar/ebnf/ebnf_syntax.h"
@@ -48,6 +49,8 @@ class EbnfParser {
   Result<EbnfNode> parse_token();
   Result<TokenId> parse_token_id();
   Result<TokenId> checked_token(std::uint64_t id, std::size_t position) const;
+  // The tokens with text that are none of these.
+  Result<std::vector<TokenId>> others_of(const std::vector<TokenId>& tokens, std::size_t position);
 
   // Macros of XGrammar, behind their name: Regex, Token, ExcludeToken, TagDispatch.
   Result<EbnfNode> parse_macro(std::string_view name, std::size_t position);
@@ -66,6 +69,7 @@ class EbnfParser {
   EbnfDialect dialect_;
   const TokenNames& tokens_;
   int depth_ = 0;  // of groups
+  std::size_t num_other_tokens_ = 0;
   EbnfGrammar grammar_;
   std::map<std::string, EbnfRuleId, std::less<>> ids_;
   std::vector<std::size_t> used_at_;     // by rule: where it is first used or defined

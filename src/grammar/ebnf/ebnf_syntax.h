@@ -29,14 +29,13 @@ struct EbnfNode {
     kSet,       // one character
     kPattern,   // what the regular expression `text` matches as a whole
     kRule,      // rules[value]
-    kTokens,    // one of the tokens; is_negated: one token with text that is none of them
+    kTokens,    // one of the tokens
     kSequence,  // the children in turn; none: the empty text
     kChoice,    // any of the children
     kRepeat,    // children[0], min to max times
     kDispatch,  // dispatches[value]
   };
   Kind kind = Kind::kSequence;
-  bool is_negated = false;
   std::uint32_t value = 0;
   std::uint32_t min = 0;
   std::uint32_t max = kUnbounded;

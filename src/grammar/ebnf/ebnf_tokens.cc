@@ -18,6 +18,20 @@ Result<TokenId> EbnfParser::checked_token(std::uint64_t id, std::size_t position
                                            tokens_.num_tokens));
 }
 
+Result<std::vector<TokenId>> EbnfParser::others_of(const std::vector<TokenId>& tokens, std::size_t position) {
+  if (!tokens_.has_text) {
+    return in_.fail_at(position, "a token that is none of some: it is not known which tokens have text",
+                       ErrorKind::kUnmet);
+  }
+  std::vector<TokenId> others = other_tokens(tokens_, tokens);
+  num_other_tokens_ += others.size();
+  if (num_other_tokens_ > kMaxOtherTokens) {
+    return in_.fail_at(position, fmt::format("the tokens that are none of some are more than {} together",
+                                             kMaxOtherTokens), ErrorKind::kUnmet);
+  }
+  return others;
+}
+
 // Digits: the id of a token.
 Result<TokenId> EbnfParser::parse_token_id() {
   constexpr std::uint64_t kTooLarge = std::uint64_t{1} << 32;
@@ -29,23 +43,27 @@ Result<TokenId> EbnfParser::parse_token_id() {
 }
 
 Result<EbnfNode> EbnfParser::parse_token() {
-  EbnfNode node = {.kind = EbnfNode::Kind::kTokens, .is_negated = in_.take(U'!')};
+  EbnfNode node = {.kind = EbnfNode::Kind::kTokens};
+  const bool is_negated = in_.take(U'!');
   const std::size_t begin = in_.position();
   KVASIR_CHECKED(expect(U'<'));
   if (in_.take(U'[')) {
     KVASIR_TRY(const TokenId id, parse_token_id());
     if (!in_.take(U"]>")) return in_.fail("here ]> is expected");
     node.tokens.push_back(id);
-    return node;
+  } else {
+    std::string name = "<";
+    while (!in_.at_end() && in_.peek() != '>') append_utf8(name, in_.next());
+    if (in_.at_end()) return in_.fail_at(begin, "a token's name has no end");
+    in_.next();
+    name += '>';
+    const std::optional<TokenId> id = tokens_.find ? tokens_.find(name) : std::nullopt;
+    if (!id) return in_.fail_at(begin, fmt::format("'{}' is not one token of the vocabulary", printable(name, 60)));
+    node.tokens.push_back(*id);
   }
-  std::string name = "<";
-  while (!in_.at_end() && in_.peek() != '>') append_utf8(name, in_.next());
-  if (in_.at_end()) return in_.fail_at(begin, "a token's name has no end");
-  in_.next();
-  name += '>';
-  const std::optional<TokenId> id = tokens_.find ? tokens_.find(name) : std::nullopt;
-  if (!id) return in_.fail_at(begin, fmt::format("'{}' is not one token of the vocabulary", printable(name, 60)));
-  node.tokens.push_back(*id);
+  if (is_negated) {
+    KVASIR_TRY(node.tokens, others_of(node.tokens, begin));
+  }
   return node;
 }
 
@@ -106,7 +124,8 @@ Result<EbnfNode> EbnfParser::parse_regex_macro(std::size_t position) {
 
 // Token(1, 2), ExcludeToken(1)
 Result<EbnfNode> EbnfParser::parse_token_macro(bool is_negated) {
-  EbnfNode node = {.kind = EbnfNode::Kind::kTokens, .is_negated = is_negated};
+  EbnfNode node = {.kind = EbnfNode::Kind::kTokens};
+  const std::size_t begin = in_.position();
   do {
     skip_blanks();
     KVASIR_TRY(const TokenId id, parse_token_id());
@@ -116,6 +135,9 @@ Result<EbnfNode> EbnfParser::parse_token_macro(bool is_negated) {
   KVASIR_CHECKED(expect(U')'));
   std::ranges::sort(node.tokens);
   node.tokens.erase(std::ranges::unique(node.tokens).begin(), node.tokens.end());
+  if (is_negated) {
+    KVASIR_TRY(node.tokens, others_of(node.tokens, begin));
+  }
   return node;
 }
 

@@ -39,6 +39,8 @@ const std::vector<FormatLowering::Kind>& FormatLowering::kinds() {
       {"tags_with_separator", &FormatLowering::lower_tags_with_separator},
       {"dispatch", &FormatLowering::lower_dispatch},
       {"token", &FormatLowering::lower_token},
+      {"exclude_token", &FormatLowering::lower_exclude_token},
+      {"any_tokens", &FormatLowering::lower_any_tokens},
   };
   return kinds;
 }
@@ -183,6 +185,45 @@ Result<Part> FormatLowering::lower_repeat(const JsonValue& format, const Ends& e
   }
   if (min > max) return tag_fault(*most, "this is less than 'min'");
   return repeated(format, min, max, ends);
+}
+
+Result<Part> FormatLowering::other_token(const JsonValue& format) {
+  std::vector<TokenId> excluded;
+  if (end_token_) excluded.push_back(*end_token_);
+  if (const JsonValue* list = format.find("exclude_tokens"); list != nullptr) {
+    if (!list->is_array()) return tag_fault(*list, "this is no list of tokens");
+    for (const auto& element : list->children) {
+      KVASIR_TRY(const TokenId token, token_of(*element));
+      excluded.push_back(token);
+    }
+  }
+  if (!options_.tokens.has_text) {
+    return tag_fault(format, "it is not known which tokens have text", ErrorKind::kUnmet);
+  }
+  std::ranges::sort(excluded);
+  std::vector<Part> parts;
+  for (const TokenId token : other_tokens(options_.tokens, excluded)) parts.push_back(builder_.token(token));
+  num_other_tokens_ += parts.size();
+  if (num_other_tokens_ > kMaxOtherTokens) {
+    return tag_fault(format, fmt::format("the tokens that are none of some are more than {} together", kMaxOtherTokens),
+                     ErrorKind::kUnmet);
+  }
+  return builder_.choice(parts);
+}
+
+Result<Part> FormatLowering::lower_exclude_token(const JsonValue& format, const Ends& ends) {
+  KVASIR_TRY(const Part token, other_token(format));
+  return with_end(token, ends);
+}
+
+Result<Part> FormatLowering::lower_any_tokens(const JsonValue& format, const Ends& ends) {
+  std::uint32_t max_tokens = kUnbounded;
+  if (const JsonValue* max = format.find("max_tokens"); max != nullptr && max->kind != JsonValue::Kind::kNull) {
+    KVASIR_TRY(max_tokens, count_of(*max));
+  }
+  KVASIR_TRY(const Part token, other_token(format));
+  if (max_tokens == 0) return with_end(builder_.text(kEmptyText), ends);
+  return with_end(builder_.repeat(token, 0, max_tokens), ends);
 }
 
 Result<Part> FormatLowering::lower_token(const JsonValue& format, const Ends& ends) {

@@ -59,6 +59,8 @@ class FormatLowering {
   Result<Part> lower_tags_with_separator(const JsonValue& format, const Ends& ends);
   Result<Part> lower_dispatch(const JsonValue& format, const Ends& ends);
   Result<Part> lower_token(const JsonValue& format, const Ends& ends);
+  Result<Part> lower_exclude_token(const JsonValue& format, const Ends& ends);
+  Result<Part> lower_any_tokens(const JsonValue& format, const Ends& ends);
 
   struct Triggered {
     std::vector<std::string> triggers;
@@ -78,6 +80,8 @@ class FormatLowering {
   Result<Part> schema(const JsonValue& schema);
   Result<Part> repeated(const JsonValue& format, std::uint32_t min, std::uint32_t max, const Ends& ends);
   Result<TokenId> token_of(const JsonValue& token);
+  // One token with text that is none of the format's `exclude_tokens`, nor the token that ends its tag.
+  Result<Part> other_token(const JsonValue& format);
   // Whether the format may have the empty text. Requires: a format that was lowered.
   static bool may_be_empty(const JsonValue& format);
 
@@ -92,6 +96,8 @@ class FormatLowering {
   TermStore& store_;
   Derivatives& derivatives_;
   const StructuralTagOptions& options_;
+  std::optional<TokenId> end_token_;    // of the tag whose content is lowered
+  std::size_t num_other_tokens_ = 0;
 };
 
 // "structural tag, '/format/tags/0': .."

@@ -92,7 +92,7 @@ bool FormatLowering::may_be_empty(const JsonValue& format) {
   };
   const auto child_may = [](const std::unique_ptr<JsonValue>& child) { return may_be_empty(*child); };
   if (type == "const_string") return format.find("value")->text.empty();
-  if (type == "json_schema" || type == "token") return false;
+  if (type == "json_schema" || type == "token" || type == "exclude_token") return false;
   if (type == "sequence") return std::ranges::all_of(format.find("elements")->children, child_may);
   if (type == "or") return std::ranges::any_of(format.find("elements")->children, child_may);
   if (type == "plus") return may_be_empty(*format.find("content"));

@@ -20,8 +20,8 @@ struct StructuralTagOptions {
 // "schema", "end"}], "triggers": [...]}.
 //
 // Formats: const_string, json_schema, grammar (XGrammar's notation), regex, any_text, sequence, or, optional, star,
-// plus, repeat, tag, triggered_tags, tags_with_separator, dispatch, token. The end of a tag is in none of the free text
-// at the end of its content, and the first one ends it.
+// plus, repeat, tag, triggered_tags, tags_with_separator, dispatch, token, exclude_token, any_tokens. The end of a tag is
+// in none of the free text at the end of its content, and the first one ends it.
 //
 // Errors: kUsage for what no structural tag may say, kUnmet for what is not supported; both name the JSON pointer.
 Result<Grammar> grammar_from_structural_tag(TermStore& store, std::string_view json,

@@ -16,7 +16,8 @@ namespace {
 Result<std::shared_ptr<const CompiledGrammar>> compile(std::string_view json) {
   const TokenNames names = {
       .find = [](std::string_view name) { return name == "<t>" ? std::optional<TokenId>(7) : std::nullopt; },
-      .num_tokens = 256};
+      .num_tokens = 256,
+      .has_text = [](TokenId token) { return token != 1; }};
   return compile_for_bytes(
       [&](TermStore& store) { return grammar_from_structural_tag(store, json, {.schema = {}, .tokens = names}); });
 }
@@ -59,6 +60,9 @@ TEST(StructuralTag, FreeTextEndsWithItsTag) {
   check_format(R"({"type":"tag","begin":"<a>","content":{"type":"sequence","elements":[{"type":"const_string","value":"q"},{"type":"any_text","excludes":["!"]}]},"end":"</a>"})",
                {"<a>q</a>", "<a>qxyz</a>"}, {"<a>q!</a>", "<a></a>", "<a>q</a></a>"});
   check_format(R"({"type":"tag","begin":{"type":"token","token":7},"content":{"type":"any_text"},"end":{"type":"token","token":8}})", {"\x07xy\x08"}, {"xy", "\x07xy"});
+  check_format(R"({"type":"tag","begin":{"type":"token","token":7},"content":{"type":"any_tokens","exclude_tokens":[66]},"end":{"type":"token","token":8}})",
+               {"\x07\x08", "\x07xy\xFF\x08"}, {"\x07" "B\x08", "\x07x\x08\x08", "\x07\x01\x08"});
+  check_format(R"({"type":"sequence","elements":[{"type":"any_tokens","max_tokens":2},{"type":"exclude_token","exclude_tokens":["<t>"]}]})", {"a", "abc"}, {"", "abcd", "\x07"});
   check_format(R"({"type":"tag","begin":"<a>","content":{"type":"any_text"},"end":""})", {"<a>", "<a>x"}, {"x"});
 }
 

@@ -20,8 +20,13 @@ Result<Part> FormatLowering::tag_body(const JsonValue& format) {
   KVASIR_TRY(const JsonValue* content, member(format, "content"));
   KVASIR_TRY(const JsonValue* end, member(format, "end"));
   if (is_token_format(*end)) {
-    KVASIR_TRY(const Part inside, lower(*content, {}));
     KVASIR_TRY(const Part token, lower(*end, {}));
+    const std::optional<TokenId> outer = end_token_;
+    if (const JsonValue* id = end->find("token")) {
+      KVASIR_TRY(end_token_, token_of(*id));
+    }
+    KVASIR_TRY(const Part inside, lower(*content, {}));
+    end_token_ = outer;
     return builder_.sequence(std::array{inside, token});
   }
   Ends ends;
