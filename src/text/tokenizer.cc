@@ -38,6 +38,26 @@ bool ends_with(const std::vector<TokenId>& ids, const std::vector<TokenId>& toke
   return std::ranges::equal(std::span(ids).last(tokens.size()), tokens);
 }
 
+// A text with the mark of spaces as SentencePiece reads it, to which the mark is a space; positions move along.
+struct MarkedText {
+  std::string text;
+  std::vector<std::size_t> plain_at;
+
+  MarkedText(std::string_view marked, std::span<const std::size_t> positions) {
+    text.reserve(marked.size());
+    auto next = positions.begin();
+    for (std::size_t at = 0; at < marked.size();) {
+      const bool is_mark = marked.substr(at).starts_with(kSpaceMark);
+      const std::size_t size = is_mark ? kSpaceMark.size() : 1;
+      for (; next != positions.end() && *next < at + size; ++next) {
+        if (*next == at) plain_at.push_back(text.size());
+      }
+      text.push_back(is_mark ? ' ' : marked[at]);
+      at += size;
+    }
+  }
+};
+
 std::string unescape_spaces(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
@@ -139,6 +159,11 @@ std::string Tokenizer::bytes_of(TokenId id) const {
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
+  if (std::holds_alternative<SpmModel>(parts_.model) && text.contains(kSpaceMark)) {
+    const MarkedText marked(text, options.plain_at);
+    options.plain_at = marked.plain_at;
+    return encode(marked.text, options);
+  }
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 2);
   const std::vector<Fragment> fragments = (options.parse_special ? all_special_ : user_defined_)

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -102,6 +103,22 @@ TEST(Tokenizer, SentencePieceSpacesComeBackAsTheyWere) {
   }
   const Ids with_special = tokenizer->encode("a<s> a", {.parse_special = true});
   EXPECT_EQ(tokenizer->decode(with_special, /*render_special=*/true), "<s>a<s> a");
+}
+
+TEST(Tokenizer, ToSentencePieceTheMarkOfASpaceIsASpace) {
+  VocabData data = sentence_piece_vocab({{"▁", -9}, {"a", -9}, {"▁a", -1}});
+  add_token(data, "  ", TokenType::kUserDefined);
+  add_token(data, "<c>", TokenType::kControl);
+  const auto tokenizer = Tokenizer::create(std::move(data)).value();
+  for (const std::string_view text : {"▁▁a", " ▁a", "a▁a▁▁"}) {
+    std::string spaced(text);
+    for (std::size_t at = 0; (at = spaced.find("▁")) != std::string::npos;) spaced.replace(at, 3, " ");
+    EXPECT_EQ(tokenizer->encode(text), tokenizer->encode(spaced)) << text;
+  }
+  const std::size_t plain_at[] = {3};
+  const Ids hidden = tokenizer->encode("▁<c><c>", {.parse_special = true, .plain_at = plain_at});
+  EXPECT_EQ(hidden.back(), tokenizer->vocab().find("<c>"));
+  EXPECT_EQ(std::ranges::count(hidden, hidden.back()), 1) << "the first is text";
 }
 
 TEST(Tokenizer, DecodeUndoesEncodeOnTheStressText) {

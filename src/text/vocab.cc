@@ -137,7 +137,7 @@ Status Vocab::set_special_ids(const VocabData& data) {
   padding_ = data.padding;
 
   SpecialTokens special = find_special_tokens(ids, [this](std::string_view text) { return find(text); });
-  if (model_ == VocabModel::kTokenizerJson) keep_html_tag(ids, special);
+  keep_html_tag(ids, special);
   const auto set_types = [this](const std::vector<TokenId>& tokens, TokenType type) {
     for (const TokenId id : tokens) types_[static_cast<std::size_t>(id)] = type;
   };
@@ -148,10 +148,14 @@ Status Vocab::set_special_ids(const VocabData& data) {
   return {};
 }
 
-// Gemma's "</s>" is a tag of HTML, which its file says: a token for users, and no end that any file names.
+// Gemma's "</s>" is a tag of HTML, which its file says: a token for users, and no end that any file names. GGUF files
+// of others mark every added token so: there another tag must stand beside it.
 void Vocab::keep_html_tag(const VocabData& ids, SpecialTokens& special) const {
   const TokenId id = find("</s>");
   if (id == kNoToken || type(id) != TokenType::kUserDefined || id == ids.eos) return;
+  const TokenId other_tag = find("</b>");
+  const bool has_tags = other_tag != kNoToken && type(other_tag) == TokenType::kUserDefined;
+  if (model_ != VocabModel::kTokenizerJson && !has_tags) return;
   if (std::ranges::find(ids.extra_end_of_generation, id) != ids.extra_end_of_generation.end()) return;
   std::erase(special.control, id);
   std::erase(special.end_of_generation, id);

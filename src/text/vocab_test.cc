@@ -113,6 +113,14 @@ TEST(EndOfGeneration, HarmonyMessagesEndBeforeTheAnswerDoes) {
 TEST(EndOfGeneration, StrikethroughIsMarkupBesideToolResponses) {
   EXPECT_EQ(ends_of(named({"</s>"})), (std::vector<TokenId>{0}));
   EXPECT_EQ(ends_of(named({"</s>", "<|tool_response>"})), (std::vector<TokenId>{1}));
+  VocabData html = named({"<eos>", "</s>", "</b>"});
+  html.eos = 0;
+  constexpr auto kNormal = static_cast<std::int32_t>(TokenType::kNormal);
+  constexpr auto kUserDefined = static_cast<std::int32_t>(TokenType::kUserDefined);
+  html.token_types = {kNormal, kUserDefined, kNormal};
+  EXPECT_EQ(ends_of(html), (std::vector<TokenId>{0, 1}));
+  html.token_types[2] = kUserDefined;
+  EXPECT_EQ(ends_of(html), (std::vector<TokenId>{0})) << "a tag of HTML, as in Gemma";
 }
 
 }  // namespace
