@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,6 +117,10 @@ struct ModelInfo {
   // Each token sees those behind it too: there are embeddings, or scores, and no text comes out.
   bool is_encoder = false;
   Pooling pooling = Pooling::kMean;  // as the file says, kRank where it has a classifier; never kOfModel
+  bool has_pooling = false;  // the file says how embeddings are pooled, or the model is made for them
+  // What the model was trained to read before a text to embed, by name, such as "query" and "document".
+  std::map<std::string, std::string> embedding_prompts = {};
+  std::string default_prompt_name = {};  // of the one where nobody names one; empty: none
   std::int32_t embedding_size = 0;   // floats of an embedding, at most
   std::int32_t num_labels = 0;       // logits of Pooling::kRank; 0: the model has no classifier
   std::int32_t num_token_types = 1;  // of Request::prompt_token_types

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -23,6 +25,8 @@ using simdjson::dom::element;
 std::string_view request_url(simdjson::dom::object body) {
   if (body["messages"].error() == simdjson::SUCCESS) return "/v1/chat/completions";
   if (body["input"].error() == simdjson::SUCCESS) return "/v1/embeddings";
+  if (body["query"].error() == simdjson::SUCCESS) return "/v1/rerank";
+  if (body["text_1"].error() == simdjson::SUCCESS) return "/v1/score";
   return "/v1/completions";
 }
 
@@ -82,7 +86,8 @@ Result<BatchRequest> parse_batch_line(const std::string& line, std::int64_t numb
       (method.get(text) != simdjson::SUCCESS || text != "POST")) {
     return refuse("method must be \"POST\"");
   }
-  const bool generates = batch.request.path != "/v1/embeddings";
+  constexpr std::string_view kWithoutText[] = {"/v1/embeddings", "/v1/rerank", "/v1/score"};
+  const bool generates = std::ranges::find(kWithoutText, batch.request.path) == std::end(kWithoutText);
   batch.request.body = generates && default_max_tokens > 0 && !sets_max_tokens(body)
                            ? with_max_tokens(body, default_max_tokens)
                            : simdjson::minify(body);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "cli/answer_view.h"
 #include "cli/blocked_signals.h"
 #include "cli/chat/chat.h"
@@ -177,6 +178,13 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
         ErrorKind::kBadFile,
         fmt::format("{}: the file has no tokenizer, so it can be measured (bench) but not asked",
                     options.model));
+  }
+  if (session.engine->model_info().is_encoder) {
+    return make_error(ErrorKind::kUsage,
+                      fmt::format("{}: it is an encoder, which generates no text: kvasir serve answers /v1/embeddings "
+                                  "and /v1/rerank with it",
+                                  printable_line(options.model)),
+                      "model");
   }
   fill_sampling(options.sampling, session.engine->model_info().default_sampling);
   if (!options.raw && session.engine->chat_template() == nullptr) {

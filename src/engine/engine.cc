@@ -49,6 +49,10 @@ Result<std::string> Engine::decode(std::span<const TokenId> token_ids, bool rend
 
 Result<std::vector<TokenId>> Engine::encode_chat(const ChatPrompt& prompt) const {
   KVASIR_TRY(const text::Tokenizer* tokenizer, tokenizer_of(*this));
+  if (model_info().is_encoder) {
+    return make_error(ErrorKind::kUsage, model_info().name + ": it is an encoder, which has no conversations",
+                      "messages");
+  }
   if (chat_template() == nullptr) {
     return make_error(ErrorKind::kUsage, model_info().name + ": the model has no chat template", "messages");
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "engine/embedding_prompt.h"
 
 namespace kvasir {
 namespace {
@@ -61,6 +62,8 @@ ModelInfo describe(const io::WeightSource& source, const model::Model& model, co
   info.embedding_size = model.pooled_head().embedding_size();
   info.num_labels = model.pooled_head().num_labels();
   info.pooling = config.pooling == Pooling::kRank && info.num_labels == 0 ? config.rank_pooling : config.pooling;
+  info.has_pooling = config.is_encoder || (config.says_pooling && config.pooling != Pooling::kRank);
+  read_embedding_prompts(source.metadata(), info);
   info.num_token_types = model.num_token_types();
   info.vocab_size = config.num_tokens;
   info.context_length_tokens = config.context_length_tokens;

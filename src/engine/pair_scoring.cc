@@ -98,8 +98,7 @@ void encode_pair(const PairScoring& scoring, const text::Tokenizer& tokenizer, c
 PairScoring pair_scoring_of(const ModelInfo& info, const text::Tokenizer* tokenizer) {
   if (tokenizer == nullptr) return refused("the model file has no tokenizer, so it scores no texts");
   if (info.num_labels > 0) return classifier_scoring(info, *tokenizer);
-  // A decoder whose file says no pooling has the mean.
-  if (info.is_encoder || info.pooling != Pooling::kMean) return {.kind = PairScoringKind::kEmbeddings};
+  if (info.has_pooling) return {.kind = PairScoringKind::kEmbeddings};
   if (!is_named_reranker(info)) {
     return refused("the model is no reranker: it has no classifier, no pooling for embeddings, and no such name");
   }

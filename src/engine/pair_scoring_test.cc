@@ -27,7 +27,7 @@ ModelInfo info_of(std::string architecture, std::int32_t num_labels = 0, bool is
   ModelInfo info;
   info.architecture = std::move(architecture);
   info.num_labels = num_labels;
-  info.is_encoder = is_encoder;
+  info.is_encoder = info.has_pooling = is_encoder;
   return info;
 }
 
@@ -43,7 +43,7 @@ TEST(PairScoring, IsByWhatTheModelHas) {
   EXPECT_EQ(scoring_of(info_of("qwen3", 2)).kind, PairScoringKind::kClassifier);
   EXPECT_EQ(scoring_of(info_of("bert", 0, true)).kind, PairScoringKind::kEmbeddings);
   ModelInfo embedder = info_of("qwen3");
-  embedder.pooling = Pooling::kLast;
+  embedder.has_pooling = true;  // of a decoder, the mean
   EXPECT_EQ(scoring_of(embedder).kind, PairScoringKind::kEmbeddings);
   const PairScoring scoring = scoring_of(named(info_of("qwen3"), "Qwen3-Reranker-0.6B"));
   EXPECT_EQ(scoring.kind, PairScoringKind::kTokens);

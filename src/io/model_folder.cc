@@ -83,9 +83,11 @@ class FolderSource final : public WeightSource {
   std::vector<std::string> left_out_;
 };
 
-// Pooling and dense layers under GGUF's keys and names: the first dense layer is dense_2.
+// Pooling and dense layers under GGUF's keys and names, the first dense layer as dense_2; and prompts.
 void map_modules(const SentenceModules& modules, const std::string& prefix, MetadataValues& values) {
   if (modules.pooling) values[prefix + "pooling_type"] = static_cast<std::int64_t>(*modules.pooling);
+  for (const auto& [name, text] : modules.prompts) values[fmt::format("{}{}", kPromptKeyPrefix, name)] = text;
+  if (!modules.default_prompt_name.empty()) values[std::string(kDefaultPromptKey)] = modules.default_prompt_name;
   for (std::size_t i = 0; i < modules.dense.size(); ++i) {
     values[fmt::format("{}dense_{}_feat_in", prefix, i + 2)] = modules.dense[i].in_features;
     values[fmt::format("{}dense_{}_feat_out", prefix, i + 2)] = modules.dense[i].out_features;

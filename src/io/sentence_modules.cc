@@ -39,8 +39,8 @@ bool is_in_folder(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// The only pooling that config.json says is true.
-Result<PoolingKind> read_pooling(const std::string& folder) {
+// The only pooling that config.json says is true, and whether prompts take part.
+Status read_pooling(const std::string& folder, SentenceModules& modules) {
   KVASIR_TRY(const JsonFile file, JsonFile::open((fs::path(folder) / "config.json").string(), kMaxBytes));
   std::optional<PoolingKind> pooling;
   for (const auto [key, value] : file.root()) {
@@ -54,7 +54,11 @@ Result<PoolingKind> read_pooling(const std::string& folder) {
     }
     pooling = known->second;
   }
-  if (pooling) return *pooling;
+  bool pools_prompts = true;
+  const auto said = file.root().at_key("include_prompt").get_bool().get(pools_prompts);
+  modules.pools_prompts = said != simdjson::SUCCESS || pools_prompts;
+  modules.pooling = pooling;
+  if (pooling) return {};
   return bad_module(file.name(), "no pooling_mode of the mean, the first or the last token is true");
 }
 
@@ -90,8 +94,7 @@ Status read_module(const std::string& folder, const std::string& file, const ele
     return {};
   }
   if (kind == "Pooling") {
-    KVASIR_TRY(modules.pooling, read_pooling(own));
-    return {};
+    return read_pooling(own, modules);
   }
   if (kind != "Dense") return bad_module(file, fmt::format("modules of the type {} are not read", printable(type)));
   KVASIR_TRY(DenseModule dense, read_dense(own));
@@ -101,8 +104,12 @@ Status read_module(const std::string& folder, const std::string& file, const ele
 
 Status read_prompts(const std::string& folder, SentenceModules& modules) {
   const std::string path = (fs::path(folder) / "config_sentence_transformers.json").string();
-  if (!is_in_folder(path)) return {};
+  if (!is_in_folder(path) || !modules.pools_prompts) return {};
   KVASIR_TRY(const JsonFile file, JsonFile::open(path, kMaxBytes));
+  std::string_view usual;
+  if (file.root().at_key("default_prompt_name").get_string().get(usual) == simdjson::SUCCESS) {
+    modules.default_prompt_name = usual;
+  }
   simdjson::dom::object prompts;
   if (file.root().at_key("prompts").get_object().get(prompts) != simdjson::SUCCESS) return {};
   for (const auto [name, value] : prompts) {

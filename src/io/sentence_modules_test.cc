@@ -38,7 +38,7 @@ class Modules : public testing::Test {
 };
 
 TEST_F(Modules, AreReadInTheirOrder) {
-  write("config_sentence_transformers.json", R"({"prompts":{"query":"query: "}})");
+  write("config_sentence_transformers.json", R"({"prompts":{"query":"query: "},"default_prompt_name":"query"})");
   const auto modules = read_sentence_modules(folder_.string());
   ASSERT_TRUE(modules) << modules.error().message;
   EXPECT_EQ(modules->pooling, PoolingKind::kMean);
@@ -46,6 +46,16 @@ TEST_F(Modules, AreReadInTheirOrder) {
   EXPECT_EQ(modules->dense[0].out_features, 32);
   EXPECT_TRUE(modules->normalizes);
   EXPECT_EQ(modules->prompts.at("query"), "query: ");
+  EXPECT_EQ(modules->default_prompt_name, "query");
+}
+
+TEST_F(Modules, HaveNoPromptsThatTheMeanPassesOver) {
+  write("config_sentence_transformers.json", R"({"prompts":{"query":"query: "},"default_prompt_name":"query"})");
+  write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens":true,"include_prompt":false})");
+  const auto modules = read_sentence_modules(folder_.string());
+  ASSERT_TRUE(modules) << modules.error().message;
+  EXPECT_TRUE(modules->prompts.empty());
+  EXPECT_EQ(modules->default_prompt_name, "");
 }
 
 TEST_F(Modules, AreNoneInOtherFolders) {

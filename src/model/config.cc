@@ -329,6 +329,7 @@ Status read_poolings(const io::WeightSource& source, const std::string& prefix, 
   KVASIR_TRY(const auto pooling, read_pooling(metadata, prefix + "pooling_type"));
   KVASIR_TRY(const auto of_rank, read_pooling(metadata, prefix + "classifier.pooling_type"));
   const bool has_classifier = source.find("cls.output.weight") != nullptr;
+  config.says_pooling = pooling.has_value();
   config.pooling = pooling.value_or(has_classifier ? Pooling::kRank : Pooling::kMean);
   if (!config.is_encoder) config.rank_pooling = Pooling::kLast;
   if (of_rank && *of_rank != Pooling::kRank) config.rank_pooling = *of_rank;

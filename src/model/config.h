@@ -90,6 +90,7 @@ struct ModelConfig {
   bool has_learned_positions = false;      // added to the embedding; then nothing turns
   std::int32_t first_position_row = 0;     // of the table of learned positions: the first token's
   Pooling pooling = Pooling::kMean;        // as the file says
+  bool says_pooling = false;               // it does
   Pooling rank_pooling = Pooling::kFirst;  // what a classifier reads: kFirst, kMean or kLast
   RopeConfig rope;                               // of every layer, unless layer_ropes names others
   std::vector<RopeConfig> layer_ropes;           // by layer; empty: all as `rope`

@@ -8,10 +8,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/embedding_prompt.h"
 #include "engine/pair_scoring.h"
 #include "kvasir/engine.h"
 #include "python/engine_settings.h"
@@ -192,6 +194,19 @@ double pair_score(const Session& session, const std::vector<float>& embedding,
   return score_of_logit(pair_logit(scoring, embedding, {&position, 1}));
 }
 
+// The text that goes before each text to embed. None: nothing is said about it.
+std::string embedding_prompt_of(const Session& session, nb::handle prompt, nb::handle prompt_name,
+                                nb::handle input_type) {
+  const auto word = [](std::string_view name, nb::handle value) -> std::optional<std::string> {
+    if (value.is_none()) return std::nullopt;
+    return text_of(name, value);
+  };
+  const PromptWish wish{.prompt = word("prompt", prompt),
+                        .prompt_name = word("prompt_name", prompt_name),
+                        .input_type = word("input_type", input_type)};
+  return value_or_raise(embedding_prompt(session.engine()->model_info(), wish));
+}
+
 // How the model scores pairs: "classifier", "tokens", "embeddings"; or "none: " and why it does not.
 std::string pair_scoring(const Session& session) {
   const std::shared_ptr<Engine> engine = session.engine();
@@ -265,7 +280,9 @@ NB_MODULE(_kvasir, module) {
       .def("submit", submit, "requests"_a)
       .def("submit_pairs", submit_pairs, "pairs"_a, "instruction"_a.none(), "truncate"_a.none())
       .def("pair_score", pair_score, "embedding"_a, "alternatives"_a)
-      .def("pair_scoring", pair_scoring);
+      .def("pair_scoring", pair_scoring)
+      .def("embedding_prompt", embedding_prompt_of, "prompt"_a.none(), "prompt_name"_a.none(),
+           "input_type"_a.none());
   module.def("end_all", &Session::end_all);
   module.def("pull", pull, "name"_a.none(), "progress"_a.none());
   module.def("setting_names", setting_names);

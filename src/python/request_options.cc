@@ -127,6 +127,13 @@ void read_choices(std::string_view name, nb::handle value, Request& request) {
   set_guide(name, {.kind = Guide::Kind::kChoice, .choices = texts_of(name, value)}, request);
 }
 
+// None: all.
+void read_dimensions(std::string_view name, nb::handle value, Request& request) {
+  request.dimensions = value.is_none() ? 0 : int32_of(name, value);
+  if (value.is_none() || request.dimensions > 0) return;
+  raise_usage(fmt::format("{}: must be at least 1, got {}", name, request.dimensions), std::string(name));
+}
+
 void read_priority(std::string_view name, nb::handle value, Request& request) {
   request.priority = int32_of(name, value);
 }
@@ -162,6 +169,7 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"kv_budget", read_kv_budget},
     {"kv_quality", read_kv_quality},
     {"pooling", read_pooling},
+    {"dimensions", read_dimensions},
     {"priority", read_priority},
     {"use_prefix_cache", read_use_prefix_cache},
 });

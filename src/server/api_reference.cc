@@ -42,7 +42,7 @@ constexpr std::string_view kGrpcReference =
     "With `--grpc-port` the server also speaks gRPC: `kvasir.v1.Kvasir`, described in "
     "`proto/kvasir/v1/kvasir.proto` and by\nreflection. `Generate` streams what `/v1/generate` makes, "
     "`Embed` "
-    "is `/v1/embeddings`, `Tokenize` `/tokenize`, with the\nsame names, limits, keys (metadata "
+    "is `/v1/embeddings`, `Rerank` `/v1/rerank`, `Tokenize` `/tokenize`, with the\nsame names, limits, keys (metadata "
     "`authorization`) and metrics. A refusal has the status that fits its own here, and as\ntrailing "
     "metadata "
     "`kvasir-error-bin`, a `kvasir.v1.Error`, and `retry-after`; bytes that are no message are refused as a\n"

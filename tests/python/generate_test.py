@@ -192,6 +192,23 @@ def test_an_embedding_has_the_length_one(llm: kvasir.LLM) -> None:
     assert llm.embed(llm.tokenize("the quick")) == mean
 
 
+def test_an_embedding_may_have_fewer_dimensions(llm: kvasir.LLM) -> None:
+    whole, part = llm.embed("the quick"), llm.embed("the quick", dimensions=3)
+    length = math.sqrt(sum(x * x for x in whole[:3]))
+    assert part == pytest.approx([x / length for x in whole[:3]], rel=1e-5)
+    with pytest.raises(kvasir.UsageError, match="dimensions: must be at least 1, got 0"):
+        llm.embed("the quick", dimensions=0)
+    with pytest.raises(kvasir.UsageError, match="dimensions: must be between 0"):
+        llm.embed("the quick", dimensions=1 << 20)
+
+
+def test_a_prompt_goes_before_each_text(llm: kvasir.LLM) -> None:
+    assert llm.embed(["quick", "fox"], prompt="the ") == llm.embed(["the quick", "the fox"])
+    assert llm.embed("quick", input_type="query") == llm.embed("quick")  # the model has no prompts
+    with pytest.raises(kvasir.UsageError, match='prompt_name: the model has no prompt "query"'):
+        llm.embed("quick", prompt_name="query")
+
+
 def test_a_model_that_is_no_reranker_says_so(llm: kvasir.LLM) -> None:
     for call in (lambda: llm.rerank("a", ["b"]), lambda: llm.score_pairs("a", ["b"])):
         with pytest.raises(kvasir.UsageError, match="the model is no reranker"):

@@ -21,7 +21,7 @@ def test_settings_are_those_of_the_module() -> None:
 
 
 def test_parameters_are_those_of_the_module() -> None:
-    assert names_of(kvasir.RequestOptions) == set(_kvasir.option_names()) - {"pooling"}
+    assert names_of(kvasir.RequestOptions) == set(_kvasir.option_names()) - {"pooling", "dimensions"}
 
 
 def test_every_sampling_parameter_of_the_engine_can_be_said() -> None:

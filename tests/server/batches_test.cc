@@ -164,7 +164,8 @@ TEST(Batches, EveryEndpointTakesLines) {
   const RunningServer server;
   for (const auto& [endpoint, body] :
        {std::pair("/v1/completions", R"({"prompt":"a"})"), std::pair("/v1/embeddings", R"({"input":"a"})"),
-        std::pair("/v1/responses", R"({"input":"a"})")}) {
+        std::pair("/v1/responses", R"({"input":"a"})"), std::pair("/v1/rerank", R"({"query":"a","documents":["b"]})"),
+        std::pair("/v1/score", R"({"text_1":"a","text_2":"b"})")}) {
     const std::string line = fmt::format(R"({{"custom_id":"x","method":"POST","url":"{}","body":{}}})", endpoint, body);
     const std::string ends = ended(server, text_at(create(server, uploaded(server, line), endpoint).body, "/id"));
     EXPECT_EQ(text_at(ends, "/request_counts"), R"({"total":1,"completed":1,"failed":0})") << endpoint << ends;

@@ -41,6 +41,7 @@ FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   info_ = {.name = "fake", .architecture = "llama", .quantization = "F32", .vocab_size = 259};
   info_.hidden_size = info_.embedding_size = 2;
   info_.pooling = Pooling::kLast;
+  info_.has_pooling = true;
   info_.max_model_len_tokens = options_.max_model_len_tokens;
   thread_ = std::thread([this] { run(); });
 }

@@ -100,6 +100,29 @@ TEST(Grpc, EmbedsAndTokenizes) {
   EXPECT_EQ(tokens.max_model_len(), 256);
 }
 
+TEST(Grpc, Reranks) {
+  const RunningServer server({}, with_grpc());
+  Client client(server);
+  grpc::ClientContext call;
+  v1::RerankRequest request;
+  request.set_query("a");
+  for (const char* const text : {"b", "c", "d"}) request.add_documents(text);
+  request.set_top_n(2);
+  request.set_return_documents(true);
+  v1::RerankResponse response;
+  const grpc::Status status = client.stub().Rerank(&call, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(response.results_size(), 2);
+  for (const v1::RankedDocument& result : response.results()) {
+    EXPECT_EQ(result.document().text(), request.documents(result.index()));
+    EXPECT_GT(result.relevance_score(), 0.0f);
+  }
+  EXPECT_EQ(response.usage().total_tokens(), 4);
+  grpc::ClientContext again;
+  request.clear_documents();
+  EXPECT_EQ(client.stub().Rerank(&again, request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST(Grpc, RefusesWithTheStatusAndTheError) {
   const RunningServer server({}, with_grpc());
   Client client(server);
@@ -145,7 +168,7 @@ TEST(Grpc, SaysThatBytesAreNoMessageAndNothingOnStderr) {
   testing::internal::CaptureStderr();
   for (const auto& [method, bytes] :
        {std::pair("Generate", "\xff\xff"), std::pair("Generate", "\x12\x01\xff"),  // a prompt of no UTF-8
-        std::pair("Embed", "\x12\x7f"), std::pair("Tokenize", "\xff\xff")}) {
+        std::pair("Embed", "\x12\x7f"), std::pair("Rerank", "\x12\x7f"), std::pair("Tokenize", "\xff\xff")}) {
     SCOPED_TRACE(method);
     v1::Error error;
     const grpc::Status status = call_with_bytes(server, method, bytes, error);

@@ -224,7 +224,7 @@ TEST(Rerank, AsksForOneTokenWhereTheModelSaysYesOrNo) {
 TEST(Rerank, ComparesEmbeddingsOfTextsOnce) {
   ModelInfo info;
   info.architecture = "qwen3";
-  info.pooling = Pooling::kLast;
+  info.has_pooling = true;
   const RankServer server(info);
   Answer answer = ask(server, "/v1/rerank", R"({"query":"ab","documents":["bb","ba","aa"]})");
   ASSERT_EQ(answer.status, 200) << answer.body;
@@ -232,6 +232,53 @@ TEST(Rerank, ComparesEmbeddingsOfTextsOnce) {
   EXPECT_NEAR(answer.number("/results/0/relevance_score"), 1.0, 1e-6);
   EXPECT_NEAR(answer.number("/results/1/relevance_score"), std::cos(0.5), 1e-6);
   EXPECT_EQ(answer.number("/usage/prompt_tokens"), 8) << "the query is embedded once";
+}
+
+// Angles are by the share of the letter a.
+ModelInfo prompted_embedder() {
+  ModelInfo info;
+  info.architecture = "bert";
+  info.is_encoder = info.has_pooling = true;
+  info.embedding_size = 2;
+  info.embedding_prompts = {{"query", "aaa"}, {"passage", "bbb"}};
+  return info;
+}
+
+TEST(Rerank, PutsTheModelsPromptsBeforeQueriesAndDocuments) {
+  const RankServer server(prompted_embedder());
+  Answer answer = ask(server, "/v1/rerank", R"({"query":"b","documents":["a"]})");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.number("/usage/prompt_tokens"), 8);
+  EXPECT_NEAR(answer.number("/results/0/relevance_score"), std::cos(0.75 - 0.25), 1e-6);
+}
+
+TEST(Embeddings, HaveThePromptThatIsWanted) {
+  const RankServer server(prompted_embedder());
+  const auto prompt = [&](const std::string& wish) {
+    const Answer answer = ask(server, "/v1/embeddings", R"({"input":"x")" + wish + "}");
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(answer.warning, "");
+    return server.engine.tokenizer()->decode(server.engine.last_request().prompt_token_ids);
+  };
+  EXPECT_EQ(prompt(""), "x");
+  EXPECT_EQ(prompt(R"(,"prompt_name":"query")"), "aaax");
+  EXPECT_EQ(prompt(R"(,"prompt":"say ")"), "say x");
+  EXPECT_EQ(prompt(R"(,"input_type":"search_document")"), "bbbx");
+  EXPECT_EQ(prompt(R"(,"task":"retrieval.query")"), "aaax");
+  EXPECT_EQ(prompt(R"(,"input_type":"")"), "x");
+}
+
+TEST(Embeddings, NameThePromptsThatThereAre) {
+  const RankServer server(prompted_embedder());
+  Answer answer = ask(server, "/v1/embeddings", R"({"input":"x","prompt_name":"querry"})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.text("/error/message"), "prompt_name: the model has no prompt \"querry\", it has passage, query");
+  EXPECT_EQ(answer.text("/error/param"), "prompt_name");
+  answer = ask(server, "/v1/embeddings", R"({"input":[["x",1]],"input_type":"query"})");
+  EXPECT_EQ(answer.status, 400);
+  answer = ask(server, "/v1/embeddings", R"({"input":[1,2],"input_type":"query"})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.text("/error/message"), "input has token ids, and a prompt goes before texts alone");
 }
 
 TEST(Rerank, SaysInALineWhyAModelCannot) {

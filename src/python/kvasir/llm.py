@@ -117,14 +117,22 @@ class LLM:
         return self.stream(self.encode_chat(messages, tools=tools, template_kwargs=template_kwargs), params, **options)
 
     @overload
-    def embed(self, texts: Prompt, *, pooling: Pooling = "model") -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
+    def embed(self, texts: Prompt, *, pooling: Pooling = "model", dimensions: int | None = None,
+              prompt_name: str | None = None, prompt: str | None = None,
+              input_type: str | None = None) -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
     @overload
-    def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "model") -> list[list[float]]: ...
-    def embed(self, texts: Any, *, pooling: Pooling = "model") -> Any:
+    def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "model", dimensions: int | None = None,
+              prompt_name: str | None = None, prompt: str | None = None,
+              input_type: str | None = None) -> list[list[float]]: ...
+    def embed(self, texts: Any, *, pooling: Pooling = "model", dimensions: int | None = None,
+              prompt_name: str | None = None, prompt: str | None = None, input_type: str | None = None) -> Any:
         """The direction of a text, or of each of several, at length 1: the mean of its tokens' hidden states, or that of
-        the last or the first one ("cls"). "model": as the model's file says, else the mean."""
-        prompt_ids, is_one = self._prompts(texts)
-        options = {"max_tokens": 0, "use_prefix_cache": False, "pooling": pooling}
+        the last or the first one ("cls"). "model": as the model's file says, else the mean. `dimensions`: the first so
+        many numbers alone. Before each text goes `prompt`, or the model's own called `prompt_name`, or its own for
+        `input_type`, such as "query" or "document"."""
+        before = self._engine.embedding_prompt(prompt, prompt_name, input_type)
+        prompt_ids, is_one = self._prompts(_prompted(texts, before) if before else texts)
+        options = {"max_tokens": 0, "use_prefix_cache": False, "pooling": pooling, "dimensions": dimensions}
         embeddings = []
         for gathering in self._run(prompt_ids, [options] * len(prompt_ids)):
             gathering.answer()
@@ -164,10 +172,13 @@ class LLM:
         return scores
 
     def _cosines(self, queries: Sequence[str], documents: Sequence[str]) -> list[float]:
-        texts = list(dict.fromkeys([*queries, *documents]))
-        vectors = dict(zip(texts, self.embed(texts))) if texts else {}
-        return [sum(x * y for x, y in zip(vectors[query], vectors[document]))
+        of_query, of_document = self._vectors(queries, "query"), self._vectors(documents, "document")
+        return [sum(x * y for x, y in zip(of_query[query], of_document[document]))
                 for query, document in zip(queries, documents)]
+
+    def _vectors(self, texts: Sequence[str], input_type: str) -> dict[str, list[float]]:
+        each = list(dict.fromkeys(texts))
+        return dict(zip(each, self.embed(each, input_type=input_type))) if each else {}
 
     @overload
     def score(self, texts: Prompt) -> Score: ...  # type: ignore[overload-overlap]
@@ -225,6 +236,13 @@ def _gather(pending: _kvasir.Pending, gatherings: Sequence[Gathering]) -> None:
     except BaseException:
         pending.cancel()
         raise
+
+
+def _prompted(texts: Any, prompt: str) -> Any:
+    """With the prompt before each that is a text."""
+    if isinstance(texts, str):
+        return prompt + texts
+    return [prompt + item if isinstance(item, str) else item for item in _list("prompt", texts, "a text, or several")]
 
 
 def _path(model: Any) -> str:

@@ -83,6 +83,11 @@ ApiResult<std::vector<TokenId>> answerable_prompt(const ApiContext& context, con
     return bad_request("the model file has no tokenizer: only /v1/completions with token ids works",
                        std::string(prompt_field));
   }
+  if (engine.model_info().is_encoder) {
+    return bad_request("model: it is an encoder, which gives embeddings or scores and generates no text: use "
+                       "/v1/embeddings or /v1/rerank",
+                       "model", "not_supported");
+  }
   if (engine.chat_template() == nullptr) {
     return bad_request(
         "the model has no chat template: use /v1/completions, or start the server with --chat-template FILE",

@@ -11,14 +11,15 @@
 
 namespace kvasir::server::api {
 
-extern const Endpoint kChatCompletions, kCompletions, kEmbeddings, kResponses;
+extern const Endpoint kChatCompletions, kCompletions, kEmbeddings, kRerank, kResponses, kScore;
 
 namespace {
 
 constexpr std::size_t kMaxCustomIdBytes = 512;
 
 constexpr auto kBatchEndpoints =
-    std::to_array<const Endpoint*>({&kChatCompletions, &kCompletions, &kEmbeddings, &kResponses});
+    std::to_array<const Endpoint*>({&kChatCompletions, &kCompletions, &kEmbeddings, &kRerank, &kResponses,
+                                     &kScore});
 
 JsonWriter& begin_line(JsonWriter& json, const std::string& id, const std::string& custom_id) {
   return json.begin_object().member("id", id).member("custom_id", custom_id);

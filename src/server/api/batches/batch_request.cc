@@ -51,7 +51,7 @@ constexpr auto kBatchFields = std::to_array<Field<BatchRequest>>({
     {"endpoint",
      "string",
      {},
-     "/v1/chat/completions, /v1/completions, /v1/embeddings or /v1/responses: that of every line",
+     "/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank, /v1/responses or /v1/score: that of every line",
      read_batch_endpoint},
     {"completion_window", "string", {}, "how long it may take, from 1m to 30d; OpenAI's is 24h", read_window},
     {"metadata", "object", {}, "comes back with the batch", read_batch_metadata},

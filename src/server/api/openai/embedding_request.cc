@@ -45,6 +45,20 @@ ApiStatus read_pooling(const FieldInput& field, EmbeddingRequest& request) {
       fmt::format("{} must be \"mean\", \"last\" or \"cls\", got \"{}\"", field.name, printable(word)), field.name);
 }
 
+// Nothing, where the text is empty.
+template <std::optional<std::string> PromptWish::*Member>
+ApiStatus read_prompt_word(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(std::string word, string_of(field));
+  if (!word.empty()) request.prompt.*Member = std::move(word);
+  return {};
+}
+
+ApiStatus read_prompt_text(const FieldInput& field, EmbeddingRequest& request) {
+  KVASIR_TRY(request.prompt.prompt, string_of(field));
+  return {};
+}
+
+constexpr auto kReadInputType = &read_prompt_word<&PromptWish::input_type>;
 constexpr auto kLeftOut = &read_ignored<EmbeddingRequest>;
 
 constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
@@ -74,6 +88,19 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
      {1, kMaxInt32},
      "the first so many numbers alone, again of length 1; absent: all",
      read_integer<&EmbeddingRequest::dimensions>},
+    {"prompt_name",
+     "string",
+     {},
+     "the model's prompt of that name goes before each text; a model's folder names them",
+     read_prompt_word<&PromptWish::prompt_name>},
+    {"prompt", "string", {}, "this text goes before each text; empty: none does", read_prompt_text},
+    {"input_type",
+     "string",
+     {},
+     "what the texts are for: query, document, passage, search_query, search_document or the name of a prompt; the "
+     "model's prompt for that goes before each",
+     kReadInputType},
+    {"task", "string", {}, "another name for input_type, also retrieval.query and retrieval.passage", kReadInputType},
     {"add_special_tokens",
      "boolean",
      {},
@@ -94,8 +121,6 @@ constexpr auto kFields = std::to_array<Field<EmbeddingRequest>>({
     {"safety_identifier", "string", {}, "accepted", read_unused<string_of>},
     {"request_id", "string", {}, "accepted; the answer has an id of its own", read_unused<string_of>},
     {"normalize", "boolean", {}, "accepted; embeddings have length 1", read_unused<boolean_of>},
-    {"input_type", "string", {}, "left out: there is one kind of embedding", kLeftOut},
-    {"task", "string", {}, "left out: there is one kind of embedding", kLeftOut},
     {"truncate_prompt_tokens", "integer", {}, "left out: a text is never cut", kLeftOut},
     {"truncate", "boolean or string", {}, "left out: a text is never cut", kLeftOut},
 });

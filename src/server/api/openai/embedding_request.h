@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/embedding_prompt.h"
 #include "kvasir/request.h"
 #include "server/api/field.h"
 #include "server/api/openai/plain_prompt.h"
@@ -17,6 +18,7 @@ namespace kvasir::server::api {
 struct EmbeddingRequest {
   std::string model;
   std::vector<PlainPrompt> inputs;  // not empty once parsed
+  PromptWish prompt;                // of what goes before each input that is a text
   Pooling pooling = Pooling::kOfModel;
   bool is_base64 = false;
   std::optional<std::int64_t> dimensions;

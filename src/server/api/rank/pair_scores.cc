@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/embedding_prompt.h"
 #include "engine/pair_scoring.h"
 
 namespace kvasir::server::api {
@@ -24,9 +25,10 @@ std::unexpected<ApiError> too_long(const ApiError& error, const RankText& docume
   return std::unexpected(std::move(told));
 }
 
-ApiResult<Request> embedding_request(const ApiContext& context, const RankText& text) {
+// `prompt`: goes before the text.
+ApiResult<Request> embedding_request(const ApiContext& context, const RankText& text, const std::string& prompt) {
   Request request;
-  request.prompt_token_ids = context.engine.tokenizer()->encode(text.text);
+  request.prompt_token_ids = context.engine.tokenizer()->encode(prompt + text.text);
   if (request.prompt_token_ids.empty()) return bad_request(text.name + " must not be empty", text.name);
   request.pooling = Pooling::kOfModel;
   request.sampling.max_tokens = 0;
@@ -39,9 +41,11 @@ ApiResult<PairPlan> plan_embeddings(const ApiContext& context, const http::Respo
                                     const std::vector<RankText>& queries, const std::vector<RankText>& documents,
                                     const std::vector<PairIndex>& pairs, const PairOptions& options) {
   PairPlan plan{.scoring = {.kind = PairScoringKind::kEmbeddings}, .requests = {}, .pairs = pairs};
-  for (const auto* texts : {&queries, &documents}) {
+  for (const auto& [texts, input_type] : {std::pair(&queries, "query"), std::pair(&documents, "document")}) {
+    auto prompt = embedding_prompt(context.engine.model_info(), {.input_type = input_type});
+    if (!prompt) return std::unexpected(to_api_error(std::move(prompt).error()));
     for (const RankText& text : *texts) {
-      KVASIR_TRY(Request request, embedding_request(context, text));
+      KVASIR_TRY(Request request, embedding_request(context, text, *prompt));
       plan.requests.push_back(with_origin(std::move(request), writer, id, options));
     }
   }

@@ -162,6 +162,13 @@ grpc::ServerUnaryReactor* GrpcService::Embed(grpc::CallbackServerContext* call,
   return line.release();
 }
 
+grpc::ServerUnaryReactor* GrpcService::Rerank(grpc::CallbackServerContext* call,
+                                              const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  auto line = std::make_unique<UnaryLine<v1::RerankResponse>>(*call, *response);
+  line->answer(io_, http_request(*call, "/v1/rerank"), read_body<v1::RerankRequest>, *request, context_);
+  return line.release();
+}
+
 grpc::ServerUnaryReactor* GrpcService::Tokenize(grpc::CallbackServerContext* call,
                                                 const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
   auto line = std::make_unique<UnaryLine<v1::TokenizeResponse>>(*call, *response);

@@ -11,7 +11,8 @@ namespace kvasir::server::carriers {
 // Its messages come and go as bytes: of those that are no message gRPC would say only that there is no such
 // method.
 using RawKvasir = v1::Kvasir::WithRawCallbackMethod_Generate<
-    v1::Kvasir::WithRawCallbackMethod_Embed<v1::Kvasir::WithRawCallbackMethod_Tokenize<v1::Kvasir::Service>>>;
+    v1::Kvasir::WithRawCallbackMethod_Embed<v1::Kvasir::WithRawCallbackMethod_Rerank<
+        v1::Kvasir::WithRawCallbackMethod_Tokenize<v1::Kvasir::Service>>>>;
 
 // Thread safety: gRPC calls it from threads of its own; answers are made by those of `io`, each on a strand.
 class GrpcService final : public RawKvasir {
@@ -24,6 +25,8 @@ class GrpcService final : public RawKvasir {
                                                        const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Rerank(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
 
