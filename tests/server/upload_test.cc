@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +79,34 @@ TEST_F(Uploads, AreWholeWhateverTheirSize) {
     EXPECT_EQ(ask(server, "GET", path).body, made.body);
     EXPECT_TRUE(ask(server, "GET", path + "/content").body == content);
   }
+}
+
+TEST_F(Uploads, AreReadBackInPartsWhateverTheirSize) {
+  const RunningServer server({}, config);
+  const std::string content = content_of(40 * kMiB);  // more than all requests may have
+  const std::string path = "/v1/files/" + text_at(upload(server, content).body, "/id") + "/content";
+  const std::string get = "GET " + path + " HTTP/1.1\r\nHost: t\r\n\r\n";
+  const std::int64_t before_bytes = rss_bytes();
+  std::deque<HttpClient> clients;
+  for (int i = 0; i < 6; ++i) clients.emplace_back(server.port()).send(get);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // nobody reads
+  EXPECT_LT(rss_bytes() - before_bytes, static_cast<std::int64_t>(6 * 4 * kMiB));
+  while (clients.size() > 1) clients.pop_back();
+  const ClientResponse answer = clients[0].receive();
+  EXPECT_EQ(answer.header("content-length"), std::to_string(content.size()));
+  EXPECT_TRUE(answer.body == content);
+  clients[0].send(get);  // on the same connection
+  EXPECT_TRUE(clients[0].receive().body == content);
+}
+
+TEST_F(Uploads, ThatAreDeletedCutTheirDownload) {
+  const RunningServer server({}, config);
+  const std::string path = "/v1/files/" + text_at(upload(server, content_of(40 * kMiB)).body, "/id");
+  HttpClient client(server.port());
+  client.send("GET " + path + "/content HTTP/1.1\r\nHost: t\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(ask(server, "DELETE", path).status, 200);
+  EXPECT_LT(client.receive().body.size(), 40 * kMiB);
 }
 
 TEST_F(Uploads, SeveralAtOnceTakeLittleMemory) {

@@ -33,7 +33,23 @@ void Http1ResponseWriter::begin_stream() {
             State::kStreaming);
 }
 
+bool Http1ResponseWriter::begin_body(Response head, std::int64_t num_bytes) {
+  if (state() != State::kOpen) return true;
+  options_.keep_alive &= !context().draining;
+  head.headers.push_back({"Content-Length", std::to_string(num_bytes)});
+  send_head(head, BodyFraming::kCounted, State::kStreaming);
+  if (request().method == "HEAD") end_stream();
+  return true;
+}
+
+void Http1ResponseWriter::write_body(std::string bytes) {
+  if (state() != State::kStreaming) return;
+  session_->send(std::move(bytes));
+  note_write();
+}
+
 void Http1ResponseWriter::send_head(const Response& response, BodyFraming framing, State state) {
+  framing_ = framing;
   note_begin(response.status, state);
   session_->send(response_head(response, take_headers(), framing, options_.keep_alive));
 }
@@ -50,14 +66,14 @@ void Http1ResponseWriter::write_piece(std::string_view piece) {
     // The engine cannot pause a sequence, so what it makes for this reader has nowhere to go.
     return session_->abort(AbortCause::kSlowReader);
   }
-  session_->send(options_.is_http_1_0 ? std::string(piece) : http_chunk(piece));
+  session_->send(framing_ == BodyFraming::kChunked ? http_chunk(piece) : std::string(piece));
   note_write();
 }
 
 void Http1ResponseWriter::end_stream(bool keep_alive) {
   if (state() != State::kStreaming) return;
   session_->give_body_back();
-  if (!options_.is_http_1_0) session_->send(std::string(kLastHttpChunk));
+  if (framing_ == BodyFraming::kChunked) session_->send(std::string(kLastHttpChunk));
   finish(keep_alive && options_.keep_alive);
 }
 

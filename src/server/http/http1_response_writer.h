@@ -27,6 +27,8 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
   void respond(Response response) override;
   void begin_stream() override;
   void write(std::span<const Event> events) override;
+  bool begin_body(Response head, std::int64_t num_bytes) override;
+  void write_body(std::string bytes) override;
   void ping() override { write_piece(context().events.ping); }
   void end_stream() override { end_stream(options_.keep_alive); }
   void fail_stream() override;
@@ -49,6 +51,7 @@ class Http1ResponseWriter final : public TrackedResponseWriter {
   std::shared_ptr<Session> session_;
   OutputBound output_bound_;
   Options options_;
+  BodyFraming framing_ = BodyFraming::kLength;
 };
 
 }  // namespace kvasir::server::http

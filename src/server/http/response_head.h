@@ -14,6 +14,7 @@ enum class BodyFraming : std::uint8_t {
   kLength,      // the whole body is in the response
   kChunked,     // pieces follow, each through http_chunk()
   kUntilClose,  // pieces follow as they are; for HTTP/1.0
+  kCounted,     // the same, and a header of the response says how long they are together
 };
 
 // Status line and headers, `extra` after the response's own. No value can break out of its line: control

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "server/http/abort_cause.h"
 #include "server/http/event.h"
@@ -13,7 +15,7 @@
 namespace kvasir::server::http {
 
 // A handler answers once: respond(), or begin_stream(), write() as often as needed and end_stream() or
-// fail_stream(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
+// fail_stream(), or the same with begin_body() and write_body(). Afterwards, and after an abort, every call is ignored, so that a late engine output does no
 // harm. A handler may keep the writer and answer from later tasks.
 //
 // Thread safety: post() may be called from any thread; everything else only from tasks of post() and from the
@@ -45,6 +47,11 @@ class ResponseWriter {
   virtual void begin_stream() = 0;
   // These go together: a reader gets all of them at once, or loses the stream.
   virtual void write(std::span<const Event> events) = 0;
+  // Sends the head of an answer whose body, `num_bytes` in all, comes in pieces. False, and nothing is sent: this
+  // carrier has whole bodies alone.
+  virtual bool begin_body(Response /*head*/, std::int64_t /*num_bytes*/) { return false; }
+  // Requires: begin_body(), and no more bytes than it said. The next piece waits for when_sent().
+  virtual void write_body(std::string /*bytes*/) {}
   // Says nothing, so that nobody on the way takes the stream for dead.
   virtual void ping() = 0;
   virtual void end_stream() = 0;

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "server/api/endpoint.h"
+#include "server/api/files/download.h"
 #include "server/api/files/stored_file.h"
 #include "server/api/files/upload.h"
 #include "server/api/list_page.h"
@@ -45,28 +46,8 @@ void get_file(ApiContext& context, const Writer& writer, const std::string& id) 
   ask_store(context, writer, find, [writer](stored::Object file) { writer->respond({.body = std::move(file.json)}); });
 }
 
-// The content is in memory until it has left, so it counts among what answers take.
 void get_content(ApiContext& context, const Writer& writer, const std::string& id) {
-  const auto share = std::make_shared<RequestMemory::Share>(context.memory, writer->request().tenant.name);
-  const auto read = [owner = owner_of(*writer), id, share](stored::ObjectStore& store) -> ApiResult<std::string> {
-    KVASIR_TRY(const stored::Object file, find_file(store, owner, id));
-    const auto num_bytes = store.content_bytes(file.id);
-    if (!num_bytes) return std::unexpected(to_store_error(num_bytes.error()));
-    KVASIR_CHECKED(share->resize(2 * *num_bytes));
-    std::string content;
-    content.reserve(static_cast<std::size_t>(*num_bytes));
-    for (std::int64_t part = 0;;) {
-      const auto piece = store.read(file.id, part, kFilePartBytes);
-      if (!piece) return std::unexpected(to_store_error(piece.error()));
-      content += piece->bytes;
-      if (piece->is_last) return content;
-      part = piece->next;
-    }
-  };
-  ask_store(context, writer, read, [writer, share](std::string content) {
-    writer->respond({.content_type = "application/octet-stream", .body = std::move(content)});
-    share->set(0);
-  });
+  std::make_shared<Download>(context, writer, id)->start();
 }
 
 void delete_file(ApiContext& context, const Writer& writer, const std::string& id) {
