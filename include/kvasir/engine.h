@@ -61,6 +61,7 @@ struct EngineConfig {
   // Whether BOS and EOS (CLS and SEP) stand around a text, of a GGUF file; absent: as the file says. An encoder's file
   // that does not say is refused.
   std::optional<bool> add_special_tokens = {};
+  std::int64_t guide_memory_bytes = std::int64_t{64} << 20;  // of compiled guides
   bool kv_calibration = true;  // uses the file of `kvasir calibrate-kv` beside the model's
   bool prefix_cache = true;
   // Texts whose KV all tenants share, as the beginning of a prompt or as the system message of a chat.
@@ -145,7 +146,7 @@ struct KvFormatBytes {
 };
 
 struct GuideRefusals {
-  std::string keyword;  // of JSON Schema; "regex", "choice"; "other"
+  std::string keyword;  // of JSON Schema; "regex", "choice", "text", "grammar"; "other"
   std::int64_t count = 0;
 };
 
@@ -171,6 +172,7 @@ struct EngineStats {
   std::vector<GuideRefusals> guide_refusals;  // of those, by keyword
   double guide_compile_seconds_total = 0.0;
   double guide_mask_seconds_total = 0.0;
+  std::int64_t guide_bytes = 0;  // of compiled guides that are kept or in use
   std::int64_t num_guided_answers = 0;      // choices that ended as texts of their guide
   std::int64_t num_guided_answers_cut = 0;  // choices that ended for want of tokens
   std::int64_t num_forced_tokens = 0;       // that came where a guide allowed no other
@@ -268,7 +270,7 @@ class Engine {
   // kCancelled. Errors: kUsage for a guide that is wrong or that no text fulfils, kUnmet for one that is not supported
   // or beyond a limit, kUnavailable.
   using GuideSink = std::function<void(Result<CompiledGuide>)>;
-  virtual void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink);
+  virtual void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink);
 
   // Ends a request in any state; its sink gets a final output with kCancelled for each unfinished choice.
   // Unknown or finished ids are ignored.

@@ -24,10 +24,16 @@ struct Guide {
     kRegex,       // a text that the regular expression `text` matches as a whole
     kChoice,      // one of `choices`
     kText,        // any text
+    kGbnf,        // a text of the grammar `text`, in GBNF
+    kXGrammar,    // the same in XGrammar's notation
+    kStructuralTag,  // text with parts between marks, as the JSON `text` describes it
   };
   Kind kind = Kind::kJsonSchema;
   std::string text = {};
   std::vector<std::string> choices = {};
+  std::vector<std::string> excluded = {};  // texts that do not occur in the answer; of kRegex, kChoice and kText
+  bool is_strict = false;   // of a schema: objects have the members alone that it names, unless it says otherwise
+  bool is_compact = false;  // JSON of a schema has no blanks
   // A block of reasoning goes before: any text up to its mark, and blanks. The marks may be control tokens.
   struct Reasoning {
     std::string open = {};  // empty: the prompt has opened it, so it has to be closed; else it may be left out

@@ -98,9 +98,10 @@ typedef struct kvasir_sampling {
   const char* kv_policy;  /* NULL: the engine's default */
   const char* kv_budget;  /* "0.3", "30%" or "64MiB"; NULL: all */
   const char* kv_quality; /* "exact", "gate" or "best_effort"; NULL: gate */
-  /* The form of the answer, one of three at most (docs/GUIDED.md). */
+  /* The form of the answer, one of four at most (docs/GUIDED.md). */
   const char* json_schema;    /* it satisfies this JSON Schema; NULL: no such form */
   const char* regex;          /* the whole answer matches; NULL: no such form */
+  const char* grammar;        /* it is of this grammar, in GBNF; NULL: no such form */
   const char* const* choices; /* it is one of these */
   size_t num_choices;
 } kvasir_sampling;

@@ -21,6 +21,7 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // [-2, 2]; subtracted once for each generated token
   float frequency_penalty = 0.0f;   // [-2, 2]; subtracted per occurrence among generated tokens
   std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<TokenId> allowed_token_ids;  // no other is chosen, the ends among them; empty: all are allowed
   std::optional<std::uint64_t> seed;  // same seed, same tokens, whatever the batch
 
   std::int32_t n = 1;                      // choices; they share the prompt's KV

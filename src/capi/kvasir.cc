@@ -194,14 +194,16 @@ Result<std::optional<kvasir::Guide>> guide_of(const kvasir_sampling& sampling) {
   std::optional<kvasir::Guide> guide;
   KVASIR_CHECKED(check_size("num_choices", sampling.num_choices));
   const int num_forms = (sampling.json_schema != nullptr ? 1 : 0) + (sampling.regex != nullptr ? 1 : 0) +
-                        (sampling.num_choices > 0 ? 1 : 0);
+                        (sampling.grammar != nullptr ? 1 : 0) + (sampling.num_choices > 0 ? 1 : 0);
   if (num_forms > 1) {
-    return kvasir::make_error(ErrorKind::kUsage, "json_schema, regex, choices: an answer has one form", "json_schema");
+    return kvasir::make_error(ErrorKind::kUsage, "json_schema, regex, grammar, choices: an answer has one form", "json_schema");
   }
   if (sampling.json_schema != nullptr) {
     guide = kvasir::Guide{.text = sampling.json_schema, .field = "json_schema"};
   } else if (sampling.regex != nullptr) {
     guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kRegex, .text = sampling.regex, .field = "regex"};
+  } else if (sampling.grammar != nullptr) {
+    guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kGbnf, .text = sampling.grammar, .field = "grammar"};
   } else if (sampling.num_choices > 0) {
     KVASIR_CHECKED(check_given({{"choices", sampling.choices}}));
     guide = kvasir::Guide{.kind = kvasir::Guide::Kind::kChoice, .field = "choices"};

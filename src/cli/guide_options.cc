@@ -9,7 +9,7 @@
 namespace kvasir::cli {
 namespace {
 
-constexpr std::size_t kMaxSchemaBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 20;
 
 std::vector<std::string> split_at_commas(const std::vector<std::string>& lists) {
   std::vector<std::string> items;
@@ -30,24 +30,33 @@ void add_guide_options(CLI::App& verb, GuideOptions& options) {
                                         "The answer is JSON that satisfies the JSON Schema in this file");
   CLI::Option* regex =
       verb.add_option("--regex", options.regex, "The whole answer matches this regular expression")->excludes(schema);
+  CLI::Option* grammar = verb.add_option("--grammar", options.grammar_file,
+                                         "The answer is of the grammar in this file, in GBNF")
+                             ->excludes(schema)
+                             ->excludes(regex);
   verb.add_option("--choice", options.choices, "The answer is one of these, A,B,..; may be repeated")
       ->take_all()
       ->expected(1)
       ->excludes(schema)
-      ->excludes(regex);
+      ->excludes(regex)
+      ->excludes(grammar);
 }
 
 bool has_guide(const GuideOptions& options) {
-  return !options.schema_file.empty() || !options.regex.empty() || !options.choices.empty();
+  return !options.schema_file.empty() || !options.regex.empty() || !options.grammar_file.empty() ||
+         !options.choices.empty();
 }
 
 Result<std::optional<Guide>> make_guide(const GuideOptions& options) {
   std::optional<Guide> guide;
   if (!options.schema_file.empty()) {
-    KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxSchemaBytes));
+    KVASIR_TRY(std::string schema, read_input_file(options.schema_file, kMaxFileBytes));
     guide = Guide{.text = std::move(schema), .field = "--schema"};
   } else if (!options.regex.empty()) {
     guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
+  } else if (!options.grammar_file.empty()) {
+    KVASIR_TRY(std::string grammar, read_input_file(options.grammar_file, kMaxFileBytes));
+    guide = Guide{.kind = Guide::Kind::kGbnf, .text = std::move(grammar), .field = "--grammar"};
   } else if (!options.choices.empty()) {
     guide = Guide{.kind = Guide::Kind::kChoice, .choices = split_at_commas(options.choices), .field = "--choice"};
   }

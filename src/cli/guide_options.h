@@ -15,6 +15,7 @@ namespace kvasir::cli {
 struct GuideOptions {
   std::string schema_file;
   std::string regex;
+  std::string grammar_file;
   std::vector<std::string> choices;  // lists with commas
 };
 
@@ -22,7 +23,7 @@ void add_guide_options(CLI::App& verb, GuideOptions& options);
 
 bool has_guide(const GuideOptions& options);
 
-// Nothing: any form will do. Errors: kBadFile for a schema that cannot be read.
+// Nothing: any form will do. Errors: kBadFile for a file that cannot be read.
 Result<std::optional<Guide>> make_guide(const GuideOptions& options);
 
 }  // namespace kvasir::cli

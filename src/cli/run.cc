@@ -51,6 +51,7 @@ std::string_view end_of(const Generation& generation) {
 
 std::string_view kind_of(const GuideOptions& guide) {
   if (!guide.schema_file.empty()) return "schema";
+  if (!guide.grammar_file.empty()) return "grammar";
   return guide.regex.empty() ? "choice" : "regex";
 }
 
@@ -167,7 +168,7 @@ Result<int> run(RunOptions options, const GlobalOptions& globals) {
   KVASIR_TRY(const EngineConfig config, make_engine_config(options.engine, globals));
   KVASIR_TRY(const std::optional<std::string> prompt, find_prompt(options, globals));
   if (has_guide(options.guide) && !prompt) {
-    return make_error(ErrorKind::kUsage, "--schema, --regex, --choice: need a prompt, not a conversation", "schema");
+    return make_error(ErrorKind::kUsage, "--schema, --regex, --grammar, --choice: need a prompt, not a conversation", "schema");
   }
   KVASIR_CHECKED(fetch_if_missing(options.model, globals));
   BlockedSignals signals({SIGINT});

@@ -58,6 +58,7 @@ struct ServeOptions {
   server::ServerConfig server;
   std::int64_t drain_seconds = 30;
   std::string request_memory;  // a size; empty: a part of the budget
+  std::string guide_memory;    // likewise
   std::string state_bytes;     // a size; empty: the default
   LimitOptions limits;
   server::observe::TracingFlags tracing;
@@ -208,6 +209,19 @@ Result<std::int64_t> request_memory_bytes(const std::string& size, std::int64_t 
       "request_memory");
 }
 
+// 64 MiB, or a sixteenth of a small budget, unless a flag says how much.
+Result<std::int64_t> guide_memory_bytes(const std::string& size, std::int64_t budget_bytes) {
+  constexpr std::int64_t kLeast = 1 << 20;
+  if (size.empty()) return std::max(kLeast, std::min(EngineConfig{}.guide_memory_bytes, budget_bytes / 16));
+  const auto bytes = parse_bytes(size);
+  if (bytes && *bytes >= kLeast) return *bytes;
+  return make_error(ErrorKind::kUsage,
+                    bytes ? fmt::format("--guide-memory must be at least {}, got {}", format_bytes(kLeast),
+                                        format_bytes(*bytes))
+                          : "--guide-memory: " + bytes.error().message,
+                    "guide-memory");
+}
+
 // A model that is yet to be fetched is one of the catalogue's, which are small, or counts as such.
 std::int64_t default_memory_for(const std::string& model) {
   const auto path = store::resolve_model(model);
@@ -276,6 +290,8 @@ Result<int> serve(ServeOptions options, const GlobalOptions& globals) {
   options.server.max_batch_lines = std::max(1, config.max_num_seqs / 2);  // others find a seat
   options.server.memory_bytes = config.memory_bytes;
   options.server.request_memory_bytes = config.reserved_bytes - options.server.stored_memory_bytes;
+  KVASIR_TRY(config.guide_memory_bytes, guide_memory_bytes(options.guide_memory, config.memory_bytes));
+  config.reserved_bytes += config.guide_memory_bytes;
   const std::unique_ptr<LineWriter> log_writer = LineWriter::of_descriptor(STDERR_FILENO, {});
   Logger logger = make_logger(globals, *log_writer);
   options.server.warn = [&logger](std::string_view line) { logger.warning("{}", line); };
@@ -392,6 +408,8 @@ void add_serve(CLI::App& app, Context& context) {
   verb->add_option(
       "--request-memory", options->request_memory,
       "Memory that connections, bodies and answers may take together, out of --memory (default: an eighth)");
+  verb->add_option("--guide-memory", options->guide_memory,
+                   "Memory that compiled guides may take, out of --memory (default: 64 MiB, of small budgets a sixteenth)");
   verb->add_option("--drain-timeout", options->drain_seconds,
                    "Graceful shutdown: seconds for running requests to finish")
       ->transform(whole_number(0, 86400))

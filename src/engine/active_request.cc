@@ -81,6 +81,13 @@ sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<c
   };
 }
 
+std::optional<grammar::TokenMask> allowed_tokens_of(const SamplingParams& params, std::int32_t vocab_size) {
+  if (params.allowed_token_ids.empty()) return std::nullopt;
+  grammar::TokenMask mask(vocab_size);
+  for (const TokenId token : params.allowed_token_ids) mask.set(token);
+  return mask;
+}
+
 std::vector<float> embedding_of(const ActiveRequest& request, const model::PooledHead& head) {
   if (request.request.pooling == Pooling::kRank) return head.logits_of(request.embedding->mean());
   std::vector<float> vector = head.embedding_of(request.embedding->mean());

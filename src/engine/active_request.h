@@ -9,6 +9,7 @@
 
 #include "engine/guided_choice.h"
 #include "engine/output_processor.h"
+#include "grammar/bitmask.h"
 #include "kv/policy/bytes_use.h"
 #include "kvasir/request.h"
 #include "model/layers/pooled_head.h"
@@ -43,6 +44,7 @@ struct ActiveRequest {
   SequenceId first_sequence{};
   std::uint64_t seed = 0;
   std::vector<TokenId> stop_tokens;  // end-of-generation (unless ignored) and the request's own
+  std::optional<grammar::TokenMask> allowed_tokens;  // with SamplingParams::allowed_token_ids
   std::vector<ActiveChoice> choices;
   bool owes_prompt_logprobs = false;              // they go out with choice 0's first output
   bool has_failed = false;                        // one of its choices
@@ -61,6 +63,9 @@ struct ActiveRequest {
 // As the scheduler takes it. `eos_token_ids` are those that end this request.
 sched::SequenceRequest sequence_request(const ActiveRequest& active, std::span<const TokenId> eos_token_ids,
                                         std::int32_t expected_cached_tokens, sched::TimePoint now);
+
+// Those of the request's allowed_token_ids; nothing: all.
+std::optional<grammar::TokenMask> allowed_tokens_of(const SamplingParams& params, std::int32_t vocab_size);
 
 // The embedding, or the classifier's logits, of a request whose prompt is computed.
 std::vector<float> embedding_of(const ActiveRequest& request, const model::PooledHead& head);

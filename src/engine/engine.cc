@@ -26,7 +26,7 @@ Result<RequestId> Engine::submit(Request request, OutputSink sink) {
   return ids.front();
 }
 
-void Engine::prepare_guide(const Guide&, std::stop_token, GuideSink sink) {
+void Engine::prepare_guide(const Guide&, std::string_view, std::stop_token, GuideSink sink) {
   sink(CompiledGuide());
 }
 

@@ -30,8 +30,10 @@ std::string key_of(const ToolGuide& tools) {
 }
 
 std::string key_of(const Guide& guide) {
-  std::string key = fmt::format("{}:{}:{}", static_cast<int>(guide.kind), guide.text.size(), guide.text);
+  std::string key = fmt::format("{}{}{}:{}:{}", static_cast<int>(guide.kind), guide.is_strict, guide.is_compact,
+                                guide.text.size(), guide.text);
   for (const std::string& choice : guide.choices) key += fmt::format("{}:{}", choice.size(), choice);
+  for (const std::string& text : guide.excluded) key += fmt::format("-{}:{}", text.size(), text);
   if (guide.reasoning) {
     key += fmt::format("|{}:{}{}", guide.reasoning->open.size(), guide.reasoning->open, guide.reasoning->close);
   }
@@ -51,7 +53,10 @@ std::string_view keyword_of(const Guide& guide, std::string_view message) {
   if (guide.kind == Guide::Kind::kRegex) return "regex";
   if (guide.kind == Guide::Kind::kChoice) return "choice";
   if (guide.tools) return "tools";
+  if (guide.kind == Guide::Kind::kText) return "text";
+  if (guide.kind != Guide::Kind::kJsonSchema) return "grammar";
   std::string_view pointer = message.substr(0, message.find(": "));
+  if (pointer.starts_with("'")) pointer = pointer.substr(1, pointer.size() - 2);
   while (pointer.contains('/')) {
     const std::size_t slash = pointer.rfind('/');
     const auto found = std::ranges::find(kKeywords, pointer.substr(slash + 1));
@@ -61,6 +66,8 @@ std::string_view keyword_of(const Guide& guide, std::string_view message) {
   return "other";
 }
 
+Error closed_error() { return {ErrorKind::kUnavailable, "the server is shutting down"}; }
+
 // The same error, of the field.
 std::unexpected<Error> of_field(const Guide& guide, Error error) {
   return make_error(error.kind, guide.field + ": " + error.message, guide.field);
@@ -68,10 +75,17 @@ std::unexpected<Error> of_field(const Guide& guide, Error error) {
 
 }  // namespace
 
-GuideCompiler::~GuideCompiler() {
+void GuideCompiler::close() {
+  const std::lock_guard closing(closing_);
+  std::deque<Job> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    is_closed_ = true;
+    waiting.swap(waiting_);
+  }
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
-  for (Job& job : waiting_) job.sink(make_error(ErrorKind::kUnavailable, "the server is shutting down"));
+  for (Job& job : waiting) job.sink(std::unexpected(closed_error()));
 }
 
 std::shared_ptr<const grammar::Vocabulary> GuideCompiler::vocabulary() {
@@ -83,26 +97,26 @@ bool GuideCompiler::is_mine(const grammar::CompiledGrammar& guide) {
   return tokenizer_ != nullptr && &guide.vocabulary() == vocabulary().get();
 }
 
-CompiledGuide GuideCompiler::find(const std::string& key) {
+CompiledGuide GuideCompiler::find(const std::string& key, std::string_view tenant) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(kept_, key, &std::pair<std::string, CompiledGuide>::first);
-  if (found == kept_.end()) return nullptr;
-  if (found->second->is_exhausted()) {  // by the answers of others
-    kept_.erase(found);
-    return nullptr;
+  CompiledGuide found = cache_.find(key, tenant);
+  if (found != nullptr) ++num_known_;
+  return found;
+}
+
+Result<CompiledGuide> GuideCompiler::compile(const Guide& guide, std::string_view tenant) {
+  std::string key = key_of(guide);
+  if (CompiledGuide kept = find(key, tenant)) return kept;
+  return compile_anew(guide, std::move(key), tenant);
+}
+
+Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, std::string key, std::string_view tenant) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!cache_.has_room()) {
+      return of_field(guide, {ErrorKind::kUnavailable, "guides of running requests take all of --guide-memory"});
+    }
   }
-  kept_.splice(kept_.begin(), kept_, found);
-  ++num_known_;
-  return kept_.front().second;
-}
-
-Result<CompiledGuide> GuideCompiler::compile(const Guide& guide) {
-  const std::string key = key_of(guide);
-  if (CompiledGuide kept = find(key)) return kept;
-  return compile_anew(guide, key);
-}
-
-Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, const std::string& key) {
   const auto begin = std::chrono::steady_clock::now();
   auto compiled = try_compile(guide);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -114,8 +128,7 @@ Result<CompiledGuide> GuideCompiler::compile_anew(const Guide& guide, const std:
   }
   ++num_compiled_;
   compile_seconds_ += seconds.count();
-  kept_.emplace_front(key, *compiled);
-  if (kept_.size() > kMaxKept) kept_.pop_back();
+  cache_.add(std::move(key), tenant, *compiled);
   return compiled;
 }
 
@@ -139,28 +152,32 @@ void GuideCompiler::describe(EngineStats& stats) const {
   stats.num_guides_known = num_known_;
   stats.num_guides_refused = num_refused_;
   stats.guide_compile_seconds_total = compile_seconds_;
+  stats.guide_bytes = cache_.bytes();
   stats.guide_refusals.clear();
   for (const auto& [keyword, count] : refusals_) stats.guide_refusals.push_back({keyword, count});
 }
 
-void GuideCompiler::prepare(const Guide& guide, std::stop_token stop, Engine::GuideSink sink) {
-  if (CompiledGuide kept = find(key_of(guide))) return sink(std::move(kept));
-  Job job = {guide, std::move(stop), std::move(sink)};
-  if (enqueue(job)) return;
-  job.sink(of_field(guide, {ErrorKind::kUnavailable,
-                            fmt::format("{} guides wait to be compiled, which is the limit", kMaxWaiting)}));
+void GuideCompiler::prepare(const Guide& guide, std::string_view tenant, std::stop_token stop,
+                            Engine::GuideSink sink) {
+  if (CompiledGuide kept = find(key_of(guide), tenant)) return sink(std::move(kept));
+  Job job = {guide, std::string(tenant), std::move(stop), std::move(sink)};
+  if (Status queued = enqueue(job); !queued) job.sink(std::unexpected(std::move(queued).error()));
 }
 
-// False: the queue is full, and the job is still the caller's.
-bool GuideCompiler::enqueue(Job& job) {
+// With an error the job is still the caller's.
+Status GuideCompiler::enqueue(Job& job) {
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kMaxWaiting) return false;
+    if (is_closed_) return std::unexpected(closed_error());
+    if (waiting_.size() >= kMaxWaiting) {
+      return of_field(job.guide, {ErrorKind::kUnavailable,
+                                  fmt::format("{} guides wait to be compiled, which is the limit", kMaxWaiting)});
+    }
     if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& ends) { run(ends); });
     waiting_.push_back(std::move(job));
   }
   changed_.notify_one();
-  return true;
+  return {};
 }
 
 void GuideCompiler::run(const std::stop_token& stop) {
@@ -173,7 +190,7 @@ void GuideCompiler::run(const std::stop_token& stop) {
     waiting_.pop_front();
     lock.unlock();
     job.sink(job.stop.stop_requested() ? make_error(ErrorKind::kCancelled, "the client has left")
-                                       : compile(job.guide));
+                                       : compile(job.guide, job.tenant));
   }
 }
 

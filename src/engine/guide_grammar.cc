@@ -6,15 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/utf8.h"
+#include "grammar/ebnf/ebnf_grammar.h"
 #include "grammar/ir/grammar_builder.h"
+#include "grammar/regex/derivatives.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/tags/tool_grammar.h"
+#include "grammar/tags/structural_tag.h"
 
 namespace kvasir {
 namespace {
@@ -24,6 +28,7 @@ using grammar::TermId;
 using grammar::TermStore;
 
 constexpr std::size_t kMaxSchemaBytes = 1 << 20;
+constexpr std::size_t kMaxGrammarBytes = 256 << 10;
 constexpr std::size_t kMaxRegexBytes = 16 << 10;
 constexpr std::size_t kMaxChoices = 10'000;
 constexpr std::uint32_t kMaxBlanks = 8;  // behind reasoning
@@ -33,18 +38,25 @@ Status check_size(std::string_view name, std::size_t size, std::size_t most) {
   return make_error(ErrorKind::kUnmet, fmt::format("{} bytes of {}, the limit is {}", size, name, most));
 }
 
-Status check_choices(const std::vector<std::string>& choices) {
-  if (choices.empty()) return make_error(ErrorKind::kUsage, "there is no choice");
-  if (choices.size() > kMaxChoices) {
-    return make_error(ErrorKind::kUnmet, fmt::format("{} choices, the limit is {}", choices.size(), kMaxChoices));
+// `name`: of one of them.
+Status check_texts(std::string_view name, const std::vector<std::string>& texts) {
+  if (texts.size() > kMaxChoices) {
+    return make_error(ErrorKind::kUnmet, fmt::format("{} {}s, the limit is {}", texts.size(), name, kMaxChoices));
   }
   std::size_t num_bytes = 0;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    if (choices[i].empty()) return make_error(ErrorKind::kUsage, fmt::format("choice {} is empty", i));
-    if (!is_valid_utf8(choices[i])) return make_error(ErrorKind::kUsage, fmt::format("choice {} is not UTF-8", i));
-    num_bytes += choices[i].size();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty()) return make_error(ErrorKind::kUsage, fmt::format("{} {} is empty", name, i));
+    if (!is_valid_utf8(texts[i])) return make_error(ErrorKind::kUsage, fmt::format("{} {} is not UTF-8", name, i));
+    num_bytes += texts[i].size();
   }
-  return check_size("choices", num_bytes, kMaxSchemaBytes);
+  return check_size(fmt::format("{}s", name), num_bytes, kMaxSchemaBytes);
+}
+
+// Texts in which none of these occurs.
+TermId texts_without(const std::vector<std::string>& excluded, TermStore& store) {
+  const TermId any = store.any_text();
+  const TermId words = store.literals({excluded.begin(), excluded.end()});
+  return store.complement(store.concat(std::array{any, words, any}));
 }
 
 grammar::Grammar grammar_of_texts(TermId texts, TermStore& store) {
@@ -54,25 +66,83 @@ grammar::Grammar grammar_of_texts(TermId texts, TermStore& store) {
   return builder.finish(start);
 }
 
-Result<TermId> texts_of(const Guide& guide, TermStore& store) {
+// The texts of a guide that is a regular language, but for those that it excludes.
+Result<TermId> named_texts_of(const Guide& guide, TermStore& store) {
   switch (guide.kind) {
     case Guide::Kind::kRegex:
       KVASIR_CHECKED(check_size("regular expression", guide.text.size(), kMaxRegexBytes));
       return grammar::pattern_language(store, guide.text, grammar::PatternFit::kWhole);
     case Guide::Kind::kChoice:
-      KVASIR_CHECKED(check_choices(guide.choices));
+      if (guide.choices.empty()) return make_error(ErrorKind::kUsage, "there is no choice");
+      KVASIR_CHECKED(check_texts("choice", guide.choices));
       return store.literals({guide.choices.begin(), guide.choices.end()});
     case Guide::Kind::kText:
       return store.any_text();
     case Guide::Kind::kJsonSchema:
+    case Guide::Kind::kGbnf:
+    case Guide::Kind::kXGrammar:
+    case Guide::Kind::kStructuralTag:
       break;
   }
-  return make_error(ErrorKind::kInternal, "a guide of no kind");
+  return make_error(ErrorKind::kUnmet, "a grammar is not supported beside tools");
+}
+
+Result<TermId> texts_of(const Guide& guide, TermStore& store) {
+  KVASIR_TRY(TermId texts, named_texts_of(guide, store));
+  if (!guide.excluded.empty()) {
+    KVASIR_CHECKED(check_texts("excluded text", guide.excluded));
+    texts = store.all_of({texts, texts_without(guide.excluded, store)});
+  }
+  return grammar::Derivatives(store).is_alive(texts) ? texts : grammar::kNothing;
+}
+
+grammar::SchemaOptions schema_options(const Guide& guide) {
+  return {.blanks = guide.is_compact ? grammar::JsonBlanks::kCompact : grammar::JsonBlanks::kFlexible,
+          .closes_objects = guide.is_strict};
+}
+
+Result<grammar::Grammar> grammar_of_schema(const Guide& guide, TermStore& store) {
+  KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
+  KVASIR_TRY(grammar::SchemaGrammar made,
+             grammar::grammar_from_schema(store, guide.text, schema_options(guide)));
+  return std::move(made.grammar);
+}
+
+grammar::TokenNames token_names(const text::Tokenizer& tokenizer) {
+  return {.find = [&tokenizer](std::string_view text) -> std::optional<TokenId> {
+            const auto tokens = tokenizer.encode(text, {.parse_special = true, .add_special = false});
+            return tokens.size() == 1 ? std::optional(tokens.front()) : std::nullopt;
+          },
+          .num_tokens = tokenizer.vocab().num_tokens()};
+}
+
+// Without its reasoning.
+Result<grammar::Grammar> grammar_of_answer(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
+  const bool is_regular = guide.kind == Guide::Kind::kRegex || guide.kind == Guide::Kind::kChoice ||
+                          guide.kind == Guide::Kind::kText;
+  if (is_regular) {
+    KVASIR_TRY(const TermId texts, texts_of(guide, store));
+    return grammar_of_texts(texts, store);
+  }
+  if (!guide.excluded.empty()) {
+    return make_error(ErrorKind::kUnmet, "texts can be excluded from regular expressions and choices alone");
+  }
+  if (guide.kind == Guide::Kind::kJsonSchema) return grammar_of_schema(guide, store);
+  KVASIR_CHECKED(check_size("grammar", guide.text.size(), kMaxGrammarBytes));
+  if (guide.kind == Guide::Kind::kStructuralTag) {
+    return grammar::grammar_from_structural_tag(
+        store, guide.text, {.schema = schema_options(guide), .tokens = token_names(tokenizer)});
+  }
+  const bool is_gbnf = guide.kind == Guide::Kind::kGbnf;
+  return grammar::grammar_from_ebnf(
+      store, guide.text,
+      {.dialect = is_gbnf ? grammar::EbnfDialect::kGbnf : grammar::EbnfDialect::kXGrammar, .tokens = token_names(tokenizer)});
 }
 
 // Calls, or an answer of the guide.
 Result<grammar::Grammar> grammar_beside_calls(const Guide& guide, std::span<const grammar::ControlToken> tokens,
                                               TermStore& store) {
+  if (!guide.excluded.empty()) return make_error(ErrorKind::kUnmet, "no texts can be excluded beside tools");
   grammar::AnswerText text = {.is_free = guide.kind == Guide::Kind::kText};
   if (guide.kind == Guide::Kind::kJsonSchema) {
     KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
@@ -81,17 +151,6 @@ Result<grammar::Grammar> grammar_beside_calls(const Guide& guide, std::span<cons
     KVASIR_TRY(text.texts, texts_of(guide, store));
   }
   return grammar::grammar_of_tools(store, *guide.tools, tokens, text);
-}
-
-// Without its reasoning.
-Result<grammar::Grammar> grammar_of_answer(const Guide& guide, TermStore& store) {
-  if (guide.kind != Guide::Kind::kJsonSchema) {
-    KVASIR_TRY(const TermId texts, texts_of(guide, store));
-    return grammar_of_texts(texts, store);
-  }
-  KVASIR_CHECKED(check_size("schema", guide.text.size(), kMaxSchemaBytes));
-  KVASIR_TRY(grammar::SchemaGrammar made, grammar::grammar_from_schema(store, guide.text));
-  return std::move(made.grammar);
 }
 
 // The control token that shows as this text; kNoToken: it is plain text.
@@ -180,6 +239,7 @@ class ReasoningPrefix {
 Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
   if (guide.tools) return grammar_beside_calls(guide, control_tokens(tokenizer), store);
   KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, store));
+  KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, tokenizer, store));
   if (guide.reasoning && !grammar.rules.empty()) ReasoningPrefix(tokenizer, store, grammar).add(*guide.reasoning);
   return grammar;
 }

@@ -64,7 +64,7 @@ bool GuidedChoice::accepts_prefix(std::size_t num_bytes) const {
 }
 
 std::optional<Error> GuidedChoice::error() const {
-  if (!is_lost_ && !guide_->is_exhausted()) return std::nullopt;
+  if (!is_lost_ && !matcher_.is_exhausted()) return std::nullopt;
   return Error{ErrorKind::kUnmet, field_ + ": the answer makes it too ambiguous, or gives it too many states", field_};
 }
 

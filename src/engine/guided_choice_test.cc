@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -57,7 +58,7 @@ TokenId byte_token(char byte) { return kFirstByte + static_cast<TokenId>(static_
 class GuidedChoiceTest : public ::testing::Test {
  protected:
   GuidedChoice choice_of(const Guide& guide, std::vector<TokenId> stops = {kEnd}) {
-    auto compiled = compiler_.compile(guide);
+    auto compiled = compiler_.compile(guide, "");
     EXPECT_TRUE(compiled) << compiled.error().message;
     return GuidedChoice(*compiled, guide.field, stops);
   }
@@ -69,13 +70,13 @@ class GuidedChoiceTest : public ::testing::Test {
     for (const char byte : text) choice.push(byte_token(byte), 1);
   }
   Error error_of(const Guide& guide) {
-    auto compiled = compiler_.compile(guide);
+    auto compiled = compiler_.compile(guide, "");
     EXPECT_FALSE(compiled);
     return compiled ? Error{} : compiled.error();
   }
 
   std::unique_ptr<text::Tokenizer> tokenizer_ = make_tokenizer();
-  GuideCompiler compiler_{tokenizer_.get()};
+  GuideCompiler compiler_{tokenizer_.get(), std::int64_t{64} << 20};
 };
 
 TEST_F(GuidedChoiceTest, StopTokensMayComeWhereTheGuideMayEndAndNowhereElse) {
@@ -162,23 +163,23 @@ TEST_F(GuidedChoiceTest, ErrorsNameTheFieldAndThePlace) {
 
 TEST_F(GuidedChoiceTest, CompilesOnceForManyRequests) {
   const Guide guide = {.text = R"({"type":"object"})"};
-  EXPECT_EQ(*compiler_.compile(guide), *compiler_.compile(guide));
+  EXPECT_EQ(*compiler_.compile(guide, ""), *compiler_.compile(guide, ""));
   Guide other = guide;
   other.kind = Guide::Kind::kRegex;
   other.text = "a+";
-  EXPECT_NE(*compiler_.compile(guide), *compiler_.compile(other));
+  EXPECT_NE(*compiler_.compile(guide, ""), *compiler_.compile(other, ""));
 }
 
 TEST_F(GuidedChoiceTest, PreparesOnAnotherThreadAndAtOnceWhatIsKnown) {
   const Guide guide = {.text = R"({"type":"array"})"};
   std::promise<std::thread::id> prepared;
-  compiler_.prepare(guide, {}, [&](const Result<CompiledGuide>& compiled) {
+  compiler_.prepare(guide, "", {}, [&](const Result<CompiledGuide>& compiled) {
     EXPECT_TRUE(compiled);
     prepared.set_value(std::this_thread::get_id());
   });
   EXPECT_NE(prepared.get_future().get(), std::this_thread::get_id());
   std::thread::id at_once;
-  compiler_.prepare(guide, {}, [&](const auto&) { at_once = std::this_thread::get_id(); });
+  compiler_.prepare(guide, "", {}, [&](const auto&) { at_once = std::this_thread::get_id(); });
   EXPECT_EQ(at_once, std::this_thread::get_id());
 }
 
@@ -186,9 +187,87 @@ TEST_F(GuidedChoiceTest, CompilesNothingForAClientThatHasLeft) {
   std::stop_source left;
   left.request_stop();
   std::promise<ErrorKind> told;
-  compiler_.prepare({.kind = Guide::Kind::kRegex, .text = "(a"}, left.get_token(),
+  compiler_.prepare({.kind = Guide::Kind::kRegex, .text = "(a"}, "", left.get_token(),
                     [&](const auto& compiled) { told.set_value(compiled.error().kind); });
   EXPECT_EQ(told.get_future().get(), ErrorKind::kCancelled);
+}
+
+TEST_F(GuidedChoiceTest, ATenantWithManyGuidesLosesItsOwn) {
+  GuideCompiler small(tokenizer_.get(), 200 << 10);
+  const auto guide_of = [](int i) {
+    return Guide{.kind = Guide::Kind::kRegex, .text = "[a-z]{" + std::to_string(i) + "}" + std::string(8 << 10, 'a')};
+  };
+  ASSERT_TRUE(small.compile(guide_of(1), "calm"));
+  for (int i = 2; i < 60; ++i) ASSERT_TRUE(small.compile(guide_of(i), "eager"));
+  EngineStats before, after;
+  small.describe(before);
+  EXPECT_LE(before.guide_bytes, 200 << 10);
+  ASSERT_TRUE(small.compile(guide_of(1), "calm"));
+  small.describe(after);
+  EXPECT_EQ(after.num_guides_known, before.num_guides_known + 1) << "it is still there";
+  ASSERT_TRUE(small.compile(guide_of(2), "eager"));
+  small.describe(after);
+  EXPECT_EQ(after.num_guides_compiled, before.num_guides_compiled + 1) << "it has gone";
+}
+
+TEST_F(GuidedChoiceTest, GuidesInUseAreBoundedToo) {
+  GuideCompiler small(tokenizer_.get(), 1);
+  std::vector<CompiledGuide> held;
+  Result<CompiledGuide> compiled = CompiledGuide();
+  for (int i = 1; i < 20 && compiled; ++i) {
+    compiled = small.compile({.kind = Guide::Kind::kRegex, .text = "[a-z]{" + std::to_string(i) + "}"}, "");
+    if (!compiled) break;
+    static_cast<void>(GuidedChoice(*compiled, "guide", {}).allowed());  // it grows with use
+    held.push_back(*compiled);
+  }
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().kind, ErrorKind::kUnavailable);
+  held.clear();
+  EXPECT_TRUE(small.compile({.kind = Guide::Kind::kRegex, .text = "b"}, "")) << "those who held them have gone";
+}
+
+TEST_F(GuidedChoiceTest, NobodyWaitsForACompilerThatHasClosed) {
+  std::atomic<int> num_told = 0;
+  for (int i = 1; i < 30; ++i) {
+    compiler_.prepare({.kind = Guide::Kind::kRegex, .text = "[a-z]{" + std::to_string(i) + "}"}, "", {},
+                      [&](const auto&) { ++num_told; });
+  }
+  compiler_.close();
+  EXPECT_EQ(num_told, 29);
+  compiler_.prepare({.kind = Guide::Kind::kRegex, .text = "other"}, "", {}, [&](const auto& compiled) {
+    EXPECT_EQ(compiled.error().kind, ErrorKind::kUnavailable);
+    ++num_told;
+  });
+  EXPECT_EQ(num_told, 30);
+}
+
+TEST_F(GuidedChoiceTest, RefusalsAreCountedByKeyword) {
+  EXPECT_FALSE(compiler_.compile({.text = R"({"properties":{"a":{"$ref":"#/nowhere"}}})"}, ""));
+  EXPECT_FALSE(compiler_.compile({.kind = Guide::Kind::kRegex, .text = "(a"}, ""));
+  EngineStats stats;
+  compiler_.describe(stats);
+  EXPECT_EQ(stats.num_guides_refused, 2);
+  ASSERT_EQ(stats.guide_refusals.size(), 2u);
+  EXPECT_EQ(stats.guide_refusals[0].keyword, "$ref");
+  EXPECT_EQ(stats.guide_refusals[1].keyword, "regex");
+}
+
+TEST_F(GuidedChoiceTest, GrammarsCallThemselves) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kGbnf, .text = "root ::= \"(\" root? \")\""});
+  push(choice, "((");
+  EXPECT_FALSE(allows(choice, kEnd));
+  push(choice, "))");
+  EXPECT_TRUE(choice.must_end());
+}
+
+TEST_F(GuidedChoiceTest, ExcludedTextsDoNotOccurAcrossTokens) {
+  GuidedChoice choice = choice_of({.kind = Guide::Kind::kText, .excluded = {"cab", "yes"}});
+  EXPECT_FALSE(allows(choice, kFirstWord));
+  push(choice, "c");
+  EXPECT_FALSE(allows(choice, kFirstWord + 4)) << "ab behind c";
+  push(choice, "c.");
+  EXPECT_TRUE(allows(choice, kFirstWord + 4));
+  EXPECT_TRUE(allows(choice, kEnd));
 }
 
 // What the scheduler says of one more token of the answer.
@@ -197,7 +276,7 @@ class AnswerUnderGuide : public GuidedChoiceTest {
   void begin(const Guide& guide, SamplingParams params = {}) {
     params_ = std::move(params);
     choice_.text = std::make_unique<OutputProcessor>(*tokenizer_, params_);
-    choice_.guide.emplace(*compiler_.compile(guide), guide.field, std::vector<TokenId>{kEnd});
+    choice_.guide.emplace(*compiler_.compile(guide, ""), guide.field, std::vector<TokenId>{kEnd});
   }
   RequestOutput append(TokenId token, std::optional<FinishReason> reason = std::nullopt) {
     std::vector<sched::SampledToken> tokens = {{.token = token}};

@@ -36,7 +36,7 @@ LocalEngine::LocalEngine(const EngineConfig& config, LoadedModel loaded)
       loaded_(std::move(loaded)),
       kv_(kv_config(config_, loaded_)),
       scheduler_(scheduler_config(config_, loaded_), kv_),
-      guides_(loaded_.tokenizer.get()),
+      guides_(loaded_.tokenizer.get(), config_.guide_memory_bytes),
       admission_(queue_limit_config(config_, kv_), waiting_config(config_), config_),
       runner_(*loaded_.model, *loaded_.backend, loaded_.kv_views(kv_.cells()),
               loaded_.prefill_only_memory(kv_.cells(), kv_.prefill_only().group()), loaded_.max_logit_rows),
@@ -100,12 +100,12 @@ Status LocalEngine::compile_guide(Request& request) {
     return {};
   }
   if (request.compiled_guide != nullptr && guides_.is_mine(*request.compiled_guide)) return {};
-  KVASIR_TRY(request.compiled_guide, guides_.compile(*request.guide));
+  KVASIR_TRY(request.compiled_guide, guides_.compile(*request.guide, request.tenant));
   return {};
 }
 
-void LocalEngine::prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) {
-  guides_.prepare(guide, std::move(stop), std::move(sink));
+void LocalEngine::prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) {
+  guides_.prepare(guide, tenant, std::move(stop), std::move(sink));
 }
 
 Result<std::vector<RequestId>> LocalEngine::enqueue(std::vector<Submission>& submissions, bool allow_part) {
@@ -164,6 +164,7 @@ EngineStats LocalEngine::stats() const {
 }
 
 void LocalEngine::drain(std::int64_t timeout_ms) {
+  guides_.close();  // requests that wait for one have not been let in
   std::unique_lock lock(mutex_);
   draining_ = true;
   const auto done = [this] {
@@ -255,6 +256,7 @@ void LocalEngine::start_request(Arrival arrival) {
         pooling == Pooling::kRank ? loaded_.model->config().rank_pooling : pooling,
         static_cast<std::int32_t>(request.request.prompt_token_ids.size()));
   }
+  request.allowed_tokens = allowed_tokens_of(params, loaded_.info.vocab_size);
   request.choices.resize(static_cast<std::size_t>(params.n));
   request.num_unfinished = params.n;
   for (ActiveChoice& choice : request.choices) {
@@ -343,11 +345,10 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
     const Stream& stream = streams_.at(sequence.id);
     const Request& request = stream.request->request;
     std::optional<runtime::EmbeddingSum>& embedding = stream.request->embedding;
-    std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
     tasks_.push_back({.params = &request.sampling,
                       .seed = stream.request->seed,
                       .choice_index = static_cast<std::int32_t>(stream.choice),
-                      .allowed = guide && sequence.samples ? allowed_by(*guide) : sampling::AllowedTokens::all(),
+                      .allowed = sequence.samples ? allowed_tokens(stream) : sampling::AllowedTokens::all(),
                       .stop_tokens = stream.request->stop_tokens,
                       .token_types = request.prompt_token_types,
                       .observer = stream.choice == 0 ? &request.logits_observer : nullptr,
@@ -356,9 +357,14 @@ void LocalEngine::build_tasks(const sched::SchedulerOutput& output) {
   }
 }
 
-sampling::AllowedTokens LocalEngine::allowed_by(GuidedChoice& guide) {
+sampling::AllowedTokens LocalEngine::allowed_tokens(const Stream& stream) {
+  std::optional<GuidedChoice>& guide = stream.request->choices[stream.choice].guide;
+  if (!guide) {
+    const std::optional<grammar::TokenMask>& mask = stream.request->allowed_tokens;
+    return mask ? sampling::AllowedTokens::of(mask->words()) : sampling::AllowedTokens::all();
+  }
   const auto begin = Clock::now();
-  const sampling::AllowedTokens allowed = guide.allowed();
+  const sampling::AllowedTokens allowed = guide->allowed();
   counters_.guide_mask_seconds_total += std::chrono::duration<double>(Clock::now() - begin).count();
   return allowed;
 }

@@ -41,7 +41,7 @@ class LocalEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
-  void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) override;
+  void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;
@@ -55,6 +55,10 @@ class LocalEngine final : public Engine {
   };
   struct Cancellation {
     RequestId id{};
+  };
+  struct Stream {
+    ActiveRequest* request = nullptr;
+    std::size_t choice = 0;
   };
   using Command = std::variant<Arrival, Cancellation, EngineSnapshotSink>;
 
@@ -74,7 +78,7 @@ class LocalEngine final : public Engine {
   void charge(const sched::SchedulerOutput& output, double step_ms);
   void end_expired(const sched::SchedulerOutput& output);
   void build_tasks(const sched::SchedulerOutput& output);
-  sampling::AllowedTokens allowed_by(GuidedChoice& guide);
+  sampling::AllowedTokens allowed_tokens(const Stream& stream);
   void finish_failed(const sched::SchedulerOutput& output, std::span<runtime::SequenceResult> results);
   void emit_update(const sched::SequenceUpdate& update, runtime::SequenceResult& result);
   void emit_end(ActiveRequest& request, std::size_t choice, FinishReason reason, std::optional<Error> error);
@@ -90,10 +94,6 @@ class LocalEngine final : public Engine {
   runtime::ModelRunner runner_;
 
   // Confined to the engine thread.
-  struct Stream {
-    ActiveRequest* request = nullptr;
-    std::size_t choice = 0;
-  };
   std::unordered_map<std::uint64_t, std::unique_ptr<ActiveRequest>> requests_;  // by RequestId
   std::map<SequenceId, Stream> streams_;
   KvPrefault kv_prefault_;

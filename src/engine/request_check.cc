@@ -101,6 +101,9 @@ Status check_request(const Request& request, const ModelInfo& info, bool has_tok
     return make_error(ErrorKind::kUsage, "stop: the model has no tokenizer, only stop_token_ids work",
                       "stop");
   }
+  if (request.guide && !request.sampling.allowed_token_ids.empty()) {
+    return make_error(ErrorKind::kUsage, "allowed_token_ids: a guide says which tokens are allowed", "allowed_token_ids");
+  }
   const auto prompt = static_cast<std::int64_t>(request.prompt_token_ids.size());
   const std::int64_t limit = info.max_model_len_tokens;
   const std::int64_t wanted = request.sampling.max_tokens.value_or(1);

@@ -66,6 +66,11 @@ void read_stop_tokens(std::string_view name, nb::handle value, Request& request)
   if (!value.is_none()) request.sampling.stop_token_ids = token_ids_of(name, value);
 }
 
+void read_allowed_tokens(std::string_view name, nb::handle value, Request& request) {
+  request.sampling.allowed_token_ids.clear();
+  if (!value.is_none()) request.sampling.allowed_token_ids = token_ids_of(name, value);
+}
+
 void read_kv_policy(std::string_view name, nb::handle value, Request& request) {
   request.kv.policy = text_of(name, value);
 }
@@ -122,6 +127,11 @@ void read_regex(std::string_view name, nb::handle value, Request& request) {
   set_guide(name, {.kind = Guide::Kind::kRegex, .text = text_of(name, value)}, request);
 }
 
+void read_grammar(std::string_view name, nb::handle value, Request& request) {
+  if (value.is_none()) return;
+  set_guide(name, {.kind = Guide::Kind::kGbnf, .text = text_of(name, value)}, request);
+}
+
 void read_choices(std::string_view name, nb::handle value, Request& request) {
   if (value.is_none()) return;
   set_guide(name, {.kind = Guide::Kind::kChoice, .choices = texts_of(name, value)}, request);
@@ -151,6 +161,7 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"presence_penalty", read_float<&Sampling::presence_penalty>},
     {"frequency_penalty", read_float<&Sampling::frequency_penalty>},
     {"logit_bias", read_logit_bias},
+    {"allowed_token_ids", read_allowed_tokens},
     {"seed", read_seed},
     {"n", read_int32<&Sampling::n>},
     {"max_tokens", read_optional_int32<&Sampling::max_tokens>},
@@ -164,6 +175,7 @@ constexpr auto kFields = std::to_array<Field<Request>>({
     {"prompt_logprobs", read_optional_int32<&Sampling::prompt_logprobs>},
     {"json_schema", read_json_schema},
     {"regex", read_regex},
+    {"grammar", read_grammar},
     {"choices", read_choices},
     {"kv_policy", read_kv_policy},
     {"kv_budget", read_kv_budget},

@@ -56,6 +56,9 @@ ModelRunner::ModelRunner(model::Model& model, backend::Backend& backend,
 std::span<SequenceResult> ModelRunner::run(const sched::SchedulerOutput& output,
                                            std::span<const SamplingTask> tasks) {
   CHECK(tasks.size() == output.sequences.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    CHECK(tasks[i].allowed.are_all() || output.sequences[i].draft_token_ids.empty());
+  }
   results_.assign(tasks.size(), SequenceResult{});
   sampled_.clear();
   sampled_.num_tokens.resize(tasks.size());

@@ -23,7 +23,7 @@ struct SamplingTask {
   const SamplingParams* params = nullptr;
   std::uint64_t seed = 0;
   std::int32_t choice_index = 0;
-  sampling::AllowedTokens allowed;
+  sampling::AllowedTokens allowed;           // of its one row: a sequence with a mask has no guesses
   std::span<const TokenId> stop_tokens;      // end-of-generation and stop tokens, held off until min_tokens
   std::span<const std::uint8_t> token_types;  // of the prompt, or empty for type 0
   const LogitsObserver* observer = nullptr;  // null or empty: nobody looks at prompt logits

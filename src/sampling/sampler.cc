@@ -34,7 +34,7 @@ Status check_row(const LogitRow& row) {
   if (row.max() == kInfinity) return make_error(ErrorKind::kBadFile, "the model computed an infinite logit");
   if (row.max() == -kInfinity) {
     return make_error(
-        ErrorKind::kInternal,
+        ErrorKind::kUsage,
         fmt::format("none of the {} tokens of the vocabulary may be chosen", row.logits().size()));
   }
   return {};

@@ -63,7 +63,7 @@ bool reads_argmax_only(const SamplingParams& params, std::span<const TokenId> su
 // equal tokens whatever else runs. Never sorts the vocabulary.
 //
 // Error when a logit is NaN or +inf (kBadFile: finite weights may be too large for floats) or every token is
-// impossible (kInternal): it concerns this request only.
+// impossible (kUsage): it concerns this request only.
 // Thread safety: concurrent calls need their own scratch and logits.
 Result<SampleOutput> sample(const SampleInput& input, SamplerScratch& scratch);
 

@@ -75,6 +75,9 @@ Status check_stops(const SamplingParams& params, std::int32_t vocab_size) {
   for (const TokenId token : params.stop_token_ids) {
     KVASIR_CHECKED(check_token("stop_token_ids", token, vocab_size));
   }
+  for (const TokenId token : params.allowed_token_ids) {
+    KVASIR_CHECKED(check_token("allowed_token_ids", token, vocab_size));
+  }
   return {};
 }
 

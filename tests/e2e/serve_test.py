@@ -130,7 +130,8 @@ class Serve(CommandLineTest):
             self.assertIn(f"the limit is {limit}", json.load(refused.exception)["error"]["message"])
         for args, says in ((["--max-body-bytes", "0"], "--max-body-bytes: takes a whole number from 1 to"),
                            (["--max-header-bytes", "4096"], "--max-request-line-bytes must be at most"),
-                           (["--max-body-bytes", "64000000", "--request-memory", "64MiB"], "--request-memory must be")):
+                           (["--max-body-bytes", "64000000", "--request-memory", "64MiB"], "--request-memory must be"),
+                           (["--guide-memory", "7"], "--guide-memory must be")):
             self.refusal(USAGE, "serve", LLAMA, *args, says=says)
 
     def test_answers_by_the_name_of_the_file(self):

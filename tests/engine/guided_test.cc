@@ -185,6 +185,34 @@ TEST_F(Guided, AnOnlyTokenIsCertain) {
   EXPECT_EQ(answer.logprobs.back().top.size(), 1u);
 }
 
+TEST_F(Guided, AllowedTokensAloneAreChosen) {
+  const auto engine = load(config());
+  ASSERT_NE(engine, nullptr);
+  Request request = greedy_request({3, 4, 5}, kNewTokens);
+  request.sampling.temperature = 1.0f;
+  request.sampling.allowed_token_ids = {70, 71, 200};
+  const Answer answer = generate(*engine, {request})[0];
+  EXPECT_EQ(answer.token_ids.size(), static_cast<std::size_t>(kNewTokens));
+  for (const TokenId token : answer.token_ids) EXPECT_TRUE(token == 70 || token == 71 || token == 200) << token;
+}
+
+TEST_F(Guided, ExcludedTextsDoNotOccur) {
+  const auto engine = load(config());
+  ASSERT_NE(engine, nullptr);
+  Request request = greedy_request({3, 4, 5}, kNewTokens);
+  request.sampling.temperature = 1.0f;
+  request.sampling.seed = 5;
+  const std::string plain = text_of(*engine, generate(*engine, {request})[0].token_ids);
+  const auto letter = std::ranges::find_if(plain, [](char c) { return c > ' ' && c < '\x7f'; });
+  ASSERT_NE(letter, plain.end());
+  request.guide = Guide{.kind = Guide::Kind::kText, .excluded = {std::string(1, *letter), "e", "the"}};
+  const Answer answer = generate(*engine, {request})[0];
+  EXPECT_EQ(answer.error, "");
+  const std::string text = text_of(*engine, answer.token_ids);
+  EXPECT_EQ(answer.token_ids.size(), static_cast<std::size_t>(kNewTokens));
+  for (const std::string& excluded : request.guide->excluded) EXPECT_FALSE(text.contains(excluded)) << text;
+}
+
 TEST_F(Guided, RefusesBeforeAnythingStarts) {
   const auto engine = load(config());
   ASSERT_NE(engine, nullptr);

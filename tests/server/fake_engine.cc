@@ -28,7 +28,7 @@ std::unique_ptr<text::Tokenizer> make_tokenizer(const std::vector<std::string>& 
 
 FakeEngine::FakeEngine(Options options) : options_(std::move(options)) {
   if (options_.has_tokenizer) tokenizer_ = make_tokenizer(options_.control_tokens);
-  guides_ = std::make_unique<GuideCompiler>(tokenizer_.get());
+  guides_ = std::make_unique<GuideCompiler>(tokenizer_.get(), std::int64_t{64} << 20);
   if (options_.control_tokens.empty()) {
     for (const char byte : options_.answer) answer_.push_back(static_cast<unsigned char>(byte));
   } else {
@@ -77,8 +77,8 @@ bool FakeEngine::is_open_for(const Request& first) const {
   return !is_closed_ && (!draining_ || first.is_admitted);
 }
 
-void FakeEngine::prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) {
-  guides_->prepare(guide, std::move(stop), std::move(sink));
+void FakeEngine::prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) {
+  guides_->prepare(guide, tenant, std::move(stop), std::move(sink));
 }
 
 Result<std::vector<RequestId>> FakeEngine::submit_some(std::vector<Submission> submissions) {
@@ -159,6 +159,7 @@ void FakeEngine::inspect(EngineSnapshotSink sink) {
 }
 
 void FakeEngine::drain(std::int64_t timeout_ms) {
+  guides_->close();
   std::unique_lock lock(mutex_);
   draining_ = true;
   const auto idle = [this] { return running_.empty() && (num_kept_open_ == 0 || is_closed_); };

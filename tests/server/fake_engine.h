@@ -56,7 +56,7 @@ class FakeEngine final : public Engine {
   Result<std::vector<RequestId>> submit(std::vector<Submission> submissions) override;
   Result<std::vector<RequestId>> submit_some(std::vector<Submission> submissions) override;
   std::shared_ptr<void> keep_open() override;
-  void prepare_guide(const Guide& guide, std::stop_token stop, GuideSink sink) override;
+  void prepare_guide(const Guide& guide, std::string_view tenant, std::stop_token stop, GuideSink sink) override;
   void cancel(RequestId id) override;
   EngineStats stats() const override;
   void inspect(EngineSnapshotSink sink) override;

@@ -5,7 +5,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <stop_token>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,12 +35,18 @@ class PassiveEngine final : public Engine {
     return submit(std::move(submissions));
   }
   std::shared_ptr<void> keep_open() override { return {}; }
+  void prepare_guide(const Guide&, std::string_view, std::stop_token stop, GuideSink sink) override {
+    guide_stop = std::move(stop);
+    guide_sink = std::move(sink);
+  }
   void cancel(RequestId) override { ++num_cancelled; }
   EngineStats stats() const override { return {}; }
   void inspect(EngineSnapshotSink) override {}
   void drain(std::int64_t) override {}
 
   std::vector<OutputSink> sinks;
+  std::stop_token guide_stop;
+  GuideSink guide_sink;
   int num_cancelled = 0;
 
  private:
@@ -57,7 +66,14 @@ class SlowWriter final : public http::ResponseWriter {
   void add_header(http::Header) override {}
   void post(std::function<void()> task) override { task(); }
   void on_abort(std::function<void()> callback) override { on_abort_ = std::move(callback); }
-  void respond(http::Response) override { end_stream(); }
+  void respond(http::Response response) override {
+    status = response.status;
+    end_stream();
+  }
+  void leave() {
+    is_over_ = true;
+    std::exchange(on_abort_, nullptr)();
+  }
   void begin_stream() override {}
   void write(std::span<const http::Event>) override {
     if (!is_full || std::exchange(is_over_, true)) return;
@@ -75,6 +91,7 @@ class SlowWriter final : public http::ResponseWriter {
 
   bool is_full = false;
   int num_log_lines = 0;
+  int status = 0;
 
  private:
   http::Request request_;
@@ -99,16 +116,15 @@ RequestOutput piece(std::optional<FinishReason> reason = {}) {
   return output;
 }
 
-class ReaderThatIsCutOff : public testing::Test {
+class StreamOfAnswer : public testing::Test {
  protected:
-  ReaderThatIsCutOff() {
+  void start(std::optional<Guide> guide = std::nullopt) {
     api::GenerationRequest asked;
     asked.stream = true;
     Request request;
     request.prompt_token_ids = {1, 2, 3};
+    request.guide = std::move(guide);
     api::Generation::start(context_, writer_, asked, std::make_unique<OnePiece>(), {request});
-    give(piece());
-    writer_->is_full = true;
   }
   void give(RequestOutput output) { engine_.sinks[0](std::move(output)); }
 
@@ -135,6 +151,15 @@ class ReaderThatIsCutOff : public testing::Test {
   std::shared_ptr<SlowWriter> writer_ = std::make_shared<SlowWriter>();
 };
 
+class ReaderThatIsCutOff : public StreamOfAnswer {
+ protected:
+  ReaderThatIsCutOff() {
+    start();
+    give(piece());
+    writer_->is_full = true;
+  }
+};
+
 TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheEngineHasLetGo) {
   give(piece());
   EXPECT_EQ(engine_.num_cancelled, 1);
@@ -153,6 +178,32 @@ TEST_F(ReaderThatIsCutOff, IsLoggedWhenTheErrorIsTooMuch) {
   failure.error = Error{ErrorKind::kBadFile, "x", ""};
   give(std::move(failure));
   EXPECT_EQ(writer_->num_log_lines, 1);
+}
+
+class AnswerUnderGuide : public StreamOfAnswer {
+ protected:
+  AnswerUnderGuide() { start(Guide{.text = "{}", .field = "response_format"}); }
+};
+
+TEST_F(AnswerUnderGuide, WaitsForItOutsideOfTheEngine) {
+  EXPECT_TRUE(engine_.sinks.empty());
+  engine_.guide_sink(CompiledGuide());
+  ASSERT_EQ(engine_.sinks.size(), 1u);
+  give(piece(FinishReason::kStop));
+  EXPECT_EQ(writer_->num_log_lines, 1);
+}
+
+TEST_F(AnswerUnderGuide, IsRefusedBeforeItsHead) {
+  engine_.guide_sink(make_error(ErrorKind::kUnmet, "response_format: /not", "response_format"));
+  EXPECT_EQ(writer_->status, 400);
+  EXPECT_TRUE(engine_.sinks.empty());
+}
+
+TEST_F(AnswerUnderGuide, IsNotCompiledForAClientThatHasLeft) {
+  writer_->leave();
+  EXPECT_TRUE(engine_.guide_stop.stop_requested());
+  engine_.guide_sink(CompiledGuide());  // it was too late to stop it
+  EXPECT_TRUE(engine_.sinks.empty());
 }
 
 }  // namespace

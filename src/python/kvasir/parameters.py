@@ -39,6 +39,7 @@ class SamplingParams(TypedDict, total=False):
     presence_penalty: float  #: taken off each generated token, once (0)
     frequency_penalty: float  #: taken off per occurrence (0)
     logit_bias: Mapping[int, float]  #: token id to what is added to its logit
+    allowed_token_ids: Iterable[int] | None  #: no other token is chosen, ends among them (all are allowed)
     seed: int | None  #: the same seed gives the same tokens, whatever else runs (a new one each time)
     n: int  #: answers to each prompt (1)
     max_tokens: int | None  #: of an answer; None: as many as the context holds (None)
@@ -57,6 +58,7 @@ class RequestOptions(SamplingParams, total=False):
 
     json_schema: str | bool | Mapping[str, Any]  #: the answer satisfies this JSON Schema
     regex: str  #: the whole answer matches
+    grammar: str  #: the answer is of this grammar, in GBNF
     choices: Iterable[str]  #: the answer is one of these
     kv_policy: str  #: what becomes of keys and values that later tokens have seen ("ladder")
     kv_budget: float | str  #: what it may keep: a share of the bytes in f16 (0.3, "30%") or bytes ("64MiB") (1)

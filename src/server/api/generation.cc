@@ -125,7 +125,7 @@ void Generation::prepare_guide() {
   auto sink = [self = shared_from_this()](Result<CompiledGuide> compiled) {
     self->parts_.writer->post([self, compiled = std::move(compiled)] { self->on_guide(compiled); });
   };
-  parts_.engine.prepare_guide(*requests_.front().guide, guide_stop_.get_token(), std::move(sink));
+  parts_.engine.prepare_guide(*requests_.front().guide, requests_.front().tenant, guide_stop_.get_token(), std::move(sink));
 }
 
 void Generation::on_guide(Result<CompiledGuide> compiled) {
@@ -307,6 +307,7 @@ void Generation::record() {
     const Request& first = requests_.front();
     record.id = first.client_id;
     record.priority = first.priority;
+    record.settings.is_guided = first.guide.has_value();
     record.settings.max_tokens = first.sampling.max_tokens;
     record.settings.temperature = first.sampling.temperature;
     record.settings.top_p = first.sampling.top_p;
@@ -371,6 +372,7 @@ Usage Generation::total_usage() const {
     total.prompt_tokens += usage.prompt_tokens;
     total.completion_tokens += usage.completion_tokens;
     total.cached_tokens += usage.cached_tokens;
+    total.forced_tokens += usage.forced_tokens;
     total.kv += usage.kv;
   }
   return total;

@@ -94,7 +94,8 @@ ApiStatus add_stop(const FieldInput& field, std::vector<std::string>& stops) {
   return {};
 }
 
-ApiStatus read_stop_token_ids(const FieldInput& field, GenerationRequest& request) {
+template <auto Member>
+ApiStatus read_token_list(const FieldInput& field, GenerationRequest& request) {
   KVASIR_TRY(const JsonArray ids, array_of(field));
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count > field.limits.logit_bias.max) {
@@ -107,9 +108,14 @@ ApiStatus read_stop_token_ids(const FieldInput& field, GenerationRequest& reques
     FieldInput item = field.at(index++, id);
     item.range = {0, kMaxInt32};
     KVASIR_TRY(const std::int64_t token, integer_of(item));
-    request.sampling.stop_token_ids.push_back(static_cast<TokenId>(token));
+    (request.sampling.*Member).push_back(static_cast<TokenId>(token));
   }
   return {};
+}
+
+ApiStatus read_allowed_tokens(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
+  return read_token_list<&Sampling::allowed_token_ids>(field, request);
 }
 
 ApiStatus read_logit_bias(const FieldInput& field, GenerationRequest& request) {
@@ -200,7 +206,6 @@ ApiStatus read_kv_quality(const FieldInput& field, GenerationRequest& request) {
 constexpr auto kUnsupported = &read_unsupported<GenerationRequest>;
 constexpr auto kLeftOut = &read_ignored<GenerationRequest>;
 constexpr std::string_view kRefused = "refused: not there yet";
-constexpr std::string_view kNoGrammar = "refused: no grammar is read yet";
 constexpr std::string_view kNoSampler = "left out: no such sampler is here";
 
 constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
@@ -242,7 +247,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"seed", "integer", {}, "same seed, same tokens; -1: a random one", read_seed},
     {"n", "integer", {1, kMaxInt32}, "how many answers", read_choices},
     {"stop", "string or array of strings", {}, "texts that end the answer and are left out", read_stop},
-    {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_stop_token_ids},
+    {"stop_token_ids", "array of integers", {}, "tokens that end the answer", read_token_list<&Sampling::stop_token_ids>},
     {"ignore_eos",
      "boolean",
      {},
@@ -280,7 +285,7 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
      "what the policy may keep of their bytes in f16: a share (0.3), or bytes (\"64MiB\")",
      read_kv_budget},
     {"kv_quality", "string", {}, "how far it may go: exact, gate, best_effort", read_kv_quality},
-    {"response_format", "object", {}, "text, json_object, or json_schema with its schema", read_response_format},
+    {"response_format", "object", {}, "text, json_object, json_schema with its schema, or structural_tag", read_response_format},
 
     {"user", "string", {}, "accepted", read_unused<string_of>},
     {"metadata", "object", {}, "accepted", read_unused<object_of>},
@@ -331,21 +336,25 @@ constexpr auto kFields = std::to_array<Field<GenerationRequest>>({
     {"vllm_xargs", "object", {}, "left out: they are for extensions", kLeftOut},
     {"lora", "array", {}, kRefused, kUnsupported},
 
-    {"structured_outputs", "object", {}, "json, regex, choice or json_object", read_structured_outputs},
+    {"structured_outputs", "object", {}, "json, regex, choice, grammar, json_object or structural_tag", read_structured_outputs},
     {"guided_json", "object or string", {}, "the answer satisfies this JSON Schema", read_guided_json},
     {"guided_regex", "string", {}, "the whole answer matches it", read_guided_regex},
     {"guided_choice", "array", {}, "the answer is one of these texts", read_guided_choice},
-    {"guided_grammar", "string", {}, kNoGrammar, kUnsupported},
-    {"guided_whitespace_pattern", "string", {}, kNoGrammar, kUnsupported},
+    {"guided_grammar", "string", {}, "the answer is of this grammar, in XGrammar's notation", read_guided_grammar},
+    {"guided_whitespace_pattern", "string", {}, kRefused, kUnsupported},
     {"json_schema", "object", {}, "another name for guided_json", read_guided_json},
-    {"grammar", "string", {}, kNoGrammar, kUnsupported},
+    {"grammar", "string", {}, "the answer is of this grammar, in GBNF", read_gbnf},
     {"regex", "string", {}, "another name for guided_regex", read_guided_regex},
-    {"ebnf", "string", {}, kNoGrammar, kUnsupported},
-    {"structural_tag", "string", {}, kNoGrammar, kUnsupported},
+    {"ebnf", "string", {}, "another name for guided_grammar", read_guided_grammar},
+    {"structural_tag", "object or string", {}, "text with parts between marks", read_structural_tag},
     {"logits_processors", "array", {}, kRefused, kUnsupported},
     {"use_beam_search", "boolean", {}, kRefused, kUnsupported},
-    {"bad_words", "array", {}, kRefused, kUnsupported},
-    {"allowed_token_ids", "array", {}, kRefused, kUnsupported},
+    {"bad_words", "array of strings", {}, "texts that do not occur in the answer; not beside a schema", read_bad_words},
+    {"allowed_token_ids",
+     "array of integers",
+     {},
+     "no other token is chosen, ends among them; not beside another form",
+     read_allowed_tokens},
 });
 
 }  // namespace

@@ -17,6 +17,9 @@ ApiStatus check_generation_request(GenerationRequest& request, Warnings& warning
   if (request.stream && request.sampling.prompt_logprobs) {
     return bad_request("prompt_logprobs is not available with stream: true", "prompt_logprobs");
   }
+  if (request.bad_words.empty()) return {};
+  if (!request.guide) request.guide = Guide{.kind = Guide::Kind::kText, .field = "bad_words"};
+  request.guide->excluded = request.bad_words;
   return {};
 }
 

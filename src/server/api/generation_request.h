@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kvasir/guide.h"
 #include "kvasir/request.h"
@@ -28,6 +29,7 @@ struct GenerationRequest {
   std::optional<std::string> kv_budget;  // as set_kv_budget() reads it
   std::optional<KvQuality> kv_quality;
   std::optional<Guide> guide;
+  std::vector<std::string> bad_words;
 };
 
 // The rows that both endpoints take.

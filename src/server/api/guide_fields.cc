@@ -2,8 +2,12 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
 
@@ -28,6 +32,16 @@ ApiResult<std::string> schema_of(const FieldInput& field) {
   return simdjson::to_string(field.json);
 }
 
+ApiResult<std::vector<std::string>> texts_of(const FieldInput& field) {
+  KVASIR_TRY(const JsonArray array, array_of(field));
+  std::vector<std::string> texts;
+  for (const JsonElement element : array) {
+    KVASIR_TRY(std::string text, string_of(field.at(texts.size(), element)));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 }  // namespace
 
 ApiStatus read_response_format(const FieldInput& field, GenerationRequest& request) {
@@ -38,6 +52,9 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   KVASIR_TRY(const std::string name, string_of(field.at("type", *type)));
   if (name == "text") return {};
   if (name == "json_object") return set_guide(field, {.text = std::string(kAnyObject)}, request);
+  if (name == "structural_tag") {
+    return set_guide(field, {.kind = Guide::Kind::kStructuralTag, .text = simdjson::to_string(field.json)}, request);
+  }
   if (name != "json_schema") return not_supported(field.name, "the type '" + printable_line(name) + "'");
   // Some clients have the schema beside the type.
   const auto wrapped = find_member(format, "json_schema");
@@ -45,8 +62,12 @@ ApiStatus read_response_format(const FieldInput& field, GenerationRequest& reque
   KVASIR_TRY(const JsonObject object, object_of(inner));
   const auto schema = find_member(object, "schema");
   if (!schema) return bad_request(inner.name + ".schema is missing", field.name);
-  KVASIR_TRY(std::string text, schema_of(inner.at("schema", *schema)));
-  return set_guide(field, {.text = std::move(text)}, request);
+  Guide guide;
+  KVASIR_TRY(guide.text, schema_of(inner.at("schema", *schema)));
+  if (const auto strict = find_member(object, "strict")) {
+    KVASIR_TRY(guide.is_strict, boolean_of(inner.at("strict", *strict)));
+  }
+  return set_guide(field, std::move(guide), request);
 }
 
 ApiStatus read_guided_json(const FieldInput& field, GenerationRequest& request) {
@@ -63,36 +84,71 @@ ApiStatus read_guided_regex(const FieldInput& field, GenerationRequest& request)
 
 ApiStatus read_guided_choice(const FieldInput& field, GenerationRequest& request) {
   if (asks_for_nothing(field.json)) return {};
-  KVASIR_TRY(const JsonArray choices, array_of(field));
-  Guide guide = {.kind = Guide::Kind::kChoice};
-  std::size_t index = 0;
-  for (const JsonElement choice : choices) {
-    KVASIR_TRY(std::string text, string_of(field.at(index++, choice)));
-    guide.choices.push_back(std::move(text));
+  KVASIR_TRY(std::vector<std::string> choices, texts_of(field));
+  return set_guide(field, {.kind = Guide::Kind::kChoice, .choices = std::move(choices)}, request);
+}
+
+ApiStatus read_bad_words(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
+  KVASIR_TRY(request.bad_words, texts_of(field));
+  return {};
+}
+
+ApiStatus read_guided_grammar(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
+  KVASIR_TRY(std::string grammar, string_of(field));
+  return set_guide(field, {.kind = Guide::Kind::kXGrammar, .text = std::move(grammar)}, request);
+}
+
+ApiStatus read_gbnf(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
+  KVASIR_TRY(std::string grammar, string_of(field));
+  return set_guide(field, {.kind = Guide::Kind::kGbnf, .text = std::move(grammar)}, request);
+}
+
+ApiStatus read_structural_tag(const FieldInput& field, GenerationRequest& request) {
+  if (asks_for_nothing(field.json)) return {};
+  std::string tag;
+  if (field.json.is_object()) {
+    tag = simdjson::to_string(field.json);
+  } else {
+    KVASIR_TRY(tag, string_of(field));
   }
-  return set_guide(field, std::move(guide), request);
+  return set_guide(field, {.kind = Guide::Kind::kStructuralTag, .text = std::move(tag)}, request);
 }
 
 ApiStatus read_structured_outputs(const FieldInput& field, GenerationRequest& request) {
+  using Read = ApiStatus (*)(const FieldInput&, GenerationRequest&);
+  constexpr std::pair<std::string_view, Read> kForms[] = {{"json", read_guided_json},
+                                                          {"regex", read_guided_regex},
+                                                          {"choice", read_guided_choice},
+                                                          {"grammar", read_guided_grammar},
+                                                          {"structural_tag", read_structural_tag}};
   if (asks_for_nothing(field.json) && !field.json.is_object()) return {};
   KVASIR_TRY(const JsonObject object, object_of(field));
   for (const auto [key, json] : object) {
     const FieldInput inner = field.at(key, json);
-    if (json.is_null() || (key != "json" && asks_for_nothing(json))) continue;
-    if (key == "json") {
-      KVASIR_CHECKED(read_guided_json(inner, request));
-    } else if (key == "regex") {
-      KVASIR_CHECKED(read_guided_regex(inner, request));
-    } else if (key == "choice") {
-      KVASIR_CHECKED(read_guided_choice(inner, request));
+    const auto form = std::ranges::find(kForms, key, &std::pair<std::string_view, Read>::first);
+    if (json.is_null()) continue;
+    if (form != std::end(kForms)) {
+      KVASIR_CHECKED(form->second(inner, request));
+    } else if (asks_for_nothing(json)) {
+      continue;
     } else if (key == "json_object") {
       KVASIR_CHECKED(set_guide(inner, {.text = std::string(kAnyObject)}, request));
-    } else if (key == "grammar" || key == "structural_tag") {
+    } else if (key == "whitespace_pattern") {
       return not_supported(inner.name, "it");
-    } else {
+    } else if (key != "disable_any_whitespace" && key != "disable_additional_properties" && key != "disable_fallback") {
       warn_left_out(inner);
     }
   }
+  if (!request.guide) return {};
+  const auto is_set = [&](std::string_view name) {
+    const auto member = find_member(object, name);
+    return member && !asks_for_nothing(*member);
+  };
+  request.guide->is_compact = is_set("disable_any_whitespace");
+  request.guide->is_strict |= is_set("disable_additional_properties");
   return {};
 }
 

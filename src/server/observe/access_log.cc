@@ -33,6 +33,7 @@ void write_generation(JsonWriter& json, const GenerationRecord& record) {
   json.member("prompt_tokens", record.usage.prompt_tokens)
       .member("cached_tokens", record.usage.cached_tokens);
   json.member("completion_tokens", record.usage.completion_tokens);
+  if (record.settings.is_guided) json.member("guided", true).member("forced_tokens", record.usage.forced_tokens);
   json.member("preprocess_ms", rounded(record.preprocess_ms)).member("queue_ms", rounded(cost.queue_ms));
   json.member("prefill_ms", rounded(cost.prefill_ms)).member("decode_ms", rounded(cost.decode_ms));
   json.member("cpu_ms", rounded(cost.cpu_ms)).member("kv_byte_seconds", rounded(cost.kv_byte_seconds));

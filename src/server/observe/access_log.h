@@ -21,6 +21,7 @@ namespace kvasir::server::observe {
 // How an answer was asked for.
 struct GenerationSettings {
   bool is_stream = false;
+  bool is_guided = false;
   std::int32_t num_choices = 1;  // of each prompt
   std::optional<std::int32_t> max_tokens;
   float temperature = 1.0f;

@@ -39,6 +39,8 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"guides_compiled_total", "counter", "Guides compiled", &EngineStats::num_guides_compiled},
     {"guides_known_total", "counter", "Guides that were asked for again while they were kept",
      &EngineStats::num_guides_known},
+    {"guide_bytes", "gauge", "Bytes of compiled guides that are kept or in use (--guide-memory)",
+     &EngineStats::guide_bytes},
     {"guided_answers_total", "counter", "Choices that ended as texts of their guide",
      &EngineStats::num_guided_answers, true},
     {"guided_answers_cut_total", "counter", "Choices under a guide that ran out of tokens",

@@ -1,0 +1,73 @@
+"""Answers of a given form at a terminal and in files of requests."""
+import json
+import re
+import unittest
+
+from command_line import LLAMA, USAGE, CommandLineTest
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}, "b": {"enum": ["x", "y"]}},
+          "required": ["a", "b"], "additionalProperties": False}
+
+
+class Guided(CommandLineTest):
+    def answer(self, *args):
+        return self.json("run", LLAMA, "Hello", "--max-tokens", "200", *args)
+
+    def test_a_schema(self):
+        path = self.file("schema.json", json.dumps(SCHEMA).encode())
+        for seed in range(5):
+            answer = self.answer("--schema", path, "--seed", str(seed), "--temperature", "2")
+            value = json.loads(answer["text"])
+            self.assertEqual(list(value), ["a", "b"])
+            self.assertIn(value["a"], range(10))
+            self.assertIn(value["b"], ["x", "y"])
+            self.assertEqual(answer["finish_reason"], "stop")
+            self.assertEqual((answer["guide"]["kind"], answer["guide"]["ended_by"]), ("schema", "guide"))
+
+    def test_a_regular_expression(self):
+        answer = self.answer("--regex", "[0-9]{3}-[a-c]{2}")
+        self.assertRegex(answer["text"], "^[0-9]{3}-[a-c]{2}$")
+        self.assertEqual(answer["guide"]["kind"], "regex")
+
+    def test_a_grammar(self):
+        path = self.file("sum.gbnf", b'root ::= number (" + " number){1,2}\nnumber ::= [1-9] [0-9]?\n')
+        answer = self.answer("--grammar", path)
+        self.assertTrue(re.fullmatch(r"[1-9][0-9]?( \+ [1-9][0-9]?){1,2}", answer["text"]), answer["text"])
+
+    def test_choices(self):
+        for flags in (["--choice", "red,green"], ["--choice", "red", "--choice", "green"]):
+            self.assertIn(self.answer(*flags)["text"], ["red", "green"])
+
+    def test_an_answer_that_is_cut(self):
+        answer = self.json("run", LLAMA, "Hello", "--max-tokens", "4", "--regex", "[a-z]{40}")
+        self.assertEqual((answer["finish_reason"], answer["guide"]["ended_by"]), ("length", "length"))
+
+    def test_an_only_way_is_forced(self):
+        answer = self.answer("--regex", "\u0001\u0002\u0003")
+        self.assertEqual(answer["guide"]["forced_tokens"], answer["completion_tokens"])
+
+    def test_without_a_form_nothing_is_said_of_one(self):
+        self.assertNotIn("guide", self.answer())
+
+    def test_what_is_wrong_is_named(self):
+        wrong = self.file("schema.json", b'{"properties": {"a": {"type": "none"}}}')
+        for flags, says in ((["--schema", wrong], r"--schema: '/properties/a/type'"), (["--regex", "(a"], "--regex: "),
+                            (["--choice", "a,,b"], "--choice: choice 1 is empty"),
+                            (["--choice", "a", "--regex", "b"], "excludes")):
+            with self.subTest(flags):
+                self.assertRegex(self.kvasir("run", LLAMA, "Hello", *flags, expect=USAGE).stderr, says)
+
+    def test_lines_of_a_batch(self):
+        lines = [{"custom_id": "fine", "body": {"prompt": "Hello", "max_tokens": 40, "guided_choice": ["yes", "no"]}},
+                 {"custom_id": "wrong", "body": {"prompt": "Hello", "max_tokens": 40, "guided_regex": "(a"}}]
+        path = self.file("in.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+        self.kvasir("batch", LLAMA, path, "out.jsonl", expect=None)
+        answers = {line["custom_id"]: line["response"]
+                   for line in map(json.loads, (self.folder / "out.jsonl").read_text().splitlines())}
+        self.assertIn(answers["fine"]["body"]["choices"][0]["text"], ["yes", "no"])
+        self.assertEqual((answers["wrong"]["status_code"], answers["wrong"]["body"]["error"]["param"]),
+                         (400, "guided_regex"))
+
+
+if __name__ == "__main__":
+    unittest.main()
