@@ -5,8 +5,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,8 +17,8 @@
 #include "grammar/regex/derivatives.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/json_schema.h"
-#include "grammar/tags/tool_grammar.h"
 #include "grammar/tags/structural_tag.h"
+#include "grammar/tags/tool_grammar.h"
 
 namespace kvasir {
 namespace {
