@@ -238,7 +238,6 @@ class ReasoningPrefix {
 
 Result<grammar::Grammar> grammar_of(const Guide& guide, const text::Tokenizer& tokenizer, TermStore& store) {
   if (guide.tools) return grammar_beside_calls(guide, control_tokens(tokenizer), store);
-  KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, store));
   KVASIR_TRY(grammar::Grammar grammar, grammar_of_answer(guide, tokenizer, store));
   if (guide.reasoning && !grammar.rules.empty()) ReasoningPrefix(tokenizer, store, grammar).add(*guide.reasoning);
   return grammar;

@@ -63,7 +63,7 @@ Status SchemaLowering::define_pending() {
     pending_.pop_back();
     KVASIR_TRY(const Cells* cells, evaluator_.cells(next));
     const Cells copied = *cells;
-    is_at_root_ = is_document_ && next == name;
+    is_at_root_ = document_ == next;
     const Result<Part> part = lower_cells(copied);
     if (!part) return refuse(next, part.error());
     builder_.define(rules_.at(next), *part);
@@ -72,7 +72,7 @@ Status SchemaLowering::define_pending() {
 }
 
 Result<RuleId> SchemaLowering::lower_document(SchemaName name) {
-  is_document_ = true;
+  document_ = name;
   return lower(name);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -61,7 +62,7 @@ class SchemaLowering {
   std::unique_ptr<ValueForm> form_;
   std::unordered_map<SchemaName, RuleId> rules_;
   std::vector<SchemaName> pending_;
-  bool is_document_ = false;
+  std::optional<SchemaName> document_;
   bool is_at_root_ = false;
 };
 
