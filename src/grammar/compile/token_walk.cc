@@ -6,6 +6,7 @@ namespace kvasir::grammar {
 namespace {
 
 constexpr std::uint32_t kMaxMergedNodes = 512;  // of a tree that is merged with others
+constexpr unsigned char kCommonLead = 0xE3;     // of Kana and others
 constexpr std::size_t kMaxMergedEntries = 1 << 16;
 constexpr std::uint32_t kMinBaseClasses = 4;
 constexpr std::uint32_t kMinBaseCharacters = 2;
@@ -78,10 +79,15 @@ void TokenWalker::open(const Place& place, ByteStateId state, CharacterClasses p
                  .live = states_.live(state),
                  .state = state,
                  .run = {},
+                 .run_beyond_ascii = {},
                  .prefix = prefix,
                  .num_characters = num_characters};
   if (frame.fan != nullptr) frame.live = frame.live & frame.fan->bytes;
   frame.run = states_.run(state);
+  if ((frame.run.classes & kBeyondAscii) == 0 && frame.live.test(kCommonLead)) {
+    const ByteStateId target = states_.beyond_ascii_target(state);
+    if (target != kDeadState) frame.run_beyond_ascii = states_.run(target);
+  }
   remove_dead(place, frame);
   if (!frame.live.empty()) frames_.push_back(frame);
 }
@@ -130,7 +136,8 @@ void TokenWalker::visit(Frame& frame, TokenTrie::NodeId child) {
     next = states_.next(frame.state, byte);
     is_between = states_.is_between(next);
     if (is_between && is_known(states_.run(next), classes, frame.prefix, frame.num_characters + 1)) return;
-    is_whole = is_between && trie.has_children(child) && is_taken_whole(states_.run(next), classes, num_characters - 1);
+    if (byte >= 0x80) is_whole = is_taken_whole(frame.run_beyond_ascii, classes, num_characters - 1);
+    is_whole = is_whole || (is_between && trie.has_children(child) && is_taken_whole(states_.run(next), classes, num_characters - 1));
   }
   if (is_whole) {
     if (!base_.covers(frame.prefix | classes, frame.num_characters + num_characters)) add(trie.entries_within(child));

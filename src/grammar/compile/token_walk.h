@@ -39,6 +39,7 @@ class TokenWalker {
     ByteSet live;                          // bytes that are still to come
     ByteStateId state = kDeadState;
     ByteStates::Run run;
+    ByteStates::Run run_beyond_ascii;      // behind a character beyond ASCII, where `run` has none of those
     CharacterClasses prefix = 0;           // of the characters so far
     std::uint32_t num_characters = 0;
   };

@@ -130,6 +130,18 @@ const ByteStates::Run& ByteStates::run(ByteStateId state) {
   return runs_[static_cast<std::size_t>(run_places_[state])];
 }
 
+ByteStateId ByteStates::beyond_ascii_target(ByteStateId id) {
+  const State state = states_[id];
+  if (state.phase != Phase::kBetween) return kDeadState;
+  const TermRanges& ranges = derivatives_.of(state.term);
+  const auto target = [&](char32_t first, char32_t last) {
+    const auto range = std::ranges::lower_bound(ranges, first, {}, &TermRange::last);
+    return range != ranges.end() && range->first <= first && range->last >= last ? range->target : kNothing;
+  };
+  const TermId below = target(0x80, kFirstSurrogate - 1);
+  return below == target(kLastSurrogate + 1, kLastCodePoint) ? between(below, state.form) : kDeadState;
+}
+
 ByteStateId ByteStates::main_target(ByteStateId id) {
   if (!is_between(id) || live(id).count() < kMinMainBytes) return kDeadState;
   std::array<ByteStateId, kNumAsciiClasses> targets = {};

@@ -72,6 +72,8 @@ class ByteStates {
     bool is_bounded = false;           // .. and more than that never follow
   };
   const Run& run(ByteStateId state);
+  // The state that all characters beyond ASCII lead to; kDeadState when they lead to several or to none.
+  ByteStateId beyond_ascii_target(ByteStateId state);
   // The state that most classes of characters lead to; kDeadState when no more than a few bytes lead on.
   ByteStateId main_target(ByteStateId state);
 
