@@ -20,7 +20,8 @@ namespace {
 
 struct Row {
   store::StoredModel model;
-  std::optional<bool> sha256_ok;  // nothing: not checked, or not in the catalogue
+  std::optional<bool> sha256_ok = {};  // nothing: not checked, or not in the catalogue
+  std::optional<bool> packed_ok = {};  // nothing: not checked, or there is no copy
 };
 
 bool has_wrong_size(const store::StoredModel& model) {
@@ -35,12 +36,23 @@ const char* state_of(const Row& row) {
   return row.sha256_ok ? "verified" : "pulled";
 }
 
+// Whether all are; a line on stderr for each that is not.
+bool has_sound_copies(const store::ModelStore& store, const store::StoredModel& model) {
+  const std::vector<std::string> damaged = store.damaged_copies(model);
+  for (const std::string& line : damaged) {
+    say(fmt::format("kvasir: {}; delete the file, and the next start makes it anew", line));
+  }
+  return damaged.empty();
+}
+
 Result<std::vector<Row>> rows_of(const store::ModelStore& store, bool verify, const GlobalOptions& options) {
   TransferView view(options);
   std::vector<Row> rows;
   for (const store::StoredModel& model : store.list()) {
-    rows.push_back({model, std::nullopt});
-    if (!verify || !model.present || model.entry == nullptr) continue;
+    rows.push_back({.model = model});
+    if (!verify || !model.present) continue;
+    if (model.packed_bytes > 0) rows.back().packed_ok = has_sound_copies(store, model);
+    if (model.entry == nullptr) continue;
     KVASIR_TRY(rows.back().sha256_ok, store.verify(*model.entry, view.events()));
   }
   return rows;
@@ -56,6 +68,7 @@ void write_row(JsonWriter& json, const Row& row) {
       .member("path", model.path.native())
       .member("size_bytes", model.size_bytes);
   if (model.packed_bytes > 0) json.member("packed_bytes", model.packed_bytes);
+  if (row.packed_ok) json.member("packed_ok", *row.packed_ok);
   if (row.sha256_ok) {
     json.member("sha256_ok", *row.sha256_ok);
   } else {
@@ -80,8 +93,9 @@ int print_models_json(const std::vector<Row>& rows) {
 }
 
 // The bytes that packed copies of its weights take besides.
-std::string packed_note(const store::StoredModel& model) {
-  return model.packed_bytes > 0 ? fmt::format(" + {}", format_bytes(model.packed_bytes)) : std::string();
+std::string packed_note(const Row& row) {
+  if (row.model.packed_bytes == 0) return {};
+  return fmt::format(" + {}{}", format_bytes(row.model.packed_bytes), row.packed_ok == false ? " damaged" : "");
 }
 
 int print_models(const std::vector<Row>& rows) {
@@ -89,14 +103,12 @@ int print_models(const std::vector<Row>& rows) {
   std::size_t size_width = 9;
   std::size_t width = 20;
   for (const Row& row : rows) width = std::max(width, printable(row.model.name, 120).size());
-  const auto size_of = [](const store::StoredModel& model) {
-    return format_bytes(model.size_bytes) + packed_note(model);
-  };
-  for (const Row& row : rows) size_width = std::max(size_width, size_of(row.model).size());
+  const auto size_of = [](const Row& row) { return format_bytes(row.model.size_bytes) + packed_note(row); };
+  for (const Row& row : rows) size_width = std::max(size_width, size_of(row).size());
   print(fmt::format(kLine, "NAME", width, "SIZE", size_width, "STATE", "DESCRIPTION"));
   for (const Row& row : rows) {
     print(fmt::format(
-        kLine, printable(row.model.name, 120), width, size_of(row.model), size_width, state_of(row),
+        kLine, printable(row.model.name, 120), width, size_of(row), size_width, state_of(row),
         row.model.entry != nullptr ? row.model.entry->description : printable(row.model.path.native(), 300)));
   }
   return finish_output();
@@ -115,7 +127,7 @@ int list(bool verify, const GlobalOptions& options) {
 void add_list(CLI::App& app, Context& context) {
   const auto verify = std::make_shared<bool>(false);
   CLI::App* verb = app.add_subcommand("list", "Show the models that can be pulled and those that are here");
-  verb->add_flag("--verify", *verify, "Check the SHA-256 of those that are here");
+  verb->add_flag("--verify", *verify, "Check the SHA-256 of those that are here, and packed copies");
   verb->callback(
       [verify, &context] { context.action = [verify, &context] { return list(*verify, context.options); }; });
 }

@@ -64,6 +64,12 @@ std::vector<std::string> packed_copies_of(const std::string& directory, std::str
   return copies;
 }
 
+Status verify_packed_copy(const std::string& path) {
+  KVASIR_TRY(const PackedFileLabel label, PackedFile::read_label(path));
+  KVASIR_TRY(const PackedFile file, PackedFile::open(path, label.identity));
+  return file.verify();
+}
+
 std::int64_t remove_orphaned_copies(const std::string& directory) {
   std::int64_t removed_bytes = 0;
   for (const fs::path& copy : copies_in(directory)) {

@@ -30,6 +30,9 @@ struct PackedCopyName {
 // The copies in a folder that hold weights with this fingerprint.
 std::vector<std::string> packed_copies_of(const std::string& directory, std::string_view fingerprint);
 
+// Reads a whole copy. Error (kBadFile): what is wrong with it, without the path.
+Status verify_packed_copy(const std::string& path);
+
 // Removes the copies in a folder whose models are gone, and those that this program cannot read. Returns their bytes.
 std::int64_t remove_orphaned_copies(const std::string& directory);
 

@@ -109,14 +109,11 @@ void remove_empty_folders(fs::path path, const fs::path& top) {
 
 fs::path packed_folder(const fs::path& home) { return home / "packed"; }
 
-std::int64_t packed_bytes_of(const fs::path& home, const fs::path& model) {
+std::vector<std::string> packed_copies_of(const fs::path& home, const fs::path& model) {
   std::error_code error;
-  if (!fs::is_directory(packed_folder(home), error)) return 0;
+  if (!fs::is_directory(packed_folder(home), error)) return {};
   const auto fingerprint = io::model_fingerprint(model.native());
-  std::int64_t bytes = 0;
-  if (!fingerprint) return bytes;
-  for (const std::string& copy : io::packed_copies_of(packed_folder(home).native(), *fingerprint)) bytes += size_of(copy);
-  return bytes;
+  return fingerprint ? io::packed_copies_of(packed_folder(home).native(), *fingerprint) : std::vector<std::string>();
 }
 
 bool looks_like_path(std::string_view model) {
@@ -200,7 +197,8 @@ std::vector<StoredModel> ModelStore::list() const {
   append(hub_folder(home_), ModelOrigin::kHub);
   append(HubFolder(hub_cache_folder()), ModelOrigin::kHubCache);
   for (StoredModel& model : models) {
-    if (model.present) model.packed_bytes = packed_bytes_of(home_, model.path);
+    if (!model.present) continue;
+    for (const std::string& copy : packed_copies_of(home_, model.path)) model.packed_bytes += size_of(copy);
   }
   return models;
 }
@@ -261,6 +259,16 @@ Result<bool> ModelStore::verify(const CatalogueEntry& entry, const TransferEvent
     bytes_before += file.size_bytes;
   }
   return true;
+}
+
+std::vector<std::string> ModelStore::damaged_copies(const StoredModel& model) const {
+  std::vector<std::string> lines;
+  if (!model.present) return lines;
+  for (const std::string& copy : packed_copies_of(home_, model.path)) {
+    const Status sound = io::verify_packed_copy(copy);
+    if (!sound) lines.push_back(fmt::format("{}: {}", printable_line(copy), sound.error().message));
+  }
+  return lines;
 }
 
 Result<StoredModel> ModelStore::remove_hub(std::string_view model) const {

@@ -93,8 +93,11 @@ class ModelStore {
   // Whether the file of a pulled entry has the SHA-256 of the catalogue; `events` see the reading.
   Result<bool> verify(const CatalogueEntry& entry, const TransferEvents& events) const;
 
-  // Deletes the files of a model that list() names, and packed copies of its weights; hf:OWNER/NAME deletes everything that was pulled of it. The
-  // cache of the hub's own client is never touched. Errors: kNotFound when the name is unknown or not pulled;
+  // A line for each packed copy of a model's weights that is damaged: its path, and what is wrong. Reads them whole.
+  std::vector<std::string> damaged_copies(const StoredModel& model) const;
+
+  // Deletes the files of a model that list() names, and packed copies of its weights; hf:OWNER/NAME deletes everything
+  // that was pulled of it. The cache of the hub's own client is never touched. Errors: kNotFound when the name is unknown or not pulled;
   // kMachine.
   Result<StoredModel> remove(std::string_view name) const;
 

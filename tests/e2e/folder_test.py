@@ -28,12 +28,12 @@ def tensors_of(vocab_size):
     return shapes
 
 
-def write_safetensors(path, shapes, repeated=None):
+def write_safetensors(path, shapes, repeated=None, overlap=False):
     source, header, data = random.Random(1), [], b""
     for name, shape in shapes.items():
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         values = struct.pack(f"<{count}f", *(source.gauss(0, 0.3) for _ in range(count)))
-        place = [len(data), len(data) + len(values)]
+        place = [len(data) - 4, len(data) - 4 + len(values)] if overlap and data else [len(data), len(data) + len(values)]
         header.append((name, {"dtype": "F32", "shape": shape, "data_offsets": place}))
         data += values
     if repeated:
@@ -99,6 +99,9 @@ class FolderTest(CommandLineTest):
         self.fault("tensor output_norm.weight: must be 1 x 32, is 1 x 33")
         write_safetensors(path, self.shapes | {"model.odd.weight": (WIDTH,)})
         self.fault("tensor model.odd.weight: not part of a llama")
+        write_safetensors(path, self.shapes, overlap=True)
+        self.fault("inside the tensor before it")
+        write_safetensors(path, self.shapes)
         path.write_bytes(path.read_bytes()[:-1])
         self.fault("is the download incomplete?")
         path.rename(self.model / "pytorch_model.bin")
@@ -111,6 +114,19 @@ class FolderTest(CommandLineTest):
         self.fault("has the tensor model.norm.weight")
         (self.model / "model-00001-of-00002.safetensors").unlink()
         self.fault("model-00001-of-00002.safetensors is missing")
+        self.write("model.safetensors.index.json", {"weight_map": names | {"model.norm.weight": "pytorch_model.bin"}})
+        self.fault("pytorch_model.bin of tensor model.norm.weight is no safetensors file")
+
+    def test_a_shard_of_another_model_is_no_part_of_this(self):
+        stray = "model-00002-of-00007.safetensors"
+        write_safetensors(self.model / stray, self.shapes)
+        self.fault(f"has {stray} beside model.safetensors, and no index that names it")
+        (self.model / "model.safetensors").rename(self.model / "model-00001-of-00001.safetensors")
+        self.write("model.safetensors.index.json",
+                   {"weight_map": {name: "model-00001-of-00001.safetensors" for name in self.shapes}})
+        self.fault(f"has {stray}, which model.safetensors.index.json does not name")
+        (self.model / stray).unlink()
+        self.assertEqual(self.json("show", self.model)[0]["runs"], "yes")
 
     def test_faults_of_the_configuration(self):
         self.write("config.json", self.config | {"logits_multiplier": 2})

@@ -96,6 +96,20 @@ class PackedCopy(CommandLineTest):
         self.assertEqual(freed, size + os.stat(LLAMA).st_size)
         self.assertEqual(list(self.copies.iterdir()), [])
 
+    def test_list_verify_reads_copies_whole(self):
+        self.run_model()
+        self.assertNotIn("packed_ok", self.listed())
+        verified = next(model for model in self.json("list", "--verify") if model["name"] == "own.gguf")
+        self.assertIs(verified["packed_ok"], True)
+        copy = self.the_copy()
+        content = bytearray(copy.read_bytes())
+        content[4096] ^= 1
+        copy.write_bytes(content)
+        done = self.kvasir("list", "--verify")
+        self.assertIn(str(copy), done.stderr)
+        self.assertIn("has damaged weights", done.stderr)
+        self.assertIn(" damaged", done.stdout.decode())
+
     def test_a_copy_without_its_model_goes_with_the_next_write(self):
         self.run_model()
         orphan = self.the_copy()
