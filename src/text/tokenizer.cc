@@ -38,16 +38,45 @@ bool ends_with(const std::vector<TokenId>& ids, const std::vector<TokenId>& toke
   return std::ranges::equal(std::span(ids).last(tokens.size()), tokens);
 }
 
-// A text with the mark of spaces as SentencePiece reads it, to which the mark is a space; positions move along.
-struct MarkedText {
+// Runs of spaces that are tokens of a user's are also cut where the text has the marks of spaces instead.
+std::vector<SpecialToken> with_marked_spaces(std::vector<SpecialToken> tokens) {
+  const std::size_t count = tokens.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (tokens[i].text.empty() || tokens[i].text.find_first_not_of(' ') != std::string::npos) continue;
+    SpecialToken marked = tokens[i];
+    marked.text.clear();
+    for (std::size_t space = 0; space < tokens[i].text.size(); ++space) marked.text += kSpaceMark;
+    tokens.push_back(std::move(marked));
+  }
+  return tokens;
+}
+
+bool has_mark_at(std::string_view text, std::size_t at) { return text.substr(at).starts_with(kSpaceMark); }
+
+// Whether a mark of a space begins here, with no other beside it.
+bool is_lone_mark(std::string_view text, std::size_t at) {
+  constexpr std::size_t kSize = kSpaceMark.size();
+  return has_mark_at(text, at) && !has_mark_at(text, std::min(at + kSize, text.size())) &&
+         (at < kSize || !has_mark_at(text, at - kSize));
+}
+
+bool has_lone_mark(std::string_view text) {
+  for (std::size_t at = 0; (at = text.find(kSpaceMark, at)) != text.npos; at += kSpaceMark.size()) {
+    if (is_lone_mark(text, at)) return true;
+  }
+  return false;
+}
+
+// A text in which lone marks are the spaces that they mean; positions move along.
+struct UnmarkedText {
   std::string text;
   std::vector<std::size_t> plain_at;
 
-  MarkedText(std::string_view marked, std::span<const std::size_t> positions) {
+  UnmarkedText(std::string_view marked, std::span<const std::size_t> positions) {
     text.reserve(marked.size());
     auto next = positions.begin();
     for (std::size_t at = 0; at < marked.size();) {
-      const bool is_mark = marked.substr(at).starts_with(kSpaceMark);
+      const bool is_mark = is_lone_mark(marked, at);
       const std::size_t size = is_mark ? kSpaceMark.size() : 1;
       for (; next != positions.end() && *next < at + size; ++next) {
         if (*next == at) plain_at.push_back(text.size());
@@ -94,7 +123,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(VocabData data) {
                        .model = SpmModel(borrowed),
                        .frame = frame_of(borrowed, rest.add_bos.value_or(true), rest.add_eos.value_or(false)),
                        .adds_space_prefix = rest.add_space_prefix.value_or(true),
-                       .special_tokens = special_tokens_in(borrowed)});
+                       .special_tokens = with_marked_spaces(special_tokens_in(borrowed))});
   }
   if (vocab->model() != VocabModel::kByteLevelBpe || is_character_bpe(rest)) {
     KVASIR_TRY(TokenizerParts parts, make_gguf_pipeline(std::move(vocab), rest, merges));
@@ -159,10 +188,10 @@ std::string Tokenizer::bytes_of(TokenId id) const {
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
-  if (std::holds_alternative<SpmModel>(parts_.model) && text.contains(kSpaceMark)) {
-    const MarkedText marked(text, options.plain_at);
-    options.plain_at = marked.plain_at;
-    return encode(marked.text, options);
+  if (std::holds_alternative<SpmModel>(parts_.model) && has_lone_mark(text)) {
+    const UnmarkedText unmarked(text, options.plain_at);
+    options.plain_at = unmarked.plain_at;
+    return encode(unmarked.text, options);
   }
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 2);
