@@ -24,6 +24,8 @@ constexpr std::int32_t kMostUsers = 4096;  // as --max-num-seqs
 constexpr std::int32_t kLeastContext = 64;
 // A server without a model: code, stacks, queues, connections. Measured; resident pages differ from run to run.
 constexpr std::int64_t kServerBytes = std::int64_t{34} << 20;
+// Of an encoder: it samples nothing, and of its workspace it leaves the gates and the rounded inputs untouched.
+constexpr std::int64_t kEncoderServerBytes = std::int64_t{23} << 20;
 constexpr std::int64_t kHeapPerFreedByte = 5;  // what reading a header has freed stays resident
 // Bits of a weight in files that most people choose; a file with more has a smaller sister.
 constexpr double kSmallBits = 5.0;
@@ -263,7 +265,7 @@ Result<CapacityModel> measure_model(const OpenedModel& opened, const EngineConfi
   // Both are what a server keeps beside the weights. They are in memory while it is measured.
   KVASIR_TRY(const auto tokenizer, opened.load_tokenizer());
   KVASIR_TRY(const auto chat_template, opened.load_chat_template(""));
-  model.program_bytes = kServerBytes + heap_bytes() + heap_bytes() / kHeapPerFreedByte;
+  model.program_bytes = (model.config.is_encoder ? kEncoderServerBytes : kServerBytes) + heap_bytes() + heap_bytes() / kHeapPerFreedByte;
   return model;
 }
 
