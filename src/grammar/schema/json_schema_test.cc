@@ -163,8 +163,8 @@ TEST(JsonSchema, UniqueItemsOfFewValues) {
 }
 
 TEST(JsonSchema, DocumentsMayBeginWithTheirSchema) {
-  check({R"({"properties":{"a":{"type":"object","properties":{"b":{}}}}})", {R"({"$schema":"x","a":{"b":1}})", R"({"a":{},"c":1})"},
-         {R"({"$schema":"x","$schema":"y"})", R"({"a":{"$schema":"x","b":1}})", R"({"c":1,"a":{}})"}});
+  check({R"({"properties":{"a":{"type":"object","properties":{"b":{}}}}})", {R"({"$schema":"x","a":{"b":1}})", R"({"a":{},"c":1,"$schema":"x"})"},
+         {R"({"a":{"$schema":"x","b":1}})", R"({"c":1,"a":{}})"}});
   check({R"({"properties":{"a":{}},"additionalProperties":{"type":"integer"}})", {R"({"$schema":1,"a":2})"}, {R"({"$schema":"x"})"}});
 }
 

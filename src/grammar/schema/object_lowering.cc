@@ -59,7 +59,10 @@ class ObjectLowering {
       if (key.size() <= kMaxKeyBytes) continue;
       return make_error(ErrorKind::kUnmet, fmt::format("a key has {} bytes (at most {})", key.size(), kMaxKeyBytes));
     }
-    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, keys_, lowering_.options().closes_objects));
+    std::vector<std::string> fixed = keys_;
+    const bool has_document_key = keys_.size() > named_keys(cell_, /*is_document=*/false).size();
+    if (has_document_key) fixed.erase(fixed.begin());  // it may come behind, too, with the other unnamed ones
+    KVASIR_TRY(classes_, key_classes(lowering_.evaluator(), cell_, fixed, lowering_.options().closes_objects));
     const bool counts = cell_.min_members > 0 || cell_.max_members != kNoLimit;
     const std::size_t bound = cell_.max_members == kNoLimit ? cell_.min_members : cell_.max_members;
     most_counted_ = counts ? std::max<std::size_t>(bound, 1) : 1;
