@@ -72,7 +72,7 @@ def formats():
 
 
 def tool_families():
-    return re.findall(r'\.family = "([^"]+)"', read("src/server/api/tool_calls/tool_call_syntax.cc"))
+    return re.findall(r'\.family = "([^"]+)"', read("src/grammar/tags/tool_call_syntax.cc"))
 
 
 def unsupported():

@@ -45,7 +45,7 @@ MISTAKES = [
     ("POST", CHAT, {"messages": IMAGE}, 400, 'content of type "image_url" is not supported, only text'),
     ("POST", CHAT, {"messages": HELLO, "model": "gpt-4o"}, 404, 'the model "gpt-4o" is not served here, only "llama-f32"'),
     ("POST", CHAT, {"messages": HELLO, "max_tokens": "many"}, 400, "max_tokens must be an integer, got a string"),
-    ("POST", CHAT, {"messages": HELLO, "max_tokens": -5}, 400, "max_tokens must be an integer of at least -1"),
+    ("POST", CHAT, {"messages": HELLO, "max_tokens": -5}, 400, "max_tokens must be an integer of at least -2"),
     ("POST", CHAT, {"messages": HELLO, "temperature": "hot"}, 400, "temperature must be a number, got a string"),
     ("POST", CHAT, {"messages": HELLO, "n": 100}, 400, "n: 100 choices, the limit is 16"),
     ("POST", CHAT, {"messages": HELLO, "stream": "yes"}, 400, "stream must be a boolean, got a string"),
