@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/input_file.h"
+#include "grammar/shipped/shipped_grammars.h"
 
 namespace kvasir::cli {
 namespace {
@@ -31,7 +32,7 @@ void add_guide_options(CLI::App& verb, GuideOptions& options) {
   CLI::Option* regex =
       verb.add_option("--regex", options.regex, "The whole answer matches this regular expression")->excludes(schema);
   CLI::Option* grammar = verb.add_option("--grammar", options.grammar_file,
-                                         "The answer is of the grammar in this file, in GBNF")
+                                         "The answer is of the grammar in this file, in GBNF, or of json, arithmetic, sql_select")
                              ->excludes(schema)
                              ->excludes(regex);
   verb.add_option("--choice", options.choices, "The answer is one of these, A,B,..; may be repeated")
@@ -55,7 +56,12 @@ Result<std::optional<Guide>> make_guide(const GuideOptions& options) {
   } else if (!options.regex.empty()) {
     guide = Guide{.kind = Guide::Kind::kRegex, .text = options.regex, .field = "--regex"};
   } else if (!options.grammar_file.empty()) {
-    KVASIR_TRY(std::string grammar, read_input_file(options.grammar_file, kMaxFileBytes));
+    std::string grammar;
+    if (const auto shipped = grammar::shipped_grammar(options.grammar_file)) {
+      grammar = *shipped;
+    } else {
+      KVASIR_TRY(grammar, read_input_file(options.grammar_file, kMaxFileBytes));
+    }
     guide = Guide{.kind = Guide::Kind::kGbnf, .text = std::move(grammar), .field = "--grammar"};
   } else if (!options.choices.empty()) {
     guide = Guide{.kind = Guide::Kind::kChoice, .choices = split_at_commas(options.choices), .field = "--choice"};

@@ -113,7 +113,8 @@ grammar::TokenNames token_names(const text::Tokenizer& tokenizer) {
             const auto tokens = tokenizer.encode(text, {.parse_special = true, .add_special = false});
             return tokens.size() == 1 ? std::optional(tokens.front()) : std::nullopt;
           },
-          .num_tokens = tokenizer.vocab().num_tokens()};
+          .num_tokens = tokenizer.vocab().num_tokens(),
+          .has_text = [&tokenizer](TokenId token) { return !tokenizer.decode_token(token).empty(); }};
 }
 
 // Without its reasoning.

@@ -3,7 +3,7 @@ import json
 import re
 import unittest
 
-from command_line import LLAMA, USAGE, CommandLineTest
+from command_line import BAD_FILE, LLAMA, USAGE, CommandLineTest
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}, "b": {"enum": ["x", "y"]}},
           "required": ["a", "b"], "additionalProperties": False}
@@ -33,6 +33,10 @@ class Guided(CommandLineTest):
         path = self.file("sum.gbnf", b'root ::= number (" + " number){1,2}\nnumber ::= [1-9] [0-9]?\n')
         answer = self.answer("--grammar", path)
         self.assertTrue(re.fullmatch(r"[1-9][0-9]?( \+ [1-9][0-9]?){1,2}", answer["text"]), answer["text"])
+
+    def test_grammars_that_come_with_the_program(self):
+        self.assertRegex(self.answer("--grammar", "arithmetic", "--temperature", "1")["text"], r"^[-0-9.+*/() ]+$")
+        self.refusal(BAD_FILE, "run", LLAMA, "Hello", "--grammar", "algebra", says="algebra: cannot be read")
 
     def test_choices(self):
         for flags in (["--choice", "red,green"], ["--choice", "red", "--choice", "green"]):
