@@ -117,9 +117,10 @@ class LLM:
         return self.stream(self.encode_chat(messages, tools=tools, template_kwargs=template_kwargs), params, **options)
 
     @overload
-    def embed(self, texts: Prompt, *, pooling: Pooling = "model", dimensions: int | None = None,
-              prompt_name: str | None = None, prompt: str | None = None,
-              input_type: str | None = None) -> list[float]: ...  # type: ignore[overload-overlap]  # a text is one prompt
+    def embed(  # type: ignore[overload-overlap]  # a text is one prompt
+            self, texts: Prompt, *, pooling: Pooling = "model", dimensions: int | None = None,
+            prompt_name: str | None = None, prompt: str | None = None,
+            input_type: str | None = None) -> list[float]: ...
     @overload
     def embed(self, texts: Sequence[Prompt], *, pooling: Pooling = "model", dimensions: int | None = None,
               prompt_name: str | None = None, prompt: str | None = None,
