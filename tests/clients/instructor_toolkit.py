@@ -8,7 +8,7 @@ import weather
 from weather import check, equal
 
 Mode = instructor.Mode
-OPENAI_CALLS = [Mode.FUNCTIONS, Mode.TOOLS_STRICT]  # the arguments of Mode.TOOLS are not held to their schema
+OPENAI_CALLS = [Mode.TOOLS_STRICT]  # the arguments of other modes are not held to their schema
 ANTHROPIC_CALLS = [Mode.ANTHROPIC_TOOLS]
 MESSAGES = [{"role": "user", "content": "Ann is three."}]
 ENOUGH_TOKENS = 400
