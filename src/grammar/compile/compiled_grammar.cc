@@ -14,6 +14,11 @@ std::uint64_t transition_key(ConfigId config, TokenId token) {
   return std::uint64_t{config} << 32 | static_cast<std::uint32_t>(token);
 }
 
+std::size_t size_bytes_of(const Grammar& grammar) {
+  return grammar.nodes.size() * (sizeof(Node) + sizeof(std::int32_t)) + grammar.terminals.size() * sizeof(Terminal) +
+         grammar.rules.size() * sizeof(Rule) + grammar.loops.size() * sizeof(Loop);
+}
+
 }  // namespace
 
 CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar,
@@ -31,6 +36,7 @@ CompiledGrammar::CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar gramm
   here_.at_text_start = vocabulary_->at_text_start() != nullptr;
   first_start_ = intern(here_);
   note_exhaustion();
+  terms_->end_compile();
 }
 
 Result<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::create(
@@ -209,6 +215,13 @@ std::size_t CompiledGrammar::kept_bytes() const {
   const std::lock_guard lock(mutex_);
   return mask_bytes_ + masks_.size_bytes() + (first_masks_ ? first_masks_->size_bytes() : 0) +
          transitions_.size_bytes();
+}
+
+std::size_t CompiledGrammar::size_bytes() const {
+  const std::size_t kept = kept_bytes();
+  const std::lock_guard lock(mutex_);
+  return kept + size_bytes_of(grammar_) + terms_->size_bytes() + derivatives_.size_bytes() + states_.size_bytes() +
+         rows_.size_bytes() + configs_.size_bytes();
 }
 
 }  // namespace kvasir::grammar

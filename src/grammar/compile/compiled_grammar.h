@@ -62,6 +62,8 @@ class CompiledGrammar {
 
   // What is remembered. Bounded by Limits::max_kept_bytes.
   std::size_t kept_bytes() const;
+  // With all that the grammar is made of. It grows with use.
+  std::size_t size_bytes() const;
 
  private:
   CompiledGrammar(std::unique_ptr<TermStore> terms, Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary,

@@ -34,6 +34,10 @@ class ConfigStore {
   Record& record(ConfigId id) const { return records_[id]; }
   void keep_mask(ConfigId id, StoredMask mask);
   std::uint32_t size() const { return records_.size(); }
+  // Without the masks.
+  std::size_t size_bytes() const {
+    return configs_.size() * (sizeof(Stored) + sizeof(Record)) + places_.size() * sizeof(Place) + found_.size_bytes();
+  }
 
  private:
   struct Stored {

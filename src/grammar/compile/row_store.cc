@@ -90,13 +90,28 @@ class RowCloser {
     if (item.origin == kNoRow) {
       is_accepting_ = true;
     } else if (item.origin == self_) {
+      if (std::ranges::find(empty_rules_, item.rule) != empty_rules_.end()) return;
       empty_rules_.push_back(item.rule);
       for (std::size_t i = 0; i < items_.size(); ++i) step_over(Item(items_[i]), item.rule);
-    } else {
-      const std::vector<Item>& waiting = store_.rows_[item.origin].items;
-      for (const Item& caller : waiting) step_over(caller, item.rule);
+    } else if (is_first_end(item)) {
+      const Row& origin = store_.rows_[item.origin];
+      for (const auto& [rule, place] : std::ranges::equal_range(origin.callers, item.rule, {}, &Row::Caller::rule)) {
+        step_over(origin.items[place], item.rule);
+      }
     }
   }
+
+  // A rule that began at a row ends here once, in however many ways.
+  bool is_first_end(const Item& item) {
+    const std::pair<RowId, RuleId> key = {item.origin, item.rule};
+    const std::uint64_t hash = mixed(std::uint64_t{item.origin} << 32 | item.rule, 1);
+    if (found_ends_.find(hash, [&](std::uint32_t place) { return ends_[place] == key; }) != IdTable::kNone) return false;
+    found_ends_.insert(hash, static_cast<std::uint32_t>(ends_.size()));
+    ends_.push_back(key);
+    return true;
+  }
+
+  using Row = RowStore::Row;
 
   RowStore& store_;
   RowId self_;
@@ -104,6 +119,8 @@ class RowCloser {
   static constexpr std::size_t kMaxScanned = 24;
   IdTable seen_;  // places in items_, once there are many
   std::vector<RuleId> empty_rules_;  // complete where they began
+  std::vector<std::pair<RowId, RuleId>> ends_;  // rules from other rows that are complete
+  IdTable found_ends_;
   bool is_accepting_ = false;
 };
 
@@ -130,6 +147,7 @@ RowId RowStore::intern(std::vector<Item> kernel) {
   const auto id = static_cast<RowId>(rows_.size());
   Row row = closed(std::move(kernel), id);
   num_items_ += row.items.size();
+  row_bytes_ += row.size_bytes();
   if (num_items_ > max_items_) is_exhausted_ = true;
   rows_.push_back(std::move(row));
   found_.insert(hash, id);
@@ -142,16 +160,22 @@ RowStore::Row RowStore::closed(std::vector<Item> kernel, RowId id) {
   closer.close();
   Row row = {.kernel = std::move(kernel),
              .items = closer.take_items(),
+             .callers = {},
              .wanted = {},
              .tokens = {},
              .is_accepting = closer.is_accepting()};
   std::vector<TerminalId> terminals;
-  for (const Item& item : row.items) {
-    for (const Edge& edge : grammar_.nodes[item.node].edges) {
+  for (std::uint32_t place = 0; place < row.items.size(); ++place) {
+    const NodeId node = row.items[place].node;
+    if (const Loop* loop = loop_at(node)) row.callers.push_back({loop->rule, place});
+    for (const Edge& edge : grammar_.nodes[node].edges) {
       if (edge.kind == Edge::Kind::kTerminal) terminals.push_back(edge.value);
       if (edge.kind == Edge::Kind::kToken) row.tokens.push_back(static_cast<TokenId>(edge.value));
+      if (edge.kind == Edge::Kind::kRule) row.callers.push_back({edge.value, place});
     }
   }
+  std::ranges::sort(row.callers);
+  row.callers.erase(std::ranges::unique(row.callers).begin(), row.callers.end());
   std::ranges::sort(terminals);
   terminals.erase(std::ranges::unique(terminals).begin(), terminals.end());
   row.wanted.reserve(terminals.size());

@@ -63,11 +63,25 @@ class RowStore {
   bool is_exhausted() const { return is_exhausted_; }
   std::size_t num_rows() const { return rows_.size(); }
   std::size_t num_items() const { return num_items_; }
+  std::size_t size_bytes() const {
+    return row_bytes_ + found_.size_bytes() + advanced_.size() * kMapEntryBytes + starts_.size() * sizeof(ByteStateId);
+  }
 
  private:
   struct Row {
+    struct Caller {  // an item that waits for a rule
+      RuleId rule = 0;
+      std::uint32_t item = 0;
+      friend auto operator<=>(const Caller&, const Caller&) = default;
+    };
+    std::size_t size_bytes() const {
+      return sizeof(*this) + (kernel.size() + items.size()) * sizeof(Item) + callers.size() * sizeof(Caller) +
+             wanted.size() * sizeof(Wanted) + tokens.size() * sizeof(TokenId);
+    }
+
     std::vector<Item> kernel;
     std::vector<Item> items;  // with everything that is predicted or complete
+    std::vector<Caller> callers;  // by rule
     std::vector<Wanted> wanted;
     std::vector<TokenId> tokens;
     bool is_accepting = false;
@@ -86,6 +100,8 @@ class RowStore {
   ByteStates& states_;
   std::size_t max_items_;
   std::size_t num_items_ = 0;
+  std::size_t row_bytes_ = 0;
+  static constexpr std::size_t kMapEntryBytes = 40;
   bool is_exhausted_ = false;
   std::vector<Row> rows_;
   IdTable found_;

@@ -6,32 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "grammar/ir/edge_list.h"
 #include "grammar/regex/byte_states.h"
 #include "kvasir/ids.h"
 
 namespace kvasir::grammar {
 
-using NodeId = std::uint32_t;      // of an automaton
-using RuleId = std::uint32_t;
-using TerminalId = std::uint32_t;  // place in Grammar::terminals
-
-// One step of an automaton.
-struct Edge {
-  enum class Kind : std::uint8_t {
-    kTerminal,  // a text of terminals[value]
-    kRule,      // a text of rules[value]
-    kToken,     // the token of the id `value`, whatever its text
-    kSkip,      // nothing
-  };
-  Kind kind = Kind::kSkip;
-  std::uint32_t value = 0;
-  NodeId target = 0;
-};
-
 // A place in an automaton.
 struct Node {
   bool is_final = false;
-  std::vector<Edge> edges;
+  EdgeList edges;
 };
 
 // A node with a counter: the rule, min to max times, then `exit`. Requires: the rule has no empty text.

@@ -31,10 +31,24 @@ NodeId GrammarBuilder::add_node(bool is_final) {
 }
 
 TerminalId GrammarBuilder::terminal(const Terminal& terminal) {
-  const auto [found, is_new] =
-      terminals_.try_emplace(terminal, static_cast<TerminalId>(grammar_.terminals.size()));
+  const std::uint64_t key = std::uint64_t{static_cast<std::uint8_t>(terminal.form)} << 32 | terminal.term;
+  const auto [found, is_new] = terminals_.try_emplace(key, static_cast<TerminalId>(grammar_.terminals.size()));
   if (is_new) grammar_.terminals.push_back(terminal);
   return found->second;
+}
+
+GrammarBuilder::TerminalEdges GrammarBuilder::edges_of(const Terminal& wanted) {
+  if (wanted.form == TextForm::kPlain && store_.is_nullable(wanted.term)) {
+    const auto known = nullable_.find(wanted.term);
+    if (known != nullable_.end()) return known->second;
+    const TermId rest = store_.without_empty_text(wanted.term);
+    TerminalEdges edges = {.may_be_empty = true, .has_text = rest != kNothing};
+    if (edges.has_text) edges.terminal = terminal({rest, TextForm::kPlain});
+    nullable_.emplace(wanted.term, edges);
+    return edges;
+  }
+  if (wanted.term == kNothing) return {};
+  return {.has_text = true, .terminal = terminal(wanted)};
 }
 
 void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
@@ -65,13 +79,10 @@ void GrammarBuilder::add_edges(NodeId from, const Part& part, NodeId to) {
     case Part::Kind::kTerminal:
       break;
   }
-  Terminal wanted = part.terminal;
-  std::vector<Edge>& edges = grammar_.nodes[from].edges;
-  if (wanted.form == TextForm::kPlain) {
-    if (store_.is_nullable(wanted.term)) edges.push_back({Edge::Kind::kSkip, 0, to});
-    wanted.term = store_.without_empty_text(wanted.term);
-  }
-  if (wanted.term != kNothing) edges.push_back({Edge::Kind::kTerminal, terminal(wanted), to});
+  const TerminalEdges wanted = edges_of(part.terminal);
+  EdgeList& edges = grammar_.nodes[from].edges;
+  if (wanted.may_be_empty) edges.push_back({Edge::Kind::kSkip, 0, to});
+  if (wanted.has_text) edges.push_back({Edge::Kind::kTerminal, wanted.terminal, to});
 }
 
 Part GrammarBuilder::sequence(std::span<const Part> parts) {
@@ -80,6 +91,9 @@ Part GrammarBuilder::sequence(std::span<const Part> parts) {
   const auto end_run = [&] {
     if (const TermId term = store_.concat(run); term != kEmptyText) fused.push_back(text(term));
     run.clear();
+  };
+  const auto is_word = [&](TermId term) {
+    return store_.kind(term) == TermKind::kConcat || store_.kind(term) == TermKind::kWord;
   };
   const auto add = [&](const Part& part) {
     if (!is_plain(part)) {
@@ -90,7 +104,7 @@ Part GrammarBuilder::sequence(std::span<const Part> parts) {
     const TermId term = part.terminal.term;
     if (term == kEmptyText) return;
     // Blanks before a word stay a terminal of their own: their masks serve before every word.
-    if (!run.empty() && store_.is_nullable(run.back()) && store_.kind(term) == TermKind::kConcat) end_run();
+    if (!run.empty() && store_.is_nullable(run.back()) && is_word(term)) end_run();
     run.push_back(term);
   };
   for (const Part& part : parts) {

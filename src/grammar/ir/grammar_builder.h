@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,10 +61,18 @@ class GrammarBuilder {
   void set_loop(NodeId node, const Loop& loop);
   Part counted(const Part& part, std::uint32_t min, std::uint32_t max);
   TerminalId terminal(const Terminal& terminal);
+  // What a terminal is in an automaton, where none has the empty text.
+  struct TerminalEdges {
+    bool may_be_empty = false;
+    bool has_text = false;
+    TerminalId terminal = 0;
+  };
+  TerminalEdges edges_of(const Terminal& wanted);
 
   TermStore& store_;
   Grammar grammar_;
-  std::map<Terminal, TerminalId> terminals_;
+  std::unordered_map<std::uint64_t, TerminalId> terminals_;  // by form << 32 | term
+  std::unordered_map<TermId, TerminalEdges> nullable_;       // plain texts that may be empty
 };
 
 }  // namespace kvasir::grammar

@@ -1,17 +1,46 @@
 #include "grammar/ir/prune.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace kvasir::grammar {
 namespace {
 
+// Lists of numbers by number, in one piece.
+class NumberLists {
+ public:
+  explicit NumberLists(std::size_t num_lists) : ends_(num_lists + 1) {}
+
+  // First how many each list has, then the members.
+  void count(std::uint32_t list) { ++ends_[list + 1]; }
+  void allocate() {
+    for (std::size_t i = 1; i < ends_.size(); ++i) ends_[i] += ends_[i - 1];
+    members_.resize(ends_.back());
+    next_ = ends_;
+  }
+  void add(std::uint32_t list, std::uint32_t member) { members_[next_[list]++] = member; }
+  std::span<const std::uint32_t> operator[](std::uint32_t list) const {
+    return std::span(members_).subspan(ends_[list], ends_[list + 1] - ends_[list]);
+  }
+
+ private:
+  std::vector<std::uint32_t> ends_;
+  std::vector<std::uint32_t> next_;
+  std::vector<std::uint32_t> members_;
+};
+
 // Which nodes reach an end of their rule, and which rules have a text: the least fixpoint.
 class Ends {
  public:
   explicit Ends(const Grammar& grammar)
-      : grammar_(grammar), has_end_(grammar.nodes.size()), callers_(grammar.rules.size()) {
+      : grammar_(grammar),
+        has_end_(grammar.nodes.size()),
+        predecessors_(grammar.nodes.size()),
+        rules_of_(grammar.nodes.size()),
+        callers_(grammar.rules.size()) {
     note_predecessors();
     for (NodeId node = 0; node < grammar_.nodes.size(); ++node) {
       if (grammar_.nodes[node].is_final) mark(node);
@@ -26,54 +55,62 @@ class Ends {
     }
   }
 
-  bool reaches_end(NodeId node) const { return has_end_[node]; }
-  bool has_text(RuleId rule) const { return has_end_[grammar_.rules[rule].start]; }
+  bool has_text(RuleId rule) const { return has_end_[grammar_.rules[rule].start] != 0; }
   bool is_passable(const Edge& edge) const {
-    if (edge.kind == Edge::Kind::kRule && !has_text(edge.value)) return false;
-    if (edge.kind == Edge::Kind::kTerminal && grammar_.terminals[edge.value].term == kNothing) return false;
-    return has_end_[edge.target];
+    if (has_end_[edge.target] == 0) return false;
+    if (edge.kind == Edge::Kind::kRule) return has_text(edge.value);
+    return edge.kind != Edge::Kind::kTerminal || grammar_.terminals[edge.value].term != kNothing;
   }
 
  private:
-  void note_predecessors() {
-    predecessors_.resize(grammar_.nodes.size());
-    rules_of_.resize(grammar_.nodes.size());
-    for (RuleId rule = 0; rule < grammar_.rules.size(); ++rule) {
-      rules_of_[grammar_.rules[rule].start].push_back(rule);
-    }
+  // to(list of a node or rule, member): for each pair.
+  template <typename ToPredecessors, typename ToCallers>
+  void for_each_step(ToPredecessors&& to_predecessors, ToCallers&& to_callers) const {
     for (NodeId node = 0; node < grammar_.nodes.size(); ++node) {
       for (const Edge& edge : grammar_.nodes[node].edges) {
-        predecessors_[edge.target].push_back(node);
-        if (edge.kind == Edge::Kind::kRule) callers_[edge.value].push_back(node);
+        to_predecessors(edge.target, node);
+        if (edge.kind == Edge::Kind::kRule) to_callers(edge.value, node);
       }
       if (grammar_.loop_of[node] < 0) continue;
       const Loop& loop = grammar_.loops[static_cast<std::size_t>(grammar_.loop_of[node])];
-      predecessors_[loop.exit].push_back(node);
-      callers_[loop.rule].push_back(node);
+      to_predecessors(loop.exit, node);
+      to_callers(loop.rule, node);
     }
   }
 
+  void note_predecessors() {
+    for (const Rule& rule : grammar_.rules) rules_of_.count(rule.start);
+    for_each_step([&](NodeId to, NodeId) { predecessors_.count(to); }, [&](RuleId rule, NodeId) { callers_.count(rule); });
+    rules_of_.allocate();
+    predecessors_.allocate();
+    callers_.allocate();
+    for (RuleId rule = 0; rule < grammar_.rules.size(); ++rule) rules_of_.add(grammar_.rules[rule].start, rule);
+    for_each_step([&](NodeId to, NodeId from) { predecessors_.add(to, from); },
+                  [&](RuleId rule, NodeId from) { callers_.add(rule, from); });
+  }
+
   void mark(NodeId node) {
-    if (has_end_[node]) return;
-    has_end_[node] = true;
+    has_end_[node] = 1;
     pending_.push_back(node);
   }
 
   void check(NodeId node) {
+    if (has_end_[node] != 0) return;
     if (grammar_.loop_of[node] >= 0) {
       const Loop& loop = grammar_.loops[static_cast<std::size_t>(grammar_.loop_of[node])];
-      if (has_end_[loop.exit] && (loop.min == 0 || has_text(loop.rule))) mark(node);
+      if (has_end_[loop.exit] != 0 && (loop.min == 0 || has_text(loop.rule))) mark(node);
       return;
     }
-    const auto passable = [&](const Edge& edge) { return is_passable(edge); };
-    if (std::ranges::any_of(grammar_.nodes[node].edges, passable)) mark(node);
+    for (const Edge& edge : grammar_.nodes[node].edges) {
+      if (is_passable(edge)) return mark(node);
+    }
   }
 
   const Grammar& grammar_;
-  std::vector<bool> has_end_;
-  std::vector<std::vector<NodeId>> predecessors_;
-  std::vector<std::vector<RuleId>> rules_of_;     // by start node
-  std::vector<std::vector<NodeId>> callers_;      // by rule
+  std::vector<std::uint8_t> has_end_;  // by node
+  NumberLists predecessors_;           // nodes by node
+  NumberLists rules_of_;               // by start node
+  NumberLists callers_;                // nodes by rule
   std::vector<NodeId> pending_;
 };
 
@@ -105,14 +142,12 @@ std::vector<bool> reached_nodes(const Grammar& grammar) {
 Grammar pruned(Grammar grammar) {
   const Ends ends(grammar);
   if (!ends.has_text(grammar.start)) return {};
-  std::vector<Node> nodes = grammar.nodes;
-  for (Node& node : nodes) {
-    std::erase_if(node.edges, [&](const Edge& edge) { return !ends.is_passable(edge); });
+  for (Node& node : grammar.nodes) {
+    node.edges.erase_if([&](const Edge& edge) { return !ends.is_passable(edge); });
   }
   for (Loop& loop : grammar.loops) {
     if (!ends.has_text(loop.rule)) loop.max = 0;
   }
-  grammar.nodes = std::move(nodes);
   const std::vector<bool> is_reached = reached_nodes(grammar);
   for (NodeId node = 0; node < grammar.nodes.size(); ++node) {
     if (!is_reached[node]) grammar.nodes[node].edges.clear();

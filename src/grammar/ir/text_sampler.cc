@@ -172,7 +172,7 @@ bool TextSampler::append_from(NodeId node, std::size_t depth) {
       node = loop.exit;
       continue;
     }
-    const std::vector<Edge>& edges = grammar_.nodes[node].edges;
+    const std::span<const Edge> edges = grammar_.nodes[node].edges.edges();
     if (grammar_.nodes[node].is_final && (!is_random() || edges.empty() || below(4) == 0)) return true;
     const Edge* chosen = nullptr;
     if (is_random()) {

@@ -132,7 +132,7 @@ const ByteStates::Run& ByteStates::run(ByteStateId state) {
 
 ByteStateId ByteStates::beyond_ascii_target(ByteStateId id) {
   const State state = states_[id];
-  if (state.phase != Phase::kBetween) return kDeadState;
+  if (state.phase != Phase::kBetween || word_of(state) != kNothing) return kDeadState;
   const TermRanges& ranges = derivatives_.of(state.term);
   const auto target = [&](char32_t first, char32_t last) {
     const auto range = std::ranges::lower_bound(ranges, first, {}, &TermRange::last);

@@ -258,6 +258,7 @@ ByteStateId ByteStates::compute_low(const State& state, unsigned char byte) {
 ByteStateId ByteStates::compute(const State& state, unsigned char byte) {
   switch (state.phase) {
     case Phase::kBetween:  // draft_between
+    case Phase::kWord:     // make_word_moves
     case Phase::kClosed:
       return kDeadState;
     case Phase::kInside:
@@ -277,8 +278,40 @@ ByteStateId ByteStates::compute(const State& state, unsigned char byte) {
   return kDeadState;
 }
 
+TermId ByteStates::word_of(const State& state) const {
+  if (state.form != TextForm::kPlain || (state.phase != Phase::kBetween && state.phase != Phase::kWord)) return kNothing;
+  const bool is_concat = store_.kind(state.term) == TermKind::kConcat;
+  const TermId head = is_concat ? store_.child(state.term) : state.term;
+  return store_.kind(head) == TermKind::kWord ? head : kNothing;
+}
+
+ByteStateId ByteStates::behind_word_byte(const State& state, TermId word) {
+  const std::string_view text = store_.word_text(word);
+  const auto behind = static_cast<char32_t>(state.first + 1);
+  if (behind == text.size()) {
+    return between(state.term == word ? kEmptyText : store_.children(state.term)[1], TextForm::kPlain);
+  }
+  std::size_t num_left = 0;
+  while (behind + num_left < text.size() && (static_cast<unsigned char>(text[behind + num_left]) & 0xC0) == 0x80) ++num_left;
+  return intern({.term = state.term, .phase = Phase::kWord, .num_left = static_cast<std::uint8_t>(num_left), .first = behind});
+}
+
+// One byte leads on.
+void ByteStates::make_word_moves(ByteStateId id, TermId word) {
+  const State state = states_[id];
+  const auto byte = static_cast<unsigned char>(store_.word_text(word)[state.first]);
+  const ByteStateId target = behind_word_byte(state, word);
+  Moves moves = {.live = {}, .first = static_cast<std::uint32_t>(targets_.size()), .is_made = true};
+  if (target != kDeadState) {
+    moves.live.set(byte);
+    targets_.push_back(target);
+  }
+  moves_[id] = moves;
+}
+
 void ByteStates::make_moves(ByteStateId id) {
   const State state = states_[id];
+  if (const TermId word = word_of(state); word != kNothing) return make_word_moves(id, word);
   Draft draft;
   if (state.phase == Phase::kBetween) {
     draft_between(state, draft);

@@ -62,7 +62,10 @@ class ByteStates {
   // The terminal has to end here: no byte leads on.
   bool is_final(ByteStateId state) { return live(state).empty(); }
   // No character is begun and none is escaped.
-  bool is_between(ByteStateId state) const { return states_[state].phase == Phase::kBetween; }
+  bool is_between(ByteStateId id) const {
+    const State& state = states_[id];
+    return state.phase == Phase::kBetween || (state.phase == Phase::kWord && state.num_left == 0);
+  }
 
   // Characters that may follow a state, whichever they are and in whatever order.
   struct Run {
@@ -84,12 +87,17 @@ class ByteStates {
   std::pair<std::uint64_t, std::uint64_t> fingerprint(ByteStateId state) const;
 
   std::size_t num_states() const { return states_.size(); }
+  std::size_t size_bytes() const {
+    return states_.size() * (sizeof(State) + sizeof(Moves) + sizeof(std::int32_t)) + found_.size_bytes() +
+           targets_.size() * sizeof(ByteStateId) + rows_.size() * sizeof(Row) + runs_.size() * sizeof(Run);
+  }
 
  private:
   enum class Phase : std::uint8_t {
     kBetween,     // characters of UTF-8
     kInside,      // of a character whose code points in [first, last] lead to several languages
     kSettled,     // inside a character; whichever it is, `term` is next
+    kWord,        // behind `first` bytes of the word that `term` begins with
     kOpen,        // before the quote
     kEscape,      // behind a backslash
     kHex,         // behind \u and some digits: first is their value, num_left the digits to come
@@ -139,6 +147,10 @@ class ByteStates {
     return moves_[state];
   }
   void make_moves(ByteStateId state);
+  // The word that the state is in, or before; kNothing: it is not.
+  TermId word_of(const State& state) const;
+  void make_word_moves(ByteStateId id, TermId word);
+  ByteStateId behind_word_byte(const State& state, TermId word);
   void draft_between(const State& state, Draft& draft);
   void draft_leads(const State& state, Draft& draft);
   std::span<const TermRange> ranges_of(TermId term);

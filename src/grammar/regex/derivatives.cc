@@ -11,6 +11,12 @@ namespace {
 
 std::uint32_t one_less(std::uint32_t count) { return count == 0 || count == kUnbounded ? count : count - 1; }
 
+std::vector<const TermRanges*> pointers_to(const std::deque<TermRanges>& inputs) {
+  std::vector<const TermRanges*> pointers;
+  for (const TermRanges& ranges : inputs) pointers.push_back(&ranges);
+  return pointers;
+}
+
 }  // namespace
 
 void Derivatives::grow() {
@@ -25,6 +31,7 @@ const TermRanges& Derivatives::raw(TermId term) {
     TermRanges ranges = derive(term);
     grow();
     raw_places_[term] = static_cast<std::int32_t>(raw_.size());
+    num_ranges_ += ranges.size();
     raw_.push_back(std::move(ranges));
   }
   return raw_[static_cast<std::size_t>(raw_places_[term])];
@@ -38,6 +45,7 @@ const TermRanges& Derivatives::of(TermId term) {
       if (is_alive(range.target)) ranges.push_back(range);
     }
     live_places_[term] = static_cast<std::int32_t>(live_.size());
+    num_ranges_ += ranges.size();
     live_.push_back(std::move(ranges));
   }
   return live_[static_cast<std::size_t>(live_places_[term])];
@@ -93,6 +101,8 @@ TermRanges Derivatives::derive(TermId term) {
       return {};
     case TermKind::kClass:
       return derive_class(term);
+    case TermKind::kWord:
+      return derive(store_.spelled(term));
     case TermKind::kConcat:
       return derive_concat(term);
     case TermKind::kRepeat:
@@ -117,7 +127,7 @@ TermRanges Derivatives::derive_class(TermId term) const {
 
 // Of abc, where a may be empty: what follows in a, then bc; or what follows in bc.
 TermRanges Derivatives::derive_concat(TermId term) {
-  std::vector<TermRanges> inputs;
+  std::deque<TermRanges> inputs;
   TermId rest = term;
   while (store_.kind(rest) == TermKind::kConcat) {
     const TermId head = store_.children(rest)[0];
@@ -127,7 +137,7 @@ TermRanges Derivatives::derive_concat(TermId term) {
   }
   if (rest != kNothing) inputs.push_back(raw(rest));
   if (inputs.size() == 1) return std::move(inputs[0]);
-  return combine_ranges(inputs, [&](std::span<const TermId> targets) {
+  return combine_ranges(pointers_to(inputs), [&](std::span<const TermId> targets) {
     return store_.any_of({targets.begin(), targets.end()});
   });
 }
@@ -135,12 +145,14 @@ TermRanges Derivatives::derive_concat(TermId term) {
 TermRanges Derivatives::derive_children(TermId term) {
   const TermKind kind = store_.kind(term);
   const std::vector<TermId> children(store_.children(term).begin(), store_.children(term).end());
-  std::vector<TermRanges> inputs;
+  std::vector<const TermRanges*> inputs;
   inputs.reserve(children.size());
-  for (const TermId child : children) inputs.push_back(raw(child));
+  for (const TermId child : children) inputs.push_back(&raw(child));
   return combine_ranges(inputs, [&](std::span<const TermId> targets) {
     if (kind == TermKind::kComplement) return store_.complement(targets[0]);
+    store_.count_work(targets.size());
     std::vector<TermId> copied(targets.begin(), targets.end());
+    if (kind == TermKind::kUnion) std::erase(copied, kNothing);
     return kind == TermKind::kUnion ? store_.any_of(std::move(copied)) : store_.all_of(std::move(copied));
   });
 }

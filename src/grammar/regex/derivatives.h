@@ -27,6 +27,11 @@ class Derivatives {
   // Whether the language has a text.
   bool is_alive(TermId term);
 
+  std::size_t size_bytes() const {
+    return (raw_places_.size() + live_places_.size()) * sizeof(std::int32_t) + lives_.size() +
+           (raw_.size() + live_.size()) * sizeof(TermRanges) + num_ranges_ * sizeof(TermRange);
+  }
+
  private:
   enum class Life : std::uint8_t { kUnknown, kAlive, kDead };
 
@@ -44,6 +49,7 @@ class Derivatives {
   std::vector<std::int32_t> raw_places_;   // by term, in raw_; -1: not asked yet
   std::vector<std::int32_t> live_places_;  // by term, in live_
   std::vector<Life> lives_;                // by term
+  std::size_t num_ranges_ = 0;
   std::deque<TermRanges> raw_;
   std::deque<TermRanges> live_;
 };

@@ -1,8 +1,11 @@
 // A hash of 128 bits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <random>
+#include <string_view>
 #include <utility>
 
 namespace kvasir::grammar {
@@ -13,13 +16,23 @@ namespace kvasir::grammar {
 // Thread safety: none; one for each value.
 class Fingerprint {
  public:
+  using Value = std::pair<std::uint64_t, std::uint64_t>;
+
   explicit Fingerprint(std::uint64_t kind) { add(kind); }
 
   void add(std::uint64_t value) {
     first_ = mix(first_ + value);
     second_ = mix(second_ ^ (value * 0xFF51AFD7ED558CCD + 0x9E3779B97F4A7C15));
   }
-  std::pair<std::uint64_t, std::uint64_t> value() const { return {first_, second_}; }
+  void add(std::string_view text) {
+    add(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), sizeof(std::uint64_t)))) {
+      std::uint64_t chunk = 0;
+      std::memcpy(&chunk, text.data(), std::min(text.size(), sizeof(chunk)));
+      add(chunk);
+    }
+  }
+  Value value() const { return {first_, second_}; }
 
  private:
   struct Seeds {

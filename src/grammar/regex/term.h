@@ -24,6 +24,7 @@ enum class TermKind : std::uint8_t {
   kNone,
   kEmpty,
   kClass,         // one character of a set
+  kWord,          // one text of two characters at least
   kConcat,        // children[0], then children[1]
   kUnion,         // any of the children
   kIntersection,  // each of the children

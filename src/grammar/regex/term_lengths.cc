@@ -26,6 +26,13 @@ void TermStore::measure(const Parts& parts, Term& term) const {
       term.shortest = 1;
       term.longest_way = 1;
       return;
+    case TermKind::kWord: {
+      const std::string_view text = std::string_view(word_bytes_).substr(word_begins_[parts.min], parts.max);
+      const auto is_first_byte = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+      term.shortest = capped(static_cast<std::uint64_t>(std::ranges::count_if(text, is_first_byte)));
+      term.longest_way = term.shortest;
+      return;
+    }
     case TermKind::kConcat:
       term.shortest = capped(std::uint64_t{part(0).shortest} + part(1).shortest);
       term.longest_way = std::max(capped(std::uint64_t{part(0).longest_way} + part(1).shortest), part(1).longest_way);

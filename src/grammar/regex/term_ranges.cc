@@ -2,22 +2,35 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace kvasir::grammar {
 namespace {
 
-// Where a part may begin, in ascending order; the last one is behind all characters.
-std::vector<char32_t> part_starts(std::span<const TermRanges> inputs) {
-  std::vector<char32_t> starts = {0, kFirstSurrogate, kLastSurrogate + 1, kLastCodePoint + 1};
-  for (const TermRanges& ranges : inputs) {
-    for (const TermRange& range : ranges) {
-      starts.push_back(range.first);
-      starts.push_back(range.last + 1);
+// From a character on, an input leads to another target.
+struct Change {
+  char32_t at = 0;
+  std::uint32_t input = 0;
+  TermId target = kNothing;
+};
+
+// In ascending order, with one at each end and at the surrogates.
+std::vector<Change> changes_of(std::span<const TermRanges* const> inputs) {
+  std::vector<Change> changes;
+  std::size_t num_ranges = 0;
+  for (const TermRanges* ranges : inputs) num_ranges += ranges->size();
+  changes.reserve(2 * num_ranges);
+  for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+    const TermRanges& ranges = *inputs[i];
+    for (std::size_t at = 0; at < ranges.size(); ++at) {
+      changes.push_back({ranges[at].first, i, ranges[at].target});
+      const bool goes_on = at + 1 < ranges.size() && ranges[at + 1].first == ranges[at].last + 1;
+      if (!goes_on) changes.push_back({ranges[at].last + 1, i, kNothing});
     }
   }
-  std::ranges::sort(starts);
-  starts.erase(std::ranges::unique(starts).begin(), starts.end());
-  return starts;
+  std::ranges::sort(changes, {}, &Change::at);
+  return changes;
 }
 
 }  // namespace
@@ -31,29 +44,28 @@ void append_range(TermRanges& ranges, const TermRange& range) {
   }
 }
 
-TermRanges combine_ranges(std::span<const TermRanges> inputs,
+TermRanges combine_ranges(std::span<const TermRanges* const> inputs,
                           const std::function<TermId(std::span<const TermId> targets)>& combine) {
-  const std::vector<char32_t> starts = part_starts(inputs);
-  std::vector<std::size_t> places(inputs.size());
-  std::vector<TermId> targets(inputs.size());
-  std::vector<TermId> last_targets;
-  TermId last_result = kNothing;
+  const std::vector<Change> changes = changes_of(inputs);
+  std::vector<TermId> targets(inputs.size(), kNothing);
+  TermId result_of_targets = changes.empty() || changes[0].at > 0 ? combine(targets) : kNothing;
   TermRanges result;
-  for (std::size_t part = 0; part + 1 < starts.size(); ++part) {
-    const char32_t first = starts[part];
-    if (first == kFirstSurrogate) continue;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      std::size_t& place = places[i];
-      while (place < inputs[i].size() && inputs[i][place].last < first) ++place;
-      const bool is_inside = place < inputs[i].size() && inputs[i][place].first <= first;
-      targets[i] = is_inside ? inputs[i][place].target : kNothing;
+  char32_t first = 0;
+  const auto append_until = [&](char32_t end) {
+    if (first <= kLastSurrogate && end > kFirstSurrogate) {
+      if (first < kFirstSurrogate) append_range(result, {first, kFirstSurrogate - 1, result_of_targets});
+      first = kLastSurrogate + 1;
     }
-    if (part == 0 || targets != last_targets) {
-      last_result = combine(targets);
-      last_targets = targets;
-    }
-    append_range(result, {first, starts[part + 1] - 1, last_result});
+    if (first < end) append_range(result, {first, end - 1, result_of_targets});
+    first = std::max(first, end);
+  };
+  for (std::size_t i = 0; i < changes.size();) {
+    const char32_t at = changes[i].at;
+    append_until(at);
+    for (; i < changes.size() && changes[i].at == at; ++i) targets[changes[i].input] = changes[i].target;
+    if (at <= kLastCodePoint) result_of_targets = combine(targets);
   }
+  append_until(kLastCodePoint + 1);
   return result;
 }
 

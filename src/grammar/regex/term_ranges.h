@@ -14,7 +14,7 @@ void append_range(TermRanges& ranges, const TermRange& range);
 
 // The coarsest partition in which each part lies within one part of each input. combine gets the targets, one of each
 // input (kNothing outside of its ranges), and gives the part's target. Surrogates are in no part.
-TermRanges combine_ranges(std::span<const TermRanges> inputs,
+TermRanges combine_ranges(std::span<const TermRanges* const> inputs,
                           const std::function<TermId(std::span<const TermId> targets)>& combine);
 
 // The same characters, each with change(its target).

@@ -30,7 +30,7 @@ std::u32string characters_of(std::string_view text) {
 
 }  // namespace
 
-TermStore::TermStore(std::size_t max_terms) : max_terms_(max_terms) {
+TermStore::TermStore(std::size_t max_terms) : max_terms_(max_terms), max_work_(kWorkOfTerm * max_terms) {
   intern({.kind = TermKind::kNone});
   intern({.kind = TermKind::kEmpty});
 }
@@ -55,6 +55,10 @@ std::pair<std::uint64_t, std::uint64_t> TermStore::fingerprint_of(const Parts& p
     for (const auto& [first, last] : classes_[parts.min].ranges()) hash.add(std::uint64_t{first} << 32 | last);
     return hash.value();
   }
+  if (parts.kind == TermKind::kWord) {
+    hash.add(std::string_view(word_bytes_).substr(word_begins_[parts.min], parts.max));
+    return hash.value();
+  }
   hash.add(std::uint64_t{parts.min} << 32 | parts.max);
   for (const TermId child : parts.children) {
     hash.add(terms_[child].fingerprint.first);
@@ -70,6 +74,7 @@ TermStore::Term TermStore::described(const Parts& parts) const {
   switch (parts.kind) {
     case TermKind::kNone:
     case TermKind::kClass:
+    case TermKind::kWord:
       break;
     case TermKind::kEmpty:
       term.is_nullable = true;
@@ -109,7 +114,7 @@ TermId TermStore::intern(const Parts& parts) {
   const std::uint64_t hash = hash_of(parts);
   const TermId found = found_.find(hash, [&](TermId id) { return has_parts(id, parts); });
   if (found != IdTable::kNone) return found;
-  if (terms_.size() >= max_terms_) {
+  if (terms_.size() >= max_terms_ || is_exhausted_) {
     is_exhausted_ = true;
     return kNothing;
   }
@@ -134,6 +139,7 @@ TermId TermStore::char_class(const CodePointSet& set) {
     if (classes_[it->second] == wanted) return intern({.kind = TermKind::kClass, .min = it->second});
   }
   const auto place = static_cast<std::uint32_t>(classes_.size());
+  num_class_ranges_ += wanted.ranges().size();
   classes_.push_back(std::move(wanted));
   class_places_.emplace(hash.value().first, place);
   return intern({.kind = TermKind::kClass, .min = place});
@@ -153,6 +159,24 @@ TermId TermStore::literal(std::string_view text) {
     term = concat(character(*it), term);
   }
   return term;
+}
+
+TermId TermStore::word(std::string_view text) {
+  if (text.empty()) return kEmptyText;
+  if (code_point_at(text, 0).size_bytes == text.size()) return literal(text);
+  Fingerprint hash(0);
+  hash.add(text);
+  const auto size = static_cast<std::uint32_t>(text.size());
+  std::uint32_t place = word_places_.find(hash.value().first, [&](std::uint32_t known) {
+    return std::string_view(word_bytes_).substr(word_begins_[known], size) == text;
+  });
+  if (place == IdTable::kNone) {
+    place = static_cast<std::uint32_t>(word_begins_.size());
+    word_begins_.push_back(word_bytes_.size());
+    word_bytes_ += text;
+    word_places_.insert(hash.value().first, place);
+  }
+  return intern({.kind = TermKind::kWord, .min = place, .max = size});
 }
 
 TermId TermStore::literals(std::vector<std::string_view> texts) {
@@ -193,6 +217,14 @@ TermId TermStore::from_trie(std::span<const std::u32string> texts, std::size_t d
   return term;
 }
 
+std::size_t TermStore::size_bytes() const {
+  constexpr std::size_t kMapEntryBytes = 48;
+  return terms_.size() * sizeof(Term) + children_.size() * sizeof(TermId) +
+         classes_.size() * (sizeof(CodePointSet) + kMapEntryBytes) + num_class_ranges_ * sizeof(std::pair<char32_t, char32_t>) +
+         word_bytes_.size() + word_begins_.size() * sizeof(std::size_t) + word_places_.size_bytes() +
+         found_.size_bytes() + (clamped_.size() + nonempty_.size()) * kMapEntryBytes;
+}
+
 TermId TermStore::any_text() {
   if (any_text_ == kNothing) any_text_ = repeat(char_class(CodePointSet::of(0, kLastCodePoint)), 0, kUnbounded);
   return any_text_;
@@ -216,8 +248,9 @@ TermId TermStore::concat(std::span<const TermId> parts) {
   return term;
 }
 
-void TermStore::flatten(TermKind kind, std::vector<TermId>& terms) const {
+void TermStore::flatten(TermKind kind, std::vector<TermId>& terms) {
   std::vector<TermId> flat;
+  flat.reserve(terms.size());
   for (const TermId term : terms) {
     if (terms_[term].kind == kind) {
       flat.insert(flat.end(), children(term).begin(), children(term).end());
@@ -225,6 +258,7 @@ void TermStore::flatten(TermKind kind, std::vector<TermId>& terms) const {
       flat.push_back(term);
     }
   }
+  count_work(flat.size());
   std::ranges::sort(flat);
   flat.erase(std::ranges::unique(flat).begin(), flat.end());
   terms = std::move(flat);
@@ -372,6 +406,13 @@ TermId TermStore::multiples_behind(TermId term, char32_t code_point) {
 
 TermId TermStore::without_empty_text(TermId term) {
   if (!is_nullable(term)) return term;
+  if (const auto found = nonempty_.find(term); found != nonempty_.end()) return found->second;
+  const TermId result = make_nonempty(term);
+  nonempty_.emplace(term, result);
+  return result;
+}
+
+TermId TermStore::make_nonempty(TermId term) {
   std::vector<TermId> parts(children(term).begin(), children(term).end());
   switch (terms_[term].kind) {
     case TermKind::kUnion:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ class TermStore {
   TermId char_class(const text::regex::CodePointSet& set);
   // Requires: well-formed UTF-8.
   TermId literal(std::string_view text);
+  // The same language as one term, for texts that nobody intersects: it is taken apart only where somebody walks.
+  TermId word(std::string_view text);
   // Any of some texts, in time and room linear in their length. Requires: well-formed UTF-8.
   TermId literals(std::vector<std::string_view> texts);
   TermId any_text();  // of any characters
@@ -60,6 +63,11 @@ class TermStore {
   TermId child(TermId term) const { return children_[terms_[term].first_child]; }
   // Of kMultiples, what the next character leaves: kNothing unless it is a digit, the point or a first minus.
   TermId multiples_behind(TermId term, char32_t code_point);
+  std::string_view word_text(TermId term) const {  // of kWord
+    return std::string_view(word_bytes_).substr(word_begins_[terms_[term].min], terms_[term].max);
+  }
+  // Of kWord: character by character.
+  TermId spelled(TermId term) { return literal(word_text(term)); }
   std::uint32_t min(TermId term) const { return terms_[term].min; }  // of kRepeat
   std::uint32_t max(TermId term) const { return terms_[term].max; }
   const text::regex::CodePointSet& code_points(TermId term) const { return classes_[terms_[term].min]; }
@@ -72,7 +80,16 @@ class TermStore {
   TermId clamped(TermId term, std::uint32_t num_characters);
 
   bool is_exhausted() const { return is_exhausted_; }
+  // Parts of languages that are looked at count while a guide is compiled: a store of too many is exhausted, too.
+  void count_work(std::size_t num_parts) {
+    work_ += num_parts;
+    if (work_ > max_work_) is_exhausted_ = true;
+  }
+  std::size_t work() const { return work_; }
+  // From now on only terms count, so that no answer depends on what others asked for.
+  void end_compile() { max_work_ = std::numeric_limits<std::size_t>::max(); }
   std::size_t num_terms() const { return terms_.size(); }
+  std::size_t size_bytes() const;
   // A number for the language that is the same in every store of this process, but for 128-bit collisions.
   std::pair<std::uint64_t, std::uint64_t> fingerprint(TermId term) const { return terms_[term].fingerprint; }
 
@@ -82,8 +99,8 @@ class TermStore {
     bool is_nullable = false;
     bool is_surely_alive = false;
     bool has_counter = false;      // a kRepeat that counts is inside
-    std::uint32_t min = 0;         // kRepeat; kClass: place in classes_
-    std::uint32_t max = 0;         // kRepeat
+    std::uint32_t min = 0;         // kRepeat; kClass: place in classes_; kWord: place in word_begins_
+    std::uint32_t max = 0;         // kRepeat; kWord: bytes
     std::uint32_t first_child = 0;
     std::uint32_t num_children = 0;
     // Characters of a shortest text, and of the longest way from the start of a text to a nearest end; saturated.
@@ -111,26 +128,35 @@ class TermStore {
   static Multiples multiples_of(const Term& term);
   TermId intern(const Parts& parts);
   bool has_parts(TermId term, const Parts& parts) const;
+  static constexpr std::size_t kWorkOfTerm = 60;  // that a store has room for
   static std::uint64_t hash_of(const Parts& parts);
   Term described(const Parts& parts) const;
   std::pair<std::uint64_t, std::uint64_t> fingerprint_of(const Parts& parts) const;
   void measure(const Parts& parts, Term& term) const;
   TermId clamped_intersection(TermId term, std::uint32_t num_characters);
   TermId from_trie(std::span<const std::u32string> texts, std::size_t depth);
-  void flatten(TermKind kind, std::vector<TermId>& terms) const;
+  TermId make_nonempty(TermId term);
+  void flatten(TermKind kind, std::vector<TermId>& terms);
   void join_classes(TermKind kind, std::vector<TermId>& terms);
   void join_tails(std::vector<TermId>& terms);
   std::optional<TermId> joined_repeat(TermId term, std::uint32_t min, std::uint32_t max);
 
   std::size_t max_terms_;
+  std::size_t max_work_;
+  std::size_t work_ = 0;
   TermId any_text_ = kNothing;  // until it is asked for
   bool is_exhausted_ = false;
   std::vector<Term> terms_;
   std::vector<TermId> children_;
   std::vector<text::regex::CodePointSet> classes_;
+  std::size_t num_class_ranges_ = 0;
   std::array<TermId, 128> ascii_ = {};  // classes of one character; kNothing: not made yet
+  std::string word_bytes_;
+  std::vector<std::size_t> word_begins_;
+  IdTable word_places_;
   IdTable found_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_places_;
+  std::unordered_map<TermId, TermId> nonempty_;          // without_empty_text
   std::unordered_map<std::uint64_t, TermId> clamped_;  // by term << 32 | characters
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/code_point.h"
+#include "grammar/regex/byte_states.h"
 #include "grammar/regex/derivatives.h"
 
 namespace kvasir::grammar::term_store_test {
@@ -111,6 +112,49 @@ TEST_F(TermStoreTest, HostilePatternsStaySmall) {
   EXPECT_TRUE(has(nested, std::string(5000, 'x') + "y"));
   EXPECT_FALSE(store_.is_exhausted());
   EXPECT_LT(store_.num_terms(), 25000u);
+}
+
+TEST_F(TermStoreTest, AWordIsOneTermWithTheTextOfALiteral) {
+  const std::size_t before = store_.num_terms();
+  const TermId word = store_.word("key\u00e9");
+  EXPECT_EQ(store_.num_terms(), before + 1);
+  EXPECT_EQ(store_.word("key\u00e9"), word);
+  EXPECT_EQ(store_.word("k"), store_.literal("k"));
+  EXPECT_EQ(store_.word(""), kEmptyText);
+  const TermId behind = store_.concat(word, store_.any_of({store_.literal("x"), store_.word("yz")}));
+  EXPECT_TRUE(has(word, "key\u00e9"));
+  EXPECT_FALSE(has(word, "key"));
+  EXPECT_TRUE(has(behind, "key\u00e9x"));
+  EXPECT_TRUE(has(behind, "key\u00e9yz"));
+  EXPECT_FALSE(has(behind, "key\u00e9y"));
+}
+
+TEST_F(TermStoreTest, AWordIsWalkedByteByByte) {
+  ByteStates states(store_, derivatives_);
+  const TermId term = store_.concat(store_.word("a\u00e9b"), store_.word("cd"));
+  ByteStateId state = states.start({term, TextForm::kPlain});
+  const std::size_t before = store_.num_terms();
+  const std::string_view text = "a\u00e9bcd";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    EXPECT_EQ(states.live(state).count(), 1u);
+    EXPECT_EQ(states.is_between(state), i != 2) << i;
+    EXPECT_FALSE(states.is_accepting(state));
+    EXPECT_EQ(states.next(state, 'z'), kDeadState);
+    state = states.next(state, static_cast<unsigned char>(text[i]));
+  }
+  EXPECT_TRUE(states.is_accepting(state));
+  EXPECT_TRUE(states.is_final(state));
+  EXPECT_EQ(store_.num_terms(), before);
+}
+
+TEST(TermStoreLimits, WorkExhaustsTheStoreWhileAGuideIsCompiled) {
+  TermStore store(50);
+  store.count_work(1'000'000);
+  EXPECT_TRUE(store.is_exhausted());
+  TermStore compiled(50);
+  compiled.end_compile();
+  compiled.count_work(1'000'000);
+  EXPECT_FALSE(compiled.is_exhausted());
 }
 
 TEST(TermStoreLimits, ATermTooManyExhaustsTheStore) {

@@ -1,6 +1,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/schema/cell_union.h"
 #include "grammar/schema/inhabited.h"
 #include "grammar/schema/keywords.h"
 
@@ -29,16 +30,20 @@ Status read_not(KeywordContext& context, const JsonValue& keyword) {
 
 Status read_any_of(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
-  Cells cells = context.is_complement() ? context.algebra().any_value() : Cells();
-  for (const auto& schema : keyword.children) {
-    KVASIR_TRY(const Cells* one, context.cells_of(*schema, context.is_complement()));
-    if (context.is_complement()) {
-      KVASIR_TRY(cells, context.algebra().both(cells, *one));
-    } else {
-      cells = CellAlgebra::either(std::move(cells), *one);
+  if (context.is_complement()) {
+    Cells none = context.algebra().any_value();
+    for (const auto& schema : keyword.children) {
+      KVASIR_TRY(const Cells* one, context.cells_of(*schema, /*is_complement=*/true));
+      KVASIR_TRY(none, context.algebra().both(none, *one));
     }
+    return context.add_as_is(none);
   }
-  return context.add_as_is(cells);
+  CellUnion any;
+  for (const auto& schema : keyword.children) {
+    KVASIR_TRY(const Cells* one, context.cells_of(*schema, /*is_complement=*/false));
+    any.add(*one);
+  }
+  return context.add_as_is(any.cells());
 }
 
 namespace {
@@ -82,16 +87,16 @@ Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::s
   for (std::size_t j = 0; j < keyword.children.size(); ++j) {
     if (j == place) continue;
     KVASIR_TRY(const Cells* other, context.cells_of(*keyword.children[j], /*is_complement=*/false));
-    Cells left;
+    CellUnion left;
     for (Cells& part : parts_of(alone)) {
       KVASIR_TRY(const Cells shared, context.algebra().both(part, *other));
       if (is_inhabited(context.evaluator(), shared)) {
         KVASIR_TRY(const Cells* without, context.cells_of(*keyword.children[j], /*is_complement=*/true));
         KVASIR_TRY(part, context.algebra().both(part, *without));
       }
-      left = CellAlgebra::either(std::move(left), part);
+      left.add(part);
     }
-    alone = std::move(left);
+    alone = left.take();
   }
   alone.is_narrowed = alone.is_narrowed || is_narrowed;
   return alone;
@@ -102,12 +107,12 @@ Result<Cells> alone_in(KeywordContext& context, const JsonValue& keyword, std::s
 Status read_one_of(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
   if (context.is_complement()) return read_complement_of_one_of(context, keyword);
-  Cells result;
+  CellUnion result;
   for (std::size_t i = 0; i < keyword.children.size(); ++i) {
     KVASIR_TRY(const Cells alone, alone_in(context, keyword, i));
-    result = CellAlgebra::either(std::move(result), alone);
+    result.add(alone);
   }
-  context.set_result(std::move(result));
+  context.set_result(result.take());
   return {};
 }
 

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
-
-#include "grammar/regex/fingerprint.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -23,8 +22,21 @@ void append_new(std::vector<T>& to, const std::vector<T>& from) {
 bool is_any(const ArrayCell& cell) { return cell == ArrayCell{}; }
 bool is_any(const ObjectCell& cell) { return cell == ObjectCell{}; }
 
+using TextSet = std::unordered_set<std::string_view>;
+
 bool share_a_text(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::ranges::any_of(a, [&](const std::string& text) { return std::ranges::find(b, text) != b.end(); });
+  if (a.empty() || b.empty()) return false;
+  const TextSet texts(a.begin(), a.end());
+  return std::ranges::any_of(b, [&](const std::string& text) { return texts.contains(text); });
+}
+
+void append_new_texts(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  if (from.empty()) return;
+  const std::vector<std::string> before = to;
+  const TextSet known(before.begin(), before.end());
+  for (const std::string& text : from) {
+    if (!known.contains(text)) to.push_back(text);
+  }
 }
 
 }  // namespace
@@ -39,28 +51,16 @@ Cells CellAlgebra::any_value() {
           .objects = {ObjectCell{}}};
 }
 
-std::size_t SharedRule::hash_of(const MemberRule& rule) {
-  Fingerprint hash(rule.others);
-  hash.add((rule.has_others ? 1U : 0U) + (rule.is_assertion ? 2U : 0U));
-  hash.add(rule.doubtful);
-  for (const auto& [key, value] : rule.properties) {
-    hash.add(std::hash<std::string>()(key));
-    hash.add(value);
-  }
-  for (const auto& [keys, value] : rule.patterns) hash.add(std::uint64_t{keys} << 32 | value);
-  return hash.value().first;
-}
-
-void CellAlgebra::add_both(const StringCell& a, const StringCell& b, Cells& cells) {
+void CellAlgebra::add_both(const StringCell& a, const StringCell& b, CellUnion& cells) {
   const TermId texts = store_.all_of({a.texts, b.texts});
   const bool is_exact = a.texts == a.perhaps && b.texts == b.perhaps;
   const TermId perhaps = is_exact ? texts : store_.all_of({a.perhaps, b.perhaps});
   if (!derivatives_.is_alive(texts) && (is_exact || !derivatives_.is_alive(perhaps))) return;
-  append_new(cells.strings, {StringCell{.texts = texts, .perhaps = perhaps, .is_free = a.is_free && b.is_free}});
+  cells.add(StringCell{.texts = texts, .perhaps = perhaps, .is_free = a.is_free && b.is_free});
 }
 
-void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells) {
-  if (is_any(a) || is_any(b)) return append_new(cells.arrays, {is_any(a) ? b : a});
+void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, CellUnion& cells) {
+  if (is_any(a) || is_any(b)) return cells.add(is_any(a) ? b : a);
   ArrayCell cell = {.prefix = {},
                     .rest = names_.both(a.rest, b.rest),
                     .num_evaluated = std::max(a.num_evaluated, b.num_evaluated),
@@ -73,17 +73,17 @@ void CellAlgebra::add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells)
     cell.prefix.push_back(names_.both(element(a), element(b)));
   }
   append_new(cell.contains, b.contains);
-  if (cell.min_items <= cell.max_items) append_new(cells.arrays, {std::move(cell)});
+  if (cell.min_items <= cell.max_items) cells.add(std::move(cell));
 }
 
-void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells) {
-  if (is_any(a) || is_any(b)) return append_new(cells.objects, {is_any(a) ? b : a});
+void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, CellUnion& cells) {
+  if (is_any(a) || is_any(b)) return cells.add(is_any(a) ? b : a);
   spend((a.rules.size() + a.required.size()) * (b.rules.size() + b.required.size()) / kPartsOfPair);
   if (share_a_text(a.required, b.absent) || share_a_text(b.required, a.absent)) return;
   ObjectCell cell = a;
   append_new(cell.rules, b.rules);
-  append_new(cell.required, b.required);
-  append_new(cell.absent, b.absent);
+  append_new_texts(cell.required, b.required);
+  append_new_texts(cell.absent, b.absent);
   append_new(cell.contains, b.contains);
   if (b.has_names) {
     cell.names = cell.has_names ? store_.all_of({cell.names, b.names}) : b.names;
@@ -92,7 +92,7 @@ void CellAlgebra::add_both(const ObjectCell& a, const ObjectCell& b, Cells& cell
   cell.min_members = std::max(a.min_members, b.min_members);
   cell.max_members = std::min(a.max_members, b.max_members);
   if (cell.min_members > cell.max_members || cell.required.size() > cell.max_members) return;
-  append_new(cells.objects, {std::move(cell)});
+  cells.add(std::move(cell));
 }
 
 Status CellAlgebra::check_limits(const Cells& cells) const {
@@ -106,45 +106,39 @@ Status CellAlgebra::check_limits(const Cells& cells) const {
 }
 
 Result<Cells> CellAlgebra::both(const Cells& a, const Cells& b) {
-  Cells result = {.has_null = a.has_null && b.has_null,
-                  .has_true = a.has_true && b.has_true,
-                  .has_false = a.has_false && b.has_false,
-                  .is_narrowed = a.is_narrowed || b.is_narrowed};
+  CellUnion result({.has_null = a.has_null && b.has_null,
+                    .has_true = a.has_true && b.has_true,
+                    .has_false = a.has_false && b.has_false,
+                    .is_narrowed = a.is_narrowed || b.is_narrowed});
   spend(a.numbers.size() * b.numbers.size() + a.strings.size() * b.strings.size() + a.arrays.size() * b.arrays.size() +
         a.objects.size() * b.objects.size());
-  KVASIR_CHECKED(check_limits(result));
+  KVASIR_CHECKED(check_limits(result.cells()));
   for (const NumberSet& x : a.numbers) {
     for (const NumberSet& y : b.numbers) {
       NumberSet set = intersected(x, y);
-      if (!is_empty(set)) append_new(result.numbers, {std::move(set)});
+      if (!is_empty(set)) result.add(std::move(set));
     }
-    KVASIR_CHECKED(check_limits(result));
+    KVASIR_CHECKED(check_limits(result.cells()));
   }
   for (const StringCell& x : a.strings) {
     for (const StringCell& y : b.strings) add_both(x, y, result);
-    KVASIR_CHECKED(check_limits(result));
+    KVASIR_CHECKED(check_limits(result.cells()));
   }
   for (const ArrayCell& x : a.arrays) {
     for (const ArrayCell& y : b.arrays) add_both(x, y, result);
-    KVASIR_CHECKED(check_limits(result));
+    KVASIR_CHECKED(check_limits(result.cells()));
   }
   for (const ObjectCell& x : a.objects) {
     for (const ObjectCell& y : b.objects) add_both(x, y, result);
-    KVASIR_CHECKED(check_limits(result));
+    KVASIR_CHECKED(check_limits(result.cells()));
   }
-  return result;
+  return result.take();
 }
 
-Cells CellAlgebra::either(Cells a, const Cells& b) {
-  a.has_null = a.has_null || b.has_null;
-  a.has_true = a.has_true || b.has_true;
-  a.has_false = a.has_false || b.has_false;
-  a.is_narrowed = a.is_narrowed || b.is_narrowed;
-  append_new(a.numbers, b.numbers);
-  append_new(a.strings, b.strings);
-  append_new(a.arrays, b.arrays);
-  append_new(a.objects, b.objects);
-  return a;
+Cells CellAlgebra::either(const Cells& a, const Cells& b) {
+  CellUnion result(a);
+  result.add(b);
+  return result.take();
 }
 
 }  // namespace kvasir::grammar

@@ -3,6 +3,7 @@
 
 #include "grammar/regex/derivatives.h"
 #include "grammar/regex/term_store.h"
+#include "grammar/schema/cell_union.h"
 #include "grammar/schema/cells.h"
 #include "grammar/schema/schema_names.h"
 #include "kvasir/result.h"
@@ -23,7 +24,7 @@ class CellAlgebra {
   Cells any_value();
   // kUnmet: more than kMaxCells cells, or than kMaxWork pairs so far.
   Result<Cells> both(const Cells& a, const Cells& b);
-  static Cells either(Cells a, const Cells& b);
+  static Cells either(const Cells& a, const Cells& b);
 
   // Counts work that somebody does with cells: enough of it, and both() fails.
   void spend(std::size_t num_pairs) { work_ += num_pairs; }
@@ -36,9 +37,9 @@ class CellAlgebra {
   std::vector<ArrayCell> complement(const ArrayCell& cell);
   std::vector<ObjectCell> complement(const ObjectCell& cell, bool& is_narrowed);
   void add_complement(const MemberRule& rule, std::vector<ObjectCell>& cells, bool& is_narrowed);
-  void add_both(const StringCell& a, const StringCell& b, Cells& cells);
-  void add_both(const ArrayCell& a, const ArrayCell& b, Cells& cells);
-  void add_both(const ObjectCell& a, const ObjectCell& b, Cells& cells);
+  void add_both(const StringCell& a, const StringCell& b, CellUnion& cells);
+  void add_both(const ArrayCell& a, const ArrayCell& b, CellUnion& cells);
+  void add_both(const ObjectCell& a, const ObjectCell& b, CellUnion& cells);
 
   TermStore& store_;
   Derivatives& derivatives_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,19 +74,25 @@ struct MemberRule {
 class SharedRule {
  public:
   SharedRule(MemberRule rule)  // NOLINT: a rule where a list of rules is wanted
-      : hash_(hash_of(rule)), rule_(std::make_shared<const MemberRule>(std::move(rule))) {}
+      : hash_(hash_of(rule)), order_(order_of(rule)), rule_(std::make_shared<const MemberRule>(std::move(rule))) {}
 
   operator const MemberRule&() const { return *rule_; }  // NOLINT: as above
   const MemberRule& get() const { return *rule_; }
+  std::size_t hash() const { return hash_; }
+  // What the properties say of the key, once for each that has its name.
+  std::vector<SchemaName> values_of(std::string_view key) const;
 
   friend bool operator==(const SharedRule& a, const SharedRule& b) {
     return a.rule_ == b.rule_ || (a.hash_ == b.hash_ && *a.rule_ == *b.rule_);
   }
 
  private:
+  using Order = std::shared_ptr<const std::vector<std::uint32_t>>;
   static std::size_t hash_of(const MemberRule& rule);
+  static Order order_of(const MemberRule& rule);
 
   std::size_t hash_;
+  Order order_;  // places of properties by key, where there are many; else null
   std::shared_ptr<const MemberRule> rule_;
 };
 

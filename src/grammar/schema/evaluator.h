@@ -12,6 +12,7 @@
 #include "grammar/regex/term_store.h"
 #include "grammar/schema/cell_algebra.h"
 #include "grammar/schema/cells.h"
+#include "grammar/schema/equal_schemas.h"
 #include "grammar/schema/json_value.h"
 #include "grammar/schema/references.h"
 #include "grammar/schema/schema_names.h"
@@ -29,7 +30,9 @@ class SchemaEvaluator {
  public:
   // All outlive this.
   SchemaEvaluator(const JsonValue& root, TermStore& store, Derivatives& derivatives)
-      : store_(store), derivatives_(derivatives), algebra_(store, derivatives, names_), references_(root) {}
+      : store_(store), derivatives_(derivatives), algebra_(store, derivatives, names_), references_(root), equals_(root) {
+    if (!references_.has_inner_ids()) names_.join_equal(&equals_);
+  }
 
   SchemaName name_of(const JsonValue& schema) { return names_.name_of(SchemaLiteral{.schema = &schema}); }
   // The reference lives as long as this.
@@ -49,8 +52,12 @@ class SchemaEvaluator {
   // The value itself, as enum and const have it.
   Result<Cells> value_cells(const JsonValue& value);
 
-  // Notes of what is narrowed, and of unknown keywords, are kept from now on.
-  void keep_notes() { keeps_notes_ = true; }
+  // Notes of what is narrowed, and of unknown keywords, are kept from now on, for each schema of its own. Requires: no
+  // schema has a name.
+  void keep_notes() {
+    keeps_notes_ = true;
+    names_.join_equal(nullptr);
+  }
   bool keeps_notes() const { return keeps_notes_; }
   const SchemaNotes& notes() const { return notes_; }
   void note_ignored(const JsonValue& keyword) { notes_.ignored.insert(keyword.pointer()); }
@@ -75,6 +82,7 @@ class SchemaEvaluator {
   SchemaNames names_;
   CellAlgebra algebra_;
   References references_;
+  EqualSchemas equals_;
   std::map<SchemaName, Cells> cells_;
   std::map<SchemaLiteral, Cells> literal_cells_;
   std::set<SchemaLiteral> in_progress_;

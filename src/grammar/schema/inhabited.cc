@@ -40,10 +40,10 @@ SchemaName member_value(SchemaEvaluator& evaluator, const ObjectCell& cell, cons
   SchemaNames& names = evaluator.names();
   SchemaName value = kAnyValue;
   if (cell.has_names && !evaluator.has_text(cell.names, key)) return kNoValue;
-  for (const MemberRule& rule : cell.rules) {
+  for (const SharedRule& shared : cell.rules) {
+    const MemberRule& rule = shared;
     bool is_known = false;
-    for (const auto& [property, schema] : rule.properties) {
-      if (property != key) continue;
+    for (const SchemaName schema : shared.values_of(key)) {
       is_known = true;
       value = names.both(value, schema);
     }

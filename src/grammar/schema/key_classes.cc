@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace kvasir::grammar {
@@ -33,6 +34,14 @@ bool is_open_by_default(const ObjectCell& cell) {
   return std::ranges::none_of(cell.rules, says_which) && std::ranges::any_of(cell.rules, names_some);
 }
 
+// Keys that are not fixed, as far as no class tells them apart.
+TermId keys_of_all_classes(TermStore& store, const ObjectCell& cell, const std::vector<std::string>& fixed) {
+  std::vector<TermId> conditions = {store.complement(store.literals({fixed.begin(), fixed.end()}))};
+  if (cell.has_names) conditions.push_back(cell.names);
+  for (const MemberRule& rule : cell.rules) conditions.push_back(store.complement(rule.doubtful));
+  return store.all_of(std::move(conditions));
+}
+
 }  // namespace
 
 Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const ObjectCell& cell,
@@ -48,18 +57,14 @@ Result<std::vector<KeyClass>> key_classes(SchemaEvaluator& evaluator, const Obje
     return make_error(ErrorKind::kUnmet, fmt::format("an object has {} patternProperties that may meet (at most {})",
                                                      patterns.size(), kMaxKeyPatterns));
   }
-  const std::vector<std::string_view> texts(fixed.begin(), fixed.end());
-  const TermId unnamed = store.complement(store.literals(texts));
-  std::vector<TermId> conditions = {unnamed};
-  if (cell.has_names) conditions.push_back(cell.names);
-  for (const MemberRule& rule : cell.rules) conditions.push_back(store.complement(rule.doubtful));
-  const TermId allowed = store.all_of(std::move(conditions));
+  std::optional<TermId> allowed;  // made for the first class that has a value
   const bool is_closed = closes_objects && is_open_by_default(cell);
   std::vector<KeyClass> classes;
   for (std::size_t matched = is_closed ? 1 : 0; matched < std::size_t{1} << patterns.size(); ++matched) {
     const SchemaName value = value_in_class(evaluator, cell, patterns, matched);
     if (value == kNoValue) continue;
-    std::vector<TermId> parts = {allowed};
+    if (!allowed) allowed = keys_of_all_classes(store, cell, fixed);
+    std::vector<TermId> parts = {*allowed};
     for (std::size_t i = 0; i < patterns.size(); ++i) {
       parts.push_back((matched >> i & 1) != 0 ? patterns[i] : store.complement(patterns[i]));
     }

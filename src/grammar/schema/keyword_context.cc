@@ -28,36 +28,33 @@ Status KeywordContext::add(const Cells& holds) {
 
 Status KeywordContext::add_as_is(const Cells& cells) {
   if (is_complement_) {
-    result_ = CellAlgebra::either(std::move(result_), cells);
+    result_ = CellAlgebra::either(result_, cells);
     return {};
   }
   KVASIR_TRY(result_, algebra().both(result_, cells));
   return {};
 }
 
-Status KeywordContext::add_numbers(const NumberSet& set) {
-  Cells cells = algebra().any_value();
-  cells.numbers = {set};
-  return add(cells);
+// Of one type alone; values of the others stay as they are.
+template <typename Cell>
+Status KeywordContext::add_of_type(std::vector<Cell> Cells::*type, const Cell& cell) {
+  if (is_complement_) {
+    Cells cells = algebra().any_value();
+    cells.*type = {cell};
+    return add(cells);
+  }
+  Cells so_far, wanted;
+  so_far.*type = std::move(result_.*type);
+  (wanted.*type).push_back(cell);
+  KVASIR_TRY(Cells both, algebra().both(so_far, wanted));
+  result_.*type = std::move(both.*type);
+  return {};
 }
 
-Status KeywordContext::add_strings(const StringCell& cell) {
-  Cells cells = algebra().any_value();
-  cells.strings = {cell};
-  return add(cells);
-}
-
-Status KeywordContext::add_arrays(const ArrayCell& cell) {
-  Cells cells = algebra().any_value();
-  cells.arrays = {cell};
-  return add(cells);
-}
-
-Status KeywordContext::add_objects(const ObjectCell& cell) {
-  Cells cells = algebra().any_value();
-  cells.objects = {cell};
-  return add(cells);
-}
+Status KeywordContext::add_numbers(const NumberSet& set) { return add_of_type(&Cells::numbers, set); }
+Status KeywordContext::add_strings(const StringCell& cell) { return add_of_type(&Cells::strings, cell); }
+Status KeywordContext::add_arrays(const ArrayCell& cell) { return add_of_type(&Cells::arrays, cell); }
+Status KeywordContext::add_objects(const ObjectCell& cell) { return add_of_type(&Cells::objects, cell); }
 
 void KeywordContext::note_narrowed(const JsonValue& keyword, std::string_view reason) {
   evaluator_.note_narrowed(keyword, reason);

@@ -3,6 +3,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "grammar/schema/evaluator.h"
 
@@ -52,6 +53,9 @@ class KeywordContext {
   Result<Decimal> number_of(const JsonValue& keyword);
 
  private:
+  template <typename Cell>
+  Status add_of_type(std::vector<Cell> Cells::*type, const Cell& cell);
+
   SchemaEvaluator& evaluator_;
   const JsonValue& schema_;
   bool is_complement_;

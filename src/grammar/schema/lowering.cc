@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "grammar/schema/cell_union.h"
+
 namespace kvasir::grammar {
 namespace {
 
@@ -64,11 +66,29 @@ Status SchemaLowering::define_pending() {
     KVASIR_TRY(const Cells* cells, evaluator_.cells(next));
     const Cells copied = *cells;
     is_at_root_ = document_ == next;
+    if (const auto same = rule_of_same(next, copied)) {
+      builder_.define(rules_.at(next), GrammarBuilder::rule(*same));
+      continue;
+    }
     const Result<Part> part = lower_cells(copied);
     if (!part) return refuse(next, part.error());
     builder_.define(rules_.at(next), *part);
   }
   return {};
+}
+
+// A rule of the same values, which have been asked for by another name. A document is like no other value.
+std::optional<RuleId> SchemaLowering::rule_of_same(SchemaName name, const Cells& cells) {
+  if (document_ == name) return std::nullopt;
+  const std::uint64_t hash = hash_of(cells);
+  const auto is_same = [&](SchemaName other) {
+    const Cells* known = evaluator_.cells_if_known(other);
+    return known != nullptr && *known == cells;
+  };
+  const SchemaName same = by_cells_.find(hash, is_same);
+  if (same != IdTable::kNone) return rules_.at(same);
+  by_cells_.insert(hash, name);
+  return std::nullopt;
 }
 
 Result<RuleId> SchemaLowering::lower_document(SchemaName name) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grammar/ir/grammar_builder.h"
+#include "grammar/regex/id_table.h"
 #include "grammar/schema/evaluator.h"
 #include "grammar/schema/schema_options.h"
 #include "grammar/schema/value_form.h"
@@ -39,7 +40,7 @@ class SchemaLowering {
   // Blanks between two tokens; parts that may be empty.
   const Part& gap() const { return gap_; }
   const Part& gap_behind_mark() const { return gap_behind_mark_; }  // behind a comma or a colon
-  Part text(std::string_view text) { return GrammarBuilder::text(store().literal(text)); }
+  Part text(std::string_view text) { return GrammarBuilder::text(store().word(text)); }
   TermStore& store() { return evaluator_.store(); }
   GrammarBuilder& builder() { return builder_; }
   SchemaEvaluator& evaluator() { return evaluator_; }
@@ -51,6 +52,7 @@ class SchemaLowering {
 
  private:
   Status define_pending();
+  std::optional<RuleId> rule_of_same(SchemaName name, const Cells& cells);
   Result<Part> lower_cells(const Cells& cells);
   std::unexpected<Error> refuse(SchemaName name, const Error& error);
 
@@ -61,6 +63,7 @@ class SchemaLowering {
   Part gap_behind_mark_;
   std::unique_ptr<ValueForm> form_;
   std::unordered_map<SchemaName, RuleId> rules_;
+  IdTable by_cells_;  // names with a definition of their own
   std::vector<SchemaName> pending_;
   std::optional<SchemaName> document_;
   bool is_at_root_ = false;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -16,9 +18,10 @@ Status need_members(KeywordContext& context, const JsonValue& keyword) {
 Result<std::vector<std::string>> keys_of(KeywordContext& context, const JsonValue& keyword) {
   if (!keyword.is_array()) return context.fail(keyword, "is no list");
   std::vector<std::string> keys;
+  std::unordered_set<std::string_view> known;
   for (const auto& key : keyword.children) {
     if (!key->is_string()) return context.fail(*key, "is no text");
-    if (std::ranges::find(keys, key->text) == keys.end()) keys.push_back(key->text);
+    if (known.insert(key->text).second) keys.push_back(key->text);
   }
   return keys;
 }
@@ -31,7 +34,7 @@ Status add_dependency(KeywordContext& context, const std::string& key, const Cel
   if (context.is_complement()) return context.add_as_is(both);
   Cells without = context.algebra().any_value();
   without.objects = {ObjectCell{.absent = {key}}};
-  return context.add_as_is(CellAlgebra::either(std::move(without), both));
+  return context.add_as_is(CellAlgebra::either(without, both));
 }
 
 }  // namespace

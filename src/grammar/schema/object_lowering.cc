@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "grammar/schema/inhabited.h"
@@ -16,26 +18,22 @@ constexpr std::size_t kMaxNodes = 20'000;  // of one object
 constexpr std::size_t kMaxKeyBytes = 8192;
 constexpr std::size_t kMaxWanted = 6;      // kinds of member that have to be there
 
-bool has_key(const std::vector<std::string>& keys, const std::string& key) {
-  return std::ranges::find(keys, key) != keys.end();
-}
+using KeySet = std::unordered_set<std::string_view>;
 
 // Keys that rules name, in their order, then required ones that none names. Documents begin with the name of their
 // schema, whether the schema says so or not.
 std::vector<std::string> named_keys(const ObjectCell& cell, bool is_document) {
   std::vector<std::string> keys;
+  KeySet known;
+  const auto add = [&](const std::string& key) {
+    if (known.insert(key).second) keys.push_back(key);
+  };
   for (const MemberRule& rule : cell.rules) {
-    for (const auto& property : rule.properties) {
-      if (!has_key(keys, property.first)) keys.push_back(property.first);
-    }
+    for (const auto& property : rule.properties) add(property.first);
   }
-  for (const std::string& key : cell.required) {
-    if (!has_key(keys, key)) keys.push_back(key);
-  }
-  for (const std::string& key : cell.absent) {
-    if (!has_key(keys, key)) keys.push_back(key);
-  }
-  if (is_document && !has_key(keys, "$schema")) keys.insert(keys.begin(), "$schema");
+  for (const std::string& key : cell.required) add(key);
+  for (const std::string& key : cell.absent) add(key);
+  if (is_document && !known.contains("$schema")) keys.insert(keys.begin(), "$schema");
   return keys;
 }
 
@@ -48,6 +46,8 @@ class ObjectLowering {
         builder_(lowering.builder()),
         cell_(cell),
         form_(form),
+        required_(cell.required.begin(), cell.required.end()),
+        absent_(cell.absent.begin(), cell.absent.end()),
         keys_(named_keys(cell, lowering.is_at_root() && !lowering.options().closes_objects)),
         num_found_sets_(std::size_t{1} << std::min(cell.contains.size(), kMaxWanted)) {}
 
@@ -107,8 +107,8 @@ class ObjectLowering {
     nodes[0] = start;
     for (const std::string& key : keys_) {
       std::vector<NodeId> next = node_grid();
-      const bool is_required = has_key(cell_.required, key);
-      const bool is_out = has_key(cell_.absent, key) || is_doubtful(lowering_.evaluator(), cell_, key);
+      const bool is_required = required_.contains(key);
+      const bool is_out = absent_.contains(key) || is_doubtful(lowering_.evaluator(), cell_, key);
       const SchemaName value = is_out ? kNoValue : member_value(lowering_.evaluator(), cell_, key);
       std::size_t kinds = 0;  // that the key is one of
       for (std::size_t j = 0; j < cell_.contains.size(); ++j) {
@@ -208,6 +208,8 @@ class ObjectLowering {
   GrammarBuilder& builder_;
   const ObjectCell& cell_;
   ValueForm& form_;
+  KeySet required_;
+  KeySet absent_;
   std::vector<std::string> keys_;
   std::vector<KeyClass> classes_;
   std::size_t most_counted_ = 1;

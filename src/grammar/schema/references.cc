@@ -65,6 +65,7 @@ void References::collect(const JsonValue& value, const std::string& base) {
       own = absolute(base, id->text);
       if (own.ends_with('#')) own.pop_back();
       by_id_.emplace(own, &value);
+      has_inner_ids_ = has_inner_ids_ || value.parent != nullptr;
     }
     for (const std::string_view name : {"$anchor", "$dynamicAnchor"}) {
       const JsonValue* anchor = value.find(name);

@@ -20,6 +20,9 @@ bool is_always_false(const SchemaLiteral& literal) { return is_trivial(literal, 
 }  // namespace
 
 SchemaName SchemaNames::name_of(std::vector<SchemaLiteral> literals) {
+  for (SchemaLiteral& literal : literals) {
+    if (equals_ != nullptr && !literal.is_value) literal.schema = equals_->first(*literal.schema);
+  }
   if (std::ranges::any_of(literals, is_always_false)) return kNoValue;
   std::erase_if(literals, is_always_true);
   std::ranges::sort(literals);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/schema/cells.h"
+#include "grammar/schema/equal_schemas.h"
 #include "grammar/schema/json_value.h"
 
 namespace kvasir::grammar {
@@ -34,6 +35,9 @@ class SchemaNames {
     literals_.push_back({});  // kNoValue, which no conjunction is found by
   }
 
+  // Equal schemas get one name from now on; null: each has its own. The argument outlives this.
+  void join_equal(const EqualSchemas* equals) { equals_ = equals; }
+
   SchemaName name_of(const SchemaLiteral& literal) { return name_of(std::vector{literal}); }
   // true and complements of false are left out; false, and a schema beside its complement, make kNoValue.
   SchemaName name_of(std::vector<SchemaLiteral> literals);
@@ -45,6 +49,7 @@ class SchemaNames {
   std::size_t size() const { return literals_.size(); }
 
  private:
+  const EqualSchemas* equals_ = nullptr;
   std::vector<std::vector<SchemaLiteral>> literals_;  // by name, ascending
   std::map<std::vector<SchemaLiteral>, SchemaName> found_;
 };

@@ -7,6 +7,7 @@
 
 #include "base/printable.h"
 #include "grammar/regex/pattern.h"
+#include "grammar/schema/cell_union.h"
 #include "grammar/schema/formats.h"
 #include "grammar/schema/keywords.h"
 
@@ -53,7 +54,7 @@ Status read_type(KeywordContext& context, const JsonValue& keyword) {
   Cells cells;
   for (const auto& type : keyword.children) {
     KVASIR_TRY(const Cells one, type_cells(context, *type));
-    cells = CellAlgebra::either(std::move(cells), one);
+    cells = CellAlgebra::either(cells, one);
   }
   return context.add(cells);
 }
@@ -64,7 +65,7 @@ Status read_enum(KeywordContext& context, const JsonValue& keyword) {
     return context.fail(keyword, fmt::format("has {} values (at most {})", keyword.children.size(), kMaxValues),
                         ErrorKind::kUnmet);
   }
-  Cells cells;
+  CellUnion values;
   std::vector<std::string_view> texts;
   std::size_t num_others = 0;
   for (const auto& value : keyword.children) {
@@ -77,13 +78,13 @@ Status read_enum(KeywordContext& context, const JsonValue& keyword) {
                           ErrorKind::kUnmet);
     }
     KVASIR_TRY(const Cells one, context.evaluator().value_cells(*value));
-    cells = CellAlgebra::either(std::move(cells), one);
+    values.add(one);
   }
   if (!texts.empty()) {
-    const TermId values = context.store().literals(std::move(texts));
-    cells.strings = {StringCell{.texts = values, .perhaps = values, .is_free = false}};
+    const TermId any_of_them = context.store().literals(std::move(texts));
+    values.add(StringCell{.texts = any_of_them, .perhaps = any_of_them, .is_free = false});
   }
-  return context.add(cells);
+  return context.add(values.cells());
 }
 
 Status read_const(KeywordContext& context, const JsonValue& keyword) {

@@ -46,7 +46,7 @@ class CallWriter {
   Result<Part> lower_arguments(const GuideTool& tool);
   Part by_name(std::span<const NamedPart> parts, std::size_t depth);
   Part quoted(std::string_view text) { return plain('"' + std::string(text) + '"'); }
-  Part plain(std::string_view text) { return GrammarBuilder::text(store_.literal(text)); }
+  Part plain(std::string_view text) { return GrammarBuilder::text(store_.word(text)); }
   Part identifier(std::uint32_t min_chars, std::uint32_t max_chars);
   Part optional(const Part& part);
   bool writes_json() const;

@@ -23,7 +23,7 @@ Part MarkWriter::part(std::string_view mark) const {
   std::vector<Part> parts;
   std::string plain;
   const auto end_plain = [&] {
-    if (!plain.empty()) parts.push_back(GrammarBuilder::text(store_.literal(plain)));
+    if (!plain.empty()) parts.push_back(GrammarBuilder::text(store_.word(plain)));
     plain.clear();
   };
   while (!mark.empty()) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -168,6 +169,29 @@ TEST(ToolGrammar, ManyToolsThatBeginAlike) {
   EXPECT_TRUE(answers.accepts(call("get_thing_399")));
   EXPECT_FALSE(answers.accepts(call("get_thing_400")));
   EXPECT_FALSE(answers.grammar().is_exhausted());
+}
+
+// Thread processor time.
+TEST(ToolGrammar, ManyToolsOfManyArgumentsCompileWithin50Milliseconds) {
+  ToolGuide guide = {.family = "hermes"};
+  for (int i = 0; i < 128; ++i) {
+    std::string schema = R"({"type":"object","properties":{)";
+    for (int j = 0; j < 50; ++j) {
+      const std::string name = "argument_" + std::to_string(i) + "_" + std::to_string(j);
+      const char* type = j % 3 == 0 ? "integer" : j % 3 == 1 ? "string" : "boolean";
+      schema += (j == 0 ? "\"" : ",\"") + name + R"(":{"type":")" + type + R"(","description":"The )" + name + "\"}";
+    }
+    guide.tools.push_back({.name = "tool_" + std::to_string(i), .schema = schema + "}}"});
+  }
+  timespec begin = {}, end = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  TermStore store(kMaxToolTerms);
+  const auto grammar = grammar_of_tools(store, guide, {});
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+  ASSERT_TRUE(grammar.has_value()) << grammar.error().message;
+  const double ms = static_cast<double>(end.tv_sec - begin.tv_sec) * 1e3 + static_cast<double>(end.tv_nsec - begin.tv_nsec) / 1e6;
+  EXPECT_LT(ms, 50.0);
+  RecordProperty("ms", std::to_string(ms));
 }
 
 TEST(ToolGrammar, FaultsNameTheTool) {
