@@ -31,7 +31,7 @@ bool GuideCache::has_room() { return lost_bytes() < max_bytes_; }
 std::int64_t GuideCache::bytes() { return kept_bytes() + lost_bytes(); }
 
 std::int64_t GuideCache::bytes_of(const Entry& entry) {
-  return static_cast<std::int64_t>(entry.key.size() + entry.guide->kept_bytes());
+  return static_cast<std::int64_t>(entry.key.size() + entry.guide->size_bytes());
 }
 
 std::int64_t GuideCache::kept_bytes() const {
@@ -44,7 +44,7 @@ std::int64_t GuideCache::lost_bytes() {
   std::int64_t bytes = 0;
   std::erase_if(lost_, [&](const std::weak_ptr<const grammar::CompiledGrammar>& lost) {
     const CompiledGuide guide = lost.lock();
-    if (guide != nullptr) bytes += static_cast<std::int64_t>(guide->kept_bytes());
+    if (guide != nullptr) bytes += static_cast<std::int64_t>(guide->size_bytes());
     return guide == nullptr;
   });
   return bytes;
